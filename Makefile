@@ -1,0 +1,99 @@
+# Run `make` for the list of what it can do. Nothing here needs more than python3.11, Java 17 or 21, and make.
+
+SHELL := /bin/bash -o pipefail
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+BASE_PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+PACKAGES := $(VENV)/packages.stamp
+PROJECT := $(VENV)/project.stamp
+JARS := $(VENV)/jars.stamp
+# uv is three times as fast, and removes what left the lock; pip (make setup INSTALLER=pip) honours a machine's pip configuration.
+INSTALLER ?= uv
+
+# Another order of sets and hashes in each run finds code that depends on it; printed by the tests, so that a run can be repeated.
+PYTHONHASHSEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+PYTHONHASHSEED := $(PYTHONHASHSEED)
+export PYTHONHASHSEED
+
+QUICK := not slow and not airflow and not kafka and not postgres and not debezium and not browser
+PYTEST := $(BIN)/python -m pytest
+
+##@ Use
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(PROJECT) $(JARS) ## Make .venv from the locks and fetch Spark's jars (once; the others do it when needed)
+
+.PHONY: demo
+demo: setup ## Show the whole thing on the example data
+	@$(BIN)/rejoin demo
+
+##@ Develop
+.PHONY: test
+test: setup ## Run every test
+	@$(PYTEST)
+
+.PHONY: check
+check: setup ## Lint, format, types, spelling and the quick tests
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/codespell
+	@$(PYTEST) -m "$(QUICK)"
+
+.PHONY: bench
+bench: setup ## Measure, and write the results to bench/results
+	@$(BIN)/python bench/run.py
+
+.PHONY: lock
+lock: $(PACKAGES) ## Recompile requirements*.txt from pyproject.toml (UPGRADE=--upgrade for newer versions)
+	@$(COMPILE) --extra dev --output-file requirements-dev.txt
+	@$(COMPILE) --constraints requirements-dev.txt --output-file requirements.txt
+
+.PHONY: clean
+clean: ## Remove .venv and everything that tools leave behind
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build include/*.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# What `setup` is made of. A stamp is written when its step is complete, so an interrupted set-up goes on where it was.
+
+COMPILE = $(BIN)/uv pip compile --quiet $(UPGRADE) pyproject.toml --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	--no-emit-find-links --python-version 3.11 --python-platform x86_64-manylinux_2_28
+
+# The sdists among the packages (pyspark) and rejoin itself build with this setuptools, not with one fetched on the side.
+BOOTSTRAP := setuptools|uv
+INSTALL_uv = VIRTUAL_ENV=$(VENV) $(BIN)/uv pip sync --quiet --require-hashes --no-build-isolation --compile-bytecode requirements-dev.txt
+INSTALL_pip = $(BIN)/pip install --quiet --require-hashes --no-build-isolation -r requirements-dev.txt
+
+$(PACKAGES): requirements-dev.txt | preflight
+	@echo "installing the packages of requirements-dev.txt into $(VENV) (about a minute)"
+	@$(BASE_PYTHON) -m venv $(VENV)
+	@sed -nE '/^($(BOOTSTRAP))==/,/[^\]$$/p' requirements-dev.txt > $(VENV)/bootstrap.txt
+	@$(BIN)/pip install --quiet --require-hashes -r $(VENV)/bootstrap.txt
+	@$(INSTALL_$(INSTALLER))
+	@touch $@
+
+$(PROJECT): pyproject.toml $(PACKAGES)
+	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --no-index -e .
+	@touch $@
+
+$(JARS): include/rejoin/setup_check.py $(PROJECT)
+	@$(BIN)/python -m rejoin.setup_check
+	@touch $@
+
+# Before anything is downloaded: one line that says what is missing and how to get it.
+HAS_PYTHON = $(shell $(BASE_PYTHON) -c 'import sys, venv, ensurepip; print(sys.version_info[:2] == (3, 11))' 2>/dev/null)
+JAVA_PROBLEM = $(shell $(BASE_PYTHON) -I include/rejoin/setup_check.py --java 2>&1)
+GET_PYTHON := rejoin needs $(BASE_PYTHON) with venv, and there is none in the PATH: \
+	install it (Debian: apt-get install python3.11 python3.11-venv) or name one with BASE_PYTHON=
+
+.PHONY: preflight
+preflight:
+	$(if $(filter True,$(HAS_PYTHON)),,$(error $(GET_PYTHON)))
+	$(eval problem := $(JAVA_PROBLEM))$(if $(problem),$(error $(problem)))
+	@:

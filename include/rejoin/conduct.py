@@ -1,0 +1,225 @@
+"""A whole run: open, cut, every step in the plan's order (in parallel where the plan is), publish, roll forward.
+
+The same functions serve one process that does everything (``rejoin run``) and a scheduler that does one step a task.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from rejoin import crash, owner, sources
+from rejoin.errors import InvariantBroken, RunSuperseded, code_of
+from rejoin.lake import names
+from rejoin.lake.config import LakeConfig
+from rejoin.lake.evolve import drop_columns
+from rejoin.lake.ledger import LEASE_SECONDS, Ledger, Run, StepRecord
+from rejoin.lake.refs import Refs
+from rejoin.plan.fingerprint import fingerprint
+from rejoin.plan.model import Plan
+from rejoin.plan.steps import Step, Verb, steps
+from rejoin.sources import Pin, PinnedFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PARALLEL_STEPS = 3
+"""Steps that run at once in one session: small steps wait for the driver more than for cores."""
+
+Progress = Callable[[Step, StepRecord | None], None]
+"""Called when a step starts (None) and when it has ended."""
+
+
+class Topology:
+    """A topology's plan on a lake: everything a run needs except Spark.
+
+    Args:
+        plan: what to run.
+        config: where the lake is.
+        root: where relative source paths start.
+    """
+
+    def __init__(self, plan: Plan, config: LakeConfig, root: str) -> None:
+        self.plan, self.config, self.root = plan, config, root
+        self.ledger = Ledger(config.ledger, plan.topology)
+        self.refs = Refs(config, plan.topology)
+
+    def open(self, who: str) -> Run:
+        """The owner's open run or a new one; finishes first what a crash left between a commit and its roll-forward."""
+        return self._open(who, self.plan, "run")
+
+    def open_compaction(self, who: str) -> Run:
+        """The same for a compaction, which keeps the plan of the last committed run."""
+        head = self.ledger.head()
+        return self._open(who, self.plan if head is None else self.ledger.run(head).plan, "compact")
+
+    def _open(self, who: str, plan: Plan, kind: str) -> Run:
+        self.refs.ensure_namespace()
+        self.roll_forward()
+        current = self.ledger.open_run()
+        dead = current.owner if current is not None and owner.is_dead(current.owner) else None
+        prints = {n.name: fingerprint(plan, n) for n in plan.nodes}
+        run = self.ledger.open(who, plan, prints, kind=kind, dead=dead)
+        crash.point("open:opened")
+        return run
+
+    def cut(self, run: Run) -> StepRecord:
+        """Pins what every source reads in this run. A repeated cut keeps the first one's pins."""
+        done = self.ledger.steps(run.number).get(Verb.CUT)
+        if done is not None:
+            return done
+        started, found = time.monotonic(), {}
+        for table in run.plan.tables:
+            consumed = tuple(PinnedFile(*f) for f in self.ledger.consumed(table.name))
+            last = self.ledger.last_pin(table.name)
+            pin = sources.available(table, self.root, consumed, None if last is None else Pin.from_dict(last))
+            found[table.name] = None if pin is None else pin.to_dict()
+        self.ledger.pin(run.number, found)
+        crash.point("cut:pinned")
+        pins = [Pin.from_dict(p) for p in self.ledger.pins(run.number).values() if p is not None]
+        counts = {
+            "files": sum(len(p.files) for p in pins),
+            "bytes": sum(p.size for p in pins),
+            "superseded_snapshots": sum(p.superseded for p in pins),
+        }
+        return self._register(run, Step(Verb.CUT, "", ()), counts, (), "cut", time.monotonic() - started, 0)
+
+    def stage(self, spark: "SparkSession", run: Run, step: Step) -> StepRecord:
+        """Does one Spark step of an open run, or returns what the attempt that was first registered."""
+        from rejoin.lake.session import JobCounter
+        from rejoin.run import Attempt
+
+        done = self.ledger.steps(run.number).get(step.id)
+        if done is not None:
+            return done
+        self.ledger.renew(run.number)
+        started = time.monotonic()
+        attempt = Attempt(spark, self.ledger, self.refs, run, self.root)
+        with JobCounter(spark, f"{run.topology}-{run.number}-{step.id}-{attempt.id}") as counter:
+            outcome = attempt.execute(step)
+        return self._register(run, step, outcome.counts, outcome.writes, attempt.id, time.monotonic() - started, counter.jobs)
+
+    def publish(self, run: Run) -> StepRecord:
+        """The commit, and its roll-forward. Idempotent.
+
+        Raises:
+            InvariantBroken: a step is not registered.
+            RunSuperseded: the run was abandoned.
+        """
+        started, made = time.monotonic(), self.ledger.steps(run.number)
+        lacking = [s.id for s in steps(run.plan) if s.verb is not Verb.PUBLISH and s.id not in made]
+        if lacking and run.kind == "run":
+            raise InvariantBroken(f"run {run.number} cannot be published: {', '.join(lacking)} did not end", next_step="run these steps first")
+        step = Step(Verb.PUBLISH, "", ())
+        counts = {"tables": sum(not w.transient for w in self.ledger.writes(run.number).values())}
+        counts["changes"] = sum(made[f"{Verb.RESOLVE}.{n.name}"].counts["changes"] for n in run.plan.nodes if run.kind == "run" and n.published)
+        if step.id not in made:
+            self._register(run, step, counts, (), "publish", 0.0, 0)
+        crash.point("publish:before")
+        self.ledger.publish(run.number)
+        crash.point("publish:committed")
+        self.roll_forward()
+        return StepRecord(step.id, counts, time.monotonic() - started, 0)
+
+    def roll_forward(self) -> None:
+        """Makes every table show what the ledger says, for all closed runs that are not finished. Idempotent, needs no Spark."""
+        for number in self.ledger.not_rolled_forward():
+            run = self.ledger.run(number)
+            if run.state == "committed":
+                self._show(run)
+            else:
+                for table in self.refs.tables():
+                    self.refs.roll_forward(table, number, None, tagged=False)
+            self.ledger.rolled_forward(number)
+
+    def drop_garbage(self) -> None:
+        """Drops branches that attempts of closed runs left behind (a zombie that wrote after its run was closed)."""
+        closed = [r.number for r in self.ledger.runs() if r.state != "open"]
+        for table in self.refs.tables():
+            self.refs.drop_branches(table, closed)
+
+    def _show(self, run: Run) -> None:
+        outputs = {n.name: n for n in run.plan.nodes}
+        for table, write in self.ledger.writes(run.number).items():
+            shown = None if write.transient else write.snapshot_id
+            self.refs.roll_forward(table, run.number, shown, tagged=table in outputs and run.kind == "run")
+            if table in outputs:
+                drop_columns(self.refs, table, {p.name for p in outputs[table].columns} | {"_run", "_hash"})
+            crash.point(f"roll_forward:{table}")
+
+    def _register(self, run: Run, step: Step, counts, writes, attempt: str, seconds: float, jobs: int | None) -> StepRecord:  # type: ignore[no-untyped-def]
+        crash.point(f"{step.id}:registering")
+        self.ledger.register(run.number, StepRecord(step.id, counts, seconds, jobs), attempt, writes)
+        crash.point(f"{step.id}:registered")
+        return self.ledger.steps(run.number)[step.id]
+
+
+def run_topology(topology: Topology, spark: Callable[[], "SparkSession"], who: str, progress: Progress = lambda *_: None) -> Run:
+    """One run from open to visible. Returns the committed run.
+
+    An error closes nothing: the run stays open without a lease, so the same owner can go on and any other takes over. Nothing is visible.
+    """
+    run = topology.open(who)
+    try:
+        with _alive(topology.ledger, run):
+            progress(Step(Verb.CUT, "", ()), None)
+            progress(Step(Verb.CUT, "", ()), topology.cut(run))
+            _run_steps(topology, spark(), run, progress)
+            last = Step(Verb.PUBLISH, "", ())
+            progress(last, None)
+            progress(last, topology.publish(run))
+    except BaseException as error:
+        with suppress(Exception):  # the first error is the one to tell
+            topology.ledger.fail(run.number, f"{code_of(error)}: {str(error)[:2000]}")
+        raise
+    return topology.ledger.run(run.number)
+
+
+def _run_steps(topology: Topology, spark: "SparkSession", run: Run, progress: Progress) -> None:
+    """Every Spark step as soon as the steps it comes after have ended."""
+    waiting = [s for s in steps(run.plan) if s.verb not in (Verb.CUT, Verb.PUBLISH)]
+    ended, running = {str(Verb.CUT)}, {}
+
+    def one(step: Step) -> StepRecord:
+        progress(step, None)
+        return topology.stage(spark, run, step)
+
+    with ThreadPoolExecutor(PARALLEL_STEPS) as pool:
+        while waiting or running:
+            for step in [s for s in waiting if set(s.after) <= ended]:
+                waiting.remove(step)
+                running[pool.submit(one, step)] = step
+            done: set[Future[StepRecord]] = wait(running, return_when=FIRST_COMPLETED).done
+            for future in done:
+                step = running.pop(future)
+                try:
+                    progress(step, future.result())
+                except BaseException:
+                    waiting.clear()
+                    raise
+                ended.add(step.id)
+
+
+@contextmanager
+def _alive(ledger: Ledger, run: Run) -> Iterator[None]:
+    """Renews the lease in the background."""
+    stop = threading.Event()
+
+    def beat() -> None:
+        while not stop.wait(LEASE_SECONDS / 4):
+            try:
+                ledger.renew(run.number)
+            except RunSuperseded:
+                return
+            except Exception:  # noqa: BLE001, S112  a lost beat is made up for by the next one
+                continue
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

@@ -1,0 +1,407 @@
+"""The ledger: which run is open, what every attempt registered, and the one compare-and-swap that makes a run visible.
+
+Invariants (docs/adr/0002):
+
+* at most one run of a topology is open; run numbers are never reused;
+* the first attempt of a step that registers wins; the others read what it wrote;
+* ``publish`` is one transaction: the run becomes committed, the head moves, the snapshot ids of all tables are recorded;
+* a closed run accepts nothing more: whoever comes late gets ``RunSuperseded``.
+
+Wall clock is used for leases and for display, never to order data.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Row, and_, create_engine, event, func, insert, select, update
+from sqlalchemy.exc import IntegrityError, OperationalError
+
+from rejoin.errors import LedgerConflict, RunBusy, RunCommitted, RunSuperseded, RunUnknown
+from rejoin.lake import ledger_schema as t
+from rejoin.plan.model import Plan
+
+LEASE_SECONDS = 60.0
+"""How long a run counts as alive after its owner's last sign of life."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run as the ledger knows it. ``rebuild`` are the nodes whose definition differs from the base run's."""
+
+    topology: str
+    number: int
+    kind: str
+    state: str
+    owner: str
+    base: int | None
+    plan: Plan
+    rebuild: tuple[str, ...]
+    opened_at: float
+    closed_at: float | None
+    note: str | None
+
+
+@dataclass(frozen=True)
+class Write:
+    """A table's snapshot that one attempt wrote. ``transient``: for the later steps of this run only."""
+
+    table: str
+    snapshot_id: int
+    transient: bool = False
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """What the winning attempt of a step registered."""
+
+    step: str
+    counts: dict[str, int]
+    seconds: float
+    jobs: int | None
+
+
+class Ledger:
+    """The ledger of one topology in one database. Every method is one transaction."""
+
+    def __init__(self, url: str, topology: str) -> None:
+        self.topology = topology
+        self._engine = _engine(url)
+        _create_tables(self._engine)
+
+    # --- opening and closing ------------------------------------------------------------------------------------------
+
+    def open(self, owner: str, plan: Plan, fingerprints: dict[str, str], *, kind: str = "run", dead: str | None = None) -> Run:
+        """The owner's open run, or a new one on top of the head.
+
+        Another owner's open run is abandoned if it failed, its lease ran out, or its owner is ``dead``, known to be gone.
+
+        Raises:
+            RunBusy: another owner's run is alive.
+            LedgerConflict: others opened and closed runs faster than we could look.
+        """
+        for _ in range(50):
+            with suppress(IntegrityError), self._transaction() as db:  # two first runs insert the same topology row
+                version, head = self._topology(db)
+                current = self._open_row(db)
+                if current is not None and current.owner == owner:
+                    self._renew(db, current.run)
+                    return self._run(current)
+                if current is not None and current.owner != dead and current.lease_until >= time.time():
+                    raise _busy(self.topology, current)
+                if not self._swap(db, version, head):
+                    continue
+                if current is not None:
+                    self._close(db, current.run, "abandoned", current.note or f"taken over by {owner}")
+                return self._insert_run(db, owner, plan, fingerprints, head, kind)
+        raise LedgerConflict(f"topology {self.topology!r}: 50 attempts to open a run met other processes", next_step="try again")
+
+    def publish(self, run: int) -> bool:
+        """Makes a run visible. False if it was visible already.
+
+        Raises:
+            RunSuperseded: the run was abandoned; nothing was made visible.
+        """
+        with self._transaction() as db:
+            row = self._row(db, run)
+            if row.state == "committed":
+                return False
+            closed = update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(state="committed", closed_at=time.time())
+            moved = (
+                update(t.topologies)
+                .where(t.topologies.c.topology == self.topology, t.topologies.c.head.is_not_distinct_from(row.base))
+                .values(head=run, version=t.topologies.c.version + 1)
+            )
+            if db.execute(moved).rowcount != 1 or db.execute(closed).rowcount != 1:
+                raise _superseded(self.topology, run)
+            self._record_states(db, run, row.base)
+            self._record_files(db, run)
+            return True
+
+    def abandon(self, run: int, note: str) -> None:
+        """Closes an open run; what it wrote stays invisible and its input is taken by the next run.
+
+        Raises:
+            RunCommitted: the run is visible and stays.
+            RunUnknown: no such run.
+        """
+        with self._transaction() as db:
+            row = self._row(db, run)
+            if row.state == "committed":
+                raise RunCommitted(
+                    f"run {run} of topology {self.topology!r} is committed and cannot be abandoned",
+                    next_step="correct the input; the next run publishes the correction",
+                )
+            version, head = self._topology(db)
+            if row.state == "open" and self._swap(db, version, head):
+                self._close(db, run, "abandoned", note)
+
+    def fail(self, run: int, note: str) -> None:
+        """The owner gives up for now: its lease ends; it may come back, any other owner may take over."""
+        with self._transaction() as db:
+            db.execute(update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(lease_until=0.0, note=note))
+
+    def renew(self, run: int) -> None:
+        """A sign of life: the lease starts anew.
+
+        Raises:
+            RunSuperseded: the run is closed.
+        """
+        with self._transaction() as db:
+            self._renew(db, run)
+
+    # --- within a run -------------------------------------------------------------------------------------------------
+
+    def pin(self, run: int, pins: dict[str, dict[str, Any] | None]) -> None:
+        """Records what the run reads of every source (JSON-able; None = nothing new). The first attempt wins."""
+        with self._transaction() as db:
+            self._renew(db, run)
+            if not db.execute(select(t.pins.c.source).where(self._is(t.pins, run)).limit(1)).first() and pins:
+                rows = [{"topology": self.topology, "run": run, "source": s, "pin": json.dumps(p)} for s, p in pins.items()]
+                db.execute(insert(t.pins), rows)
+
+    def pins(self, run: int) -> dict[str, dict[str, Any] | None]:
+        """What ``pin`` recorded."""
+        with self._transaction() as db:
+            return {r.source: json.loads(r.pin) for r in db.execute(select(t.pins).where(self._is(t.pins, run)))}
+
+    def register(self, run: int, record: StepRecord, attempt: str, writes: tuple[Write, ...]) -> bool:
+        """Registers what an attempt of a step wrote. False if another attempt was first: its writes count, ours are garbage.
+
+        Raises:
+            RunSuperseded: the run is closed.
+        """
+        try:
+            with self._transaction() as db:
+                self._renew(db, run)
+                key = {"topology": self.topology, "run": run, "step": record.step}
+                values = {"counts": json.dumps(record.counts), "seconds": record.seconds, "jobs": record.jobs, "ended_at": time.time()}
+                db.execute(insert(t.steps).values(**key, attempt=attempt, **values))
+                for w in writes:
+                    db.execute(insert(t.writes).values(**key, table_name=w.table, snapshot_id=w.snapshot_id, transient=w.transient))
+        except IntegrityError:
+            return False
+        return True
+
+    def steps(self, run: int) -> dict[str, StepRecord]:
+        """The steps that are registered, in the order in which they ended."""
+        with self._transaction() as db:
+            rows = db.execute(select(t.steps).where(self._is(t.steps, run)).order_by(t.steps.c.ended_at))
+            return {r.step: StepRecord(r.step, json.loads(r.counts), r.seconds, r.jobs) for r in rows}
+
+    def writes(self, run: int) -> dict[str, Write]:
+        """Table -> what the winning attempts of this run wrote."""
+        with self._transaction() as db:
+            rows = db.execute(select(t.writes).where(self._is(t.writes, run)))
+            return {r.table_name: Write(r.table_name, r.snapshot_id, r.transient) for r in rows}
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def states(self, run: int | None) -> dict[str, int]:
+        """Table -> snapshot id of a committed run; these ids are one cut over all tables. Empty for None."""
+        if run is None:
+            return {}
+        with self._transaction() as db:
+            return {r.table_name: r.snapshot_id for r in db.execute(select(t.states).where(self._is(t.states, run)))}
+
+    def run(self, number: int) -> Run:
+        """One run. Raises ``RunUnknown``."""
+        with self._transaction() as db:
+            return self._run(self._row(db, number))
+
+    def open_run(self) -> Run | None:
+        """The open run, if there is one."""
+        with self._transaction() as db:
+            row = self._open_row(db)
+            return None if row is None else self._run(row)
+
+    def runs(self) -> list[Run]:
+        """All runs, oldest first."""
+        with self._transaction() as db:
+            rows = db.execute(select(t.runs).where(t.runs.c.topology == self.topology).order_by(t.runs.c.run))
+            return [self._run(r) for r in rows]
+
+    def head(self) -> int | None:
+        """The newest committed run."""
+        with self._transaction() as db:
+            return self._topology(db)[1]
+
+    def consumed(self, source: str) -> list[tuple[str, int, str]]:
+        """(path, size, sha256) of all files of a source that committed runs have applied."""
+        with self._transaction() as db:
+            found = select(t.files).where(t.files.c.topology == self.topology, t.files.c.source == source).order_by(t.files.c.path)
+            return [(r.path, r.size, r.sha256) for r in db.execute(found)]
+
+    def last_pin(self, source: str) -> dict[str, Any] | None:
+        """The newest pin of a source in a committed run that was not empty, or None."""
+        joined = t.pins.join(t.runs, and_(t.pins.c.topology == t.runs.c.topology, t.pins.c.run == t.runs.c.run))
+        found = (
+            select(t.pins.c.pin)
+            .select_from(joined)
+            .where(t.pins.c.topology == self.topology, t.pins.c.source == source, t.runs.c.state == "committed", t.pins.c.pin != "null")
+            .order_by(t.pins.c.run.desc())
+            .limit(1)
+        )
+        with self._transaction() as db:
+            pin = db.execute(found).scalar()
+            return None if pin is None else json.loads(pin)
+
+    def not_rolled_forward(self) -> list[int]:
+        """Closed runs whose branches still have to be fast-forwarded or dropped."""
+        with self._transaction() as db:
+            open_or_done = (t.runs.c.state == "open") | t.runs.c.rolled_forward
+            found = select(t.runs.c.run).where(t.runs.c.topology == self.topology, ~open_or_done).order_by(t.runs.c.run)
+            return [r.run for r in db.execute(found)]
+
+    def rolled_forward(self, run: int) -> None:
+        """The tables now show what the ledger says of this run."""
+        with self._transaction() as db:
+            db.execute(update(t.runs).where(self._is(t.runs, run)).values(rolled_forward=True))
+
+    # --- inside a transaction -----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        try:
+            with self._engine.begin() as db:
+                yield db
+        except OperationalError as error:
+            raise LedgerConflict(f"the ledger of topology {self.topology!r} did not answer", next_step="try again") from error
+
+    def _is(self, table: object, run: int):  # type: ignore[no-untyped-def]  # a SQLAlchemy condition
+        columns = table.c  # type: ignore[attr-defined]
+        return and_(columns.topology == self.topology, columns.run == run)
+
+    def _topology(self, db: Connection) -> tuple[int, int | None]:
+        row = db.execute(select(t.topologies).where(t.topologies.c.topology == self.topology)).first()
+        if row is None:
+            db.execute(insert(t.topologies).values(topology=self.topology, version=0, head=None))
+            return 0, None
+        return row.version, row.head
+
+    def _swap(self, db: Connection, version: int, head: int | None) -> bool:
+        """The compare-and-swap, which also takes the row's lock until the transaction ends."""
+        at = and_(t.topologies.c.topology == self.topology, t.topologies.c.version == version, t.topologies.c.head.is_not_distinct_from(head))
+        return db.execute(update(t.topologies).where(at).values(version=version + 1)).rowcount == 1
+
+    def _open_row(self, db: Connection) -> Row[tuple[object, ...]] | None:
+        return db.execute(select(t.runs).where(t.runs.c.topology == self.topology, t.runs.c.state == "open")).first()
+
+    def _row(self, db: Connection, run: int) -> Row[tuple[object, ...]]:
+        row = db.execute(select(t.runs).where(self._is(t.runs, run))).first()
+        if row is None:
+            raise RunUnknown(f"topology {self.topology!r} has no run {run}", next_step="see `rejoin history`")
+        return row
+
+    def _renew(self, db: Connection, run: int) -> None:
+        alive = update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(lease_until=time.time() + LEASE_SECONDS)
+        if db.execute(alive).rowcount != 1:
+            raise _superseded(self.topology, run)
+
+    def _close(self, db: Connection, run: int, state: str, note: str) -> None:
+        db.execute(update(t.runs).where(self._is(t.runs, run)).values(state=state, closed_at=time.time(), note=note))
+
+    def _insert_run(self, db: Connection, owner: str, plan: Plan, fingerprints: dict[str, str], head: int | None, kind: str) -> Run:
+        last = db.execute(select(func.max(t.runs.c.run)).where(t.runs.c.topology == self.topology)).scalar() or 0
+        before: dict[str, str] = {} if head is None else json.loads(str(self._row(db, head).fingerprints))
+        rebuild = sorted(n for n, f in fingerprints.items() if before.get(n) != f)
+        now = time.time()
+        db.execute(
+            insert(t.runs).values(
+                topology=self.topology,
+                run=last + 1,
+                kind=kind,
+                state="open",
+                owner=owner,
+                lease_until=now + LEASE_SECONDS,
+                base=head,
+                plan=plan.to_json(),
+                rebuild=json.dumps(rebuild),
+                fingerprints=json.dumps(fingerprints, sort_keys=True),
+                opened_at=now,
+                rolled_forward=False,
+            )
+        )
+        return self._run(self._row(db, last + 1))
+
+    def _record_states(self, db: Connection, run: int, base: int | None) -> None:
+        found = {} if base is None else {r.table_name: r.snapshot_id for r in db.execute(select(t.states).where(self._is(t.states, base)))}
+        written = db.execute(select(t.writes).where(self._is(t.writes, run), ~t.writes.c.transient))
+        found |= {r.table_name: r.snapshot_id for r in written}
+        rows = [{"topology": self.topology, "run": run, "table_name": n, "snapshot_id": s} for n, s in found.items()]
+        if rows:
+            db.execute(insert(t.states), rows)
+
+    def _record_files(self, db: Connection, run: int) -> None:
+        for row in db.execute(select(t.pins).where(self._is(t.pins, run))).all():
+            pin = json.loads(row.pin)
+            for f in pin["files"] if pin else ():
+                at = and_(t.files.c.topology == self.topology, t.files.c.source == row.source, t.files.c.path == f["path"])
+                values = {"size": f["size"], "sha256": f["sha256"], "run": run}
+                if db.execute(update(t.files).where(at).values(**values)).rowcount == 0:
+                    db.execute(insert(t.files).values(topology=self.topology, source=row.source, path=f["path"], **values))
+
+    def _run(self, row: Row[tuple[object, ...]]) -> Run:
+        return Run(
+            topology=self.topology,
+            number=row.run,
+            kind=row.kind,
+            state=row.state,
+            owner=row.owner,
+            base=row.base,
+            plan=Plan.from_json(row.plan),
+            rebuild=tuple(json.loads(row.rebuild)),
+            opened_at=row.opened_at,
+            closed_at=row.closed_at,
+            note=row.note,
+        )
+
+
+def topologies(url: str) -> list[str]:
+    """Names of all topologies that the ledger database knows."""
+    engine = _engine(url)
+    _create_tables(engine)
+    with engine.begin() as db:
+        return [r.topology for r in db.execute(select(t.topologies.c.topology).order_by(t.topologies.c.topology))]
+
+
+def _busy(topology: str, row: Row[tuple[object, ...]]) -> RunBusy:
+    return RunBusy(
+        f"run {row.run} of topology {topology!r} is open and alive (owner {row.owner}, lease ends in {row.lease_until - time.time():.0f} s)",
+        expected="one open run a topology",
+        next_step=f"wait for it, or close it with `rejoin abandon --run {row.run}` if its process is gone",
+    )
+
+
+def _superseded(topology: str, run: int) -> RunSuperseded:
+    return RunSuperseded(
+        f"run {run} of topology {topology!r} is closed; this attempt changed nothing",
+        next_step="nothing: another attempt or run has taken over; see `rejoin history`",
+    )
+
+
+def _engine(url: str) -> Engine:
+    engine = create_engine(url, pool_pre_ping=not url.startswith("sqlite"))
+    if url.startswith("sqlite"):
+        # Several processes write: wait for the lock, and take it at the start, so that no transaction has to restart half-way.
+        @event.listens_for(engine, "connect")
+        def _settings(connection, _record):  # type: ignore[no-untyped-def]
+            connection.isolation_level = None
+            connection.execute("PRAGMA busy_timeout=30000")
+            connection.execute("PRAGMA journal_mode=WAL")
+
+        @event.listens_for(engine, "begin")
+        def _begin(connection):  # type: ignore[no-untyped-def]
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _create_tables(engine: Engine) -> None:
+    try:
+        t.metadata.create_all(engine)
+    except (OperationalError, IntegrityError):  # another process made them between the check and the create
+        t.metadata.create_all(engine)

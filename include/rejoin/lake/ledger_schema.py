@@ -1,0 +1,85 @@
+"""The ledger's tables. A few rows a run; SQLite or PostgreSQL."""
+
+from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, MetaData, String, Table, Text
+
+metadata = MetaData()
+
+topologies = Table(
+    "rejoin_topologies",
+    metadata,
+    Column("topology", String(64), primary_key=True),
+    Column("version", Integer, nullable=False),  # grows with every open, publish and abandon: the compare-and-swap
+    Column("head", Integer),  # the newest committed run
+)
+
+runs = Table(
+    "rejoin_runs",
+    metadata,
+    Column("topology", String(64), primary_key=True),
+    Column("run", Integer, primary_key=True),
+    Column("kind", String(16), nullable=False),  # run | compact
+    Column("state", String(16), nullable=False),  # open | committed | abandoned
+    Column("owner", String(512), nullable=False),
+    Column("lease_until", Float, nullable=False),  # seconds since the epoch; 0 = the owner said that it failed
+    Column("base", Integer),  # the committed run that this run starts from
+    Column("plan", Text, nullable=False),  # JSON, pinned
+    Column("rebuild", Text, nullable=False),  # JSON list of nodes whose definition is new
+    Column("fingerprints", Text, nullable=False),  # JSON: node -> fingerprint of its definition
+    Column("opened_at", Float, nullable=False),
+    Column("closed_at", Float),
+    Column("rolled_forward", Boolean, nullable=False),
+    Column("note", Text),  # why it failed or was abandoned
+)
+
+pins = Table(
+    "rejoin_pins",
+    metadata,
+    Column("topology", String(64), primary_key=True),
+    Column("run", Integer, primary_key=True),
+    Column("source", String(64), primary_key=True),
+    Column("pin", Text, nullable=False),  # JSON: exactly what this run reads; null = nothing new
+)
+
+steps = Table(
+    "rejoin_steps",
+    metadata,
+    Column("topology", String(64), primary_key=True),
+    Column("run", Integer, primary_key=True),
+    Column("step", String(256), primary_key=True),
+    Column("attempt", String(64), nullable=False),
+    Column("counts", Text, nullable=False),  # JSON: what the attempt that won has counted
+    Column("seconds", Float, nullable=False),
+    Column("jobs", Integer),  # Spark jobs, where the session can tell
+    Column("ended_at", Float, nullable=False),
+)
+
+writes = Table(
+    "rejoin_writes",
+    metadata,
+    Column("topology", String(64), primary_key=True),
+    Column("run", Integer, primary_key=True),
+    Column("table_name", String(256), primary_key=True),
+    Column("step", String(256), nullable=False),
+    Column("snapshot_id", BigInteger, nullable=False),
+    Column("transient", Boolean, nullable=False),  # read within the run only (responses), never published
+)
+
+states = Table(
+    "rejoin_states",
+    metadata,
+    Column("topology", String(64), primary_key=True),
+    Column("run", Integer, primary_key=True),
+    Column("table_name", String(256), primary_key=True),
+    Column("snapshot_id", BigInteger, nullable=False),
+)
+
+files = Table(
+    "rejoin_files",
+    metadata,
+    Column("topology", String(64), primary_key=True),
+    Column("source", String(64), primary_key=True),
+    Column("path", String(1024), primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("run", Integer, nullable=False),
+)

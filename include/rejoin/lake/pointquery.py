@@ -1,0 +1,95 @@
+"""Reads without Spark, for people and pages: one key's row, one run's changes, the refused records. PyIceberg on the ledger's snapshot ids."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyiceberg.expressions import And, BooleanExpression, EqualTo
+from pyiceberg.table import Table
+
+from rejoin.errors import RunUnknown, UnknownTable
+from rejoin.lake import names
+from rejoin.lake.ledger import Ledger
+from rejoin.lake.refs import Refs
+from rejoin.plan.model import Plan
+
+Row = dict[str, Any]
+
+
+class PointQuery:
+    """Reads of one committed run.
+
+    Args:
+        ledger: the topology's ledger.
+        refs: its tables.
+        run: a committed run; None: the newest.
+
+    Raises:
+        RunUnknown: the run was not committed, or nothing was.
+    """
+
+    def __init__(self, ledger: Ledger, refs: Refs, run: int | None = None) -> None:
+        wanted = ledger.head() if run is None else run
+        if wanted is None or ledger.run(wanted).state != "committed":
+            what = "no run was committed yet" if wanted is None else f"run {wanted} was not committed"
+            raise RunUnknown(f"topology {ledger.topology!r}: {what}", next_step="see `rejoin history`")
+        self.run = wanted
+        self.plan: Plan = ledger.run(wanted).plan
+        self._states = ledger.states(wanted)
+        self._refs = refs
+
+    def get(self, name: str, key: tuple[str, ...]) -> Row | None:
+        """The row of a source table or output with this key (texts, in key order), without bookkeeping columns; None if there is none.
+
+        Raises:
+            UnknownTable: no such table, or another number of key columns.
+            SnapshotExpired: the run is beyond retention.
+        """
+        columns = self._columns(name)
+        names_ = self.plan.key_of(name)
+        if len(key) != len(names_):
+            raise UnknownTable(f"the key of {name!r} has {len(names_)} column(s): {', '.join(names_)}", next_step=f"rejoin get {name} {' '.join(names_)}")
+        matches: BooleanExpression = EqualTo(names_[0], key[0])
+        for column, value in zip(names_[1:], key[1:], strict=True):
+            matches = And(matches, EqualTo(column, value))
+        rows = self._scan(name, matches)
+        if not rows:
+            return None
+        newest = max(rows, key=lambda row: int(row["_run"]))
+        return None if newest.get("_op") == "D" else {c: newest.get(c) for c in columns}
+
+    def changes(self, name: str, run: int) -> Iterator[Row]:
+        """What a run changed in an output: ``{"op", "before", "after"}`` in key order.
+
+        Raises:
+            UnknownTable: not an output.
+        """
+        if name not in {n.name for n in self.plan.nodes}:
+            raise self._unknown(name, [n.name for n in self.plan.nodes])
+        key = self.plan.key_of(name)
+        rows = self._scan(names.changes(name), EqualTo("_run", run))
+        for row in sorted(rows, key=lambda r: tuple(str(r[k]) for k in key)):
+            yield {"op": row["_op"], "before": _plain(row["_before"]), "after": _plain(row["_after"])}
+
+    def _columns(self, name: str) -> list[str]:
+        for table in self.plan.tables:
+            if table.name == name:
+                return [c.name for c in table.columns]
+        for node in self.plan.nodes:
+            if node.name == name:
+                return [p.name for p in node.columns]
+        raise self._unknown(name, [t.name for t in self.plan.tables] + [n.name for n in self.plan.nodes])
+
+    def _scan(self, table: str, condition: BooleanExpression) -> list[Row]:
+        snapshot_id = self._states.get(table)
+        if snapshot_id is None:
+            return []
+        existing: Table = self._refs.require(table, snapshot_id)
+        rows: list[Row] = existing.scan(row_filter=condition, snapshot_id=snapshot_id).to_arrow().to_pylist()
+        return rows
+
+    def _unknown(self, name: str, known: list[str]) -> UnknownTable:
+        return UnknownTable(f"topology {self.plan.topology!r} has no table {name!r}", expected=", ".join(known))
+
+
+def _plain(row: Row | None) -> Row | None:
+    return None if row is None else {k: v for k, v in row.items() if not k.startswith("_")}

@@ -1,0 +1,142 @@
+"""Reads of one cut: every table at the snapshot that the ledger names, never at ``main``."""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from rejoin.lake import names
+from rejoin.lake.config import CATALOG
+from rejoin.plan.model import Edge, Node, Plan
+from rejoin.stages.frames import HASH, numbered, quoted
+
+
+class Reader:
+    """The tables of one topology as of one run.
+
+    Args:
+        spark: the session.
+        plan: the plan that says which columns a table has.
+        states: table -> snapshot id. A table that is not there was never written.
+    """
+
+    def __init__(self, spark: SparkSession, plan: Plan, states: Mapping[str, int]) -> None:
+        self._spark, self._plan, self._states = spark, plan, states
+
+    def has(self, table: str) -> bool:
+        """Whether the table was ever written."""
+        return table in self._states
+
+    def changes(self, name: str, run: int) -> DataFrame | None:
+        """``Changes`` of a source table or output that the run made to its used columns; None if it was never written."""
+        if self._plan.is_table(name):
+            return self._source_changes(name, run)
+        table = names.changes(name)
+        if not self.has(table):
+            return None
+        key = self._plan.key_of(name)
+        return self.table(table).where(F.col("_run") == run).select(*key, "_op", "_before", "_after")
+
+    def versions(self, name: str, keys: DataFrame | None) -> DataFrame | None:
+        """``Versions`` of a source table for some keys (None: all keys); None if it was never written."""
+        if not self.has(name):
+            return None
+        key = self._plan.key_of(name)
+        newest = self._newest(name, key, keys)
+        row = F.when(F.col("_op") != "D", self._row(name, newest))
+        return newest.select(*key, "_version", row.alias("_row"))
+
+    def lookup(self, name: str, keys: DataFrame) -> DataFrame:
+        """``Rows`` of a source table or output for the given keys (columns: its key columns; distinct)."""
+        return self._rows(name, keys)
+
+    def current(self, name: str) -> DataFrame:
+        """``Rows`` of a whole source table or output."""
+        return self._rows(name, None)
+
+    def subscribers(self, node: Node, edge: Edge, keys: DataFrame | None) -> DataFrame:
+        """Live ``Subscriptions`` of an edge to the given foreign keys (columns ``fk_1``..; None: all)."""
+        fks, pks = numbered("fk", len(edge.foreign_key)), numbered("pk", len(node.key))
+        table = self.table(names.subscriptions(node, edge))
+        found = table if keys is None else _only(table, keys, fks)
+        return latest(found, [*fks, *pks]).where("_op = 'S'").select(*fks, *pks, "_run", "_op", HASH)
+
+    def sent(self, node: Node, edge: Edge, run: int) -> DataFrame | None:
+        """The ``Subscriptions`` that a run sent; None if there are none."""
+        name = names.subscriptions(node, edge)
+        return self.table(name).where(F.col("_run") == run) if self.has(name) else None
+
+    def responses(self, node: Node, edge: Edge) -> DataFrame | None:
+        """The ``Responses`` of an edge in the open run; None if the edge had nothing to respond to."""
+        name = names.responses(node, edge)
+        return self.table(name) if self.has(name) else None
+
+    def table(self, name: str) -> DataFrame:
+        """A table as it is stored, at its snapshot."""
+        return self._spark.sql(f"SELECT * FROM {full_name(self._plan.topology, name)} VERSION AS OF {self._states[name]}")
+
+    # --- shapes -------------------------------------------------------------------------------------------------------
+
+    def _source_changes(self, name: str, run: int) -> DataFrame | None:
+        if not self.has(name):
+            return None
+        table, key = self._plan.table(name), self._plan.key_of(name)
+        rows = self.table(name).where((F.col("_run") == run) & (F.col("_op") != "N"))
+        old = [c.name for c in table.columns if c.name not in key]
+        had = {f.name for f in _struct(rows, "_before").fields}
+        types = {c.name: c.type or "" for c in table.columns}
+        fields = [F.col(quoted(k)) for k in key]
+        fields += [(F.col(f"_before.{quoted(n)}") if n in had else F.lit(None).cast(types[n])).alias(n) for n in old]
+        by_name = dict(zip([*key, *old], fields, strict=True))
+        before = F.struct(*(by_name[c.name] for c in table.columns), F.col(f"_before.{HASH}"))
+        framed = rows.select(
+            *key,
+            "_op",
+            F.when(F.col("_before").isNotNull(), before).alias("_before"),
+            F.when(F.col("_op") != "D", self._row(name, rows)).alias("_after"),
+        )
+        return framed.where("_before IS NOT NULL OR _after IS NOT NULL")
+
+    def _rows(self, name: str, keys: DataFrame | None) -> DataFrame:
+        key = self._plan.key_of(name)
+        if self._plan.is_table(name):
+            found = self._newest(name, key, keys).where("_op <> 'D'")
+        else:
+            found = self.table(name) if keys is None else _only(self.table(name), keys, key)
+        return found.select(*key, self._row(name, found).alias("_row"))
+
+    def _newest(self, name: str, key: tuple[str, ...], keys: DataFrame | None) -> DataFrame:
+        table = self.table(name)
+        return latest(table if keys is None else _only(table, keys, key), key)
+
+    def _row(self, name: str, frame: DataFrame):  # type: ignore[no-untyped-def]  # Column
+        """All columns of the plan and the hash as one struct; a column that the stored rows do not have yet is null."""
+        if self._plan.is_table(name):
+            wanted = [(c.name, c.type) for c in self._plan.table(name).columns]
+        else:
+            wanted = [(p.name, p.type) for p in self._plan.node(name).columns]
+        have = set(frame.columns)
+        return F.struct(*((F.col(quoted(n)) if n in have else F.lit(None).cast(t or "string")).alias(n) for n, t in wanted), F.col(HASH))
+
+
+def full_name(topology: str, table: str) -> str:
+    """A table's name in Spark SQL."""
+    return f"{CATALOG}.{topology}.{table}"
+
+
+def _only(table: DataFrame, keys: DataFrame, key: Sequence[str]) -> DataFrame:
+    """The rows of a table with the given keys."""
+    return table.join(F.broadcast(keys.select(*key)), on=list(key), how="left_semi")
+
+
+def latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
+    """The newest version of each key of a versioned table: a run writes at most one."""
+    newest = Window.partitionBy(*key).orderBy(F.col("_run").desc())
+    return rows.withColumn("_nth", F.row_number().over(newest)).where("_nth = 1").drop("_nth")
+
+
+def _struct(frame: DataFrame, column: str) -> StructType:
+    kind = frame.schema[column].dataType
+    assert isinstance(kind, StructType)
+    return kind

@@ -1,0 +1,135 @@
+"""Branches and tags of Iceberg tables, by metadata commits alone: no Spark, so any process can finish what another one began."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.table import Table
+
+from rejoin.errors import LedgerConflict, SnapshotExpired
+from rejoin.lake import names
+from rejoin.lake.config import CATALOG, LakeConfig
+
+
+class Refs:
+    """The branches and tags of one topology's tables."""
+
+    def __init__(self, config: LakeConfig, topology: str) -> None:
+        self._catalog: Catalog = load_catalog(CATALOG, **config.pyiceberg_settings())
+        self.topology = topology
+
+    def table(self, name: str) -> Table | None:
+        """The newest metadata of a table, or None."""
+        try:
+            return self._catalog.load_table((self.topology, name))
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+
+    def tables(self) -> list[str]:
+        """Names of all tables of the topology."""
+        try:
+            return sorted(identifier[-1] for identifier in self._catalog.list_tables(self.topology))
+        except NoSuchNamespaceError:
+            return []
+
+    def ensure_namespace(self) -> None:
+        """Makes the topology's namespace if there is none."""
+        if not self._catalog.namespace_exists(self.topology):
+            with suppress(NamespaceAlreadyExistsError):
+                self._catalog.create_namespace(self.topology)
+
+    def start_branch(self, name: str, branch: str, base: int) -> None:
+        """Creates ``branch`` at snapshot ``base``."""
+        self._commit(name, lambda table: table.manage_snapshots().create_branch(base, branch).commit())
+
+    def empty(self, name: str) -> int:
+        """The snapshot of the table before its first row, kept by a tag; what has no base state starts from it."""
+
+        def change(table: Table) -> None:
+            if names.EMPTY in table.refs():
+                return
+            if not table.metadata.snapshots:
+                table.append(table.schema().as_arrow().empty_table())
+            first = min(self._existing(name).metadata.snapshots, key=lambda s: s.sequence_number or 0)
+            self._existing(name).manage_snapshots().create_tag(first.snapshot_id, names.EMPTY).commit()
+
+        self._commit(name, change)
+        return self._existing(name).refs()[names.EMPTY].snapshot_id
+
+    def head(self, name: str, branch: str) -> int:
+        """The snapshot that a branch points to."""
+        return self._existing(name).refs()[branch].snapshot_id
+
+    def summary(self, name: str, snapshot_id: int) -> dict[str, str]:
+        """What Iceberg recorded about a snapshot (added-records, added-files-size ...)."""
+        snapshot = self._existing(name).snapshot_by_id(snapshot_id)
+        if snapshot is None or snapshot.summary is None:
+            return {}
+        return dict(snapshot.summary.additional_properties)
+
+    def require(self, name: str, snapshot_id: int) -> Table:
+        """The table, if it still has the snapshot.
+
+        Raises:
+            SnapshotExpired: it has not.
+        """
+        table = self._existing(name)
+        if table.snapshot_by_id(snapshot_id) is None:
+            raise SnapshotExpired(
+                f"snapshot {snapshot_id} of table {self.topology}.{name} is beyond retention",
+                next_step="ask for a newer run; `rejoin history` lists them",
+            )
+        return table
+
+    def roll_forward(self, name: str, run: int, snapshot_id: int | None, *, tagged: bool) -> None:
+        """Makes ``main`` show what the ledger says and drops the run's attempt branches, in one metadata commit. Idempotent.
+
+        Args:
+            name: the table.
+            run: the closed run.
+            snapshot_id: what ``main`` shall point to; None leaves it.
+            tagged: also tag the snapshot with the run.
+        """
+
+        def change(table: Table) -> None:
+            refs = table.refs()
+            mine = [ref for ref in refs if names.is_branch_of(ref, run)]
+            main = refs["main"].snapshot_id if "main" in refs else None
+            behind = snapshot_id is not None and (main != snapshot_id or (tagged and names.tag(run) not in refs))
+            if not mine and not behind:
+                return
+            with table.manage_snapshots() as changes:
+                if snapshot_id is not None and main != snapshot_id:
+                    changes.set_current_snapshot(snapshot_id)
+                if snapshot_id is not None and tagged and names.tag(run) not in refs:
+                    changes.create_tag(snapshot_id, names.tag(run))
+                for ref in mine:
+                    changes.remove_branch(ref)
+
+        self._commit(name, change)
+
+    def drop_branches(self, name: str, runs: list[int]) -> None:
+        """Drops every attempt branch of these runs."""
+
+        def change(table: Table) -> None:
+            left = [ref for ref in table.refs() if any(names.is_branch_of(ref, run) for run in runs)]
+            if left:
+                with table.manage_snapshots() as changes:
+                    for ref in left:
+                        changes.remove_branch(ref)
+
+        self._commit(name, change)
+
+    def _existing(self, name: str) -> Table:
+        return self._catalog.load_table((self.topology, name))
+
+    def _commit(self, name: str, change: Callable[[Table], None]) -> None:
+        """Metadata commits are optimistic: another commit to the same table in between only means once more."""
+        for attempt in range(40):
+            try:
+                return change(self._existing(name))
+            except CommitFailedException:
+                time.sleep(min(0.01 * 2**attempt, 0.5))
+        raise LedgerConflict(f"table {self.topology}.{name}: 40 metadata commits met other writers", next_step="try again")

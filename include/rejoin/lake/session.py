@@ -1,0 +1,87 @@
+"""The Spark session: all settings in one place. ``SPARK_REMOTE`` (Spark Connect) is honoured; otherwise a session in this process."""
+
+import logging
+import os
+import sys
+import tempfile
+from typing import TYPE_CHECKING
+
+from rejoin.lake.config import LakeConfig
+from rejoin.setup_check import java_problem, spark_jars
+from rejoin.errors import SetupError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+
+RUNTIME = {
+    "spark.sql.session.timeZone": "UTC",
+    # Errors instead of silent nulls, and one text form of decimals (the value hash depends on it).
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+}
+"""Settings that results depend on; set on every session, a Spark Connect one included."""
+
+
+def static_settings(config: LakeConfig) -> dict[str, str]:
+    """Settings that a Spark process must be started with; a Spark Connect server for this lake is started with the same ones."""
+    cores = os.cpu_count() or 2
+    return {
+        "spark.master": f"local[{cores}]",
+        "spark.app.name": "rejoin",
+        "spark.jars": ",".join(spark_jars()),
+        "spark.driver.memory": "4g",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.warehouse.dir": tempfile.gettempdir(),  # unused; the default would be a folder in the working directory
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(2 * cores),
+        "spark.sql.extensions": EXTENSIONS,
+        **RUNTIME,
+        **config.spark_settings(),
+    }
+
+
+def session(config: LakeConfig) -> "SparkSession":
+    """A session that reads and writes the lake.
+
+    Raises:
+        SetupError: no Java 17 or 21, or the jars are missing.
+    """
+    # Without it Spark's Python workers are whatever python3 the PATH has.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder
+    if remote := os.environ.get("SPARK_REMOTE"):
+        spark = builder.remote(remote).getOrCreate()
+        for key, value in {**RUNTIME, **config.spark_settings()}.items():
+            spark.conf.set(key, value)
+        return spark
+    if problem := java_problem():
+        raise SetupError(problem)
+    for key, value in static_settings(config).items():
+        builder = builder.config(key, value)
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+class JobCounter:
+    """Counts the Spark jobs of one step, where the session can tell (not through Spark Connect)."""
+
+    def __init__(self, spark: "SparkSession", group: str) -> None:
+        self._context = None if os.environ.get("SPARK_REMOTE") else spark.sparkContext
+        self._group = group
+
+    def __enter__(self) -> "JobCounter":
+        if self._context is not None:
+            self._context.setJobGroup(self._group, self._group)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.jobs = None if self._context is None else len(self._context.statusTracker().getJobIdsForGroup(self._group))

@@ -1,0 +1,132 @@
+"""Checked relations -> the plan: names for intermediate nodes, views without what nobody reads, ``used`` columns."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from rejoin.plan.expressions import Expression, column
+from rejoin.plan.model import Edge, Node, Plan, Projection, Table, View
+from rejoin.plan.shapes import Draft, Rows, Star
+
+
+def plan(topology: str, tables: Iterable[Table], outputs: Iterable[Draft]) -> Plan:
+    """The plan of checked tables and named outputs, in the order of their declaration; every node after what it reads."""
+    drafts = _in_order(outputs)
+    nodes = [_node(draft, published) for draft, published in drafts.items()]
+    reads = _reads(drafts)
+    return Plan(
+        topology,
+        tuple(replace(table, used=_used(reads, table, [c.name for c in table.columns])) for table in tables),
+        tuple(replace(node, used=_used(reads, node, [c.name for c in node.columns])) for node in nodes),
+    )
+
+
+def _used(reads: Mapping[str, set[str]], of: Table | Node, columns: list[str]) -> tuple[str, ...]:
+    return tuple(name for name in columns if name in reads.get(of.name, ()) and name not in of.key)
+
+
+def _reads(drafts: Iterable[Draft]) -> dict[str, set[str]]:
+    """Table or node -> the columns of it that any view evaluates."""
+    reads: dict[str, set[str]] = {}
+    for draft in drafts:
+        star = _star(draft)
+        for alias, rows in {"l": star.left, **{f"r{i}": arm.right for i, arm in enumerate(star.arms, start=1)}}.items():
+            evaluated = [*_needed(rows, alias, _read(star)).values(), *([rows.where] if rows.where else [])]
+            reads.setdefault(_name(rows.base), set()).update(ref.column for made in evaluated for ref in made.refs)
+    return reads
+
+
+def _in_order(outputs: Iterable[Draft]) -> dict[Draft, bool]:
+    """All nodes, upstream first, and whether the user named them. The others get the name of the first output that reads
+    them, so adding an output at the end of a file renames nothing.
+    """
+    outputs = list(outputs)
+    named = set(outputs)
+    order: dict[Draft, bool] = {}
+    for output in outputs:
+        count = 0
+        for draft in _upstream_first(output, set(order)):
+            if draft.name is None:
+                count += 1
+                draft.name = f"{output.name}__{count}"
+            order[draft] = draft in named
+    return order
+
+
+def _upstream_first(draft: Draft, seen: set[Draft]) -> Iterator[Draft]:
+    if draft in seen:
+        return
+    seen.add(draft)
+    shape = draft.shape
+    for rows in (shape.left, *(arm.right for arm in shape.arms)) if isinstance(shape, Star) else (shape,):
+        if isinstance(rows.base, Draft):
+            yield from _upstream_first(rows.base, seen)
+    yield draft
+
+
+def _star(draft: Draft) -> Star:
+    """A node as a star; a filter or select without joins has no arms, and its view does all the work."""
+    shape = draft.shape
+    if isinstance(shape, Star):
+        return shape
+    columns = {name: column("l", name, made.type) for name, made in shape.columns.items()}
+    return Star(shape, (), shape.label, columns, shape.key)
+
+
+def _read(star: Star) -> list[Expression]:
+    """Every expression that a node evaluates over its left and right views."""
+    keys = [part for arm in star.arms for part in arm.foreign_key]
+    return [*star.columns.values(), *keys, *([star.where] if star.where else [])]
+
+
+def _node(draft: Draft, published: bool) -> Node:
+    star = _star(draft)
+    read = _read(star)
+    return Node(
+        name=_name(draft),
+        left=_view(star.left, "l", read),
+        edges=_edges(star, read),
+        columns=_projections(star.columns),
+        where=star.where.sql if star.where else None,
+        key=star.key,
+        used=(),
+        published=published,
+    )
+
+
+def _edges(star: Star, read: list[Expression]) -> tuple[Edge, ...]:
+    edges: list[Edge] = []
+    for number, arm in enumerate(star.arms, start=1):
+        name = _free(_name(arm.right.base), {edge.name for edge in edges})
+        edges.append(Edge(name, _view(arm.right, f"r{number}", read), tuple(part.sql for part in arm.foreign_key), arm.kind))
+    return tuple(edges)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or the first of ``name_2``, ``name_3`` ... that is not taken (a table joined twice)."""
+    if name not in taken:
+        return name
+    number = 2
+    while f"{name}_{number}" in taken:
+        number += 1
+    return f"{name}_{number}"
+
+
+def _view(rows: Rows, alias: str, read: list[Expression]) -> View:
+    where = rows.where.sql if rows.where else None
+    return View(_name(rows.base), _projections(_needed(rows, alias, read)), where, rows.key)
+
+
+def _needed(rows: Rows, alias: str, read: list[Expression]) -> dict[str, Expression]:
+    """The columns of a view that its node reads, and its key."""
+    needed = {ref.column for made in read for ref in made.refs if ref.alias == alias} | set(rows.key)
+    return {name: made for name, made in rows.columns.items() if name in needed}
+
+
+def _projections(columns: Mapping[str, Expression]) -> tuple[Projection, ...]:
+    return tuple(Projection(name, made.sql, made.type) for name, made in columns.items())
+
+
+def _name(base: Table | Draft) -> str:
+    if base.name is None:
+        raise AssertionError("an intermediate node is read before it was named")
+    return base.name

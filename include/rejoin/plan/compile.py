@@ -1,0 +1,198 @@
+"""Topology -> plan. Checks everything, and reports all mistakes in one error, each with the user's own line."""
+
+from rejoin.errors import TopologyError
+from rejoin.plan import assemble, problems, schema
+from rejoin.plan.expressions import Scope, expression
+from rejoin.plan.joins import check_join, check_select
+from rejoin.plan.model import Column, Plan, Table
+from rejoin.plan.problems import Problems, did_you_mean
+from rejoin.plan.shapes import Draft, Materialised, Rows, Shape, filtered, joined, rows_of, selected, side
+from rejoin.topology import (
+    Declaration,
+    FilterDeclaration,
+    JoinDeclaration,
+    NameDeclaration,
+    ReferenceDeclaration,
+    Relation,
+    SelectDeclaration,
+    TableDeclaration,
+    Topology,
+)
+
+
+def compile(topology: Topology) -> Plan:
+    """The plan of a topology; the same topology always gives the same plan.
+
+    Raises:
+        TopologyError: with every ``Problem`` that was found.
+    """
+    compiler = _Compiler(topology)
+    plan = compiler.run()
+    found = compiler.problems.in_order()
+    if found or plan is None:
+        raise TopologyError(str(topology.name), found)
+    return plan
+
+
+class _Compiler:
+    """One compilation. ``shapes`` holds what every declaration came to; None after a mistake that hides its columns."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.problems = Problems()
+        self.shapes: dict[Declaration, Shape | None] = {}
+        self.being_made: list[Declaration] = []
+        self.by_name: dict[str, TableDeclaration | NameDeclaration] = {}
+        self.tables: dict[str, Table] = {}
+        self.outputs: dict[NameDeclaration, Draft] = {}
+        self.materialised = Materialised()
+
+    def run(self) -> Plan | None:
+        declarations = [relation.declaration for relation in self.topology.relations]
+        schema.check_name(self.topology.name, "topology", self.problems.at(self.topology.place))
+        self._check_names(declarations)
+        for declaration in declarations:
+            self._shape(declaration)
+        self._check_use(declarations)
+        if self.problems.found:
+            return None
+        outputs = [self.outputs[d] for d in declarations if isinstance(d, NameDeclaration)]
+        return assemble.plan(self.topology.name, self.tables.values(), outputs)
+
+    # --- what every declaration comes to ---------------------------------------------------------------------------------
+
+    def _shape(self, declaration: Declaration) -> Shape | None:
+        if declaration in self.shapes:
+            return self.shapes[declaration]
+        if declaration in self.being_made:
+            self._report_cycle(self.being_made[self.being_made.index(declaration) :])
+            return None
+        self.being_made.append(declaration)
+        shape = self._make(declaration)
+        self.being_made.pop()
+        self.shapes[declaration] = shape
+        return shape
+
+    def _make(self, declaration: Declaration) -> Shape | None:
+        match declaration:
+            case TableDeclaration():
+                return self._table(declaration)
+            case JoinDeclaration():
+                return self._join(declaration)
+            case FilterDeclaration():
+                return self._filter(declaration)
+            case SelectDeclaration():
+                return self._select(declaration)
+            case NameDeclaration():
+                return self._name(declaration)
+            case ReferenceDeclaration():
+                return self._reference(declaration)
+
+    def _table(self, declaration: TableDeclaration) -> Rows:
+        report = self.problems.at(declaration.place, f"table {declaration.name!r}: ")
+        before = len(self.problems.found)
+        columns = schema.columns(declaration.schema, report)
+        complete = len(self.problems.found) == before
+        key = schema.key(declaration.key, columns, complete, report)
+        complete = len(self.problems.found) == before
+        source = schema.source(declaration, columns, complete, report)
+        table = Table(str(declaration.name), key, columns, source or schema.NO_SOURCE, ())
+        if self.by_name.get(table.name) is declaration:
+            self.tables[table.name] = table
+        return rows_of(table, table.name, _types(columns), key, complete)
+
+    def _join(self, declaration: JoinDeclaration) -> Shape | None:
+        report = self.problems.at(declaration.place)
+        left, right = self._shape(declaration.left.declaration), None
+        if not isinstance(declaration.right, Relation):
+            report(problems.BAD_OPTION, "join: the right side must be a relation: a table, a join, or topology.relation(name)")
+        elif declaration.right.topology is not self.topology:
+            other = declaration.right.topology.name
+            report(
+                problems.OTHER_TOPOLOGY, f"join: the right side belongs to topology {other!r}; both sides must be of {self.topology.name!r}"
+            )
+        else:
+            right = self._shape(declaration.right.declaration)
+        if left is None or right is None:
+            return None
+        join = check_join(declaration, left, right, report)
+        return joined(self.materialised.star(left, join.foreign_key), self.materialised.rows(right), join)
+
+    def _filter(self, declaration: FilterDeclaration) -> Shape | None:
+        shape = self._shape(declaration.input.declaration)
+        if shape is None:
+            return None
+        report = self.problems.at(declaration.place, f"filter {declaration.condition!r}: ")
+        condition = expression(declaration.condition, Scope({"": side(shape)}), report)
+        if condition is not None and condition.type not in (None, "BOOLEAN"):
+            report(problems.BAD_EXPRESSION, f"a filter must be BOOLEAN, this is {condition.type}")
+        return filtered(shape, condition) if condition else shape
+
+    def _select(self, declaration: SelectDeclaration) -> Shape | None:
+        shape = self._shape(declaration.input.declaration)
+        if shape is None:
+            return None
+        report = self.problems.at(declaration.place, "select: ")
+        chosen = check_select(declaration.items, Scope({"": side(shape)}), shape, "", report)
+        return selected(shape, chosen.items, chosen.key, chosen.complete)
+
+    def _name(self, declaration: NameDeclaration) -> Shape | None:
+        shape = self._shape(declaration.input.declaration)
+        if shape is None:
+            return None
+        draft = self.outputs[declaration] = Draft(str(declaration.name), shape)
+        return rows_of(draft, str(declaration.name), side(shape).columns, shape.key, shape.complete)
+
+    def _reference(self, declaration: ReferenceDeclaration) -> Shape | None:
+        found = self.by_name.get(str(declaration.name))
+        if found is None:
+            hint = did_you_mean(str(declaration.name), self.by_name)
+            self.problems.add(problems.UNKNOWN_RELATION, f"no table or output is named {declaration.name!r}{hint}", declaration.place)
+            return None
+        return self._shape(found)
+
+    # --- checks of the whole ---------------------------------------------------------------------------------------------
+
+    def _check_names(self, declarations: list[Declaration]) -> None:
+        for declaration in declarations:
+            if not isinstance(declaration, (TableDeclaration, NameDeclaration)):
+                continue
+            report = self.problems.at(declaration.place)
+            schema.check_name(declaration.name, "table" if isinstance(declaration, TableDeclaration) else "output", report)
+            first = self.by_name.setdefault(str(declaration.name), declaration)
+            if first is not declaration:
+                where = f"{first.place.file}:{first.place.line}"
+                report(problems.DUPLICATE_NAME, f"the name {declaration.name!r} is taken already at {where}")
+
+    def _check_use(self, declarations: list[Declaration]) -> None:
+        read = {relation.declaration for d in declarations for relation in _inputs(d)}
+        ends = [d for d in declarations if d not in read]
+        unused = [d for d in ends if isinstance(d, (JoinDeclaration, FilterDeclaration, SelectDeclaration))]
+        for declaration in unused:
+            what = type(declaration).__name__.removesuffix("Declaration").lower()
+            self.problems.add(
+                problems.UNUSED, f"this {what} is never used: name it with .named(...) to make it an output", declaration.place
+            )
+        if not unused and not any(isinstance(d, NameDeclaration) for d in declarations):
+            message = f"topology {self.topology.name!r} makes nothing: name at least one relation with .named(...)"
+            self.problems.add(problems.EMPTY_TOPOLOGY, message, self.topology.place)
+
+    def _report_cycle(self, cycle: list[Declaration]) -> None:
+        names = [d.name for d in cycle if isinstance(d, NameDeclaration)]
+        place = next((d.place for d in cycle if isinstance(d, ReferenceDeclaration)), cycle[0].place)
+        path = " reads ".join(map(repr, [*names, names[0]]))
+        self.problems.add(problems.CYCLE, f"a relation cannot be made of itself: {path}", place)
+
+
+def _types(columns: tuple[Column, ...]) -> dict[str, str | None]:
+    return {column.name: column.type for column in columns}
+
+
+def _inputs(declaration: Declaration) -> list[Relation]:
+    match declaration:
+        case JoinDeclaration():
+            return [relation for relation in (declaration.left, declaration.right) if isinstance(relation, Relation)]
+        case FilterDeclaration() | SelectDeclaration() | NameDeclaration():
+            return [declaration.input]
+        case TableDeclaration() | ReferenceDeclaration():
+            return []

@@ -1,0 +1,119 @@
+"""A plan for people: what is read, what is made of it, and the steps of a run. ``text`` and ``mermaid`` walk the same
+``steps`` as a run does, so they cannot drift from it.
+"""
+
+from rejoin.plan.model import DebeziumSource, Edge, JoinKind, Node, Plan, Projection, SnapshotSource, Source, Table, View
+from rejoin.plan.steps import Step, Verb, steps
+
+
+def text(plan: Plan) -> str:
+    """The whole plan, readable: tables, nodes, and the steps in groups that can run in parallel. Ends with a newline."""
+    lines = [f"topology {plan.topology}", "", "tables"]
+    for table in plan.tables:
+        lines += _table(table)
+    lines += ["", "nodes"]
+    for node in plan.nodes:
+        lines += _node(node)
+    lines += ["", "steps of a run (the steps of a group can run at the same time)"]
+    for number, group in enumerate(groups(plan), start=1):
+        lines += _group(number, group)
+    return "\n".join(lines) + "\n"
+
+
+def groups(plan: Plan) -> tuple[tuple[Step, ...], ...]:
+    """The steps by the earliest time at which they can start: every step comes after the groups before its own."""
+    level: dict[str, int] = {}
+    made: list[list[Step]] = []
+    for step in steps(plan):
+        level[step.id] = 1 + max((level[before] for before in step.after), default=-1)
+        if level[step.id] == len(made):
+            made.append([])
+        made[level[step.id]].append(step)
+    return tuple(tuple(group) for group in made)
+
+
+def _table(table: Table) -> list[str]:
+    types = ", ".join(f"{column.name} {column.type}" for column in table.columns)
+    lines = [f"  {table.name}", f"    key      {', '.join(table.key)}", f"    columns  {types}"]
+    return [*lines, f"    used     {', '.join(table.used) or '(only the key)'}", f"    source   {_source(table.source)}"]
+
+
+def _source(source: Source) -> str:
+    match source:
+        case SnapshotSource():
+            own = f", refused if more than {source.max_delete_share:.0%} would be deleted"
+        case DebeziumSource():
+            units = ", ".join(f"{name} in {unit}" for name, unit in source.units)
+            own = (f", topic {source.topic}" if source.topic is not None else "") + (f", {units}" if units else "")
+    return f"{source.kind} {source.path}{own}; bad records: {source.on_bad_record}, at most {source.max_bad_share:.0%}"
+
+
+def _node(node: Node) -> list[str]:
+    lines = [f"  {node.name} ({'output' if node.published else 'intermediate'})", f"    key      {', '.join(node.key)}"]
+    lines.append(f"    left     {_view(node.left)}")
+    for number, edge in enumerate(node.edges, start=1):
+        lines.append(f"    r{number:<8}{_edge(edge, number)}")
+    lines.append(f"    columns  {_projections(node.columns, 'l')}")
+    if node.where is not None:
+        lines.append(f"    where    {node.where}")
+    return [*lines, f"    used     {', '.join(node.used)}"] if node.used else lines
+
+
+def _edge(edge: Edge, number: int) -> str:
+    pairs = zip(edge.foreign_key, edge.right.key, strict=True)
+    condition = " AND ".join(f"{part} = r{number}.`{key}`" for part, key in pairs)
+    alias = "" if edge.name == edge.right.table else f" (as {edge.name})"
+    return f"{'left join' if edge.kind == JoinKind.LEFT else 'join'} {_view(edge.right)}{alias} on {condition}"
+
+
+def _view(view: View) -> str:
+    where = f" where {view.where}" if view.where is not None else ""
+    return f"{view.table}: {_projections(view.columns, 't')}{where}"
+
+
+def _projections(columns: tuple[Projection, ...], alias: str) -> str:
+    return ", ".join(c.name if c.sql == f"{alias}.`{c.name}`" else f"{c.sql} AS {c.name}" for c in columns)
+
+
+def _group(number: int, group: tuple[Step, ...]) -> list[str]:
+    lines = []
+    for index, step in enumerate(group):
+        head = f"  {number}." if index == 0 else ""
+        lines.append(f"{head:<6}{step.id}" + (f"  after {', '.join(step.after)}" if step.after else ""))
+    return lines
+
+
+# --- mermaid ---------------------------------------------------------------------------------------------------------
+
+
+def mermaid(plan: Plan) -> str:
+    """A Mermaid flowchart: source tables, one subscription table an edge, intermediate nodes, outputs. Ends with a newline."""
+    lines = ["flowchart LR"]
+    lines += [f"  {_id(table.name)}[({table.name})]" for table in plan.tables]
+    nodes = {node.name: node for node in plan.nodes}
+    edges = {f"{node.name}.{edge.name}": (node, edge) for node in plan.nodes for edge in node.edges}
+    for step in steps(plan):
+        if step.verb == Verb.RESPOND:
+            node, edge = edges[step.target]
+            lines += _mermaid_edge(node, edge)
+        elif step.verb == Verb.RESOLVE:
+            node = nodes[step.target]
+            shape = f"[[{node.name}]]" if node.published else f"[{node.name}]"
+            lines += [f"  {_id(node.name)}{shape}", f"  {_id(node.left.table)} -->|left| {_id(node.name)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _mermaid_edge(node: Node, edge: Edge) -> list[str]:
+    subscriptions = f"s_{node.name}__{edge.name}"
+    kind = "left join" if edge.kind == JoinKind.LEFT else "join"
+    return [
+        f"  {subscriptions}{{{{subscriptions {edge.name}}}}}",
+        f"  {_id(node.left.table)} -->|subscribe| {subscriptions}",
+        f"  {_id(edge.right.table)} -->|respond| {subscriptions}",
+        f"  {subscriptions} -->|{kind}| {_id(node.name)}",
+    ]
+
+
+def _id(name: str) -> str:
+    """A Mermaid id: words such as ``end`` are reserved, so every name gets a prefix."""
+    return f"t_{name}"

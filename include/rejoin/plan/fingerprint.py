@@ -1,0 +1,37 @@
+"""What identifies a node's definition: while it stays the same, the stored output can be kept up to date by changes."""
+
+import dataclasses
+import hashlib
+import json
+
+from rejoin.plan.model import Node, Plan, View
+
+HASH_VERSION = 1
+"""Version of the value hash's encoding (``stages.hashing``). Another version rebuilds every node, so hashes of two versions never meet."""
+
+
+def fingerprint(plan: Plan, node: Node, hash_version: int = HASH_VERSION) -> str:
+    """SHA-256 (hex) of a node's own part of the plan.
+
+    It changes with the node's views, joins, filter, columns or key, with the name, key, or a read column's type of a table or
+    node that it reads directly, and with ``hash_version``. It does not change with source paths and options, with columns
+    that the node does not read, with what reads the node, or with how the nodes that it reads are made (their changes arrive
+    as changes).
+    """
+    own = dataclasses.asdict(node)
+    for name in ("name", "used", "published"):
+        del own[name]
+    views = (node.left, *(edge.right for edge in node.edges))
+    content = {"hash_version": hash_version, "node": own, "inputs": [_input(plan, view) for view in views]}
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _input(plan: Plan, view: View) -> dict[str, object]:
+    """Name, key and the types of the read columns of a table or node. A column of the input is read where it stands in a text
+    as ``t.`name` `` (column names hold no backticks).
+    """
+    columns = plan.table(view.table).columns if plan.is_table(view.table) else plan.node(view.table).columns
+    read = "\n".join([*(column.sql for column in view.columns), view.where or ""])
+    types = {column.name: column.type for column in columns if f"t.`{column.name}`" in read}
+    return {"name": view.table, "key": plan.key_of(view.table), "columns": types}

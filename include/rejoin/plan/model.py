@@ -1,0 +1,204 @@
+"""The plan: what a topology compiles to. Frozen, deterministic, JSON both ways; ``explain``, ``airflow`` and ``run`` read the same plan.
+
+SQL texts in a plan are Spark SQL whose columns are all qualified and quoted with backticks:
+
+* in a ``View``: ``t.`column` `` is a column of the table or node that the view reads;
+* in an ``Edge`` and a ``Node``: ``l.`column` `` is a column of the left view, ``r1.`column` `` of the first edge's right view, ``r2`` of the second ...
+
+A node's output is by definition the result of this query (``plan.sql`` renders it; ``verify`` and the tests compare with it)::
+
+    SELECT <columns> FROM <left view> l
+    [INNER | LEFT] JOIN <right view of edge i> r<i> ON <foreign_key i> = r<i>.<key>   -- for every edge
+    WHERE <where>
+"""
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class JoinKind(StrEnum):
+    """What happens to a left row whose foreign key is null or finds no right row."""
+
+    INNER = "inner"  # the row is not in the output
+    LEFT = "left"  # the row is in the output, the right columns are null
+
+
+class OnBadRecord(StrEnum):
+    """What happens to a record that cannot be applied."""
+
+    QUARANTINE = "quarantine"  # kept with reason and coordinates, counted; the run goes on below ``max_bad_share``
+    FAIL = "fail"  # the run stops before anything is visible
+
+
+@dataclass(frozen=True)
+class SnapshotSource:
+    """Full snapshots: one completed file or directory each, in name order; rows that are absent were deleted.
+
+    ``max_delete_share``: a snapshot that would delete more than this share of the live rows is refused.
+    ``null``: the text that means NULL in a CSV field.
+    """
+
+    path: str
+    max_delete_share: float = 0.3
+    null: str = ""
+    on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
+    max_bad_share: float = 0.05
+    kind: str = "snapshot"
+
+
+@dataclass(frozen=True)
+class DebeziumSource:
+    """Change events as Debezium writes them: files of JSON lines ``{"key", "value", "headers"[, "topic"]}``.
+
+    ``topic``: read only the lines of this topic (None: all lines).
+    ``units``: (column, "ms" | "us" | "ns") for integer timestamps whose event carries no schema; default "us".
+    ``placeholder``: the text that stands for an unchanged TOAST value.
+    """
+
+    path: str
+    topic: str | None = None
+    units: tuple[tuple[str, str], ...] = ()
+    placeholder: str = "__debezium_unavailable_value"
+    on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
+    max_bad_share: float = 0.05
+    kind: str = "debezium"
+
+
+Source = SnapshotSource | DebeziumSource
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column and its Spark SQL type in capitals (``BIGINT``, ``DECIMAL(10,2)``); None where only Spark can tell."""
+
+    name: str
+    type: str | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A source table. ``used`` are the columns that any join, select, filter or foreign key reads, in declared order: a
+    change of the others causes no downstream work."""
+
+    name: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+    source: Source
+    used: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Projection:
+    """One output column: its name, its SQL text, its type if known."""
+
+    name: str
+    sql: str
+    type: str | None
+
+
+@dataclass(frozen=True)
+class View:
+    """Row-wise filter and select over one table or node; never materialised. ``key`` are the view's names of the key
+    columns of ``table``, in the table's key order."""
+
+    table: str
+    columns: tuple[Projection, ...]
+    where: str | None
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One foreign-key join of a node: ``foreign_key`` (one SQL text a key column of ``right``, over ``l``)."""
+
+    name: str
+    right: View
+    foreign_key: tuple[str, ...]
+    kind: JoinKind
+
+
+@dataclass(frozen=True)
+class Node:
+    """One output table: a left view, any number of edges (a star), the select and the filter after the joins.
+
+    ``key``: names of the output columns that are the key, in the key order of the left table.
+    ``used``: the output columns that downstream nodes read (empty for a leaf).
+    ``published``: named by the user, as against an intermediate result of a chain.
+    """
+
+    name: str
+    left: View
+    edges: tuple[Edge, ...]
+    columns: tuple[Projection, ...]
+    where: str | None
+    key: tuple[str, ...]
+    used: tuple[str, ...]
+    published: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole topology; ``nodes`` stand in an order in which every node comes after the nodes that it reads."""
+
+    topology: str
+    tables: tuple[Table, ...]
+    nodes: tuple[Node, ...]
+
+    def table(self, name: str) -> Table:
+        return next(t for t in self.tables if t.name == name)
+
+    def node(self, name: str) -> Node:
+        return next(n for n in self.nodes if n.name == name)
+
+    def is_table(self, name: str) -> bool:
+        return any(t.name == name for t in self.tables)
+
+    def key_of(self, name: str) -> tuple[str, ...]:
+        """Key columns of a source table or of a node's output."""
+        return self.table(name).key if self.is_table(name) else self.node(name).key
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), sort_keys=True, ensure_ascii=False)
+
+    @staticmethod
+    def from_json(text: str) -> "Plan":
+        data = json.loads(text)
+        return Plan(data["topology"], tuple(_table(t) for t in data["tables"]), tuple(_node(n) for n in data["nodes"]))
+
+
+def _table(data: dict[str, Any]) -> Table:
+    source = dict(data["source"])
+    source["on_bad_record"] = OnBadRecord(source["on_bad_record"])
+    if source["kind"] == "debezium":
+        source["units"] = tuple((c, u) for c, u in source["units"])
+    kinds: dict[str, type[SnapshotSource] | type[DebeziumSource]] = {"snapshot": SnapshotSource, "debezium": DebeziumSource}
+    columns = tuple(Column(**c) for c in data["columns"])
+    return Table(data["name"], tuple(data["key"]), columns, kinds[source["kind"]](**source), tuple(data["used"]))
+
+
+def _projections(data: list[dict[str, Any]]) -> tuple[Projection, ...]:
+    return tuple(Projection(**p) for p in data)
+
+
+def _view(data: dict[str, Any]) -> View:
+    return View(data["table"], _projections(data["columns"]), data["where"], tuple(data["key"]))
+
+
+def _edge(data: dict[str, Any]) -> Edge:
+    return Edge(data["name"], _view(data["right"]), tuple(data["foreign_key"]), JoinKind(data["kind"]))
+
+
+def _node(data: dict[str, Any]) -> Node:
+    return Node(
+        name=data["name"],
+        left=_view(data["left"]),
+        edges=tuple(_edge(e) for e in data["edges"]),
+        columns=_projections(data["columns"]),
+        where=data["where"],
+        key=tuple(data["key"]),
+        used=tuple(data["used"]),
+        published=data["published"],
+    )

@@ -1,0 +1,73 @@
+"""A node's defining SQL, as ``plan.model`` says it: what ``verify``, ``explain --sql`` and the tests compare an output with."""
+
+from collections.abc import Callable
+
+from rejoin.plan.model import Edge, Node, Plan, Projection, View
+
+_INDENT = "  "
+
+
+def node_query(plan: Plan, node: Node, relation: Callable[[str], str]) -> str:  # noqa: ARG001 -- as in topology_query
+    """The query whose result is the node's output, in Spark SQL.
+
+    Args:
+        plan: the plan of the node.
+        node: the node.
+        relation: the SQL text after FROM for a table or another node, such as a qualified name or ``(SELECT ...)``.
+    """
+    lines = [f"SELECT {_columns(node.columns)}", f"FROM {_view(node.left, relation)} AS l"]
+    for number, edge in enumerate(node.edges, start=1):
+        lines.append(_join(edge, number, relation))
+    if node.where is not None:
+        lines.append(f"WHERE {node.where}")
+    return "\n".join(lines)
+
+
+def topology_query(plan: Plan, node: Node, table: Callable[[str], str] = lambda name: f"`{name}`") -> str:
+    """One query from the source tables down to this node: every node that it needs is a common table expression.
+
+    Args:
+        plan: the plan of the node.
+        node: the node whose output the query gives.
+        table: the SQL text after FROM for a source table.
+    """
+
+    def relation(name: str) -> str:
+        return table(name) if plan.is_table(name) else f"`{name}`"
+
+    needed = _upstream(plan, node)
+    parts = [f"`{n.name}` AS (\n{_indented(node_query(plan, n, relation))}\n)" for n in plan.nodes if n.name in needed]
+    query = node_query(plan, node, relation)
+    return "WITH " + ",\n".join(parts) + "\n" + query if parts else query
+
+
+def _upstream(plan: Plan, node: Node) -> set[str]:
+    """The names of the nodes that a node is made of, without itself."""
+    found: set[str] = set()
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        for name in (current.left.table, *(edge.right.table for edge in current.edges)):
+            if not plan.is_table(name) and name not in found:
+                found.add(name)
+                waiting.append(plan.node(name))
+    return found
+
+
+def _join(edge: Edge, number: int, relation: Callable[[str], str]) -> str:
+    pairs = zip(edge.foreign_key, edge.right.key, strict=True)
+    condition = " AND ".join(f"({part}) = r{number}.`{key}`" for part, key in pairs)
+    return f"{edge.kind.upper()} JOIN {_view(edge.right, relation)} AS r{number} ON {condition}"
+
+
+def _view(view: View, relation: Callable[[str], str]) -> str:
+    where = f" WHERE {view.where}" if view.where is not None else ""
+    return f"(SELECT {_columns(view.columns)} FROM {relation(view.table)} AS t{where})"
+
+
+def _columns(columns: tuple[Projection, ...]) -> str:
+    return ", ".join(f"{column.sql} AS `{column.name}`" for column in columns)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(_INDENT + line for line in text.split("\n"))

@@ -1,0 +1,188 @@
+"""What a table declaration says: names, key, typed columns, source options. Checked here, once."""
+
+import re
+from typing import Final
+
+from rejoin.plan import types
+from rejoin.plan.model import Column, DebeziumSource, OnBadRecord, SnapshotSource, Source
+from rejoin.plan.problems import BAD_OPTION, BAD_SCHEMA, DUPLICATE_NAME, UNSAFE_NAME, Reporter, did_you_mean
+from rejoin.topology import SourceDeclaration, TableDeclaration
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_COLUMN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NO_SOURCE: Final = SnapshotSource("")  # stands for a source with a mistake; such a plan is never returned
+_UNITS: Final = ("ms", "us", "ns")
+
+
+def check_name(name: object, what: str, report: Reporter) -> bool:
+    """Whether a table, output or topology name is safe in every catalog, file system and task id."""
+    if isinstance(name, str) and _NAME.fullmatch(name) and "__" not in name:
+        return True
+    rule = "a lower-case letter, then lower-case letters, digits and single underscores, at most 63"
+    report(UNSAFE_NAME, f"{what} name {name!r} is not safe; expected {rule} ('__' is reserved for rejoin)")
+    return False
+
+
+def check_column_name(name: str, report: Reporter) -> bool:
+    if name.startswith("_"):
+        report(UNSAFE_NAME, f"column name {name!r} starts with an underscore, which is reserved for rejoin's own columns")
+        return False
+    if not _COLUMN.fullmatch(name):
+        report(UNSAFE_NAME, f"column name {name!r} is not safe; expected a letter, then letters, digits and underscores")
+        return False
+    return True
+
+
+def texts(value: object) -> tuple[str, ...] | None:
+    """One text or a list of texts, as a tuple; None if it is something else or empty."""
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, (list, tuple)) and value and all(isinstance(v, str) for v in value):
+        return tuple(value)
+    return None
+
+
+def repeated(names: tuple[str, ...]) -> list[str]:
+    """Names that come more than once, without regard to case."""
+    lower = [name.lower() for name in names]
+    return [name for i, name in enumerate(names) if name.lower() in lower[:i]]
+
+
+# --- columns and key -------------------------------------------------------------------------------------------------
+
+
+def columns(schema: object, report: Reporter) -> tuple[Column, ...]:
+    """The columns of ``"order_id BIGINT, total DECIMAL(10,2)"``; those with a mistake are reported and left out."""
+    if not isinstance(schema, str) or not schema.strip():
+        report(BAD_SCHEMA, "schema must be a text such as 'order_id BIGINT, total DECIMAL(10,2)'")
+        return ()
+    parsed = [_column(part.strip(), report) for part in re.split(r",(?![^(]*\))", schema)]
+    found = tuple(column for column in parsed if column is not None)
+    for name in repeated(tuple(column.name for column in found)):
+        report(DUPLICATE_NAME, f"column {name!r} stands twice in the schema (names are compared without regard to case)")
+    return found
+
+
+def _column(part: str, report: Reporter) -> Column | None:
+    match = re.fullmatch(r"(`[^`]+`|\S+)\s+(.+)", part, re.DOTALL)
+    if match is None:
+        report(BAD_SCHEMA, f"schema: {part!r} is not a column name and a type")
+        return None
+    name, written = match[1].strip("`"), match[2].strip()
+    if re.search(r"\s(NOT\s+NULL|COMMENT|DEFAULT|GENERATED)\b", " " + written, re.IGNORECASE):
+        report(BAD_SCHEMA, f"schema: column {name!r}: only a name and a type are possible, not {written!r}")
+        return None
+    of_type = types.canonical(written)
+    if of_type is None:
+        report(BAD_SCHEMA, f"schema: column {name!r}: {types.refused(written)}")
+    return Column(name, of_type) if check_column_name(name, report) and of_type is not None else None
+
+
+def key(declared: object, found: tuple[Column, ...], complete: bool, report: Reporter) -> tuple[str, ...]:
+    """The key columns in their declared spelling; empty after a report."""
+    names = texts(declared)
+    if names is None:
+        report(BAD_SCHEMA, "key must be a column name or a list of column names")
+        return ()
+    by_lower = {column.name.lower(): column for column in found}
+    for name in repeated(names):
+        report(BAD_SCHEMA, f"key: column {name!r} stands twice")
+    for name in names:
+        column = by_lower.get(name.lower())
+        if column is None and complete:
+            report(BAD_SCHEMA, f"key: the schema has no column {name!r}{did_you_mean(name, by_lower)}")
+        elif column is not None and column.type in ("FLOAT", "DOUBLE"):
+            report(BAD_SCHEMA, f"key: column {name!r} is {column.type}, and rounded numbers cannot be keys; use DECIMAL or BIGINT")
+    known = [by_lower[name.lower()].name for name in names if name.lower() in by_lower]
+    return tuple(known) if len(known) == len(names) and not repeated(names) else ()
+
+
+# --- sources ---------------------------------------------------------------------------------------------------------
+
+
+def source(declaration: TableDeclaration, found: tuple[Column, ...], complete: bool, report: Reporter) -> Source | None:
+    """The plan's source of a table. None after a report, which names the line of ``snapshot(...)`` or ``debezium(...)``."""
+    written = declaration.source
+    if isinstance(written, (SnapshotSource, DebeziumSource)):
+        options: dict[str, object] = {name: value for name, value in vars(written).items() if name != "kind"}
+        options["units"] = dict(written.units) if isinstance(written, DebeziumSource) else {}
+    elif isinstance(written, SourceDeclaration):
+        report, options = Reporter(report.problems, written.place, report.prefix), dict(written.options)
+    else:
+        report(BAD_OPTION, "source must be snapshot(...) or debezium(...)")
+        return None
+    before = len(report.problems.found)
+    common = _path(options, report), _share("max_bad_share", options, report), _policy(options, report)
+    kind = type(written) if isinstance(written, (SnapshotSource, DebeziumSource)) else written.kind
+    made = _snapshot(options, *common, report) if kind is SnapshotSource else _debezium(options, *common, found, complete, report)
+    return made if len(report.problems.found) == before else None
+
+
+def _snapshot(options: dict[str, object], path: str, share: float, policy: OnBadRecord, report: Reporter) -> SnapshotSource:
+    return SnapshotSource(path, _share("max_delete_share", options, report), _text("null", options, report), policy, share)
+
+
+def _debezium(
+    options: dict[str, object],
+    path: str,
+    share: float,
+    policy: OnBadRecord,
+    found: tuple[Column, ...],
+    complete: bool,
+    report: Reporter,
+) -> DebeziumSource:
+    topic = None if options["topic"] is None else _text("topic", options, report)
+    units = _units(options["units"], found, complete, report)
+    return DebeziumSource(path, topic, units, _text("placeholder", options, report), policy, share)
+
+
+def _units(value: object, found: tuple[Column, ...], complete: bool, report: Reporter) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, dict):
+        report(BAD_OPTION, "units must be a dict such as {'updated_at': 'ms'}")
+        return ()
+    by_lower = {column.name.lower(): column for column in found}
+    units: dict[str, str] = {}
+    for name, unit in value.items():
+        column = by_lower.get(str(name).lower())
+        if unit not in _UNITS:
+            report(BAD_OPTION, f"units[{name!r}] is {unit!r}; expected one of {', '.join(map(repr, _UNITS))}")
+        elif column is not None and not types.is_about_time(column.type):
+            report(BAD_OPTION, f"units[{name!r}]: the column is {column.type}, not a TIMESTAMP")
+        elif column is None and complete:
+            report(BAD_OPTION, f"units[{name!r}]: the schema has no such column{did_you_mean(str(name), by_lower)}")
+        elif column is not None:
+            units[column.name] = str(unit)
+    return tuple(sorted(units.items()))
+
+
+def _path(options: dict[str, object], report: Reporter) -> str:
+    path = options["path"]
+    if not isinstance(path, str) or not path.strip():
+        report(BAD_OPTION, "path must be a text that is not empty")
+        return ""
+    return path
+
+
+def _text(name: str, options: dict[str, object], report: Reporter) -> str:
+    value = options[name]
+    if not isinstance(value, str):
+        report(BAD_OPTION, f"{name} must be a text, not {value!r}")
+        return ""
+    return value
+
+
+def _share(name: str, options: dict[str, object], report: Reporter) -> float:
+    value = options[name]
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        report(BAD_OPTION, f"{name} is {value!r}; expected a share from 0 to 1")
+        return 0.0
+    return float(value)
+
+
+def _policy(options: dict[str, object], report: Reporter) -> OnBadRecord:
+    value = options["on_bad_record"]
+    if value not in list(OnBadRecord):
+        expected = " or ".join(repr(str(policy)) for policy in OnBadRecord)
+        report(BAD_OPTION, f"on_bad_record is {value!r}; expected {expected}")
+        return OnBadRecord.FAIL
+    return OnBadRecord(str(value))

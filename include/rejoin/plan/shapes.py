@@ -1,0 +1,142 @@
+"""Relations while a topology is compiled, and how filters, selects and joins compose and fuse.
+
+A ``Rows`` is a view of one table or node. A ``Star`` is a left view with its joins, and becomes a node when it is
+named, or when something needs it as a table. Nothing here reports: expressions that arrive are resolved already.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from rejoin.plan.expressions import LEFT, Expression, Ref, Side, both, column
+from rejoin.plan.model import JoinKind, Table
+
+
+@dataclass(eq=False)
+class Draft:
+    """A node to be. ``name`` is None until an intermediate result gets one from the output that reads it."""
+
+    name: str | None
+    shape: "Shape"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Row-wise filter and select over a table or node; expressions are over ``t``. ``complete``: no mistake was found in it."""
+
+    base: Table | Draft
+    label: str
+    columns: Mapping[str, Expression]
+    key: tuple[str, ...]
+    where: Expression | None = None
+    complete: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """One join of a star. ``foreign_key`` is over ``l``."""
+
+    right: Rows
+    foreign_key: tuple[Expression, ...]
+    kind: JoinKind
+
+
+@dataclass(frozen=True, eq=False)
+class Star:
+    """Joins of one left view; expressions are over ``l``, ``r1``, ``r2`` ...
+
+    Filters between and after the joins are all in ``where``, after all joins: every join finds at most one right row and its
+    foreign key reads ``l`` only, so a join neither makes nor changes what an earlier filter reads.
+    """
+
+    left: Rows
+    arms: tuple[Arm, ...]
+    label: str
+    columns: Mapping[str, Expression]
+    key: tuple[str, ...]
+    where: Expression | None = None
+    complete: bool = True
+
+
+Shape = Rows | Star
+
+
+def side(shape: Shape) -> Side:
+    """What an expression over a relation may read."""
+    return Side(shape.label, {name: made.type for name, made in shape.columns.items()}, shape.complete)
+
+
+def rows_of(base: Table | Draft, label: str, columns: Mapping[str, str | None], key: tuple[str, ...], complete: bool) -> Rows:
+    """All rows and columns of a table or node."""
+    return Rows(base, label, {name: column("t", name, of_type) for name, of_type in columns.items()}, key, None, complete)
+
+
+def filtered(shape: Shape, condition: Expression) -> Shape:
+    """The rows of a relation for which a condition over its columns is true."""
+    return replace(shape, where=both(shape.where, condition.replace(lambda ref: shape.columns[ref.column])))
+
+
+def selected(shape: Shape, items: Mapping[str, Expression], key: tuple[str, ...], complete: bool) -> Shape:
+    """Other columns, made of the columns of a relation."""
+    columns = {name: item.replace(lambda ref: shape.columns[ref.column]) for name, item in items.items()}
+    return replace(shape, columns=columns, key=key, complete=complete)
+
+
+class Materialised:
+    """The stars that became nodes because something reads them as a table; each becomes one node, whoever reads it."""
+
+    def __init__(self) -> None:
+        self._drafts: dict[Star, Draft] = {}
+
+    def rows(self, shape: Shape) -> Rows:
+        """The relation as a view: itself, or all rows of the node that the star becomes."""
+        if isinstance(shape, Rows):
+            return shape
+        draft = self._drafts.setdefault(shape, Draft(None, shape))
+        return rows_of(draft, shape.label, side(shape).columns, shape.key, shape.complete)
+
+    def star(self, left: Shape, foreign_key: tuple[Expression, ...]) -> Star:
+        """The star to which a join with this foreign key (over the columns of ``left``) is added.
+
+        It is ``left`` itself if the foreign key is made of columns of its left view alone; else ``left`` becomes a node, and
+        the join starts a new star on it (a chain).
+        """
+        if isinstance(left, Star):
+            made = [part.replace(lambda ref: left.columns[ref.column]) for part in foreign_key]
+            if all(ref.alias == "l" for part in made for ref in part.refs):
+                return left
+        rows = self.rows(left)
+        columns = {name: column("l", name, made.type) for name, made in rows.columns.items()}
+        return Star(rows, (), rows.label, columns, rows.key, None, rows.complete)
+
+
+@dataclass(frozen=True)
+class Join:
+    """A checked join: foreign key over the side ``left``, items over both sides, ``key`` the names of the left key in the items."""
+
+    foreign_key: tuple[Expression, ...]
+    items: Mapping[str, Expression]
+    key: tuple[str, ...]
+    kind: JoinKind
+    label: str
+    complete: bool
+
+
+def joined(star: Star, right: Rows, join: Join) -> Star:
+    """The star with one more join. Columns of the right view stay columns of the view: a left row without a match has null
+    for them, whatever the expression that makes them gives for null.
+    """
+    alias = f"r{len(star.arms) + 1}"
+
+    def made_of(ref: Ref) -> Expression:
+        return star.columns[ref.column] if ref.alias == LEFT else column(alias, ref.column, right.columns[ref.column].type)
+
+    foreign_key = tuple(part.replace(made_of) for part in join.foreign_key)
+    return Star(
+        left=star.left,
+        arms=(*star.arms, Arm(right, foreign_key, join.kind)),
+        label=join.label,
+        columns={name: item.replace(made_of) for name, item in join.items.items()},
+        key=join.key,
+        where=star.where,
+        complete=join.complete,
+    )

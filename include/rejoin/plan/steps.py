@@ -1,0 +1,56 @@
+"""A plan as the steps of a run: one verb a stage, with what must end before. The CLI runs these steps, explain prints them, a DAG is made of them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rejoin.plan.model import Node, Plan
+
+
+class Verb(StrEnum):
+    """The stages of a run, in their order. The verb is also the module in ``stages/``, the job and the task id."""
+
+    CUT = "cut"  # pins what every source will read
+    INGEST = "ingest"  # a source table: one net change a key
+    SUBSCRIBE = "subscribe"  # a node: left changes become rows of its subscription tables
+    RESPOND = "respond"  # an edge: changed subscriptions and changed right rows become responses
+    RESOLVE = "resolve"  # a node: responses and left changes become changes of the output
+    PUBLISH = "publish"  # the compare-and-swap that makes the run visible
+
+
+@dataclass(frozen=True)
+class Step:
+    """One unit of work of a run. ``target`` is a table, a node, or ``node.edge``; empty for cut and publish."""
+
+    verb: Verb
+    target: str
+    after: tuple[str, ...]
+
+    @property
+    def id(self) -> str:
+        return f"{self.verb}.{self.target}" if self.target else str(self.verb)
+
+
+def steps(plan: Plan) -> tuple[Step, ...]:
+    """All steps of a run in an order that respects ``after``. Deterministic."""
+    made = [Step(Verb.CUT, "", ())]
+    made += [Step(Verb.INGEST, table.name, (Verb.CUT,)) for table in plan.tables]
+    for node in plan.nodes:
+        made += _node_steps(plan, node)
+    return (*made, Step(Verb.PUBLISH, "", tuple(s.id for s in made if s.verb in (Verb.INGEST, Verb.RESOLVE))))
+
+
+def _node_steps(plan: Plan, node: Node) -> list[Step]:
+    left = _ready(plan, node.left.table)
+    if not node.edges:
+        return [Step(Verb.RESOLVE, node.name, (left,))]
+    subscribe = Step(Verb.SUBSCRIBE, node.name, (left,))
+    responds = [
+        Step(Verb.RESPOND, f"{node.name}.{edge.name}", tuple(dict.fromkeys((subscribe.id, _ready(plan, edge.right.table)))))
+        for edge in node.edges
+    ]
+    return [subscribe, *responds, Step(Verb.RESOLVE, node.name, tuple(s.id for s in responds))]
+
+
+def _ready(plan: Plan, name: str) -> str:
+    """The step after which this run's state of a table or node can be read."""
+    return f"{Verb.INGEST if plan.is_table(name) else Verb.RESOLVE}.{name}"

@@ -1,0 +1,126 @@
+"""What people see of runs: progress on a terminal, tables at the end, the same as data."""
+
+import time
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Self
+
+from rich.console import Console
+from rich.table import Table
+
+from rejoin.lake.ledger import Run, StepRecord
+from rejoin.plan.steps import Step
+
+if TYPE_CHECKING:
+    from rejoin.verify import Difference
+
+INGEST_COUNTS = ("read", "applied", "superseded", "duplicate", "stale", "noop", "skipped", "quarantined")
+RESOLVE_COUNTS = ("inserted", "updated", "deleted")
+
+
+class Live:
+    """Progress of a run: which steps are under way, on a terminal only; one line a step ends otherwise never."""
+
+    def __init__(self, console: Console) -> None:
+        self._status = console.status("starting", spinner="dots") if console.is_terminal else None
+        self._lock, self._running, self._ended, self._began = Lock(), {}, 0, time.monotonic()
+
+    def __enter__(self) -> Self:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def progress(self, step: Step, record: StepRecord | None) -> None:
+        """A step started (None) or ended."""
+        with self._lock:
+            if record is None:
+                self._running[step.id] = None
+            else:
+                self._running.pop(step.id, None)
+                self._ended += 1
+            if self._status is not None:
+                self._status.update(f"{time.monotonic() - self._began:4.0f} s  {self._ended} steps done, now {', '.join(self._running) or '-'}")
+
+
+def summary_data(run: Run, steps: Sequence[StepRecord]) -> dict[str, Any]:
+    """A run as data: what ``--json`` prints."""
+    return {
+        "topology": run.topology,
+        "run": run.number,
+        "kind": run.kind,
+        "state": run.state,
+        "owner": run.owner,
+        "base": run.base,
+        "rebuilt": list(run.rebuild),
+        "opened_at": _time(run.opened_at),
+        "closed_at": _time(run.closed_at) if run.closed_at else None,
+        "note": run.note,
+        "steps": [{"step": s.step, "seconds": round(s.seconds, 3), "jobs": s.jobs, "counts": s.counts} for s in steps],
+    }
+
+
+def summary(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
+    """The tables at the end of a run: sources, outputs, then seconds and jobs a step."""
+    ingests = [(s.step.split(".", 1)[1], s.counts) for s in steps if s.step.startswith("ingest.") and s.counts["read"]]
+    outputs = [(s.step.split(".", 1)[1], s.counts) for s in steps if s.step.startswith("resolve.")]
+    if ingests:
+        console.print(_counts("rows in", ingests, INGEST_COUNTS))
+    if outputs:
+        console.print(_counts("changes out", outputs, (*RESOLVE_COUNTS, "unchanged", "stale")))
+    table = Table("step", "seconds", "Spark jobs", box=None, title=None)
+    for s in steps:
+        table.add_row(s.step, f"{s.seconds:.2f}", "-" if s.jobs is None else str(s.jobs))
+    console.print(table)
+    took = (run.closed_at or time.time()) - run.opened_at
+    rebuilt = f", rebuilt: {', '.join(run.rebuild)}" if run.rebuild and run.kind == "run" else ""
+    console.print(f"run {run.number} of {run.topology}: {run.state} in {took:.1f} s, {_jobs(steps)} Spark jobs{rebuilt}")
+    if run.note:
+        console.print(run.note, markup=False)
+
+
+def run_list(console: Console, runs: Iterable[tuple[Run, Sequence[StepRecord]]]) -> None:
+    """One line a run."""
+    table = Table("run", "kind", "state", "opened", "seconds", "jobs", "rows in", "changes out", "quarantined", "note", box=None)
+    for run, steps in runs:
+        ingests = [s.counts for s in steps if s.step.startswith("ingest.")]
+        changed = sum(s.counts["changes"] for s in steps if s.step.startswith("resolve."))
+        took = f"{run.closed_at - run.opened_at:.1f}" if run.closed_at else "-"
+        read, bad = sum(c["read"] for c in ingests), sum(c["quarantined"] for c in ingests)
+        note = (run.note or "").split("\n")[0][:60]
+        row = (run.number, run.kind, run.state, _time(run.opened_at), took, _jobs(steps), f"{read:,}", f"{changed:,}", bad, note)
+        table.add_row(*(str(c) for c in row))
+    console.print(table)
+
+
+def verification(console: Console, found: "Sequence[Difference]", *, fast: bool) -> None:
+    """The result of ``verify``."""
+    columns = ["output", "rows", "missing", "extra", "different", "subscriptions"] + (["suspects"] if fast else [])
+    table = Table(*columns, box=None)
+    for d in found:
+        row = [d.node, f"{d.rows:,}", d.missing, d.extra, d.different, d.subscriptions] + ([d.suspects] if fast else [])
+        table.add_row(*(str(c) for c in row))
+    console.print(table)
+    total = sum(d.total for d in found)
+    console.print("0 differences" if not total else f"{total:,} differences: an output is not what its SQL says")
+
+
+def _counts(title: str, rows: Sequence[tuple[str, dict[str, int]]], names: Sequence[str]) -> Table:
+    table = Table(title, box=None)
+    for name in names:
+        table.add_column(name.replace("noop", "no-op"), justify="right")
+    for target, counts in rows:
+        table.add_row(target, *(f"{counts.get(n, 0):,}" for n in names))
+    return table
+
+
+def _jobs(steps: Sequence[StepRecord]) -> str:
+    return "-" if any(s.jobs is None for s in steps) else str(sum(s.jobs or 0 for s in steps))
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

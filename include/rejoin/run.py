@@ -1,0 +1,366 @@
+"""Where IO meets the stages: each method reads what its stage needs, calls the stage, writes what it returns, and counts.
+
+An ``Attempt`` is one try at one step of an open run. Everything it writes goes to branches of its own; nothing counts before the ledger has
+registered it.
+"""
+
+import uuid
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from rejoin import crash, sources
+from rejoin.errors import BadRecords, InvariantBroken, SnapshotEmpty, SnapshotShrunk
+from rejoin.lake import names
+from rejoin.lake.ledger import Ledger, Run, Write
+from rejoin.lake.reader import Reader
+from rejoin.lake.refs import Refs
+from rejoin.lake.tables import source_ddl
+from rejoin.lake.writer import Writer
+from rejoin.plan.fingerprint import fingerprint
+from rejoin.plan.model import Edge, Node, OnBadRecord, SnapshotSource, Table
+from rejoin.plan.steps import Step, Verb
+from rejoin.stages import ingest, resolve, respond, subscribe
+from rejoin.stages.frames import numbered
+from rejoin.stages.ingest import Fate
+
+Counts = dict[str, int]
+
+ALLOWED_BAD = 10
+"""So many refused records never stop a run, whatever share of a small cut they are."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an attempt counted and wrote."""
+
+    counts: Counts
+    writes: tuple[Write, ...] = ()
+
+
+class Attempt:
+    """One try at one step.
+
+    Args:
+        spark: the session.
+        ledger: the topology's ledger.
+        refs: the branches of its tables.
+        run: the open run; its pinned plan is what is executed.
+        root: where relative source paths start.
+    """
+
+    def __init__(self, spark: SparkSession, ledger: Ledger, refs: Refs, run: Run, root: str) -> None:
+        self.id = uuid.uuid4().hex[:10]
+        self._spark, self._ledger, self._refs, self._run, self._root = spark, ledger, refs, run, root
+        self._plan = run.plan
+        base = ledger.states(run.base)
+        written = {w.table: w.snapshot_id for w in ledger.writes(run.number).values()}
+        self._steps = ledger.steps(run.number)
+        self._before = Reader(spark, run.plan, base)
+        self._now = Reader(spark, run.plan, base | written)
+        self._writer = Writer(spark, refs, base, run.number, self.id)
+
+    def execute(self, step: Step) -> Outcome:
+        """Does the step's work; registers nothing."""
+        match step.verb:
+            case Verb.INGEST:
+                with sources.coded_errors():
+                    outcome = self._ingest(self._plan.table(step.target))
+            case Verb.SUBSCRIBE:
+                outcome = self._subscribe(self._plan.node(step.target))
+            case Verb.RESPOND:
+                node, edge = self._edge(step.target)
+                outcome = self._respond(node, edge)
+            case Verb.RESOLVE:
+                outcome = self._resolve(self._plan.node(step.target))
+            case _:
+                raise ValueError(f"step {step.id} is not a Spark stage")
+        crash.point(f"{step.id}:written")
+        return outcome
+
+    # --- ingest -------------------------------------------------------------------------------------------------------
+
+    def _ingest(self, table: Table) -> Outcome:
+        pinned = self._ledger.pins(self._run.number)[table.name]
+        if pinned is None:
+            return Outcome(_no_input(), () if self._before.has(table.name) else (self._touch(table),))
+        events = sources.read(self._spark, table, sources.Pin.from_dict(pinned), self._root)
+        kinds = _kinds(table, events)
+        _check_policy(table, kinds.read, kinds.quarantined, events, self._run.number)
+        if isinstance(table.source, SnapshotSource):
+            return self._ingest_snapshot(table, events, kinds)
+        return self._ingest_feed(table, events, kinds)
+
+    def _ingest_feed(self, table: Table, events: DataFrame, kinds: "_Kinds") -> Outcome:
+        facts = events.where("_kind IN ('upsert', 'delete')")
+        truncated = kinds.truncated is not None
+        stored = self._before.versions(table.name, None if truncated else _keys_of(table, facts, kinds.adopted))
+        if kinds.truncated is not None and stored is not None:
+            facts = ingest.truncation(table, facts, stored, kinds.truncated)
+        classified = ingest.feed(table, facts, stored)
+        if kinds.incomplete:
+            classified = ingest.unsettled(table, classified)
+        made = ingest.versions(table, classified, keep_unchanged=True)
+        return self._store(table, made, kinds, refused=events.where("_kind = 'quarantined'"))
+
+    def _ingest_snapshot(self, table: Table, events: DataFrame, kinds: "_Kinds") -> Outcome:
+        if not kinds.read:
+            raise SnapshotEmpty(
+                f"the snapshot of table {table.name!r} has no rows in run {self._run.number}; nothing was committed",
+                expected="at least one row: absence means deletion",
+                next_step="write the snapshot again; to empty a table on purpose, delete its rows in a feed",
+            )
+        rows, refused = events.where("_kind = 'upsert'"), events.where("_kind = 'quarantined'")
+        stored = self._before.versions(table.name, None)
+        readable = kinds.quarantined_without_key == 0
+        classified = ingest.snapshot(table, rows, refused.where(f"`{table.key[0]}` IS NOT NULL"), stored, deletes=readable)
+        made = ingest.versions(table, classified, keep_unchanged=False)
+        outcome = self._store(table, made, kinds, refused)
+        _check_deletes(table, outcome.counts, self._run.number)
+        return outcome
+
+    def _store(self, table: Table, made: DataFrame, kinds: "_Kinds", refused: DataFrame) -> Outcome:
+        """Appends the new versions and the refused records; counts every record's fate and checks that none is lost (I4)."""
+        seen = Observation()
+        real = F.col("_arrival").isNotNull()
+        effective = F.col("_op").isin("I", "U") | ((F.col("_op") == "D") & F.col("_before").isNotNull())
+        fates = [F.count(F.when(real & (F.col("_fate") == str(fate)), 1)).alias(str(fate)) for fate in Fate]
+        others = {
+            "changes": effective,
+            "deleted": effective & (F.col("_op") == "D"),
+            "implied": effective & ~real,
+            "live": F.col("_row").isNotNull() & F.col("_fate").isin(str(Fate.APPLIED), str(Fate.NOOP)),
+        }
+        observed = made.observe(seen, *fates, *(F.count(F.when(c, 1)).alias(n) for n, c in others.items()))
+        writes = [self._writer.append(table.name, ingest.table_rows(table, observed, self._run.number), table.key)]
+        counts = {"read": kinds.read, "skipped": kinds.skipped, "truncates": kinds.truncates, **{k: int(v) for k, v in seen.get.items()}}
+        late = counts[Fate.QUARANTINED]
+        counts[Fate.QUARANTINED] += kinds.quarantined
+        _check_conservation(table, counts, self._run.number)
+        if counts[Fate.QUARANTINED]:
+            bad = refused.unionByName(made.where(F.col("_fate") == str(Fate.QUARANTINED)), allowMissingColumns=True) if late else refused
+            _check_policy(table, kinds.read, counts[Fate.QUARANTINED], bad, self._run.number)
+            writes.append(self._quarantine(table, bad))
+        return Outcome(counts, tuple(writes))
+
+    def _quarantine(self, table: Table, bad: DataFrame) -> Write:
+        rows = bad.select(
+            *table.key, F.lit(self._run.number).cast("bigint").alias("_run"), "_code", "_reason", "_file", "_line", "_raw"
+        )
+        return self._writer.append(names.quarantine(table.name), rows, table.key)
+
+    def _touch(self, table: Table) -> Write:
+        return self._writer.touch(table.name, self._spark.createDataFrame([], source_ddl(table)), table.key)
+
+    # --- subscribe and respond ------------------------------------------------------------------------------------------
+
+    def _subscribe(self, node: Node) -> Outcome:
+        changes, key = self._left_changes(node), self._plan.key_of(node.left.table)
+        if changes is None:
+            return Outcome({"subscribed": 0, "unsubscribed": 0})
+        counts, writes = {"subscribed": 0, "unsubscribed": 0}, []
+        for edge in node.edges:
+            seen = Observation()
+            rows = subscribe.subscribe(node.left, edge, changes, key, self._run.number)
+            ops = {"subscribed": "S", "unsubscribed": "D"}
+            observed = rows.observe(seen, *(F.count(F.when(F.col("_op") == op, 1)).alias(n) for n, op in ops.items()))
+            put = self._writer.replace if self._rebuilt(node) else self._writer.append
+            writes.append(put(names.subscriptions(node, edge), observed, _subscription_key(edge, key)))
+            counts = {n: counts[n] + int(seen.get[n]) for n in counts}
+        return Outcome(counts, tuple(writes))
+
+    def _respond(self, node: Node, edge: Edge) -> Outcome:
+        run, pks = self._run.number, len(self._plan.key_of(node.left.table))
+        right, key = edge.right.table, self._plan.key_of(edge.right.table)
+        sent = self._now.sent(node, edge, run) if self._sent_something(node) else None
+        changes = None if self._rebuilt(node) else self._changes(right)
+        answers = []
+        if sent is not None:
+            rights = self._now.lookup(right, respond.wanted(edge, sent, key))
+            answers.append(respond.answer_subscriptions(edge, sent, rights, key, pks))
+        if changes is not None:
+            moved = respond.moved(edge, changes, key)
+            subscribers = self._now.subscribers(node, edge, moved)
+            answers.append(respond.answer_right_changes(edge, moved, subscribers, pks, run))
+        if not answers:
+            return Outcome({"responses": 0})
+        responses = answers[0] if len(answers) == 1 else answers[0].unionByName(answers[1])
+        seen = Observation()
+        observed = responses.observe(seen, F.count(F.lit(1)).alias("responses"))
+        write = self._writer.append(names.responses(node, edge), observed, numbered("pk", pks), transient=True)
+        return Outcome({"responses": int(seen.get["responses"])}, (write,))
+
+    # --- resolve --------------------------------------------------------------------------------------------------------
+
+    def _resolve(self, node: Node) -> Outcome:
+        responses = {e.name: r for e in node.edges if self._responded(node, e) and (r := self._now.responses(node, e)) is not None}
+        changes, key = self._left_changes(node), self._plan.key_of(node.left.table)
+        if changes is None and not responses:
+            return Outcome(dict.fromkeys(("stale", "inserted", "updated", "deleted", "unchanged", "changes"), 0))
+        lefts = self._now.lookup(node.left.table, resolve.touched(changes, responses, key)) if responses else None
+        paired = resolve.pair(node, changes, lefts, responses, key).persist()
+        try:
+            return self._difference(node, paired, self._lacking(node, paired, responses))
+        finally:
+            paired.unpersist()
+
+    def _lacking(self, node: Node, paired: DataFrame, responses: dict[str, DataFrame]) -> Counts:
+        """How many affected rows have a stale response, and how many lack each edge's right row."""
+        if not responses:
+            return {"stale": 0}
+        numbers = range(1, len(node.edges) + 1)
+        lacks = [F.count(F.when(F.col(f"lacks_{i}"), 1)).alias(f"lacks_{i}") for i in numbers]
+        stale = sum((F.count(F.when(F.col(f"stale_{i}"), 1)) for i in numbers), F.lit(0)).alias("stale")
+        row = paired.agg(*lacks, stale).first()
+        return {} if row is None else {k: int(v) for k, v in row.asDict().items()}
+
+    def _difference(self, node: Node, paired: DataFrame, lacking: Counts) -> Outcome:
+        frame = paired
+        for number, edge in enumerate(node.edges, start=1):
+            right, key = edge.right.table, self._plan.key_of(edge.right.table)
+            if lacking.get(f"lacks_{number}"):
+                frame = resolve.fill(frame, number, edge, self._now.lookup(right, resolve.missing(paired, number, edge, key)), key)
+            elif f"r{number}" not in frame.columns:
+                frame = resolve.absent(frame, number, edge, self._now.current(right))
+        made = resolve.join(node, frame, fingerprint(self._plan, node))
+        rebuilt, had = self._rebuilt(node), self._before.has(node.name)
+        old = None
+        if had:
+            affected = made.select(*(F.col(c).alias(k) for c, k in zip(numbered("pk", len(node.key)), node.key, strict=True)))
+            old = self._before.current(node.name) if rebuilt else self._before.lookup(node.name, affected)
+        return self._write_output(node, resolve.difference(node, made, old, everything=rebuilt), lacking["stale"])
+
+    def _write_output(self, node: Node, difference: DataFrame, stale: int) -> Outcome:
+        seen = Observation()
+        ops = {"inserted": "I", "updated": "U", "deleted": "D", "unchanged": "N"}
+        observed = difference.observe(seen, *(F.count(F.when(F.col("_op") == op, 1)).alias(n) for n, op in ops.items()))
+        rows = observed.where("_op <> 'N'").withColumn("_run", F.lit(self._run.number).cast("bigint"))
+        changes = names.changes(node.name)
+        log = self._writer.append(changes, rows.select("_run", "_op", *node.key, "_before", "_after"), node.key)
+        crash.point(f"resolve.{node.name}:changes")
+        counts = {"stale": stale, **{k: int(v) for k, v in seen.get.items()}}
+        counts["changes"] = counts["inserted"] + counts["updated"] + counts["deleted"]
+        columns, inserts = [p.name for p in node.columns], counts["updated"] + counts["deleted"] == 0
+        if counts["changes"] == 0 and self._before.has(node.name):
+            return Outcome(counts, (log,))
+        output = self._writer.upsert(node.name, changes, log, columns, node.key, only_inserts=inserts)
+        return Outcome(counts, (log, output))
+
+    # --- what happened before in this run ---------------------------------------------------------------------------------
+
+    def _rebuilt(self, node: Node) -> bool:
+        return node.name in self._run.rebuild
+
+    def _left_changes(self, node: Node) -> DataFrame | None:
+        """What the node has to look at on its left: this run's changes, or every row if its definition is new."""
+        if not self._rebuilt(node):
+            return self._changes(node.left.table)
+        rows = self._now.current(node.left.table)
+        nothing = F.lit(None).cast(rows.schema["_row"].dataType)
+        key = self._plan.key_of(node.left.table)
+        return rows.select(*key, F.lit("I").alias("_op"), nothing.alias("_before"), F.col("_row").alias("_after"))
+
+    def _changes(self, name: str) -> DataFrame | None:
+        verb = Verb.INGEST if self._plan.is_table(name) else Verb.RESOLVE
+        if not self._steps[f"{verb}.{name}"].counts["changes"]:
+            return None
+        return self._now.changes(name, self._run.number)
+
+    def _sent_something(self, node: Node) -> bool:
+        counts = self._steps[f"{Verb.SUBSCRIBE}.{node.name}"].counts
+        return counts["subscribed"] + counts["unsubscribed"] > 0
+
+    def _responded(self, node: Node, edge: Edge) -> bool:
+        return self._steps[f"{Verb.RESPOND}.{node.name}.{edge.name}"].counts["responses"] > 0
+
+    def _edge(self, target: str) -> tuple[Node, Edge]:
+        node_name, edge_name = target.split(".")
+        node = self._plan.node(node_name)
+        return node, next(e for e in node.edges if e.name == edge_name)
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """How many events of each kind a cut holds."""
+
+    read: int
+    skipped: int
+    quarantined: int
+    quarantined_without_key: int
+    truncates: int
+    truncated: str | None
+    incomplete: int
+    adopted: int
+
+
+def _kinds(table: Table, events: DataFrame) -> _Kinds:
+    def count(condition: str) -> F.Column:
+        return F.count(F.expr(f"CASE WHEN {condition} THEN 1 END"))
+
+    row = events.agg(
+        F.count(F.lit(1)).alias("read"),
+        count("_kind = 'skipped'").alias("skipped"),
+        count("_kind = 'quarantined'").alias("quarantined"),
+        count(f"_kind = 'quarantined' AND `{table.key[0]}` IS NULL").alias("quarantined_without_key"),
+        count("_kind = 'truncate'").alias("truncates"),
+        F.max(F.expr("CASE WHEN _kind = 'truncate' THEN _position END")).alias("truncated"),
+        count("size(_missing) > 0").alias("incomplete"),
+        count("size(_missing) > 0 AND _old_key IS NOT NULL").alias("adopted"),
+    ).first()
+    assert row is not None
+    return _Kinds(**row.asDict())
+
+
+def _keys_of(table: Table, facts: DataFrame, adopted: int) -> DataFrame:
+    """The keys whose stored versions matter: those of the events, and the old keys of rows that changed their key."""
+    keys = facts.select(*table.key)
+    if adopted:
+        keys = keys.union(facts.where("_old_key IS NOT NULL").select(*(F.col(f"_old_key.`{k}`") for k in table.key)))
+    return keys.distinct()
+
+
+def _subscription_key(edge: Edge, key: tuple[str, ...]) -> list[str]:
+    return [*numbered("fk", len(edge.foreign_key)), *numbered("pk", len(key))]
+
+
+def _no_input() -> Counts:
+    names_ = ("read", "skipped", "truncates", *(str(f) for f in Fate), "changes", "deleted", "implied", "live")
+    return dict.fromkeys(names_, 0)
+
+
+def _check_conservation(table: Table, counts: Counts, run: int) -> None:
+    placed = sum(counts[f] for f in Fate) + counts["skipped"] + counts["truncates"]
+    if placed != counts["read"]:
+        raise InvariantBroken(
+            f"ingest of table {table.name!r} in run {run}: {counts['read']} records read, {placed} accounted for; nothing was committed",
+            expected="every record has exactly one fate (I4)",
+            next_step="run again; if it stays, report it with `rejoin history --run`",
+        )
+
+
+def _check_policy(table: Table, read: int, refused: int, records: DataFrame, run: int) -> None:
+    source = table.source
+    failing = source.on_bad_record is OnBadRecord.FAIL
+    if not refused or not (failing or refused > max(ALLOWED_BAD, source.max_bad_share * read)):
+        return
+    limit = "none" if failing else f"at most {source.max_bad_share:.0%} (or {ALLOWED_BAD} records)"
+    first = records.where("_code IS NOT NULL").orderBy("_file", "_line").limit(5).collect()
+    where = "; ".join(f"{r['_code']} at {r['_file']}:{r['_line']}: {r['_reason']}" for r in first)
+    raise BadRecords(
+        f"{refused} of {read} records of table {table.name!r} cannot be applied in run {run}; nothing was committed; first: {where}",
+        expected=f"{limit}, by on_bad_record={source.on_bad_record.value!r} and max_bad_share of the source",
+        next_step="mend the files or raise the limit, and run again: the same files are read again",
+    )
+
+
+def _check_deletes(table: Table, counts: Counts, run: int) -> None:
+    source = table.source
+    assert isinstance(source, SnapshotSource)
+    if counts["implied"] > source.max_delete_share * counts["live"]:
+        raise SnapshotShrunk(
+            f"the snapshot of table {table.name!r} would delete {counts['implied']} of {counts['live']} rows in run {run}; nothing was committed",
+            expected=f"at most {source.max_delete_share:.0%} (max_delete_share)",
+            next_step="check that the snapshot is complete; if it is, raise max_delete_share for one run",
+        )
+

@@ -1,0 +1,12 @@
+"""Sources: bytes that others wrote -> events, exactly or quarantined, never guessed.
+
+``available`` finds what is new and pins it (the cut), ``read`` turns a pin into the events frame (ingest). pyspark is imported by
+``read`` only when it is called.
+"""
+
+from rejoin.sources.events import EventKind
+from rejoin.sources.files import PinnedFile
+from rejoin.sources.pins import Pin, available
+from rejoin.sources.read import coded_errors, read
+
+__all__ = ["EventKind", "Pin", "PinnedFile", "available", "coded_errors", "read"]

@@ -1,0 +1,84 @@
+"""The columns of a snapshot against the declared ones: what may be null-filled and what is drift."""
+
+import csv
+import io
+from itertools import islice
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rejoin.errors import BadRecord, SchemaDrift, SnapshotEmpty
+from rejoin.plan.model import Table
+from rejoin.sources.files import Place, corrupt, first_lines
+from rejoin.sources.jsontext import loads
+
+# JSON writers may leave null members out, so the first record alone says little.
+_JSON_SAMPLE = 1000
+
+
+def columns_of(files: list[Place], format_: str) -> tuple[str, ...]:
+    """Column names of a snapshot: header, Parquet schema, or the keys of the first 1,000 JSON records of each file.
+
+    A column that some file of a CSV or Parquet snapshot lacks does not count as found. Files of zero bytes are left out.
+    """
+    full = [file for file in files if file.info().size > 0]
+    if not full:
+        raise SnapshotEmpty(
+            f"snapshot file {files[0].label!r} is empty: taken as it is, it would delete every row",
+            next_step="deliver a complete snapshot under a later name",
+        )
+    read = {"csv": csv_header, "json": _json_keys, "parquet": _parquet_names}[format_]
+    found = [read(file) for file in full]
+    if format_ == "json":
+        return tuple(dict.fromkeys(name for names in found for name in names))
+    return tuple(name for name in found[0] if all(name in names for names in found))
+
+
+def check_drift(table: Table, found: tuple[str, ...], before: tuple[str, ...]) -> None:
+    """Refuses a snapshot without a key column, or without a declared column that the last snapshot had."""
+    declared = [column.name for column in table.columns]
+    gone = [name for name in declared if name not in found and (name in table.key or name in before)]
+    if not gone:
+        return
+    new = [name for name in found if name not in before and name not in declared] if before else []
+    perhaps = f"; new and not declared (renamed?): {', '.join(new)}" if new else ""
+    raise SchemaDrift(
+        f"the snapshot of table {table.name!r} lacks: {', '.join(gone)}{perhaps}",
+        expected=f"columns {', '.join(declared)}",
+        next_step="deliver the columns again, or change the declared schema of the table",
+    )
+
+
+def csv_header(file: Place) -> tuple[str, ...]:
+    try:
+        text = "\n".join(line.decode() for line in first_lines(file, 1))
+        header = next(csv.reader(io.StringIO(text.rstrip("\r")), strict=True), [])
+    except (UnicodeDecodeError, csv.Error):
+        raise corrupt(file.label, "its first line is no CSV header in UTF-8") from None
+    if len(set(header)) != len(header):
+        raise corrupt(file.label, "its header names a column twice")
+    return tuple(header)
+
+
+def _json_keys(file: Place) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for line in islice((line for line in first_lines(file, _JSON_SAMPLE) if line.strip()), _JSON_SAMPLE):
+        try:
+            record = loads(line.decode())
+        except (BadRecord, UnicodeDecodeError):
+            continue  # the reader will quarantine it
+        if type(record) is dict:
+            found.update(dict.fromkeys(record))
+    return tuple(found)
+
+
+def _parquet_names(file: Place) -> tuple[str, ...]:
+    return tuple(parquet_file(file).schema_arrow.names)
+
+
+def parquet_file(file: Place) -> pq.ParquetFile:
+    """An open Parquet file; SourceCorrupt if its footer cannot be read."""
+    try:
+        return pq.ParquetFile(file.fs.open_input_file(file.native))
+    except (pa.ArrowException, OSError):
+        raise corrupt(file.label, "it is no complete Parquet file") from None

@@ -1,0 +1,240 @@
+"""Debezium change events as JSON lines -> events. Pure: no files, no clock, the same lines always give the same events.
+
+A line is ``{"key", "value", "headers"[, "topic"]}``; key and value are JSON text (as Kafka holds them), objects or null, with or
+without schema. What becomes what:
+
+| value | event |
+|---|---|
+| op c, u, r with ``after`` | upsert; r at rank 0 of its position (see ``positions``) |
+| op d | delete by key; ``before`` is never read: under REPLICA IDENTITY DEFAULT it holds false zeros |
+| null (tombstone) | delete by key, at the position of the delete before it (see below) |
+| op t | truncate |
+| op m, heartbeat, BEGIN/END of a transaction, schema change, a line of another topic | skipped |
+| anything else | quarantined, never guessed |
+
+A tombstone has no position of its own: if the event before it of the same key in the same file is a delete, it takes that position,
+so that it counts as a duplicate; otherwise its position is null.
+
+The key comes from the Kafka key; columns that it lacks come from ``after`` or ``before``. Without a Kafka key an update whose
+``before`` has another key is quarantined, because it would leave the old row behind. A line without ``topic`` belongs to every
+topic. The placeholder of an unchanged TOAST value is recognised as text, and as base64 or hex of its bytes; a real value that
+equals the placeholder cannot be told apart from it (Debezium's own limit).
+"""
+
+import base64
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from rejoin.errors import BadRecord
+from rejoin.plan.model import DebeziumSource, Table
+from rejoin.sources.envelope import Converters, Readers, Unwrapper
+from rejoin.sources.events import BATCH_ROWS, Event, EventKind, Layout, batches
+from rejoin.sources.jsontext import BAD_JSON, loads_shallow
+from rejoin.sources.positions import position
+
+_KINDS = {
+    "c": EventKind.UPSERT,
+    "u": EventKind.UPSERT,
+    "r": EventKind.UPSERT,
+    "d": EventKind.DELETE,
+    "t": EventKind.TRUNCATE,
+    "m": EventKind.SKIPPED,
+}
+_TRANSACTION = {"status", "id", "event_count", "data_collections"}
+_CLOCKS = {"ts_ms", "ts_us", "ts_ns"}
+MISSING_KEY, MISSING_AFTER, TOAST_KEY, UNKNOWN_OP = "MISSING_KEY", "MISSING_AFTER", "TOAST_KEY", "UNKNOWN_OP"
+
+
+def decode(table: Table, file: str, index: int, lines: Iterator[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
+    """Numbered lines of one file -> record batches of ``events_schema(table)``, one row a line.
+
+    Args:
+        file: path as pinned, for ``_file``.
+        index: place of the file in the pin, for ``_arrival``.
+    """
+    return _Decoder(table).batches(file, index, lines)
+
+
+def placeholders(text: str) -> frozenset[str]:
+    """All texts that stand for an unchanged value. ``hex:...`` is Debezium's way to configure bytes as placeholder."""
+    octets = text.encode()
+    if text.startswith("hex:"):
+        with suppress(ValueError):  # not hexadecimal: then it is a plain text
+            octets = bytes.fromhex(text[4:])
+    encoded = {base64.b64encode(octets).decode(), base64.urlsafe_b64encode(octets).decode(), octets.hex()}
+    return frozenset({text, octets.decode("utf-8", "replace"), *encoded})
+
+
+class _Decoder:
+    """Decodes one file; remembers, per key, the position of a delete that a tombstone may follow."""
+
+    def __init__(self, table: Table) -> None:
+        source = table.source
+        assert isinstance(source, DebeziumSource)
+        self._layout = Layout(table)
+        self._topic = source.topic
+        self._placeholders = placeholders(source.placeholder)
+        self._keys = Unwrapper(table, envelope=False)
+        self._values = Unwrapper(table, envelope=True)
+        self._old_keys = Unwrapper(table, envelope=False)
+        self._deleted_at: dict[tuple[Any, ...], str] = {}
+        self._lines: list[tuple[int, bytes]] = []
+
+    def batches(self, file: str, index: int, lines: Iterator[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
+        records = ((number, raw) for number, raw in lines if not raw.isspace() and raw)
+        return batches(self._layout, file, index, self._groups(records), lambda i: self._lines[i][1])
+
+    def _groups(self, records: Iterator[tuple[int, bytes]]) -> Iterator[list[Event]]:
+        while True:
+            self._lines = list(islice(records, BATCH_ROWS))
+            if not self._lines:
+                return
+            events = [self._event(number, raw) for number, raw in self._lines]
+            # The rest of the batch may have shown how this feed writes decimals (values._decimal_text).
+            for i, event in enumerate(events):
+                if event.code == "VALUE_AMBIGUOUS":
+                    events[i] = self._event(*self._lines[i])
+            yield events
+
+    def _event(self, number: int, raw: bytes) -> Event:
+        line: Any = None
+        payload: Any = None
+        try:
+            line = _line(raw)
+            if self._topic is not None and line.get("topic") not in (self._topic, None):
+                return self._bare(EventKind.SKIPPED, number)
+            payload, readers = self._values.unwrap(line["value"])
+            if payload is None:
+                return self._tombstone(number, line, readers)
+            kind, op = _kind(payload, line)
+            if kind is EventKind.UPSERT:
+                return self._upsert(number, line, payload, readers, op)
+            if kind is EventKind.DELETE:
+                return self._delete(number, line, payload, readers)
+            if kind is EventKind.TRUNCATE:
+                return self._bare(kind, number, position(payload.get("source"), 1, payload.get("transaction")))
+            return self._bare(kind, number)
+        except BadRecord as bad:
+            key = self._key_or_none(line, payload)
+            self._deleted_at.pop(key or (), None)
+            return self._layout.quarantined(number, bad, raw, key)
+
+    def _bare(self, kind: EventKind, number: int, at: str | None = None) -> Event:
+        return Event(kind, number, self._layout.no_key, self._layout.no_values, at)
+
+    def _upsert(self, number: int, line: dict[str, Any], payload: dict[str, Any], readers: Readers, op: str) -> Event:
+        key = self._key(line, payload, readers)
+        if self._deleted_at:
+            self._deleted_at.pop(key, None)
+        after = payload.get("after")
+        if type(after) is not dict:
+            raise BadRecord(MISSING_AFTER, f"the event of op {op} has no row in 'after'")
+        at = position(payload.get("source"), 0 if op == "r" else 1, payload.get("transaction"))
+        get, unchanged = after.get, self._placeholders
+        missing: list[str] = []
+        values: list[Any] = []
+        for name, convert in readers.values:
+            value = get(name)
+            if value is not None:
+                if type(value) is str and value in unchanged:
+                    missing.append(name)
+                    value = None
+                else:
+                    value = convert(value)
+            values.append(value)
+        headers = line.get("headers")
+        old = headers.get("__debezium.oldkey") if type(headers) is dict else None
+        return Event(EventKind.UPSERT, number, key, values, at, missing, None if old is None else self._old_key(old))
+
+    def _delete(self, number: int, line: dict[str, Any], payload: dict[str, Any], readers: Readers) -> Event:
+        key = self._key(line, payload, readers)
+        at = position(payload.get("source"), 1, payload.get("transaction"))
+        self._deleted_at[key] = at
+        return Event(EventKind.DELETE, number, key, self._layout.no_values, at)
+
+    def _tombstone(self, number: int, line: dict[str, Any], readers: Readers) -> Event:
+        key = self._key(line, {}, readers)
+        return Event(EventKind.DELETE, number, key, self._layout.no_values, self._deleted_at.get(key))
+
+    def _key(self, line: Any, payload: Any, readers: Readers | None) -> tuple[Any, ...]:
+        """The converted key columns, of which none is null; ``readers`` are those of the value."""
+        document, key_readers = self._keys.unwrap(line.get("key"))
+        row = document if type(document) is dict else {}
+        try:
+            values = [row[name] for name, _ in key_readers.key]
+        except KeyError:
+            return self._key_of_row(row, key_readers, payload, readers)
+        return self._convert_key(values, key_readers.key)
+
+    def _key_of_row(self, row: dict[str, Any], key_readers: Readers, payload: Any, readers: Readers | None) -> tuple[Any, ...]:
+        """The key of an event whose Kafka key is null or lacks columns: these come from the row."""
+        before, after = (part if type(part) is dict else {} for part in (payload.get("before"), payload.get("after")))
+        columns, values = [], []
+        for of_key, of_value in zip(key_readers.key, (readers or key_readers).key, strict=True):
+            name = of_key[0]
+            if name not in row and None not in (was := before.get(name), now := after.get(name)) and was != now:
+                raise BadRecord(MISSING_KEY, f"the event changes key column {name!r} but has no Kafka key that says so")
+            columns.append(of_key if name in row else of_value)
+            values.append(row[name] if name in row else (after or before).get(name))
+        return self._convert_key(values, tuple(columns))
+
+    def _convert_key(self, values: list[Any], columns: Converters) -> tuple[Any, ...]:
+        key = []
+        for value, (name, convert) in zip(values, columns, strict=True):
+            if value is None:
+                raise BadRecord(MISSING_KEY, f"key column {name!r} is missing or null")
+            if type(value) is str and value in self._placeholders:
+                raise BadRecord(TOAST_KEY, f"key column {name!r} holds the placeholder of an unchanged value")
+            key.append(convert(value))
+        return tuple(key)
+
+    def _key_or_none(self, line: Any, payload: Any) -> tuple[Any, ...] | None:
+        """The key of a record that is refused for another reason, if it can be read."""
+        if type(line) is not dict:
+            return None
+        try:
+            return self._key(line, payload if type(payload) is dict else {}, None)
+        except BadRecord:
+            return None
+
+    def _old_key(self, header: Any) -> dict[str, Any]:
+        document, readers = self._old_keys.unwrap(header)
+        row = document if type(document) is dict else {}
+        key = self._convert_key([row.get(name) for name, _ in readers.key], readers.key)
+        return {name: value for (name, _), value in zip(readers.key, key, strict=True)}
+
+
+def _line(raw: bytes) -> dict[str, Any]:
+    try:
+        line = loads_shallow(raw.decode())
+    except UnicodeDecodeError:
+        raise BadRecord(BAD_JSON, "the line is not UTF-8") from None
+    if type(line) is not dict or "value" not in line:
+        # A missing value is not a tombstone: that has an explicit null.
+        raise BadRecord(BAD_JSON, "the line is not an object with the members 'key' and 'value'")
+    return line
+
+
+def _kind(payload: Any, line: dict[str, Any]) -> tuple[EventKind, str]:
+    if type(payload) is not dict:
+        raise BadRecord(UNKNOWN_OP, "the value is not a Debezium envelope")
+    op = payload.get("op")
+    if type(op) is str and op in _KINDS:
+        return _KINDS[op], op
+    if op is None and _is_bookkeeping(payload, line):
+        return EventKind.SKIPPED, ""
+    raise BadRecord(UNKNOWN_OP, "the value is no envelope with one of the operations c, r, u, d, t, m")
+
+
+def _is_bookkeeping(payload: dict[str, Any], line: dict[str, Any]) -> bool:
+    """Heartbeats, BEGIN and END of transactions, schema changes: told by exactly their members, as a flattened row could be similar."""
+    members = payload.keys() - _CLOCKS
+    if members == _TRANSACTION:
+        return payload["status"] in ("BEGIN", "END")
+    if not members:
+        return str(line.get("topic", "__debezium-heartbeat")).startswith("__debezium-heartbeat")
+    return "source" in members and "ddl" in members and ("databaseName" in members or "tableChanges" in members)

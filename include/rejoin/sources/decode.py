@@ -1,0 +1,29 @@
+"""One pinned file of lines -> record batches of events: what the driver and Spark's workers both call."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from rejoin.plan.model import Table
+from rejoin.sources import debezium, snapshot
+from rejoin.sources.files import PinnedFile, lines, open_pinned
+from rejoin.sources.pins import Pin, format_of
+
+
+def decode_file(table: Table, pin_kind: str, ordinal: int, file: PinnedFile, index: int, root: str) -> Iterator[pa.RecordBatch]:
+    """Decodes ``file``, the ``index``-th of its pin; verifies its bytes on the way.
+
+    An error (SourceFileMissing, SourceFileChanged, SourceCorrupt) can come after batches: then none of them may be used.
+    """
+    numbered = lines(open_pinned(root, file))
+    if pin_kind == "debezium":
+        return debezium.decode(table, file.path, index, numbered)
+    if format_of(file.path) == "csv":
+        return snapshot.decode_csv(table, ordinal, file.path, index, numbered)
+    return snapshot.decode_json(table, ordinal, file.path, index, numbered)
+
+
+def decode_pin(table: Table, pin: Pin, root: str) -> Iterator[pa.RecordBatch]:
+    """Decodes all files of a pin, in order."""
+    for index, file in enumerate(pin.files):
+        yield from decode_file(table, pin.kind, pin.ordinal, file, index, root)

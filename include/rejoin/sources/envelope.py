@@ -1,0 +1,82 @@
+"""The wrapping of a Debezium message: JSON text or object, with or without schema; which converters read its columns."""
+
+from typing import Any, NamedTuple
+
+from rejoin.plan.model import Column, DebeziumSource, Table
+from rejoin.sources.events import Layout
+from rejoin.sources.jsontext import loads, prefix_before_payload
+from rejoin.sources.values import Convert, Field, converter
+
+Converters = tuple[tuple[str, Convert], ...]
+
+
+class Readers(NamedTuple):
+    """The converters of the key columns (in key order) and of the others (in declared order)."""
+
+    key: Converters
+    values: Converters
+
+
+class Unwrapper:
+    """Turns keys, or values, of one file into (payload, readers of its schema).
+
+    Events of one table repeat their schema word for word, several kilobytes each. As long as the text before ``"payload"`` is the
+    same as in the last event, only the payload is parsed.
+    """
+
+    def __init__(self, table: Table, envelope: bool) -> None:
+        source = table.source
+        self._units = dict(source.units) if isinstance(source, DebeziumSource) else {}
+        self._layout = Layout(table)
+        self._envelope = envelope
+        self._prefix: str | None = None
+        self._schema: Any = None
+        self._of_schema = self._without_schema = self._compile({})
+
+    def unwrap(self, document: Any) -> tuple[Any, Readers]:
+        """A key or value as the line has it -> (payload, readers); ``BadRecord`` if the text is no JSON."""
+        if type(document) is not str:
+            return self._payload(document)
+        prefix = self._prefix
+        if prefix is not None and document.startswith(prefix) and document.endswith("}"):
+            return loads(document[len(prefix) : -1]), self._of_schema
+        whole = loads(document)
+        found = self._payload(whole)
+        if whole is not found[0]:
+            self._prefix = prefix_before_payload(document)
+        return found
+
+    def _payload(self, document: Any) -> tuple[Any, Readers]:
+        if type(document) is not dict or document.keys() != {"schema", "payload"}:
+            return document, self._without_schema
+        schema, self._prefix = document["schema"], None
+        if schema is None:
+            self._schema, self._of_schema = None, self._without_schema
+        elif type(schema) is not dict or "type" not in schema:
+            return document, self._without_schema  # a table whose columns are called schema and payload
+        elif schema != self._schema:
+            self._schema, self._of_schema = schema, self._compile(_fields(schema, self._envelope))
+        return document["payload"], self._of_schema
+
+    def _compile(self, fields: dict[str, Field]) -> Readers:
+        def one(column: Column) -> tuple[str, Convert]:
+            unit = self._units.get(column.name, "us")
+            return column.name, converter(column.name, str(column.type), unit=unit, field=fields.get(column.name))
+
+        return Readers(tuple(map(one, self._layout.key)), tuple(map(one, self._layout.values)))
+
+
+def _fields(schema: dict[str, Any], envelope: bool) -> dict[str, Field]:
+    """The row's fields in a Connect schema: of the envelope's ``after``, or of the struct itself."""
+    members = [f for f in schema.get("fields") or [] if type(f) is dict]
+    if envelope:
+        row = next((f for f in members if f.get("field") == "after"), {})
+        members = [f for f in row.get("fields") or [] if type(f) is dict]
+    return {str(f.get("field")): _field(f) for f in members}
+
+
+def _field(schema: dict[str, Any]) -> Field:
+    parameters = schema.get("parameters")
+    text = parameters.get("scale") if type(parameters) is dict else None
+    scale = int(text) if type(text) is str and text.lstrip("-").isdigit() and len(text) < 5 else None
+    return Field(schema.get("type"), schema.get("name"), scale)

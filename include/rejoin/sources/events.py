@@ -1,0 +1,183 @@
+"""The contract of the events frame: what every source hands to ``ingest``, whatever its format.
+
+One row is one record of the input, so that rows read = applied + ... + skipped + quarantined can be counted (I4).
+
+| column | type | meaning |
+|---|---|---|
+| ``_kind`` | STRING | an ``EventKind`` |
+| key and value columns | declared | in declared order; null where the event carries none (a delete carries only its key) |
+| ``_position`` | STRING | order in the source, compared as text; null for a tombstone whose position is unknown and where there is none |
+| ``_arrival`` | BIGINT | order in the pin: (index of the file << 40) + line |
+| ``_missing`` | ARRAY<STRING> | declared columns that the event left out as unchanged (TOAST): keep the stored value |
+| ``_old_key`` | STRUCT of the key columns | the key this row had before (``__debezium.oldkey``), else null |
+| ``_file``, ``_line`` | STRING, BIGINT | coordinates: path as pinned, line from 1 (row number in Parquet) |
+| ``_code``, ``_reason`` | STRING | why a record is quarantined; the reason holds no values |
+| ``_raw`` | STRING | a quarantined record as it was written, cut at 64 KiB |
+
+A quarantined record carries its key columns if the key is readable, else they are null. TIMESTAMP is an instant,
+``pa.timestamp("us", tz="UTC")``; TIMESTAMP_NTZ is a wall clock, ``pa.timestamp("us")``. Blank lines are no records.
+
+Codes of quarantined records: those of ``values`` and BAD_JSON, AMBIGUOUS_JSON, BAD_CSV, MISSING_KEY, MISSING_AFTER, TOAST_KEY,
+UNKNOWN_OP, UNKNOWN_POSITION.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rejoin.errors import BadRecord
+from rejoin.plan.model import Column, Table
+from rejoin.sources.values import decimal_of
+
+BATCH_ROWS = 10_000
+RAW_BYTES = 65_536
+ARRIVAL_BITS = 40
+
+
+class EventKind(StrEnum):
+    """What one record of the input asks for."""
+
+    UPSERT = "upsert"  # the row has these values now (insert, update, snapshot row)
+    DELETE = "delete"  # the row of this key is gone
+    TRUNCATE = "truncate"  # all rows older than the position are gone; no key
+    SKIPPED = "skipped"  # not about rows of this table (heartbeat, transaction, other topic); only counted
+    QUARANTINED = "quarantined"  # cannot be applied; kept with code, reason, coordinates and raw text
+
+
+class Event(NamedTuple):
+    """One record on its way into a batch. ``key`` and ``values`` follow ``Layout.key`` and ``Layout.values``."""
+
+    kind: EventKind
+    line: int
+    key: tuple[Any, ...]
+    values: Sequence[Any]
+    position: str | None = None
+    missing: Sequence[str] = ()
+    old_key: dict[str, Any] | None = None
+    code: str | None = None
+    reason: str | None = None
+    raw: str | None = None
+
+
+class Layout:
+    """The columns of a table split into key (in key order) and others (in declared order), with what is null in each."""
+
+    def __init__(self, table: Table) -> None:
+        declared = {column.name: column for column in table.columns}
+        self.key: tuple[Column, ...] = tuple(declared[name] for name in table.key)
+        self.values: tuple[Column, ...] = tuple(column for column in table.columns if column.name not in table.key)
+        self.no_key: tuple[Any, ...] = (None,) * len(self.key)
+        self.no_values: tuple[Any, ...] = (None,) * len(self.values)
+        self.schema = events_schema(table)
+        self.names = [column.name for column in table.columns]
+
+    def quarantined(self, line: int, bad: BadRecord, raw: bytes, key: tuple[Any, ...] | None = None) -> Event:
+        """The row of a record that cannot be applied; ``key`` if it could be read."""
+        text = raw[:RAW_BYTES].decode("utf-8", "replace")
+        return Event(EventKind.QUARANTINED, line, key or self.no_key, self.no_values, code=bad.code, reason=bad.reason, raw=text)
+
+    def batch(self, events: Sequence[Event], file: str, index: int) -> pa.RecordBatch:
+        """Events of one file -> a record batch of ``schema``. Raises UnicodeEncodeError for text that is not Unicode."""
+        kinds, lines, keys, values, positions, missing, old_keys, codes, reasons, raws = zip(*events, strict=True)
+        columns: dict[str, Sequence[Any]] = {
+            **dict(zip((c.name for c in self.key), zip(*keys, strict=True), strict=True)),
+            **dict(zip((c.name for c in self.values), zip(*values, strict=True), strict=True)),
+            "_kind": kinds,
+            "_position": positions,
+            "_missing": missing,
+            "_old_key": old_keys,
+            "_line": lines,
+            "_code": codes,
+            "_reason": reasons,
+            "_raw": raws,
+        }
+        arrays = {name: pa.array(column, self.schema.field(name).type) for name, column in columns.items()}
+        arrays["_arrival"] = pc.add(arrays["_line"], pa.scalar(index << ARRIVAL_BITS, pa.int64()))
+        arrays["_file"] = pa.repeat(pa.scalar(file, pa.string()), len(events))
+        return pa.RecordBatch.from_arrays([arrays[name] for name in self.schema.names], schema=self.schema)
+
+
+def batches(
+    layout: Layout, file: str, index: int, groups: Iterable[list[Event]], raw_of: Callable[[int], bytes]
+) -> Iterator[pa.RecordBatch]:
+    """Groups of events -> record batches. A row with text that is no Unicode (a lone surrogate, which JSON escapes can write) is
+    quarantined; ``raw_of(i)`` is the raw record of event i of the latest group. Looked for only after Arrow refused a batch.
+    """
+    for events in groups:
+        if not events:
+            continue
+        try:
+            yield layout.batch(events, file, index)
+        except UnicodeEncodeError:
+            bad = BadRecord("VALUE_TYPE", "a text is not valid Unicode (lone surrogate)")
+            checked = [e if _encodable(e) else layout.quarantined(e.line, bad, raw_of(i)) for i, e in enumerate(events)]
+            yield layout.batch(checked, file, index)
+
+
+def _encodable(event: Event) -> bool:
+    texts = (*event.key, *event.values, *(event.old_key or {}).values())
+    try:
+        "".join(text for text in texts if isinstance(text, str)).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def arrow_type(type_: str | None) -> pa.DataType:
+    """The Arrow type of a declared Spark SQL type."""
+    plain = {
+        "BOOLEAN": pa.bool_(),
+        "INT": pa.int32(),
+        "BIGINT": pa.int64(),
+        "FLOAT": pa.float32(),
+        "DOUBLE": pa.float64(),
+        "STRING": pa.string(),
+        "BINARY": pa.binary(),
+        "DATE": pa.date32(),
+        "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+        "TIMESTAMP_NTZ": pa.timestamp("us"),
+    }
+    if type_ in plain:
+        return plain[type_]
+    decimal = decimal_of(type_ or "")
+    if decimal is None:
+        raise ValueError(f"rejoin cannot read the type {type_!r} from a source")
+    return pa.decimal128(*decimal)
+
+
+def events_schema(table: Table) -> pa.Schema:
+    """The Arrow schema of the events frame of ``table``."""
+    types = {column.name: arrow_type(column.type) for column in table.columns}
+    return pa.schema(
+        [
+            ("_kind", pa.string()),
+            *types.items(),
+            ("_position", pa.string()),
+            ("_arrival", pa.int64()),
+            ("_missing", pa.list_(pa.string())),
+            ("_old_key", pa.struct([(name, types[name]) for name in table.key])),
+            ("_file", pa.string()),
+            ("_line", pa.int64()),
+            ("_code", pa.string()),
+            ("_reason", pa.string()),
+            ("_raw", pa.string()),
+        ]
+    )
+
+
+def events_ddl(table: Table) -> str:
+    """The same schema as Spark DDL."""
+    types = {column.name: column.type for column in table.columns}
+    declared = [f"{quoted(name)} {type_}" for name, type_ in types.items()]
+    old_key = ", ".join(f"{quoted(name)}: {types[name]}" for name in table.key)
+    front = ["`_kind` STRING", *declared, "`_position` STRING", "`_arrival` BIGINT", "`_missing` ARRAY<STRING>"]
+    back = [f"`_old_key` STRUCT<{old_key}>", "`_file` STRING", "`_line` BIGINT", "`_code` STRING", "`_reason` STRING", "`_raw` STRING"]
+    return ", ".join(front + back)
+
+
+def quoted(name: str) -> str:
+    """A column name as a Spark SQL identifier."""
+    return "`" + name.replace("`", "``") + "`"

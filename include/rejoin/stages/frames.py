@@ -1,0 +1,56 @@
+"""The frames that stages exchange. Every stage takes and returns only these, so each can be tested with three rows by hand.
+
+Users' column names never start with ``_``; so frames with users' key columns name everything else with ``_``, and a stage renames the key
+columns to ``pk_1``.. or ``fk_1``.. before it adds the columns ``t``, ``l``, ``r1``.. that a plan's SQL texts refer to.
+
+``Changes`` (a run's net changes of a table or output, at most one row a key)
+    key columns; ``_op`` STRING in I, U, D; ``_before`` STRUCT, ``_after`` STRUCT: all columns and ``_hash``, null where there was no row.
+``Rows`` (the state of a table or output at some run, at most one row a key)
+    key columns; ``_row`` STRUCT: all columns and ``_hash``.
+``Versions`` (the newest version of each key of a source table, deletes included)
+    key columns; ``_version`` STRING (source position); ``_row`` STRUCT as above, null for a remembered delete.
+``Subscriptions`` (rows of an edge's subscription table)
+    ``fk_1``..; ``pk_1``..; ``_run`` BIGINT; ``_op`` S (subscribed) or D (unsubscribed); ``_hash`` BINARY of the left row;
+    ``_instruction`` STRING of KIP-213.
+``Responses`` (an edge's answers in one run, at most one a primary key)
+    ``pk_1``..; ``left_hash`` BINARY; ``right`` STRUCT: the columns of the edge's right view and ``_hash``, null where there is no right row.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from rejoin.plan.model import View
+
+HASH = "_hash"
+
+
+def numbered(prefix: str, count: int) -> list[str]:
+    """``pk_1``, ``pk_2`` ...: key columns of internal tables, independent of the user's names."""
+    return [f"{prefix}_{i}" for i in range(1, count + 1)]
+
+
+def quoted(name: str) -> str:
+    """A column name as Spark SQL text."""
+    return f"`{name}`"
+
+
+def renamed(frame: DataFrame, old: Sequence[str], new: Sequence[str], *keep: str | Column) -> DataFrame:
+    """Only the columns ``old`` under the names ``new``, and the columns ``keep``."""
+    columns: list[str | Column] = [F.col(quoted(o)).alias(n) for o, n in zip(old, new, strict=True)]
+    return frame.select(*columns, *keep)
+
+
+def viewed(frame: DataFrame, row: str, view: View, into: str) -> DataFrame:
+    """Adds ``into``: the struct column ``row`` seen through ``view`` (its columns and ``_hash``), null where the row is null or
+    the view filters it out."""
+    fields = ", ".join(f"'{p.name}', {p.sql}" for p in view.columns)
+    seen = f"t IS NOT NULL AND ({view.where})" if view.where else "t IS NOT NULL"
+    struct = F.expr(f"CASE WHEN {seen} THEN named_struct({fields}, '{HASH}', t.`{HASH}`) END")
+    return frame.withColumn("t", F.col(row)).withColumn(into, struct).drop("t")
+
+
+def null_struct(frame: DataFrame, column: str) -> Column:
+    """A null of the type of a column of ``frame``."""
+    return F.lit(None).cast(frame.schema[column].dataType)

@@ -1,0 +1,225 @@
+"""What a user writes: tables, joins, filters, selects and names. Everything here only records; ``plan.compile`` checks.
+
+So a topology file never stops at its first mistake: all of them are reported together, each with the user's own line.
+"""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rejoin.plan.model import DebeziumSource, JoinKind, SnapshotSource, Source
+
+_PACKAGE = f"{Path(__file__).parent}{os.sep}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the user's own file."""
+
+    file: str
+    line: int
+
+
+def _here() -> Place:
+    """The innermost line of the call stack outside this package."""
+    frame = sys._getframe(1)  # noqa: SLF001 -- the only way to a caller's line that does not read its source
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+# --- what is recorded: as written, unchecked, hence `object` where a user can pass anything ------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SourceDeclaration:
+    """A source as written: ``options`` are the keyword arguments of ``kind``, unchecked."""
+
+    kind: type[SnapshotSource] | type[DebeziumSource]
+    options: tuple[tuple[str, object], ...]
+    place: Place
+
+
+@dataclass(frozen=True, eq=False)
+class TableDeclaration:
+    name: str
+    key: object
+    schema: object
+    source: object
+    place: Place
+
+
+@dataclass(frozen=True, eq=False)
+class JoinDeclaration:
+    """``select=None`` means both sides, without the right side's key."""
+
+    left: "Relation"
+    right: object
+    foreign_key: object
+    select: object
+    kind: JoinKind
+    place: Place
+
+
+@dataclass(frozen=True, eq=False)
+class FilterDeclaration:
+    input: "Relation"
+    condition: object
+    place: Place
+
+
+@dataclass(frozen=True, eq=False)
+class SelectDeclaration:
+    input: "Relation"
+    items: object
+    place: Place
+
+
+@dataclass(frozen=True, eq=False)
+class NameDeclaration:
+    input: "Relation"
+    name: str
+    place: Place
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceDeclaration:
+    """A table or output by its name, which may be declared later."""
+
+    name: str
+    place: Place
+
+
+Declaration = TableDeclaration | JoinDeclaration | FilterDeclaration | SelectDeclaration | NameDeclaration | ReferenceDeclaration
+
+
+# --- what is written -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """Rows with a key: a table, or what joins, filters and selects make of it. Immutable; every method gives a new one."""
+
+    topology: "Topology"
+    declaration: Declaration
+
+    def join(self, right: "Relation", foreign_key: str | list[str], select: list[str] | None = None, name: str | None = None) -> "Relation":
+        """Left rows with the right row that their foreign key names; a left row without one is left out.
+
+        Args:
+            right: the relation whose key the foreign key names.
+            foreign_key: a column of the left row or any deterministic SQL expression over it; a list, in the order of
+                the right key, where that key has several columns.
+            select: the output columns, SQL over ``left.`` and ``right.`` (``left.*``, ``right.name AS customer_name``);
+                every key column of the left must stay. Default: all columns of both sides without the right key.
+            name: as ``.named(name)``.
+        """
+        return self._join(right, foreign_key, select, name, JoinKind.INNER)
+
+    def left_join(
+        self, right: "Relation", foreign_key: str | list[str], select: list[str] | None = None, name: str | None = None
+    ) -> "Relation":
+        """As ``join``, but a left row without a right row stays, with nulls for the right columns."""
+        return self._join(right, foreign_key, select, name, JoinKind.LEFT)
+
+    def filter(self, condition: str) -> "Relation":
+        """The rows for which a deterministic SQL condition over the (unqualified) columns is true."""
+        return self.topology.record(FilterDeclaration(self, condition, _here()))
+
+    def select(self, items: list[str]) -> "Relation":
+        """Other columns: ``*``, columns, or SQL expressions with ``AS``. Every key column must stay (renaming is fine)."""
+        return self.topology.record(SelectDeclaration(self, items, _here()))
+
+    def named(self, name: str) -> "Relation":
+        """Makes this relation an output: a table of that name. Joins built on the result read that table."""
+        return self.topology.record(NameDeclaration(self, name, _here()))
+
+    def _join(
+        self, right: "Relation", foreign_key: str | list[str], select: list[str] | None, name: str | None, kind: JoinKind
+    ) -> "Relation":
+        joined = self.topology.record(JoinDeclaration(self, right, foreign_key, select, kind, _here()))
+        return joined if name is None else joined.named(name)
+
+
+class Topology:
+    """A set of tables and the outputs made of them.
+
+    Args:
+        name: lower-case letters, digits and underscores; it is part of table names and of the run's records.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.place = _here()
+        self._relations: list[Relation] = []
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """Everything that was declared, in order."""
+        return tuple(self._relations)
+
+    def table(self, name: str, key: str | list[str], schema: str, source: SourceDeclaration | Source) -> Relation:
+        """Declares a source table.
+
+        Args:
+            name: its name in this topology.
+            key: the primary key column, or a list of columns.
+            schema: ``"order_id BIGINT, total DECIMAL(10,2)"``; columns of the source that are not named are not kept.
+            source: ``snapshot(...)`` or ``debezium(...)``.
+        """
+        return self.record(TableDeclaration(name, key, schema, source, _here()))
+
+    def relation(self, name: str) -> Relation:
+        """The table or output of that name; it may be declared further down in the file."""
+        return self.record(ReferenceDeclaration(name, _here()))
+
+    def record(self, declaration: Declaration) -> Relation:
+        """Adds a declaration; the methods of ``Topology`` and ``Relation`` call this, a topology file has no need to."""
+        relation = Relation(self, declaration)
+        self._relations.append(relation)
+        return relation
+
+
+def snapshot(
+    path: str,
+    *,
+    max_delete_share: float = 0.3,
+    null: str = "",
+    on_bad_record: str = "quarantine",
+    max_bad_share: float = 0.05,
+) -> SourceDeclaration:
+    """Full snapshots, one completed file or directory each; a row that is absent from the newest one was deleted.
+
+    Args:
+        path: the directory of the snapshots.
+        max_delete_share: a snapshot that would delete more than this share of the rows is refused.
+        null: the text that means NULL in a CSV field.
+        on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
+        max_bad_share: more bad records than this share stop the run in any case.
+    """
+    options = (("path", path), ("max_delete_share", max_delete_share), ("null", null))
+    return SourceDeclaration(SnapshotSource, (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), _here())
+
+
+def debezium(
+    path: str,
+    *,
+    topic: str | None = None,
+    units: dict[str, str] | None = None,
+    placeholder: str = "__debezium_unavailable_value",
+    on_bad_record: str = "quarantine",
+    max_bad_share: float = 0.05,
+) -> SourceDeclaration:
+    """Debezium change events, in files of JSON lines.
+
+    Args:
+        path: the directory of the files.
+        topic: read only the events of this topic.
+        units: ``{"column": "ms" | "us" | "ns"}`` for integer timestamps of events without schema (default ``"us"``).
+        placeholder: the text that stands for an unchanged large value.
+        on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
+        max_bad_share: more bad records than this share stop the run in any case.
+    """
+    options = (("path", path), ("topic", topic), ("units", units or {}), ("placeholder", placeholder))
+    return SourceDeclaration(DebeziumSource, (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), _here())

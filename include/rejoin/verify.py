@@ -1,0 +1,121 @@
+"""verify: is every output what its defining SQL says? By full recomputation, or by comparing hashes and recomputing only suspects."""
+
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from rejoin.conduct import Topology
+from rejoin.errors import RunUnknown
+from rejoin.lake.reader import Reader
+from rejoin.plan.fingerprint import fingerprint
+from rejoin.plan.model import Node, Plan
+from rejoin.plan.query import topology_query
+from rejoin.stages import resolve
+from rejoin.stages.frames import numbered, renamed, viewed
+from rejoin.stages.subscribe import foreign_key
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How an output differs from its definition, in rows. ``suspects``: rows whose hash did not match (fast mode only)."""
+
+    node: str
+    rows: int
+    missing: int
+    extra: int
+    different: int
+    subscriptions: int
+    suspects: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.missing + self.extra + self.different + self.subscriptions
+
+
+def verify(topology: Topology, spark: SparkSession, *, fast: bool) -> list[Difference]:
+    """Compares every output of the last committed run with a recomputation from its source tables.
+
+    Also counts subscriptions that belong to no live left row, and live left rows without one (I8).
+
+    Args:
+        topology: the topology.
+        spark: the session.
+        fast: compare the stored hashes first, and values only where they differ.
+
+    Raises:
+        RunUnknown: nothing was committed yet.
+    """
+    head = topology.ledger.head()
+    if head is None:
+        raise RunUnknown(f"topology {topology.plan.topology!r} has no committed run", next_step="run it first")
+    plan = topology.ledger.run(head).plan
+    reader = Reader(spark, plan, topology.ledger.states(head))
+    for table in plan.tables:
+        reader.current(table.name).select("_row.*").drop("_hash").createOrReplaceTempView(table.name)
+    return [_verify(spark, plan, reader, node, fast=fast) for node in plan.nodes]
+
+
+def _verify(spark: SparkSession, plan: Plan, reader: Reader, node: Node, *, fast: bool) -> Difference:
+    stored = reader.current(node.name)
+    orphans = sum(_orphans(plan, reader, node, number) for number in range(len(node.edges)))
+    if not fast:
+        expected = spark.sql(topology_query(plan, node))
+        rows, missing, extra, different = _compare(node, expected, stored.select("_row.*"), [p.name for p in node.columns])
+        return Difference(node.name, rows, missing, extra, different, orphans)
+    suspects = _suspects(plan, reader, node, stored).persist()
+    count = suspects.count()
+    rows = stored.count()
+    if not count:
+        return Difference(node.name, rows, 0, 0, 0, orphans)
+    expected = spark.sql(topology_query(plan, node)).join(F.broadcast(suspects), on=list(node.key), how="left_semi")
+    kept = stored.select("_row.*").join(F.broadcast(suspects), on=list(node.key), how="left_semi")
+    _, missing, extra, different = _compare(node, expected, kept, [p.name for p in node.columns])
+    return Difference(node.name, rows, missing, extra, different, orphans, count)
+
+
+def _compare(node: Node, expected: DataFrame, stored: DataFrame, columns: list[str]) -> tuple[int, int, int, int]:
+    """(rows stored, missing, extra, different) of two frames by key."""
+    e = expected.select(*node.key, F.struct(*columns).alias("_e"))
+    s = stored.select(*node.key, F.struct(*columns).alias("_s"))
+    both = e.join(s, on=list(node.key), how="full")
+    same = reduce(Column.__and__, [F.col(f"_e.`{c}`").eqNullSafe(F.col(f"_s.`{c}`")) for c in columns])
+    cases = {
+        "rows": F.col("_s").isNotNull(),
+        "missing": F.col("_s").isNull(),
+        "extra": F.col("_e").isNull(),
+        "different": F.col("_e").isNotNull() & F.col("_s").isNotNull() & ~same,
+    }
+    row = both.agg(*(F.count(F.when(c, 1)).alias(n) for n, c in cases.items())).first()
+    assert row is not None
+    return row["rows"], row["missing"], row["extra"], row["different"]
+
+
+def _suspects(plan: Plan, reader: Reader, node: Node, stored: DataFrame) -> DataFrame:
+    """Keys whose stored hash is not the hash of the rows that they should be made from."""
+    pks = numbered("pk", len(node.key))
+    key = plan.key_of(node.left.table)
+    lefts = renamed(reader.current(node.left.table), key, pks, "_row")
+    frame = viewed(lefts, "_row", node.left, "l").drop("_row").where("l IS NOT NULL")
+    for number, edge in enumerate(node.edges, start=1):
+        lacking = frame.withColumn(f"lacks_{number}", F.lit(True))
+        rights = reader.current(edge.right.table)
+        frame = resolve.fill(lacking, number, edge, rights, plan.key_of(edge.right.table))
+    made = resolve.join(node, frame, fingerprint(plan, node)).where("new IS NOT NULL")
+    expected = renamed(made, pks, node.key, F.col("new._hash").alias("_expected"))
+    found = stored.select(*node.key, F.col("_row._hash").alias("_found"))
+    both = expected.join(found, on=list(node.key), how="full")
+    return both.where("NOT _expected <=> _found").select(*node.key)
+
+
+def _orphans(plan: Plan, reader: Reader, node: Node, index: int) -> int:
+    """Live subscriptions of an edge and live left rows with a foreign key that do not pair up one to one."""
+    edge, pks = node.edges[index], numbered("pk", len(node.key))
+    fks = numbered("fk", len(edge.foreign_key))
+    lefts = renamed(reader.current(node.left.table), plan.key_of(node.left.table), pks, "_row")
+    wanted = viewed(lefts, "_row", node.left, "l").withColumn("fk", F.expr(foreign_key(edge))).where("fk IS NOT NULL")
+    want = wanted.select(*pks, *(F.col(f"fk.{c}").alias(c) for c in fks), F.lit(1).alias("_want"), F.col("l._hash").alias("_lefthash"))
+    have = reader.subscribers(node, edge, None).select(*pks, *fks, F.lit(1).alias("_have"), "_hash")
+    both = want.join(have, on=[*pks, *fks], how="full")
+    return both.where("_want IS NULL OR _have IS NULL OR NOT _lefthash <=> _hash").count()

@@ -1,0 +1,129 @@
+"""The architecture as data, and a checker that reads source text; nothing here imports the project.
+
+ruff says the same more coarsely while one types (pyproject.toml, TID251 and TID253): it lifts all bans of a file at once.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = "include/rejoin"
+
+
+@dataclass(frozen=True)
+class ImportRule:
+    """Files under one of ``where`` do not import any of ``never``."""
+
+    where: tuple[str, ...]
+    never: tuple[str, ...]
+    because: str
+    anywhere: bool = True
+    """False: imports inside functions, and those for type checkers only, are allowed."""
+
+
+IMPORT_RULES = (
+    ImportRule(
+        (f"{PACKAGE}/stages",),
+        ("airflow", "pyiceberg", "sqlalchemy", "rejoin.airflow", "rejoin.lake", "rejoin.run", "rejoin.conduct", "rejoin.sinks"),
+        "stages are pure: frames and plan in, frames out; run.py reads and writes for them",
+    ),
+    ImportRule(
+        (f"{PACKAGE}/plan", f"{PACKAGE}/topology.py", f"{PACKAGE}/__init__.py"),
+        ("airflow", "pandas", "pyiceberg", "pyspark", "rejoin.airflow", "rejoin.lake", "rejoin.run", "rejoin.stages"),
+        "a plan is data that is built without Spark, Airflow or a lake",
+    ),
+    ImportRule(
+        (f"{PACKAGE}/sources", f"{PACKAGE}/sinks", f"{PACKAGE}/lake"),
+        ("airflow", "rejoin.airflow", "rejoin.conduct", "rejoin.run"),
+        "storage does not know who uses it",
+    ),
+    ImportRule(
+        ("dags", "plugins", f"{PACKAGE}/airflow"),
+        ("great_expectations", "pandas", "pyspark"),
+        "Airflow parses these files every few seconds, in under one",
+        anywhere=False,
+    ),
+)
+
+STORAGE = (f"{PACKAGE}/lake", f"{PACKAGE}/sources", f"{PACKAGE}/sinks")
+"""The only folders that read or write tables and files with Spark or PyIceberg."""
+STORAGE_RULE = "only lake/, sources/ and sinks/ touch storage"
+SESSIONS = frozenset({"session", "spark"})
+OF_A_SESSION = frozenset(
+    {"read", "readStream", "sql", "table"}
+)  # only of a session: sqlglot's expression.sql() and a file's read() are something else
+OF_A_FRAME = frozenset({"write", "writeStream"})  # a frame's write is no call (frame.write.parquet(...)), a file's is
+ALWAYS_STORAGE = frozenset({"insertInto", "saveAsTable", "writeTo"})
+
+
+def violations(path: str, source: str) -> list[str]:
+    """All breaches of the rules in one file, as ``path:line ...: reason``; ``path`` is relative to the project."""
+    tree = ast.parse(source, path)
+    found = [
+        f"{path}:{line} imports {name}: {rule.because}"
+        for rule in IMPORT_RULES
+        if _within(path, rule.where)
+        for line, name in (_imports(tree) if rule.anywhere else _imports_when_loaded(tree))
+        if _matches(name, rule.never)
+    ]
+    if not _within(path, STORAGE):
+        found += [f"{path}:{line} imports {name}: {STORAGE_RULE}" for line, name in _imports(tree) if _matches(name, ("pyiceberg",))]
+        found += [f"{path}:{line} uses {used}: {STORAGE_RULE}" for line, used in _storage_uses(tree)]
+    return list(dict.fromkeys(found))
+
+
+def project_files() -> list[Path]:
+    """Every Python file that the rules are about."""
+    return sorted(path for folder in (PACKAGE, "dags", "jobs", "plugins") for path in (ROOT / folder).rglob("*.py"))
+
+
+def _within(path: str, places: tuple[str, ...]) -> bool:
+    return any(PurePosixPath(path).is_relative_to(place) for place in places)
+
+
+def _matches(name: str, banned: tuple[str, ...]) -> bool:
+    return any(name == ban or name.startswith(f"{ban}.") for ban in banned)
+
+
+def _imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        yield from _imported(node)
+
+
+def _imported(node: ast.AST) -> Iterator[tuple[int, str]]:
+    if isinstance(node, ast.Import):
+        yield from ((node.lineno, alias.name) for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def _imports_when_loaded(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Imports that run when the file is loaded: not those in functions, nor in ``if TYPE_CHECKING``."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        yield from _imported(node)
+        yield from _imports_when_loaded(node)
+
+
+def _storage_uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    continued = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute):
+            continue
+        of_a_session = node.attr in OF_A_SESSION and _last_name(node.value).strip("_") in SESSIONS
+        of_a_frame = node.attr in OF_A_FRAME and id(node) in continued
+        if of_a_session or of_a_frame or node.attr in ALWAYS_STORAGE:
+            yield node.lineno, ast.unparse(node)
+
+
+def _last_name(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name
+        case _:
+            return ""

@@ -1,0 +1,96 @@
+"""Who may know whom: DESIGN's layout as a test, and a test of that test."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from checker import PACKAGE, ROOT, project_files, violations
+
+HEAVY = ("airflow", "great_expectations", "pandas", "pyiceberg", "pyspark")
+LIGHT_SECONDS = 1.0
+
+IMPORT_AND_REPORT = """
+import importlib, json, sys, time
+started = time.perf_counter()
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+print(json.dumps({"seconds": time.perf_counter() - started, "modules": sorted(sys.modules)}))
+"""
+
+
+def light_modules() -> list[str]:
+    """Everything a DAG file imports at its top."""
+    package = ROOT / PACKAGE
+    files = [package / "topology.py", *sorted((package / "plan").rglob("*.py"))]
+    names = [".".join(file.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__") for file in files]
+    assert len(names) > 2, f"no topology.py and plan/ under {package}: this test looks in the wrong place"
+    return names
+
+
+def load_in_fresh_interpreter() -> dict[str, object]:
+    command = [sys.executable, "-c", IMPORT_AND_REPORT, *light_modules()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT / "include")
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def test_loading_topology_and_plan_loads_nothing_heavy() -> None:
+    loaded = {str(name).partition(".")[0] for name in load_in_fresh_interpreter()["modules"]}
+    assert not loaded & set(HEAVY), (
+        f"importing {', '.join(light_modules())} also loaded {sorted(loaded & set(HEAVY))}: import it inside functions"
+    )
+
+
+def test_loading_topology_and_plan_takes_less_than_a_second() -> None:
+    # The best of three: a busy machine makes any one of them slow.
+    seconds = min(float(str(load_in_fresh_interpreter()["seconds"])) for _ in range(3))
+    assert seconds < LIGHT_SECONDS, f"a DAG file needs {seconds:.2f} s for rejoin's imports alone; allowed: {LIGHT_SECONDS} s"
+
+
+def test_files_know_only_what_they_may() -> None:
+    found = [line for file in project_files() for line in violations(file.relative_to(ROOT).as_posix(), file.read_text())]
+    assert not found, "the architecture of CONTRIBUTING.md is broken:\n  " + "\n  ".join(found)
+
+
+BROKEN = {
+    "a stage that imports the lake": ("stages/x.py", "from rejoin.lake.reader import Reader", "imports rejoin.lake.reader.Reader"),
+    "a stage that imports the lake from its parent": ("stages/x.py", "from rejoin import lake", "imports rejoin.lake"),
+    "a stage that imports the runner in a function": ("stages/x.py", "def f():\n    import rejoin.run", "imports rejoin.run"),
+    "a stage that imports Airflow": ("stages/x.py", "import airflow.sdk", "imports airflow.sdk"),
+    "a plan that imports Spark in a function": ("plan/x.py", "def f():\n    from pyspark.sql import Row", "imports pyspark.sql.Row"),
+    "a topology that imports Spark": ("topology.py", "import pyspark", "imports pyspark"),
+    "a DAG renderer that loads Spark": ("airflow/x.py", "try:\n    import pyspark\nexcept ImportError:\n    pass", "imports pyspark"),
+    "a source that imports the runner": ("sources/x.py", "import rejoin.run", "imports rejoin.run"),
+    "a runner that reads": ("run.py", "rows = spark.read.parquet(path)", "uses spark.read"),
+    "a runner that writes": ("run.py", "frame.write.parquet(path)", "uses frame.write"),
+    "a runner that appends to a table": ("run.py", "frame.writeTo('t').append()", "uses frame.writeTo"),
+    "a runner that runs SQL": ("run.py", "self._session.sql('DROP TABLE t')", "uses self._session.sql"),
+    "a verifier that opens a table": ("verify.py", "spark.table('t')", "uses spark.table"),
+    "a runner that imports PyIceberg": ("run.py", "from pyiceberg.catalog import Catalog", "imports pyiceberg.catalog.Catalog"),
+}
+
+
+@pytest.mark.parametrize(("file", "source", "message"), BROKEN.values(), ids=BROKEN.keys())
+def test_the_checker_sees(file: str, source: str, message: str) -> None:
+    found = violations(f"{PACKAGE}/{file}", source)
+    assert len(found) == 1
+    assert message in found[0]
+    assert found[0].startswith(f"{PACKAGE}/{file}:")
+
+
+ALLOWED = {
+    "a stage with Spark": ("stages/x.py", "from pyspark.sql import functions as F"),
+    "the lake with PyIceberg and writes": ("lake/x.py", "import pyiceberg\nframe.writeTo('t').append()\nspark.sql('SELECT 1')"),
+    "a DAG renderer that loads Spark when a task runs": ("airflow/x.py", "def task():\n    import pyspark"),
+    "a DAG renderer that names Spark's types": ("airflow/x.py", "if TYPE_CHECKING:\n    from pyspark.sql import DataFrame"),
+    "a runner that imports the lake": ("run.py", "from rejoin.lake import reader"),
+    "a plan that prints an expression and reads a file": ("plan/x.py", "text = expression.sql('spark')\nbody = file.read()"),
+    "a runner that counts what was read": ("run.py", "counts.read += 1\nout.write('done')"),
+    "a module whose name only starts alike": ("stages/x.py", "import rejoin.lakeside, airflows"),
+}
+
+
+@pytest.mark.parametrize(("file", "source"), ALLOWED.values(), ids=ALLOWED.keys())
+def test_the_checker_lets_pass(file: str, source: str) -> None:
+    assert violations(f"{PACKAGE}/{file}", source) == []

@@ -1,0 +1,45 @@
+"""What every test run does: say how to repeat it, and refuse to skip in silence."""
+
+import os
+import random
+from collections.abc import Generator
+
+import pytest
+from hypothesis import settings
+
+# A first example can pay for starting Spark: time is pytest-timeout's business. The blob of a failure repeats exactly that failure.
+settings.register_profile("rejoin", deadline=None, print_blob=True)
+settings.load_profile("rejoin")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """One Hypothesis seed a run, drawn here so that the header can show it."""
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    hash_seed = os.environ.get("PYTHONHASHSEED", "not set")
+    return f"to repeat this run: PYTHONHASHSEED={hash_seed} pytest --hypothesis-seed={config.option.hypothesis_seed}"
+
+
+SKIPPED = "This test wanted to skip. Here a skip is a failure: what a test needs is installed by `.ci/run` or `make setup`.\n"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn a skip into a failure (an expected failure is reported as skipped too, and stays what it is)."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome, report.longrepr = "failed", SKIPPED + str(report.longrepr)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for a whole module that skips itself."""
+    report = yield
+    if report.skipped:
+        report.outcome, report.longrepr = "failed", SKIPPED + str(report.longrepr)
+    return report

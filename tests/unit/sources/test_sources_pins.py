@@ -1,0 +1,230 @@
+"""What the cut finds and pins, with real files."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from source_cases import rows, table
+
+from rejoin.errors import (
+    RejoinError,
+    SchemaDrift,
+    SnapshotEmpty,
+    SourceCorrupt,
+    SourceFileChanged,
+    SourceFileMissing,
+    SourceMissing,
+    SourceOutsideRoot,
+)
+from rejoin.plan.model import DebeziumSource, SnapshotSource, Table
+from rejoin.sources import Pin, available
+from rejoin.sources.decode import decode_pin
+from rejoin.sources.files import open_pinned
+
+DDL = "id BIGINT; name STRING"
+EVENTS, SNAPSHOTS = table(DDL, source=DebeziumSource("src")), table(DDL, source=SnapshotSource("src"))
+
+
+def put(root: Path, **files: str | bytes) -> None:
+    """``put(root, **{"src/a.csv": "..."})`` writes files below root."""
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(text.encode() if isinstance(text, str) else text)
+
+
+def paths(pin: Pin | None) -> list[str] | None:
+    return None if pin is None else [file.path for file in pin.files]
+
+
+def cut(of: Table, root: Path, last: Pin | None = None, consumed: Pin | None = None) -> Pin | None:
+    return available(of, str(root), consumed.files if consumed else (), last)
+
+
+def pinned(of: Table, root: Path, last: Pin | None = None, consumed: Pin | None = None) -> Pin:
+    pin = cut(of, root, last, consumed)
+    assert pin is not None
+    return pin
+
+
+# --- change events ---------------------------------------------------------------------------------------------------
+
+
+def test_all_new_event_files_are_pinned_in_path_order_and_unfinished_hidden_and_other_ones_are_not(tmp_path: Path) -> None:
+    names = ["b.jsonl", "a.jsonl", "2026-01-02/a.jsonl", "dt=20260103/a.jsonl", "2026/01/04/a.jsonl", "archive/a.jsonl"]
+    hidden = ["_a", ".a", "a.tmp", "a.inprogress", "a.jsonl.crc", "_2026-01-01/a.jsonl"]
+    put(tmp_path, **{f"src/{name}": "x" for name in names + hidden})
+    expected = ["2026-01-02/a.jsonl", "2026/01/04/a.jsonl", "a.jsonl", "b.jsonl", "dt=20260103/a.jsonl"]
+    assert paths(cut(EVENTS, tmp_path)) == [f"src/{name}" for name in expected]
+
+
+def test_consumed_files_are_not_read_again_and_a_late_file_with_an_old_name_is(tmp_path: Path) -> None:
+    put(tmp_path, **{"src/b": "x"})
+    first = pinned(EVENTS, tmp_path)
+    assert cut(EVENTS, tmp_path, first, first) is None
+    put(tmp_path, **{"src/a": "x"})
+    late = pinned(EVENTS, tmp_path, first, first)
+    assert paths(late) == ["src/a"] and late.ordinal > first.ordinal
+
+
+def test_a_consumed_file_that_disappeared_is_fine_and_one_that_grew_is_not(tmp_path: Path) -> None:
+    put(tmp_path, **{"src/a": "x", "src/b": "x"})
+    first = pinned(EVENTS, tmp_path)
+    (tmp_path / "src/a").unlink()
+    assert cut(EVENTS, tmp_path, first, first) is None
+    put(tmp_path, **{"src/b": "xy"})
+    with pytest.raises(SourceFileChanged, match="src/b"):
+        cut(EVENTS, tmp_path, first, first)
+
+
+def test_a_source_of_events_may_be_one_file(tmp_path: Path) -> None:
+    put(tmp_path, src="x")
+    assert paths(cut(EVENTS, tmp_path)) == ["src"]
+
+
+@pytest.mark.parametrize("of", [EVENTS, SNAPSHOTS], ids=["events", "snapshot"])
+def test_a_path_that_does_not_exist_is_an_error(tmp_path: Path, of: Table) -> None:
+    with pytest.raises(SourceMissing, match="'src'"):
+        cut(of, tmp_path)
+
+
+# --- snapshots -------------------------------------------------------------------------------------------------------
+
+
+def test_only_the_newest_snapshot_is_taken_and_the_skipped_ones_are_counted(tmp_path: Path) -> None:
+    put(tmp_path, **{"src/1.csv": "id,name\n1,a", "src/2.csv": "id,name\n1,b", "src/README.txt": ""})
+    first = pinned(SNAPSHOTS, tmp_path)
+    assert (paths(first), first.ordinal, first.superseded, first.columns) == (["src/2.csv"], 2, 1, ("id", "name"))
+    assert cut(SNAPSHOTS, tmp_path, first) is None
+    put(tmp_path, **{f"src/{i}.csv": "id,name\n1,b" for i in (3, 4, 5)})
+    later = pinned(SNAPSHOTS, tmp_path, first)
+    assert (paths(later), later.ordinal, later.superseded) == (["src/5.csv"], 5, 2)
+
+
+def test_a_directory_of_files_is_one_snapshot_and_an_unfinished_one_is_not_there_yet(tmp_path: Path) -> None:
+    put(tmp_path, **{"src/1/a.csv": "id,name\n1,a", "src/1/b.csv": "id,name\n2,a", "src/1/_SUCCESS": ""})
+    put(tmp_path, **{"src/2/a.csv": "id,name\n1,a", "src/2/_temporary/x": "", "src/3/a.csv": "id", "src/3/b.csv.tmp": ""})
+    put(tmp_path, **{"src/4.csv._COPYING_": "id"})
+    assert paths(cut(SNAPSHOTS, tmp_path)) == ["src/1/a.csv", "src/1/b.csv"]
+
+
+def test_a_single_file_is_a_new_snapshot_when_its_bytes_change(tmp_path: Path) -> None:
+    of = table(DDL, source=SnapshotSource("all.csv"))
+    put(tmp_path, **{"all.csv": "id,name\n1,a"})
+    first = pinned(of, tmp_path)
+    assert cut(of, tmp_path, first) is None
+    put(tmp_path, **{"all.csv": "id,name\n1,b"})
+    assert pinned(of, tmp_path, first).ordinal == first.ordinal + 1
+
+
+def test_the_snapshot_that_was_applied_must_not_change(tmp_path: Path) -> None:
+    put(tmp_path, **{"src/1.csv": "id,name\n1,a"})
+    first = pinned(SNAPSHOTS, tmp_path)
+    put(tmp_path, **{"src/1.csv": "id,name\n1,a\n2,b"})
+    with pytest.raises(SourceFileChanged):
+        cut(SNAPSHOTS, tmp_path, first)
+
+
+@pytest.mark.parametrize(
+    ("files", "error"),
+    [
+        ({"src/README.txt": ""}, SourceMissing),
+        ({"src/1/readme.txt": ""}, SnapshotEmpty),
+        ({"src/1.csv": ""}, SnapshotEmpty),
+        ({"src/_SUCCESS": "", "src/part-0.csv": "id,name"}, SourceMissing),
+        ({"src/1/a.csv": "id,name", "src/1/b.json": "{}"}, SourceCorrupt),
+        ({"src/1.csv.gz": gzip.compress(b"id,name\n" * 9)[:12]}, SourceCorrupt),
+        ({"src/1.csv": "id,id"}, SourceCorrupt),
+        ({"src/1.parquet": b"PAR1 cut"}, SourceCorrupt),
+        ({"src/1.csv": "name"}, SchemaDrift),
+        ({"src/1.jsonl": '{"name": 1}'}, SchemaDrift),
+    ],
+    ids=["nothing", "no data files", "no bytes", "Spark output", "mixed", "cut gzip", "header", "cut Parquet", "no key", "no key in JSON"],
+)
+def test_a_snapshot_that_cannot_be_taken_whole_is_refused(tmp_path: Path, files: dict[str, str | bytes], error: type[RejoinError]) -> None:
+    put(tmp_path, **files)
+    with pytest.raises(error):
+        cut(SNAPSHOTS, tmp_path)
+
+
+def test_a_column_that_disappears_or_is_renamed_is_drift_and_one_that_never_was_there_is_not(tmp_path: Path) -> None:
+    of = table("id BIGINT; name STRING; later STRING", source=SnapshotSource("src"))
+    put(tmp_path, **{"src/1.csv": "id,name\n1,a"})
+    first = pinned(of, tmp_path)
+    put(tmp_path, **{"src/2.csv": "id,title\n1,a"})
+    with pytest.raises(SchemaDrift, match=r"lacks: name; new and not declared \(renamed\?\): title"):
+        cut(of, tmp_path, first)
+    put(tmp_path, **{"src/3.csv": "id,name,later\n1,a,b"})
+    assert pinned(of, tmp_path, first).columns == ("id", "name", "later")
+
+
+def test_columns_are_found_in_json_and_parquet_too(tmp_path: Path) -> None:
+    put(tmp_path, **{"src/1.jsonl.gz": gzip.compress(b'{"id": 1}\n{"id": 2, "name": "a"}')})
+    first = pinned(SNAPSHOTS, tmp_path)
+    assert first.columns == ("id", "name")
+    pq.write_table(pa.table({"id": [1], "name": ["a"]}), tmp_path / "src/2.parquet")
+    assert pinned(SNAPSHOTS, tmp_path, first).columns == ("id", "name")
+
+
+# --- paths and pinned bytes ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["../out", "a/../../out", "/etc", "link"])
+def test_a_path_may_not_leave_the_root(tmp_path: Path, path: str) -> None:
+    (tmp_path / "root").mkdir()
+    put(tmp_path, **{"out/1.csv": "id"})
+    (tmp_path / "root/link").symlink_to(tmp_path / "out")
+    with pytest.raises(SourceOutsideRoot):
+        cut(table(DDL, source=SnapshotSource(path)), tmp_path / "root")
+
+
+def test_a_link_among_the_files_may_not_leave_the_root_either(tmp_path: Path) -> None:
+    put(tmp_path, **{"out.jsonl": "x", "root/src/a.jsonl": "x"})
+    (tmp_path / "root/src/b.jsonl").symlink_to(tmp_path / "out.jsonl")
+    with pytest.raises(SourceOutsideRoot):
+        cut(EVENTS, tmp_path / "root")
+
+
+def test_a_uri_is_taken_as_given(tmp_path: Path) -> None:
+    put(tmp_path, **{"src/1.csv": "id,name\n1,a"})
+    of = table(DDL, source=SnapshotSource(f"file://{tmp_path}/src"))
+    pin = pinned(of, tmp_path / "elsewhere")
+    assert paths(pin) == [f"file://{tmp_path}/src/1.csv"] and [r["name"] for r in rows(decode_pin(of, pin, "/"))] == ["a"]
+    assert cut(of, tmp_path / "elsewhere", pin) is None
+
+
+def test_a_pin_survives_json(tmp_path: Path) -> None:
+    put(tmp_path, **{"src/1.csv": "id,name"})
+    pin = pinned(SNAPSHOTS, tmp_path)
+    assert Pin.from_dict(json.loads(json.dumps(pin.to_dict()))) == pin
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "error"),
+    [
+        ("a", b"x", None, SourceFileMissing),
+        ("a", b"x", b"y", SourceFileChanged),
+        ("a.gz", gzip.compress(b"x" * 99), gzip.compress(b"x" * 99)[:-5], SourceFileChanged),
+        ("a.gz", gzip.compress(b"x" * 99)[:-5], gzip.compress(b"x" * 99)[:-5], SourceCorrupt),
+        ("a.gz", b"no gzip", b"no gzip", SourceCorrupt),
+    ],
+    ids=["gone", "changed", "changed gzip", "cut gzip", "no gzip"],
+)
+def test_pinned_bytes_are_verified_while_reading(
+    tmp_path: Path, name: str, before: bytes, after: bytes | None, error: type[RejoinError]
+) -> None:
+    put(tmp_path, **{f"src/{name}": before})
+    (file,) = pinned(EVENTS, tmp_path).files
+    (tmp_path / "src" / name).unlink()
+    if after is not None:
+        put(tmp_path, **{f"src/{name}": after})
+    with pytest.raises(error, match="src/a"):
+        list(open_pinned(str(tmp_path), file))
+
+
+def test_gzip_of_several_members_is_read_whole(tmp_path: Path) -> None:
+    put(tmp_path, **{"src/a.gz": gzip.compress(b"x" * 50_000_000) + gzip.compress(b"y")})
+    (file,) = pinned(EVENTS, tmp_path).files
+    assert sum(map(len, open_pinned(str(tmp_path), file))) == 50_000_001

@@ -1,0 +1,103 @@
+"""Snapshots of CSV and JSON lines: every row an upsert at the snapshot's position, every bad row quarantined with its line."""
+
+import re
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from source_cases import decode_snapshot, table
+
+from rejoin.errors import SchemaDrift
+from rejoin.plan.model import SnapshotSource
+from rejoin.sources.files import PinnedFile
+from rejoin.sources.parquet import check_parquet
+
+OF = table("id BIGINT; name STRING; n INT", source=SnapshotSource("x"))
+
+
+def brief(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return [(r["_line"], r["_code"] or r["_kind"], r["id"], r["name"]) for r in rows]
+
+
+def test_every_csv_row_is_an_upsert_at_the_ordinal_of_the_snapshot() -> None:
+    (row,) = decode_snapshot(OF, "\ufeffid,name,n\r\n1,a,5\r\n")
+    assert (row["_kind"], row["id"], row["name"], row["n"], row["_position"], row["_missing"], row["_arrival"]) == (
+        "upsert", 1, "a", 5, "00000000000000000007", [], 2,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("id,name,n\n1,a\n2,b,3\n", [(2, "BAD_CSV", None, None), (3, "upsert", 2, "b")]),
+        ('id,name,n\n1,"a\nb",2\n3,c,x\n', [(2, "upsert", 1, "a\nb"), (4, "VALUE_TYPE", 3, None)]),
+        ('id,name,n\n1,"a"x,2\n2,b,3\n', [(2, "BAD_CSV", None, None), (3, "upsert", 2, "b")]),
+        ('id,name,n\n1,"a,2\n2,b,3\n', [(2, "BAD_CSV", None, None)]),
+        ("id,name,n\n,a,2\n", [(2, "MISSING_KEY", None, None)]),
+        ("id,name,n\nx,a,2\n", [(2, "VALUE_TYPE", None, None)]),
+        (b"id,name,n\n1,\xff,2\n2,b,3", [(2, "BAD_CSV", None, None), (3, "upsert", 2, "b")]),
+        ("id,other\n1,z\n\n2,z", [(2, "upsert", 1, None), (4, "upsert", 2, None)]),
+        ("", []),
+    ],
+    ids=["fields", "newline in quotes", "quote", "open quote", "null key", "bad key", "not UTF-8", "absent column", "no bytes"],
+)
+def test_a_bad_csv_row_is_quarantined_with_the_line_where_it_starts(text: str | bytes, expected: list[Any]) -> None:
+    assert brief(decode_snapshot(OF, text)) == expected
+
+
+def test_the_declared_null_text_is_null_and_the_empty_text_then_is_not() -> None:
+    of = table("id BIGINT; name STRING", source=SnapshotSource("x", null="\\N"))
+    assert [r["name"] for r in decode_snapshot(of, "id,name\n1,\\N\n2,\n")] == [None, ""]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"id": 1, "name": "a"}\n{"id": 2}', [(1, "upsert", 1, "a"), (2, "upsert", 2, None)]),
+        ('{"id": 1, "na', [(1, "BAD_JSON", None, None)]),
+        ("[1]", [(1, "BAD_JSON", None, None)]),
+        (b'{"id": "\xff"}', [(1, "BAD_JSON", None, None)]),
+        ('{"id": 1, "id": 2}', [(1, "AMBIGUOUS_JSON", None, None)]),
+        ('{"name": "a"}', [(1, "MISSING_KEY", None, None)]),
+        ('{"id": 1, "n": 1.5}', [(1, "VALUE_ROUNDED", 1, None)]),
+        ('{"id": 1, "name": "\\ud800"}\n{"id": 2}', [(1, "VALUE_TYPE", None, None), (2, "upsert", 2, None)]),
+    ],
+)
+def test_a_json_line_is_an_upsert_or_quarantined(text: str | bytes, expected: list[Any]) -> None:
+    assert brief(decode_snapshot(OF, text, "json")) == expected
+
+
+def test_decimals_in_json_files_are_numbers_and_never_base64() -> None:
+    of = table("id BIGINT; v DECIMAL(10,2)", source=SnapshotSource("x"))
+    rows = decode_snapshot(of, '{"id":1,"v":"1234"}\n{"id":2,"v":1.10}\n{"id":3,"v":"BNI="}', "json")
+    assert [str(r["v"] or r["_code"]) for r in rows] == ["1234.00", "1.10", "VALUE_TYPE"]
+
+
+@pytest.mark.parametrize(
+    ("found", "declared", "fits"),
+    [
+        (pa.int32(), "BIGINT", True),
+        (pa.int64(), "INT", False),
+        (pa.float32(), "DOUBLE", True),
+        (pa.float64(), "FLOAT", False),
+        (pa.decimal128(5, 1), "DECIMAL(10,2)", True),
+        (pa.decimal128(10, 2), "DECIMAL(10,1)", False),
+        (pa.decimal128(10, 2), "DECIMAL(11,4)", False),
+        (pa.string(), "BIGINT", False),
+        (pa.int64(), "STRING", False),
+        (pa.date32(), "DATE", True),
+        (pa.timestamp("ms", "UTC"), "TIMESTAMP", True),
+        (pa.timestamp("us"), "TIMESTAMP", False),
+        (pa.timestamp("ns", "UTC"), "TIMESTAMP", False),
+        (pa.dictionary(pa.int32(), pa.string()), "STRING", True),
+    ],
+    ids=str,
+)
+def test_parquet_types_may_only_be_widened(tmp_path: Path, found: pa.DataType, declared: str, fits: bool) -> None:
+    pq.write_table(pa.table({"id": pa.array([1], pa.int64()), "v": pa.array([None], found)}), tmp_path / "a.parquet")
+    of = table(f"id BIGINT; v {declared}", source=SnapshotSource("x"))
+    with nullcontext() if fits else pytest.raises(SchemaDrift, match=f"'v'.* declared is {re.escape(declared)}"):
+        check_parquet(of, str(tmp_path), PinnedFile("a.parquet", 0, ""))
