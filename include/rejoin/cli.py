@@ -53,7 +53,11 @@ class _Commands(click.Group):
             if os.environ.get("REJOIN_TRACE"):
                 raise
             first = str(error).strip().split("\n")[0][:500]
-            err.print(f"UNEXPECTED {type(error).__name__}: {first}\n  to go on: REJOIN_TRACE=1 shows the whole trace", markup=False, soft_wrap=True)
+            err.print(
+                f"UNEXPECTED {type(error).__name__}: {first}\n  to go on: REJOIN_TRACE=1 shows the whole trace",
+                markup=False,
+                soft_wrap=True,
+            )
             ctx.exit(1)
 
 
@@ -81,7 +85,7 @@ def main() -> None:
             rejoin run     dags/flights.py     one run: costs what changed, all or nothing
             rejoin history                     what was run
             rejoin verify                      compare every output with its SQL
-    """
+    """  # noqa: D301  click reads the backspace as: keep these lines as they are
 
 
 @main.command()
@@ -237,7 +241,9 @@ def abandon(location: str, name: str | None, number: int | None) -> None:
 
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
-@click.option("--runs", type=click.Choice(["per-event", "single"]), default="per-event", show_default=True, help="One run an event, or all in one.")
+@click.option(
+    "--runs", type=click.Choice(["per-event", "single"]), default="per-event", show_default=True, help="One run an event, or all in one."
+)
 @click.option("--lake", "location", default=None, help="Where to keep the tables; default: a temporary directory, removed at the end.")
 def replay(files: tuple[str, ...], runs: str, location: str | None) -> None:
     """Run scenario FILES (JSON lines, optionally .gz) through the engine; one JSON line a scenario.
@@ -251,7 +257,9 @@ def replay(files: tuple[str, ...], runs: str, location: str | None) -> None:
 
 
 @main.command()
-@click.option("--lake", "location", default="build/demo", show_default=True, help="A directory for the demo's lake and landing files; emptied first.")
+@click.option(
+    "--lake", "location", default="build/demo", show_default=True, help="A directory for the demo's lake and landing files; emptied first."
+)
 def demo(location: str) -> None:
     """The flights of New York 2013: first load, several runs of changes, then verify."""
     from rejoin.demo import demo as show
@@ -272,7 +280,7 @@ def _load(topology_file: str) -> Plan:
 def _open_topology(plan: Plan, location: str, root: str) -> "Topology":
     from rejoin.conduct import Topology
 
-    return Topology(plan, lake_config(location), os.path.abspath(root))
+    return Topology(plan, lake_config(location), str(Path(root).resolve()))
 
 
 def _existing(location: str, name: str | None) -> "Topology":

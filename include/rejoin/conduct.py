@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from rejoin import crash, owner, sources
 from rejoin.errors import InvariantBroken, RunSuperseded, code_of
-from rejoin.lake import names
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.evolve import drop_columns
 from rejoin.lake.ledger import LEASE_SECONDS, Ledger, Run, StepRecord
@@ -111,10 +110,14 @@ class Topology:
         started, made = time.monotonic(), self.ledger.steps(run.number)
         lacking = [s.id for s in steps(run.plan) if s.verb is not Verb.PUBLISH and s.id not in made]
         if lacking and run.kind == "run":
-            raise InvariantBroken(f"run {run.number} cannot be published: {', '.join(lacking)} did not end", next_step="run these steps first")
+            raise InvariantBroken(
+                f"run {run.number} cannot be published: {', '.join(lacking)} did not end", next_step="run these steps first"
+            )
         step = Step(Verb.PUBLISH, "", ())
         counts = {"tables": sum(not w.transient for w in self.ledger.writes(run.number).values())}
-        counts["changes"] = sum(made[f"{Verb.RESOLVE}.{n.name}"].counts["changes"] for n in run.plan.nodes if run.kind == "run" and n.published)
+        counts["changes"] = sum(
+            made[f"{Verb.RESOLVE}.{n.name}"].counts["changes"] for n in run.plan.nodes if run.kind == "run" and n.published
+        )
         if step.id not in made:
             self._register(run, step, counts, (), "publish", 0.0, 0)
         crash.point("publish:before")
@@ -180,7 +183,8 @@ def run_topology(topology: Topology, spark: Callable[[], "SparkSession"], who: s
 def _run_steps(topology: Topology, spark: "SparkSession", run: Run, progress: Progress) -> None:
     """Every Spark step as soon as the steps it comes after have ended."""
     waiting = [s for s in steps(run.plan) if s.verb not in (Verb.CUT, Verb.PUBLISH)]
-    ended, running = {str(Verb.CUT)}, {}
+    ended = {str(Verb.CUT)}
+    running: dict[Future[StepRecord], Step] = {}
 
     def one(step: Step) -> StepRecord:
         progress(step, None)
@@ -191,7 +195,7 @@ def _run_steps(topology: Topology, spark: "SparkSession", run: Run, progress: Pr
             for step in [s for s in waiting if set(s.after) <= ended]:
                 waiting.remove(step)
                 running[pool.submit(one, step)] = step
-            done: set[Future[StepRecord]] = wait(running, return_when=FIRST_COMPLETED).done
+            done = wait(running, return_when=FIRST_COMPLETED).done
             for future in done:
                 step = running.pop(future)
                 try:
@@ -213,7 +217,7 @@ def _alive(ledger: Ledger, run: Run) -> Iterator[None]:
                 ledger.renew(run.number)
             except RunSuperseded:
                 return
-            except Exception:  # noqa: BLE001, S112  a lost beat is made up for by the next one
+            except Exception:  # noqa: BLE001  a lost beat is made up for by the next one
                 continue
 
     thread = threading.Thread(target=beat, daemon=True)

@@ -156,6 +156,12 @@ class BadRecords(SourceError):
     code = "BAD_RECORDS"
 
 
+class ScenarioRefused(SourceError):
+    """A line of a scenario file is no scenario, or one of a shape that ``rejoin replay`` does not run."""
+
+    code = "SCENARIO_REFUSED"
+
+
 # --- runs (exit code 4, or 75 where waiting helps) -------------------------------------------------------------------
 
 

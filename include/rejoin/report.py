@@ -24,7 +24,8 @@ class Live:
 
     def __init__(self, console: Console) -> None:
         self._status = console.status("starting", spinner="dots") if console.is_terminal else None
-        self._lock, self._running, self._ended, self._began = Lock(), {}, 0, time.monotonic()
+        self._lock, self._ended, self._began = Lock(), 0, time.monotonic()
+        self._running: dict[str, None] = {}
 
     def __enter__(self) -> Self:
         if self._status is not None:
@@ -44,7 +45,9 @@ class Live:
                 self._running.pop(step.id, None)
                 self._ended += 1
             if self._status is not None:
-                self._status.update(f"{time.monotonic() - self._began:4.0f} s  {self._ended} steps done, now {', '.join(self._running) or '-'}")
+                self._status.update(
+                    f"{time.monotonic() - self._began:4.0f} s  {self._ended} steps done, now {', '.join(self._running) or '-'}"
+                )
 
 
 def summary_data(run: Run, steps: Sequence[StepRecord]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from rejoin import crash, sources
-from rejoin.errors import BadRecords, InvariantBroken, SnapshotEmpty, SnapshotShrunk
+from rejoin.checks import Counts, Kinds, check_conservation, check_deletes, check_policy, check_rows, count_kinds, no_input
 from rejoin.lake import names
 from rejoin.lake.ledger import Ledger, Run, Write
 from rejoin.lake.reader import Reader
@@ -19,16 +19,11 @@ from rejoin.lake.refs import Refs
 from rejoin.lake.tables import source_ddl
 from rejoin.lake.writer import Writer
 from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Edge, Node, OnBadRecord, SnapshotSource, Table
+from rejoin.plan.model import Edge, Node, SnapshotSource, Table
 from rejoin.plan.steps import Step, Verb
 from rejoin.stages import ingest, resolve, respond, subscribe
 from rejoin.stages.frames import numbered
 from rejoin.stages.ingest import Fate
-
-Counts = dict[str, int]
-
-ALLOWED_BAD = 10
-"""So many refused records never stop a run, whatever share of a small cut they are."""
 
 
 @dataclass(frozen=True)
@@ -84,15 +79,15 @@ class Attempt:
     def _ingest(self, table: Table) -> Outcome:
         pinned = self._ledger.pins(self._run.number)[table.name]
         if pinned is None:
-            return Outcome(_no_input(), () if self._before.has(table.name) else (self._touch(table),))
+            return Outcome(no_input(), () if self._before.has(table.name) else (self._touch(table),))
         events = sources.read(self._spark, table, sources.Pin.from_dict(pinned), self._root)
-        kinds = _kinds(table, events)
-        _check_policy(table, kinds.read, kinds.quarantined, events, self._run.number)
+        kinds = count_kinds(table, events)
+        check_policy(table, kinds.read, kinds.quarantined, events, self._run.number)
         if isinstance(table.source, SnapshotSource):
             return self._ingest_snapshot(table, events, kinds)
         return self._ingest_feed(table, events, kinds)
 
-    def _ingest_feed(self, table: Table, events: DataFrame, kinds: "_Kinds") -> Outcome:
+    def _ingest_feed(self, table: Table, events: DataFrame, kinds: Kinds) -> Outcome:
         facts = events.where("_kind IN ('upsert', 'delete')")
         truncated = kinds.truncated is not None
         stored = self._before.versions(table.name, None if truncated else _keys_of(table, facts, kinds.adopted))
@@ -104,23 +99,18 @@ class Attempt:
         made = ingest.versions(table, classified, keep_unchanged=True)
         return self._store(table, made, kinds, refused=events.where("_kind = 'quarantined'"))
 
-    def _ingest_snapshot(self, table: Table, events: DataFrame, kinds: "_Kinds") -> Outcome:
-        if not kinds.read:
-            raise SnapshotEmpty(
-                f"the snapshot of table {table.name!r} has no rows in run {self._run.number}; nothing was committed",
-                expected="at least one row: absence means deletion",
-                next_step="write the snapshot again; to empty a table on purpose, delete its rows in a feed",
-            )
+    def _ingest_snapshot(self, table: Table, events: DataFrame, kinds: Kinds) -> Outcome:
+        check_rows(table, kinds, self._run.number)
         rows, refused = events.where("_kind = 'upsert'"), events.where("_kind = 'quarantined'")
         stored = self._before.versions(table.name, None)
         readable = kinds.quarantined_without_key == 0
         classified = ingest.snapshot(table, rows, refused.where(f"`{table.key[0]}` IS NOT NULL"), stored, deletes=readable)
         made = ingest.versions(table, classified, keep_unchanged=False)
         outcome = self._store(table, made, kinds, refused)
-        _check_deletes(table, outcome.counts, self._run.number)
+        check_deletes(table, outcome.counts, self._run.number)
         return outcome
 
-    def _store(self, table: Table, made: DataFrame, kinds: "_Kinds", refused: DataFrame) -> Outcome:
+    def _store(self, table: Table, made: DataFrame, kinds: Kinds, refused: DataFrame) -> Outcome:
         """Appends the new versions and the refused records; counts every record's fate and checks that none is lost (I4)."""
         seen = Observation()
         real = F.col("_arrival").isNotNull()
@@ -137,17 +127,15 @@ class Attempt:
         counts = {"read": kinds.read, "skipped": kinds.skipped, "truncates": kinds.truncates, **{k: int(v) for k, v in seen.get.items()}}
         late = counts[Fate.QUARANTINED]
         counts[Fate.QUARANTINED] += kinds.quarantined
-        _check_conservation(table, counts, self._run.number)
+        check_conservation(table, counts, self._run.number)
         if counts[Fate.QUARANTINED]:
             bad = refused.unionByName(made.where(F.col("_fate") == str(Fate.QUARANTINED)), allowMissingColumns=True) if late else refused
-            _check_policy(table, kinds.read, counts[Fate.QUARANTINED], bad, self._run.number)
+            check_policy(table, kinds.read, counts[Fate.QUARANTINED], bad, self._run.number)
             writes.append(self._quarantine(table, bad))
         return Outcome(counts, tuple(writes))
 
     def _quarantine(self, table: Table, bad: DataFrame) -> Write:
-        rows = bad.select(
-            *table.key, F.lit(self._run.number).cast("bigint").alias("_run"), "_code", "_reason", "_file", "_line", "_raw"
-        )
+        rows = bad.select(*table.key, F.lit(self._run.number).cast("bigint").alias("_run"), "_code", "_reason", "_file", "_line", "_raw")
         return self._writer.append(names.quarantine(table.name), rows, table.key)
 
     def _touch(self, table: Table) -> Write:
@@ -280,38 +268,6 @@ class Attempt:
         return node, next(e for e in node.edges if e.name == edge_name)
 
 
-@dataclass(frozen=True)
-class _Kinds:
-    """How many events of each kind a cut holds."""
-
-    read: int
-    skipped: int
-    quarantined: int
-    quarantined_without_key: int
-    truncates: int
-    truncated: str | None
-    incomplete: int
-    adopted: int
-
-
-def _kinds(table: Table, events: DataFrame) -> _Kinds:
-    def count(condition: str) -> F.Column:
-        return F.count(F.expr(f"CASE WHEN {condition} THEN 1 END"))
-
-    row = events.agg(
-        F.count(F.lit(1)).alias("read"),
-        count("_kind = 'skipped'").alias("skipped"),
-        count("_kind = 'quarantined'").alias("quarantined"),
-        count(f"_kind = 'quarantined' AND `{table.key[0]}` IS NULL").alias("quarantined_without_key"),
-        count("_kind = 'truncate'").alias("truncates"),
-        F.max(F.expr("CASE WHEN _kind = 'truncate' THEN _position END")).alias("truncated"),
-        count("size(_missing) > 0").alias("incomplete"),
-        count("size(_missing) > 0 AND _old_key IS NOT NULL").alias("adopted"),
-    ).first()
-    assert row is not None
-    return _Kinds(**row.asDict())
-
-
 def _keys_of(table: Table, facts: DataFrame, adopted: int) -> DataFrame:
     """The keys whose stored versions matter: those of the events, and the old keys of rows that changed their key."""
     keys = facts.select(*table.key)
@@ -322,45 +278,3 @@ def _keys_of(table: Table, facts: DataFrame, adopted: int) -> DataFrame:
 
 def _subscription_key(edge: Edge, key: tuple[str, ...]) -> list[str]:
     return [*numbered("fk", len(edge.foreign_key)), *numbered("pk", len(key))]
-
-
-def _no_input() -> Counts:
-    names_ = ("read", "skipped", "truncates", *(str(f) for f in Fate), "changes", "deleted", "implied", "live")
-    return dict.fromkeys(names_, 0)
-
-
-def _check_conservation(table: Table, counts: Counts, run: int) -> None:
-    placed = sum(counts[f] for f in Fate) + counts["skipped"] + counts["truncates"]
-    if placed != counts["read"]:
-        raise InvariantBroken(
-            f"ingest of table {table.name!r} in run {run}: {counts['read']} records read, {placed} accounted for; nothing was committed",
-            expected="every record has exactly one fate (I4)",
-            next_step="run again; if it stays, report it with `rejoin history --run`",
-        )
-
-
-def _check_policy(table: Table, read: int, refused: int, records: DataFrame, run: int) -> None:
-    source = table.source
-    failing = source.on_bad_record is OnBadRecord.FAIL
-    if not refused or not (failing or refused > max(ALLOWED_BAD, source.max_bad_share * read)):
-        return
-    limit = "none" if failing else f"at most {source.max_bad_share:.0%} (or {ALLOWED_BAD} records)"
-    first = records.where("_code IS NOT NULL").orderBy("_file", "_line").limit(5).collect()
-    where = "; ".join(f"{r['_code']} at {r['_file']}:{r['_line']}: {r['_reason']}" for r in first)
-    raise BadRecords(
-        f"{refused} of {read} records of table {table.name!r} cannot be applied in run {run}; nothing was committed; first: {where}",
-        expected=f"{limit}, by on_bad_record={source.on_bad_record.value!r} and max_bad_share of the source",
-        next_step="mend the files or raise the limit, and run again: the same files are read again",
-    )
-
-
-def _check_deletes(table: Table, counts: Counts, run: int) -> None:
-    source = table.source
-    assert isinstance(source, SnapshotSource)
-    if counts["implied"] > source.max_delete_share * counts["live"]:
-        raise SnapshotShrunk(
-            f"the snapshot of table {table.name!r} would delete {counts['implied']} of {counts['live']} rows in run {run}; nothing was committed",
-            expected=f"at most {source.max_delete_share:.0%} (max_delete_share)",
-            next_step="check that the snapshot is complete; if it is, raise max_delete_share for one run",
-        )
-

@@ -11,7 +11,6 @@ from rejoin.errors import RunUnknown
 from rejoin.lake.reader import Reader
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Node, Plan
-from rejoin.plan.query import topology_query
 from rejoin.stages import resolve
 from rejoin.stages.frames import numbered, renamed, viewed
 from rejoin.stages.subscribe import foreign_key
@@ -52,16 +51,14 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool) -> list[Diffe
         raise RunUnknown(f"topology {topology.plan.topology!r} has no committed run", next_step="run it first")
     plan = topology.ledger.run(head).plan
     reader = Reader(spark, plan, topology.ledger.states(head))
-    for table in plan.tables:
-        reader.current(table.name).select("_row.*").drop("_hash").createOrReplaceTempView(table.name)
-    return [_verify(spark, plan, reader, node, fast=fast) for node in plan.nodes]
+    return [_verify(plan, reader, node, fast=fast) for node in plan.nodes]
 
 
-def _verify(spark: SparkSession, plan: Plan, reader: Reader, node: Node, *, fast: bool) -> Difference:
+def _verify(plan: Plan, reader: Reader, node: Node, *, fast: bool) -> Difference:
     stored = reader.current(node.name)
     orphans = sum(_orphans(plan, reader, node, number) for number in range(len(node.edges)))
     if not fast:
-        expected = spark.sql(topology_query(plan, node))
+        expected = reader.recomputed(node)
         rows, missing, extra, different = _compare(node, expected, stored.select("_row.*"), [p.name for p in node.columns])
         return Difference(node.name, rows, missing, extra, different, orphans)
     suspects = _suspects(plan, reader, node, stored).persist()
@@ -69,7 +66,7 @@ def _verify(spark: SparkSession, plan: Plan, reader: Reader, node: Node, *, fast
     rows = stored.count()
     if not count:
         return Difference(node.name, rows, 0, 0, 0, orphans)
-    expected = spark.sql(topology_query(plan, node)).join(F.broadcast(suspects), on=list(node.key), how="left_semi")
+    expected = reader.recomputed(node).join(F.broadcast(suspects), on=list(node.key), how="left_semi")
     kept = stored.select("_row.*").join(F.broadcast(suspects), on=list(node.key), how="left_semi")
     _, missing, extra, different = _compare(node, expected, kept, [p.name for p in node.columns])
     return Difference(node.name, rows, missing, extra, different, orphans, count)

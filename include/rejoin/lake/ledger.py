@@ -284,7 +284,9 @@ class Ledger:
 
     def _swap(self, db: Connection, version: int, head: int | None) -> bool:
         """The compare-and-swap, which also takes the row's lock until the transaction ends."""
-        at = and_(t.topologies.c.topology == self.topology, t.topologies.c.version == version, t.topologies.c.head.is_not_distinct_from(head))
+        at = and_(
+            t.topologies.c.topology == self.topology, t.topologies.c.version == version, t.topologies.c.head.is_not_distinct_from(head)
+        )
         return db.execute(update(t.topologies).where(at).values(version=version + 1)).rowcount == 1
 
     def _open_row(self, db: Connection) -> Row[tuple[object, ...]] | None:

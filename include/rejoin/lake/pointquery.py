@@ -1,5 +1,6 @@
 """Reads without Spark, for people and pages: one key's row, one run's changes, the refused records. PyIceberg on the ledger's snapshot ids."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,17 +42,26 @@ class PointQuery:
         """The row of a source table or output with this key (texts, in key order), without bookkeeping columns; None if there is none.
 
         Raises:
-            UnknownTable: no such table, or another number of key columns.
+            UnknownTable: no such table, another number of key columns, or a text that is no value of its column.
             SnapshotExpired: the run is beyond retention.
         """
         columns = self._columns(name)
         names_ = self.plan.key_of(name)
         if len(key) != len(names_):
-            raise UnknownTable(f"the key of {name!r} has {len(names_)} column(s): {', '.join(names_)}", next_step=f"rejoin get {name} {' '.join(names_)}")
-        matches: BooleanExpression = EqualTo(names_[0], key[0])
-        for column, value in zip(names_[1:], key[1:], strict=True):
-            matches = And(matches, EqualTo(column, value))
-        rows = self._scan(name, matches)
+            raise UnknownTable(
+                f"the key of {name!r} has {len(names_)} column(s): {', '.join(names_)}", next_step=f"rejoin get {name} {' '.join(names_)}"
+            )
+        types = self._key_types(name)
+        # PyIceberg knows no Z for UTC.
+        values = [re.sub("Z$", "+00:00", v) if types[n] == "TIMESTAMP" else v for n, v in zip(names_, key, strict=True)]
+        matches = _equal(names_[0], values[0])
+        for column, value in zip(names_[1:], values[1:], strict=True):
+            matches = And(matches, _equal(column, value))
+        try:
+            rows = self._scan(name, matches)
+        except ValueError as error:
+            wanted = ", ".join(f"{column} {type_}" for column, type_ in types.items())
+            raise UnknownTable(f"a key value does not fit the key of {name!r}", expected=wanted) from error
         if not rows:
             return None
         newest = max(rows, key=lambda row: int(row["_run"]))
@@ -66,9 +76,14 @@ class PointQuery:
         if name not in {n.name for n in self.plan.nodes}:
             raise self._unknown(name, [n.name for n in self.plan.nodes])
         key = self.plan.key_of(name)
-        rows = self._scan(names.changes(name), EqualTo("_run", run))
+        rows = self._scan(names.changes(name), _equal("_run", run))
         for row in sorted(rows, key=lambda r: tuple(str(r[k]) for k in key)):
             yield {"op": row["_op"], "before": _plain(row["_before"]), "after": _plain(row["_after"])}
+
+    def _key_types(self, name: str) -> dict[str, str | None]:
+        columns = self.plan.table(name).columns if self.plan.is_table(name) else self.plan.node(name).columns
+        types = {c.name: c.type for c in columns}
+        return {key: types[key] for key in self.plan.key_of(name)}
 
     def _columns(self, name: str) -> list[str]:
         for table in self.plan.tables:
@@ -89,6 +104,11 @@ class PointQuery:
 
     def _unknown(self, name: str, known: list[str]) -> UnknownTable:
         return UnknownTable(f"topology {self.plan.topology!r} has no table {name!r}", expected=", ".join(known))
+
+
+def _equal(column: str, value: str | int) -> BooleanExpression:
+    """A text is converted to the column's type when the scan binds it."""
+    return EqualTo(column, value)  # type: ignore[call-arg, arg-type]  # pydantic hides the positional form from mypy
 
 
 def _plain(row: Row | None) -> Row | None:

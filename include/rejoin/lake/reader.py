@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType
 from rejoin.lake import names
 from rejoin.lake.config import CATALOG
 from rejoin.plan.model import Edge, Node, Plan
+from rejoin.plan.query import topology_query
 from rejoin.stages.frames import HASH, numbered, quoted
 
 
@@ -71,6 +72,16 @@ class Reader:
         """The ``Responses`` of an edge in the open run; None if the edge had nothing to respond to."""
         name = names.responses(node, edge)
         return self.table(name) if self.has(name) else None
+
+    def recomputed(self, node: Node) -> DataFrame:
+        """What a node's output should be: its defining query over the source tables of this cut."""
+
+        def view(name: str) -> str:
+            made = f"{self._plan.topology}__{name}"
+            self.current(name).select("_row.*").drop(HASH).createOrReplaceTempView(made)
+            return made
+
+        return self._spark.sql(topology_query(self._plan, node, view))
 
     def table(self, name: str) -> DataFrame:
         """A table as it is stored, at its snapshot."""

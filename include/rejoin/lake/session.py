@@ -4,11 +4,11 @@ import logging
 import os
 import sys
 import tempfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from rejoin.errors import SetupError
 from rejoin.lake.config import LakeConfig
 from rejoin.setup_check import java_problem, spark_jars
-from rejoin.errors import SetupError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,6 +38,8 @@ def static_settings(config: LakeConfig) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.sql.warehouse.dir": tempfile.gettempdir(),  # unused; the default would be a folder in the working directory
         "spark.ui.showConsoleProgress": "false",
+        # Every run compiles the same few hundred classes; the default of 100 would forget them between two runs.
+        "spark.sql.codegen.cache.maxEntries": "5000",
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.sql.extensions": EXTENSIONS,
         **RUNTIME,
@@ -46,7 +48,7 @@ def static_settings(config: LakeConfig) -> dict[str, str]:
 
 
 def session(config: LakeConfig) -> "SparkSession":
-    """A session that reads and writes the lake.
+    """A session that reads and writes the lake. A process may hold sessions of several lakes: each has its own catalog.
 
     Raises:
         SetupError: no Java 17 or 21, or the jars are missing.
@@ -55,19 +57,26 @@ def session(config: LakeConfig) -> "SparkSession":
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder
-    if remote := os.environ.get("SPARK_REMOTE"):
-        spark = builder.remote(remote).getOrCreate()
-        for key, value in {**RUNTIME, **config.spark_settings()}.items():
-            spark.conf.set(key, value)
-        return spark
+    remote = os.environ.get("SPARK_REMOTE")
+    running = None if remote else SparkSession.getActiveSession()
+    if remote:
+        return _with_settings(SparkSession.builder.remote(remote).create(), config)
+    if running is not None:
+        return _with_settings(running.newSession(), config)
     if problem := java_problem():
         raise SetupError(problem)
+    builder = SparkSession.builder
     for key, value in static_settings(config).items():
         builder = builder.config(key, value)
     logging.getLogger("py4j").setLevel(logging.ERROR)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _with_settings(spark: "SparkSession", config: LakeConfig) -> "SparkSession":
+    for key, value in {**RUNTIME, **config.spark_settings()}.items():
+        spark.conf.set(key, value)
     return spark
 
 
@@ -78,7 +87,7 @@ class JobCounter:
         self._context = None if os.environ.get("SPARK_REMOTE") else spark.sparkContext
         self._group = group
 
-    def __enter__(self) -> "JobCounter":
+    def __enter__(self) -> Self:
         if self._context is not None:
             self._context.setJobGroup(self._group, self._group)
         return self

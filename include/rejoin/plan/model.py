@@ -81,7 +81,8 @@ class Column:
 @dataclass(frozen=True)
 class Table:
     """A source table. ``used`` are the columns that any join, select, filter or foreign key reads, in declared order: a
-    change of the others causes no downstream work."""
+    change of the others causes no downstream work.
+    """
 
     name: str
     key: tuple[str, ...]
@@ -102,7 +103,8 @@ class Projection:
 @dataclass(frozen=True)
 class View:
     """Row-wise filter and select over one table or node; never materialised. ``key`` are the view's names of the key
-    columns of ``table``, in the table's key order."""
+    columns of ``table``, in the table's key order.
+    """
 
     table: str
     columns: tuple[Projection, ...]
@@ -174,7 +176,7 @@ def _table(data: dict[str, Any]) -> Table:
     source["on_bad_record"] = OnBadRecord(source["on_bad_record"])
     if source["kind"] == "debezium":
         source["units"] = tuple((c, u) for c, u in source["units"])
-    kinds: dict[str, type[SnapshotSource] | type[DebeziumSource]] = {"snapshot": SnapshotSource, "debezium": DebeziumSource}
+    kinds: dict[str, type[SnapshotSource | DebeziumSource]] = {"snapshot": SnapshotSource, "debezium": DebeziumSource}
     columns = tuple(Column(**c) for c in data["columns"])
     return Table(data["name"], tuple(data["key"]), columns, kinds[source["kind"]](**source), tuple(data["used"]))
 

@@ -44,7 +44,8 @@ def renamed(frame: DataFrame, old: Sequence[str], new: Sequence[str], *keep: str
 
 def viewed(frame: DataFrame, row: str, view: View, into: str) -> DataFrame:
     """Adds ``into``: the struct column ``row`` seen through ``view`` (its columns and ``_hash``), null where the row is null or
-    the view filters it out."""
+    the view filters it out.
+    """
     fields = ", ".join(f"'{p.name}', {p.sql}" for p in view.columns)
     seen = f"t IS NOT NULL AND ({view.where})" if view.where else "t IS NOT NULL"
     struct = F.expr(f"CASE WHEN {seen} THEN named_struct({fields}, '{HASH}', t.`{HASH}`) END")

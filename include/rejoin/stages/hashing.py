@@ -19,6 +19,7 @@ from pyspark.sql.types import BinaryType
 SEED = 104729
 """The seed of Kafka's ``Murmur3.hash128``, so that equal bytes have the hash that Kafka Streams gives them."""
 
+
 def canonical(columns: Iterable[tuple[str, str]]) -> Column:
     """The canonical encoding as a BINARY column.
 
@@ -64,7 +65,7 @@ def _murmur3() -> Callable[[Column], Column]:
     def hashed(encoded: pa.Array) -> pa.Array:
         return pa.array([None if v is None else mmh3.hash_bytes(v, SEED) for v in encoded.to_pylist()], pa.binary())
 
-    return F.arrow_udf(hashed, BinaryType())  # type: ignore[no-any-return, call-overload]
+    return F.arrow_udf(hashed, BinaryType())  # type: ignore[no-any-return, attr-defined]
 
 
 def murmur3(encoded: Column) -> Column:

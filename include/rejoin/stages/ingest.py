@@ -82,7 +82,8 @@ def _key(table: Table) -> list[Column]:
 
 def _placed(table: Table) -> Column:
     """A tombstone has no position of its own: it comes right after the event of its key that arrived before it; if only later ones came
-    with it, it is older than those; alone, it deletes the stored version (and is a duplicate if that is a delete already)."""
+    with it, it is older than those; alone, it deletes the stored version (and is a duplicate if that is a delete already).
+    """
     arrival = Window.partitionBy(*_key(table)).orderBy("_arrival")
     arrived = F.when(F.col("_arrival").isNotNull(), F.col("_position"))
     earlier = F.last(arrived, ignorenulls=True).over(arrival.rowsBetween(Window.unboundedPreceding, -1))
@@ -212,13 +213,7 @@ def versions(table: Table, classified: DataFrame, *, keep_unchanged: bool) -> Da
     used_after, used_before = _bytes(table, list(table.used), ""), _bytes(table, list(table.used), "_row.")
     alive = F.col("_row").isNotNull()
     same_used = alive & used_after.eqNullSafe(used_before)
-    op = (
-        F.when(~newest, F.lit(None))
-        .when(F.col("_kind") == "delete", "D")
-        .when(~alive, "I")
-        .when(same_used, "N")
-        .otherwise("U")
-    )
+    op = F.when(~newest, F.lit(None)).when(F.col("_kind") == "delete", "D").when(~alive, "I").when(same_used, "N").otherwise("U")
     equal = [F.col(quoted(n)).eqNullSafe(F.col(f"_row.{quoted(n)}")) for n in values(table)]
     unchanged = reduce(Column.__and__, equal, F.lit(True)) & alive & (F.col("_kind") == "upsert")
     frame = classified.withColumns({"_op": op, "_before": F.when(newest, F.col("_row")), "_new": F.when(newest, after)})
@@ -243,7 +238,8 @@ def table_rows(table: Table, classified: DataFrame, run: int) -> DataFrame:
         F.col("_newhash").alias(HASH),
         *(F.col(f"_new.{quoted(n)}").alias(n) for n in values(table)),
         F.when(
-            F.col("_before").isNotNull(), F.struct(*(F.col(f"_before.{quoted(n)}").alias(n) for n in values(table)), F.col(f"_before.{HASH}"))
+            F.col("_before").isNotNull(),
+            F.struct(*(F.col(f"_before.{quoted(n)}").alias(n) for n in values(table)), F.col(f"_before.{HASH}")),
         ).alias("_before"),
     )
 

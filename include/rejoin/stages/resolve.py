@@ -18,13 +18,16 @@ from rejoin.stages.subscribe import foreign_key
 
 def touched(changes: DataFrame | None, responses: Mapping[str, DataFrame], key: tuple[str, ...]) -> DataFrame:
     """The keys (columns ``key`` of the left table) that got a response though their left row did not change: their left rows have to
-    be looked up."""
+    be looked up.
+    """
     pks = numbered("pk", len(key))
     answered = reduce(DataFrame.union, [renamed(r, pks, key) for r in responses.values()]).distinct()
     return answered if changes is None else answered.join(changes.select(*key), on=list(key), how="left_anti")
 
 
-def pair(node: Node, changes: DataFrame | None, lefts: DataFrame | None, responses: Mapping[str, DataFrame], key: tuple[str, ...]) -> DataFrame:
+def pair(
+    node: Node, changes: DataFrame | None, lefts: DataFrame | None, responses: Mapping[str, DataFrame], key: tuple[str, ...]
+) -> DataFrame:
     """Every affected key once: ``pk_1``.., ``l`` (left row through the view or null), ``changed``, and for edge i ``r<i>``,
     ``stale_<i>`` (a response came that was made for another version of the left row: dropped), ``lacks_<i>`` (no valid response
     tells the right row).
@@ -77,7 +80,11 @@ def fill(frame: DataFrame, number: int, edge: Edge, rights: DataFrame, key: tupl
     found = viewed(renamed(rights, key, fks, "_row"), "_row", edge.right, "found").drop("_row")
     asking = frame.withColumn("fk", F.expr(f"CASE WHEN lacks_{number} THEN {foreign_key(edge)} END"))
     met = asking.join(found, on=[F.col(f"fk.{c}") == F.col(c) for c in fks], how="left")
-    known = F.col("found") if f"r{number}" not in frame.columns else F.when(F.col(f"lacks_{number}"), F.col("found")).otherwise(F.col(f"r{number}"))
+    known = (
+        F.col("found")
+        if f"r{number}" not in frame.columns
+        else F.when(F.col(f"lacks_{number}"), F.col("found")).otherwise(F.col(f"r{number}"))
+    )
     return met.withColumn(f"r{number}", known).drop("fk", "found", *fks)
 
 

@@ -38,7 +38,8 @@ def answer_subscriptions(edge: Edge, subscriptions: DataFrame, rights: DataFrame
 
 def moved(edge: Edge, changes: DataFrame, key: tuple[str, ...]) -> DataFrame:
     """Changes of the right table -> ``fk_1``.. and ``right`` (the new right row through the view, null if gone) of each key that
-    the edge's view shows before or after."""
+    the edge's view shows before or after.
+    """
     frame = renamed(changes, key, numbered("fk", len(edge.foreign_key)), "_before", "_after")
     frame = viewed(viewed(frame, "_before", edge.right, "was"), "_after", edge.right, "right")
     return frame.where("was IS NOT NULL OR right IS NOT NULL").drop("was", "_before", "_after")

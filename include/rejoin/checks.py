@@ -1,0 +1,127 @@
+"""What every ingest counts and checks: kinds of events, the policy on bad records, the conservation of records (I4), the share of deletes."""
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from rejoin.errors import BadRecords, InvariantBroken, SnapshotEmpty, SnapshotShrunk
+from rejoin.plan.model import OnBadRecord, SnapshotSource, Table
+from rejoin.stages.ingest import Fate
+
+Counts = dict[str, int]
+
+ALLOWED_BAD = 10
+"""So many refused records never stop a run, whatever share of a small cut they are."""
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """How many events of each kind a cut holds."""
+
+    read: int
+    skipped: int
+    quarantined: int
+    quarantined_without_key: int
+    truncates: int
+    truncated: str | None
+    incomplete: int
+    adopted: int
+
+
+def count_kinds(table: Table, events: DataFrame) -> Kinds:
+    """Counts the events of a cut by kind, in one Spark job."""
+
+    def count(condition: str) -> Column:
+        return F.count(F.expr(f"CASE WHEN {condition} THEN 1 END"))
+
+    row = events.agg(
+        F.count(F.lit(1)).alias("read"),
+        count("_kind = 'skipped'").alias("skipped"),
+        count("_kind = 'quarantined'").alias("quarantined"),
+        count(f"_kind = 'quarantined' AND `{table.key[0]}` IS NULL").alias("quarantined_without_key"),
+        count("_kind = 'truncate'").alias("truncates"),
+        F.max(F.expr("CASE WHEN _kind = 'truncate' THEN _position END")).alias("truncated"),
+        count("size(_missing) > 0").alias("incomplete"),
+        count("size(_missing) > 0 AND _old_key IS NOT NULL").alias("adopted"),
+    ).first()
+    assert row is not None
+    return Kinds(**row.asDict())
+
+
+def no_input() -> Counts:
+    """The counts of an ingest that had nothing to read."""
+    names = ("read", "skipped", "truncates", *(str(f) for f in Fate), "changes", "deleted", "implied", "live")
+    return dict.fromkeys(names, 0)
+
+
+def check_conservation(table: Table, counts: Counts, run: int) -> None:
+    """Every record that was read has exactly one fate (I4).
+
+    Raises:
+        InvariantBroken: the counts do not add up.
+    """
+    placed = sum(counts[f] for f in Fate) + counts["skipped"] + counts["truncates"]
+    if placed != counts["read"]:
+        raise InvariantBroken(
+            f"ingest of table {table.name!r} in run {run}: {counts['read']} records read, {placed} accounted for; nothing was committed",
+            expected="every record has exactly one fate (I4)",
+            next_step="run again; if it stays, report it with `rejoin history --run`",
+        )
+
+
+def check_policy(table: Table, read: int, refused: int, records: DataFrame, run: int) -> None:
+    """The source's policy on records that cannot be applied.
+
+    Args:
+        table: the table.
+        read: records read.
+        refused: records refused.
+        records: a frame that holds the refused ones (with ``_code``), for the first few coordinates of the message.
+        run: the run.
+
+    Raises:
+        BadRecords: there are more than the policy allows.
+    """
+    source = table.source
+    failing = source.on_bad_record is OnBadRecord.FAIL
+    if not refused or not (failing or refused > max(ALLOWED_BAD, source.max_bad_share * read)):
+        return
+    limit = "none" if failing else f"at most {source.max_bad_share:.0%} (or {ALLOWED_BAD} records)"
+    first = records.where("_code IS NOT NULL").orderBy("_file", "_line").limit(5).collect()
+    where = "; ".join(f"{r['_code']} at {r['_file']}:{r['_line']}: {r['_reason']}" for r in first)
+    raise BadRecords(
+        f"{refused} of {read} records of table {table.name!r} cannot be applied in run {run}; nothing was committed; first: {where}",
+        expected=f"{limit}, by on_bad_record={source.on_bad_record.value!r} and max_bad_share of the source",
+        next_step="mend the files or raise the limit, and run again: the same files are read again",
+    )
+
+
+def check_rows(table: Table, kinds: Kinds, run: int) -> None:
+    """A snapshot without rows would delete everything.
+
+    Raises:
+        SnapshotEmpty: it has none.
+    """
+    if not kinds.read:
+        raise SnapshotEmpty(
+            f"the snapshot of table {table.name!r} has no rows in run {run}; nothing was committed",
+            expected="at least one row: absence means deletion",
+            next_step="write the snapshot again; to empty a table on purpose, delete its rows in a feed",
+        )
+
+
+def check_deletes(table: Table, counts: Counts, run: int) -> None:
+    """A snapshot may not delete more than the stated share of the live rows.
+
+    Raises:
+        SnapshotShrunk: it would.
+    """
+    source = table.source
+    assert isinstance(source, SnapshotSource)
+    if counts["implied"] > source.max_delete_share * counts["live"]:
+        raise SnapshotShrunk(
+            f"the snapshot of table {table.name!r} would delete {counts['implied']} of {counts['live']} rows in run {run}; nothing was committed",
+            expected=f"at most {source.max_delete_share:.0%} (max_delete_share)",
+            next_step="check that the snapshot is complete; if it is, raise max_delete_share for one run",
+        )

@@ -1,0 +1,159 @@
+"""demo: first load, several runs of changes, then verify; each run with what it changed and what it cost."""
+
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from rejoin import owner, report
+from rejoin.conduct import Topology, run_topology
+from rejoin.demo_story import Chapter, Landing, Year, story
+from rejoin.errors import SetupError
+from rejoin.lake.config import lake_config
+from rejoin.lake.ledger import StepRecord
+from rejoin.load import load
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TOPOLOGY = Path(__file__).parents[2] / "dags" / "flights.py"
+MARKER = ".rejoin-demo"
+"""The file that says: this directory may be emptied, a demo made it."""
+
+
+def demo(console: Console, location: Path, days: int = 365) -> int:
+    """Runs the demo in ``location``, which is emptied first, and tells its story on ``console``.
+
+    Args:
+        console: where to print.
+        location: a directory that does not exist, is empty, or was made by an earlier demo.
+        days: only the flights of so many days, for tests; at least 8.
+
+    Returns:
+        How many differences ``verify`` found at the end; 0 unless rejoin is broken.
+
+    Raises:
+        SetupError: ``location`` holds something that no demo made.
+    """
+    _empty(location)
+    console.print(
+        f"Every flight that left New York in 2013, joined with its airline, its plane and both airports ({location})", soft_wrap=True
+    )
+    topology = Topology(load(str(TOPOLOGY)), lake_config(str(location / "lake")), str(location))
+    spark = _session(console, topology)
+    chapters = story(Year.read(days), Landing(location / "landing"))
+    told = [_run(console, topology, spark, chapter) for chapter in chapters]  # each run before the next chapter is delivered
+    console.print()
+    console.print(_table(told))
+    differences = _verify(console, topology, spark())
+    _next_steps(console, location, told)
+    return differences
+
+
+# --- running and printing -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Told:
+    """A chapter and what its run did and cost."""
+
+    chapter: Chapter
+    run: int
+    read: int
+    inserted: int
+    updated: int
+    deleted: int
+    seconds: float
+    jobs: int | None
+
+
+def _run(console: Console, topology: Topology, spark: "Callable[[], SparkSession]", chapter: Chapter) -> Told:
+    console.print(f"\n[bold]{chapter.name}[/bold]: ", end="")
+    console.print(chapter.sentence, markup=False, soft_wrap=True)
+    with report.Live(console) as live:
+        run = run_topology(topology, spark, owner.this_process(), live.progress)
+    told = _told(chapter, run.number, (run.closed_at or time.time()) - run.opened_at, list(topology.ledger.steps(run.number).values()))
+    cost = f"{told.seconds:.1f} s" + ("" if told.jobs is None else f", {told.jobs} Spark jobs")
+    changed = f"{told.inserted:,} inserted, {told.updated:,} updated, {told.deleted:,} deleted"
+    console.print(f"  run {told.run}: {told.read:,} rows read; flights_enriched: {changed}; {cost}", soft_wrap=True)
+    return told
+
+
+def _told(chapter: Chapter, run: int, seconds: float, steps: list[StepRecord]) -> Told:
+    resolved = next(step.counts for step in steps if step.step.startswith("resolve."))
+    read = sum(step.counts["read"] for step in steps if step.step.startswith("ingest."))
+    jobs = None if any(step.jobs is None for step in steps) else sum(step.jobs or 0 for step in steps)
+    return Told(chapter, run, read, resolved["inserted"], resolved["updated"], resolved["deleted"], seconds, jobs)
+
+
+def _table(told: list[Told]) -> Table:
+    table = Table("run", "what was new", title="what each run did to flights_enriched, and its cost", box=SIMPLE_HEAD, title_justify="left")
+    for name in ("rows read", "inserted", "updated", "deleted", "seconds", "jobs"):
+        table.add_column(name, justify="right")
+    for one in told:
+        counts = (f"{n:,}" for n in (one.read, one.inserted, one.updated, one.deleted))
+        table.add_row(str(one.run), one.chapter.name, *counts, f"{one.seconds:.1f}", "-" if one.jobs is None else str(one.jobs))
+    return table
+
+
+def _verify(console: Console, topology: Topology, spark: "SparkSession") -> int:
+    from rejoin.verify import verify
+
+    started = time.monotonic()
+    console.print("\n[bold]verify[/bold]: the whole join once more from the source tables, compared row by row")
+    found = verify(topology, spark, fast=False)
+    console.print(f"  {sum(one.rows for one in found):,} rows in {time.monotonic() - started:.1f} s")
+    report.verification(console, found, fast=False)
+    return sum(one.total for one in found)
+
+
+def _next_steps(console: Console, location: Path, told: list[Told]) -> None:
+    rejoin, lake = _command(), f"--lake {location / 'lake'}"
+    lines = (
+        f"{rejoin} history {lake}",
+        f"{rejoin} changes flights_enriched --run {told[3].run} --limit 2 {lake}",
+        f"{rejoin} get flights_enriched 2013-01-01T10:00:00Z UA 1545 {lake}",
+        f"{rejoin} get flights_enriched 2013-01-01T10:00:00Z UA 1545 --as-of {told[0].run} {lake}",
+        f"{rejoin} explain {TOPOLOGY.parent.name}/{TOPOLOGY.name}",
+    )
+    console.print("\nwhat to try next:")
+    for line in lines:
+        console.print(f"  {line}", markup=False, soft_wrap=True)
+
+
+# --- helpers ------------------------------------------------------------------------------------------------------------
+
+
+def _empty(location: Path) -> None:
+    if location.exists() and any(location.iterdir()) and not (location / MARKER).is_file():
+        raise SetupError(
+            f"{location} is not empty, and no demo made it; nothing was touched",
+            expected="a directory that does not exist, is empty, or holds an earlier demo",
+            next_step="pass another directory with --lake",
+        )
+    location.mkdir(parents=True, exist_ok=True)
+    (location / MARKER).write_text("`rejoin demo` made this directory and empties it whenever it runs.\n")
+    for name in ("lake", "landing"):
+        shutil.rmtree(location / name, ignore_errors=True)
+
+
+def _session(console: Console, topology: Topology) -> "Callable[[], SparkSession]":
+    from rejoin.lake.session import session
+
+    started = time.monotonic()
+    session(topology.config)
+    console.print(f"Spark started in {time.monotonic() - started:.1f} s")
+    return partial(session, topology.config)
+
+
+def _command() -> str:
+    """How this program can be called again: by its name if the PATH has it, else as it was called."""
+    return sys.argv[0] if Path(sys.argv[0]).name == "rejoin" and shutil.which("rejoin") is None else "rejoin"

@@ -1,0 +1,61 @@
+"""One step of a run as a process of its own: what the files in ``jobs/`` call, by hand, by ``spark-submit`` or by a scheduler.
+
+The steps of one run share nothing but the ledger and the lake, and find their run by its owner: the same ``--owner`` for every step.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from rejoin.conduct import Topology
+from rejoin.errors import RejoinError, UnknownTable
+from rejoin.lake.config import lake_config
+from rejoin.lake.ledger import StepRecord
+from rejoin.load import load
+from rejoin.plan.steps import Step, Verb, steps
+
+
+def step(topology: Topology, owner: str, verb: Verb, target: str) -> StepRecord:
+    """Does one step of the owner's run, which ``cut`` opens; a repeated step returns what the first one registered.
+
+    Raises:
+        UnknownTable: the plan has no such step.
+    """
+    run = topology.open(owner)
+    if verb is Verb.CUT:
+        return topology.cut(run)
+    if verb is Verb.PUBLISH:
+        return topology.publish(run)
+    known = {s.target: s for s in steps(run.plan) if s.verb is verb}
+    if target not in known:
+        raise UnknownTable(f"topology {run.topology!r} has no step {verb}.{target}", expected=", ".join(known) or "(none)")
+    return _spark_step(topology, run.number, known[target])
+
+
+def _spark_step(topology: Topology, run: int, wanted: Step) -> StepRecord:
+    from rejoin.lake.session import session
+
+    return topology.stage(session(topology.config), topology.ledger.run(run), wanted)
+
+
+def main(verb: str) -> None:
+    """The command line of ``jobs/<verb>.py``; prints the step's record as JSON and exits with the error's code."""
+
+    @click.command(help=f"{verb}: one step of a run. TARGET is a table, a node, or node.edge (none for cut and publish).")
+    @click.argument("topology_file")
+    @click.argument("target", default="")
+    @click.option("--lake", "location", envvar="REJOIN_LAKE", default="lake", show_default=True)
+    @click.option("--root", envvar="REJOIN_ROOT", default=".", show_default=True)
+    @click.option("--owner", required=True, help="Whose run: the same for all steps of one run.")
+    def command(topology_file: str, target: str, location: str, root: str, owner: str) -> None:
+        try:
+            topology = Topology(load(topology_file), lake_config(location), str(Path(root).resolve()))
+            done = step(topology, owner, Verb(verb), target)
+        except RejoinError as error:
+            click.echo(str(error), err=True)
+            sys.exit(error.exit_code)
+        click.echo(json.dumps({"step": done.step, "seconds": round(done.seconds, 3), "jobs": done.jobs, "counts": done.counts}))
+
+    command()

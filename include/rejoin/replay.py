@@ -1,0 +1,169 @@
+"""replay: scenarios of events, as a streams engine was given them, through the real engine: sources, lake, runs.
+
+All scenarios of one shape (join and kinds) are one topology; each has its own key space in it. Event i of every scenario is read in run i,
+so thousands of scenarios cost as many runs as the longest one has events.
+"""
+
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rejoin import conduct, owner
+from rejoin.errors import SetupError
+from rejoin.lake import names
+from rejoin.lake.config import LakeConfig, lake_config
+from rejoin.lake.ledger import topologies
+from rejoin.plan.compile import compile
+from rejoin.replay_scenarios import Event, Scenario, scenarios
+from rejoin.replay_shapes import OUTPUT, SHAPES, topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+AT_ONCE = 3
+"""Shapes that run at once in the session: small runs wait for the driver more than for cores."""
+
+Change = tuple[str, str | None]
+"""(key, new value); None: the key is gone."""
+
+
+@dataclass
+class _Played:
+    """What became of one scenario: its changes run by run, and its part of the output as it was published."""
+
+    changes: list[list[Change]]
+    table: dict[str, str] = field(default_factory=dict)
+
+
+def replay(files: Sequence[str], per_event: bool, location: str | None) -> Iterator[dict[str, Any]]:
+    """Runs every scenario of ``files`` and gives, in the order of the lines, ``{"name", "changes", "table"}``.
+
+    ``changes`` holds, a run, the ``[key, value or None]`` that the run changed in the output, in byte order of the keys; ``table`` is the
+    output at the end. Nothing is given before everything has run.
+
+    Args:
+        files: scenario files, JSON lines (see ``replay_scenarios``).
+        per_event: one run an event, else one run with all events.
+        location: the lake to make the tables in; it must not hold any of these topologies. None: a temporary one, removed at the end.
+
+    Raises:
+        ScenarioRefused: a line is no scenario, or its shape is not supported; nothing was run.
+        SetupError: the lake holds a topology of that name already, or Spark cannot start.
+    """
+    found = list(scenarios(files))
+    if not found:
+        return
+    shapes: dict[tuple[str, tuple[str, ...]], list[Scenario]] = defaultdict(list)
+    for scenario in found:
+        shapes[scenario.join, scenario.how].append(scenario)
+    played = {s.number: _Played([[] for _ in _batches(s, per_event)]) for s in found}
+    with tempfile.TemporaryDirectory(prefix="rejoin-replay-") as directory:
+        config = lake_config(location or f"{directory}/lake")
+        _check_unused(config, [topology(*shape).name for shape in shapes])
+        with _session(config) as spark:
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                playing = [pool.submit(_Shape(*shape, config, directory, spark).play, m, played, per_event) for shape, m in shapes.items()]
+                for one in playing:
+                    one.result()
+    for scenario in found:
+        result = played[scenario.number]
+        yield {"name": scenario.name, "changes": [[list(c) for c in run] for run in result.changes], "table": result.table}
+
+
+class _Shape:
+    """One topology and the directory that its events land in."""
+
+    def __init__(self, join: str, how: tuple[str, ...], config: LakeConfig, root: str, spark: "SparkSession") -> None:
+        plan = compile(topology(join, how))
+        self._topology, self._spark = conduct.Topology(plan, config, root), spark
+        self._landing = {side: Path(root, plan.topology, side) for side in SHAPES[join].sides}
+        for path in self._landing.values():
+            path.mkdir(parents=True)
+
+    def play(self, members: Sequence[Scenario], played: dict[int, _Played], per_event: bool) -> None:
+        """Runs all events of all members and puts what came out into ``played``."""
+        batches = {s.number: _batches(s, per_event) for s in members}
+        runs: dict[int, int] = {}
+        for index in range(max(len(b) for b in batches.values())):
+            self._land(index, [(n, event) for n, b in batches.items() for event in (b[index] if index < len(b) else ())])
+            run = conduct.run_topology(self._topology, lambda: self._spark, owner.this_process())
+            runs[run.number] = index
+        self._collect(runs, played)
+
+    def _land(self, index: int, events: Sequence[tuple[int, Event]]) -> None:
+        """Writes one run's events as Debezium would, one file a table that has any."""
+        lines: dict[str, list[str]] = defaultdict(list)
+        for number, event in events:
+            lines[event.side].append(json.dumps(_debezium(number, event)))
+        for side, texts in lines.items():
+            (self._landing[side] / f"{index:06d}.jsonl").write_text("\n".join(texts) + "\n")
+
+    def _collect(self, runs: dict[int, int], played: dict[int, _Played]) -> None:
+        """Reads the output and all its changes, once."""
+        from pyspark.sql import functions as F
+
+        from rejoin.lake.reader import Reader
+
+        ledger = self._topology.ledger
+        reader = Reader(self._spark, self._topology.plan, ledger.states(ledger.head()))
+        if reader.has(log := names.changes(OUTPUT)):
+            for row in _rows(reader.table(log).select("_run", "scenario", "id", F.col("_after.value").alias("value"))):
+                played[row["scenario"]].changes[runs[row["_run"]]].append((row["id"], row["value"]))
+        if reader.has(OUTPUT):
+            for row in _rows(reader.current(OUTPUT).select("scenario", "id", F.col("_row.value").alias("value"))):
+                played[row["scenario"]].table[row["id"]] = row["value"]
+
+
+def _batches(scenario: Scenario, per_event: bool) -> list[tuple[Event, ...]]:
+    """A scenario's events, run by run."""
+    return [(event,) for event in scenario.events] if per_event else [scenario.events]
+
+
+def _debezium(number: int, event: Event) -> dict[str, Any]:
+    key = {"scenario": number, "id": event.key}
+    upsert = event.value is not None
+    value = {
+        "op": "u" if upsert else "d",
+        "before": None,
+        "after": {**key, "value": event.value} if upsert else None,
+        "source": {"connector": "postgresql", "lsn": event.lsn},
+        "transaction": {"total_order": event.order},
+    }
+    return {"key": key, "value": value}
+
+
+def _rows(frame: "DataFrame") -> list[dict[str, Any]]:
+    """The rows in byte order of ``id``."""
+    rows: list[dict[str, Any]] = frame.toArrow().to_pylist()
+    return sorted(rows, key=lambda row: str(row["id"]).encode())
+
+
+def _check_unused(config: LakeConfig, wanted: list[str]) -> None:
+    used = sorted(set(wanted) & set(topologies(config.ledger)))
+    if used:
+        raise SetupError(
+            f"the lake at {config.location} already holds {', '.join(used)}: a replay starts from empty tables",
+            next_step="pass another --lake, or leave it out",
+        )
+
+
+@contextmanager
+def _session(config: LakeConfig) -> "Iterator[SparkSession]":
+    """A session for the lake; stopped at the end unless it was there before, because its catalog dies with the lake."""
+    from pyspark.sql import SparkSession
+
+    from rejoin.lake.session import session
+
+    ours = SparkSession.getActiveSession() is None
+    spark = session(config)
+    try:
+        yield spark
+    finally:
+        if ours:
+            spark.stop()

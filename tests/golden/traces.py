@@ -1,0 +1,74 @@
+"""The golden traces, and what a batch engine has to answer to them."""
+
+import gzip
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+FILES = {"fk_join.jsonl": 520, "fk_join_exhaustive.jsonl.gz": 22_220, "chain.jsonl": 120}
+"""File -> how many lines it has: a file that lost lines must not pass."""
+
+Changes = list[list[list[str | None]]]
+"""Per run: [key, new value or None], in byte order of the keys."""
+
+LOST_RETRACTION = "Kafka loses the retraction when one event changes the left row and removes its right row"
+EMPTY_IS_MISSING = "Kafka takes an empty right value for a missing row"
+KAFKA_IS_WRONG: dict[str, tuple[str, Changes]] = {
+    "fk_self_filtered_inner__one_event_changes_the_left_payload_and_removes_the_right_row": (
+        LOST_RETRACTION,
+        [[["x", "x|one+x|one"]], [["x", None]]],
+    ),
+    "fk_diamond_left_inner__both_references_lose_their_row_at_once": (
+        LOST_RETRACTION,
+        [[], [["o1", "a1;a1|x+Oak 1+Oak 1"]], [["o1", None]]],
+    ),
+    "inner_join__empty_right_value_is_a_row_not_a_delete": (EMPTY_IS_MISSING, []),
+    "left_join__empty_right_value_is_a_row_not_a_delete": (EMPTY_IS_MISSING, []),
+}
+"""Scenario -> why, and the changes that are right, one event a run."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One line of a golden file."""
+
+    file: str
+    name: str
+    events: int
+    emitted: list[list[tuple[str, str | None, int]]]
+    table: dict[str, str]
+    """The SQL join of the inputs, which is Kafka's table unless Kafka is wrong."""
+    kafka_is_wrong: bool
+
+    def changes(self) -> Changes:
+        """What each event really changed."""
+        return KAFKA_IS_WRONG[self.name][1] if self.kafka_is_wrong else net(self.emitted)
+
+    def net(self) -> Changes:
+        """What all events together changed."""
+        return [[[key, self.table[key]] for key in sorted(self.table, key=str.encode)]]
+
+
+def net(emitted: list[list[tuple[str, str | None, int]]]) -> Changes:
+    """What Kafka emitted, less repeated values, needless tombstones and intermediate values of one key in one step."""
+    table: dict[str, str | None] = {}
+    steps: Changes = []
+    for step in emitted:
+        last = {key: value for key, value, _ in step}
+        steps.append([[k, last[k]] for k in sorted(last, key=str.encode) if last[k] != table.get(k)])
+        table |= last
+    return steps
+
+
+def traces(file: str) -> list[Trace]:
+    path = HERE / file
+    text = gzip.decompress(path.read_bytes()).decode() if file.endswith(".gz") else path.read_text()
+    return [_trace(file, json.loads(line)) for line in text.splitlines()]
+
+
+def _trace(file: str, line: dict[str, Any]) -> Trace:
+    wrong = line.get("agrees_with_batch") is False
+    table = line["sql_table"] if wrong else line["table"]
+    return Trace(file, line["name"], len(line["events"]), line["emitted"], table, wrong)

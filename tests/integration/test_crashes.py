@@ -1,0 +1,80 @@
+"""kill -9 at every commit boundary, then run again: the end is that of an undisturbed run (F1, F6, I2, I9)."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from integration.servers import spark_connect
+from integration.shop import Shop, check, output, steps_of
+
+from rejoin.errors import RunBusy
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+
+@pytest.fixture(scope="module")
+def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    shop = Shop(tmp_path_factory.mktemp("connect"))
+    with spark_connect(shop.topology().config, shop.root) as address:
+        yield address
+
+
+def run(shop: Shop, remote: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rejoin.cli", "run", str(shop.file), "--lake", str(shop.lake), "--root", str(shop.root)]
+    settings = {**os.environ, "PYTHONPATH": "include", "SPARK_REMOTE": remote, **environment}
+    return subprocess.run(command, env=settings, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_a_crash_at_any_boundary_and_a_second_run_end_like_an_undisturbed_run(tmp_path: Path, remote: str) -> None:
+    shop = Shop(tmp_path)
+    trace = tmp_path / "trace"
+    for _ in range(2):  # the first load, then a run with changes on both sides: its points are the boundaries
+        trace.unlink(missing_ok=True)
+        shop.next_batch()
+        done = run(shop, remote, REJOIN_CRASH_TRACE=str(trace))
+        assert done.returncode == 0, done.stderr
+        check(shop)
+    points = list(steps_of(trace.read_text().split()))
+    assert len(points) >= 20
+    for point in points:
+        shop.next_batch()
+        killed = run(shop, remote, REJOIN_CRASH=point)
+        assert killed.returncode == -signal.SIGKILL, f"the fault at {point} did not fire:\n{killed.stderr}"
+        again = run(shop, remote)
+        assert again.returncode == 0, f"after a crash at {point}:\n{again.stderr}"
+        check(shop)
+    print(f"\n{len(points)} crash points: {', '.join(points)}")
+
+
+def test_a_crash_between_commit_and_roll_forward_is_visible_in_the_ledger_and_finished_by_the_next_open(
+    tmp_path: Path, remote: str
+) -> None:
+    shop = Shop(tmp_path)
+    shop.next_batch()
+    assert run(shop, remote).returncode == 0
+    before = output(shop.topology())
+    shop.next_batch()
+    assert run(shop, remote, REJOIN_CRASH="publish:committed").returncode == -signal.SIGKILL
+    topology = shop.topology()
+    assert topology.ledger.head() == 2
+    assert output(topology) == before, "main moves only with the roll-forward"
+    topology.roll_forward()
+    check(shop)
+
+
+def test_a_run_that_is_alive_refuses_others_with_the_way_out(tmp_path: Path, remote: str) -> None:
+    shop = Shop(tmp_path)
+    shop.next_batch()
+    topology = shop.topology()
+    topology.open("somebody else")
+    refused = run(shop, remote)
+    assert refused.returncode == RunBusy.exit_code
+    assert "RUN_BUSY run 1 of topology 'shop' is open and alive (owner somebody else" in refused.stderr
+    assert "rejoin abandon --run 1" in refused.stderr
+    topology.ledger.abandon(1, "test")
+    assert run(shop, remote).returncode == 0
+    check(shop)

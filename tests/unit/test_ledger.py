@@ -1,0 +1,184 @@
+"""The ledger's promises, on real SQLite files: one open run, first registration wins, one commit, nothing after it."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rejoin import Topology, snapshot
+from rejoin.errors import RunBusy, RunCommitted, RunSuperseded, RunUnknown
+from rejoin.lake.ledger import Ledger, Run, StepRecord, Write, topologies
+from rejoin.plan.compile import compile
+from rejoin.plan.model import Plan
+
+PRINTS = {"people": "f1"}
+
+
+def plan() -> Plan:
+    topology = Topology("town")
+    topology.table("persons", key="id", schema="id BIGINT, name STRING", source=snapshot("p")).filter("name <> ''").named("people")
+    return compile(topology)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(f"sqlite:///{tmp_path / 'ledger.db'}", "town")
+
+
+def record(step: str, **counts: int) -> StepRecord:
+    return StepRecord(step, counts, 0.1, 1)
+
+
+def committed(ledger: Ledger, owner: str = "a", *writes: Write) -> Run:
+    run = ledger.open(owner, plan(), PRINTS)
+    ledger.register(run.number, record("s"), "x", writes)
+    ledger.publish(run.number)
+    return run
+
+
+def test_the_first_run_rebuilds_every_node_and_the_next_one_none(ledger: Ledger) -> None:
+    assert committed(ledger).rebuild == ("people",)
+    second = ledger.open("b", plan(), PRINTS)
+    assert (second.number, second.base, second.rebuild) == (2, 1, ())
+
+
+def test_a_node_whose_fingerprint_changed_is_rebuilt_even_if_a_run_with_it_was_abandoned(ledger: Ledger) -> None:
+    committed(ledger)
+    edited = ledger.open("b", plan(), {"people": "f2"})
+    ledger.abandon(edited.number, "test")
+    assert ledger.open("c", plan(), {"people": "f2"}).rebuild == ("people",)
+
+
+def test_the_same_owner_gets_its_own_run_back_with_its_pins(ledger: Ledger) -> None:
+    first = ledger.open("a", plan(), PRINTS)
+    ledger.pin(first.number, {"persons": {"files": [], "n": 1}})
+    ledger.fail(first.number, "broke")
+    assert ledger.open("a", plan(), PRINTS).number == first.number
+    ledger.pin(first.number, {"persons": {"files": [], "n": 2}})
+    assert ledger.pins(first.number) == {"persons": {"files": [], "n": 1}}
+
+
+def test_another_owner_is_refused_while_the_run_is_alive_and_told_the_way_out(ledger: Ledger) -> None:
+    ledger.open("a", plan(), PRINTS)
+    with pytest.raises(RunBusy, match=r"(?s)run 1 of topology 'town' is open and alive \(owner a.*rejoin abandon --run 1") as refused:
+        ledger.open("b", plan(), PRINTS)
+    assert refused.value.exit_code == 75
+
+
+@pytest.mark.parametrize("how", ["failed", "lease ran out", "known to be dead"])
+def test_another_owner_takes_over_a_run_that_is_not_alive_and_numbers_are_never_reused(
+    ledger: Ledger, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if how == "lease ran out":
+        monkeypatch.setattr("rejoin.lake.ledger.LEASE_SECONDS", 0.01)
+    old = ledger.open("a", plan(), PRINTS)
+    if how == "failed":
+        ledger.fail(old.number, "it broke")
+    time.sleep(0.05)
+    new = ledger.open("b", plan(), PRINTS, dead="a" if how == "known to be dead" else None)
+    assert new.number == old.number + 1
+    assert ledger.run(old.number).state == "abandoned"
+
+
+def test_twenty_opens_at_once_make_one_run(tmp_path: Path) -> None:
+    url, gate = f"sqlite:///{tmp_path / 'ledger.db'}", threading.Barrier(20)
+
+    def attempt(number: int) -> int | str:
+        mine = Ledger(url, "town")
+        gate.wait()
+        try:
+            return mine.open(f"owner {number}", plan(), PRINTS).number
+        except RunBusy as error:
+            return error.code
+
+    with ThreadPoolExecutor(20) as pool:
+        results = list(pool.map(attempt, range(20)))
+    assert sorted(map(str, results)) == ["1", *["RUN_BUSY"] * 19]
+    assert len(Ledger(url, "town").runs()) == 1
+
+
+def test_two_attempts_of_a_step_register_at_once_and_one_wins_with_all_its_writes(tmp_path: Path) -> None:
+    url, gate = f"sqlite:///{tmp_path / 'ledger.db'}", threading.Barrier(2)
+    run = Ledger(url, "town").open("a", plan(), PRINTS).number
+
+    def attempt(mine: int) -> bool:
+        ledger = Ledger(url, "town")
+        gate.wait()
+        return ledger.register(run, record("resolve.people", n=mine), f"attempt {mine}", (Write("people", mine), Write("people__changes", mine)))
+
+    with ThreadPoolExecutor(2) as pool:
+        won = list(pool.map(attempt, (1, 2)))
+    assert sorted(won) == [False, True]
+    winner = won.index(True) + 1
+    ledger = Ledger(url, "town")
+    assert {w.snapshot_id for w in ledger.writes(run).values()} == {winner}
+    assert ledger.steps(run)["resolve.people"].counts == {"n": winner}
+
+
+def test_publish_records_one_cut_over_all_tables_and_carries_what_the_run_did_not_write(ledger: Ledger) -> None:
+    committed(ledger, "a", Write("people", 10), Write("persons", 20), Write("answers", 99, transient=True))
+    committed(ledger, "b", Write("people", 11))
+    assert ledger.states(1) == {"people": 10, "persons": 20}
+    assert ledger.states(2) == {"people": 11, "persons": 20}
+    assert ledger.head() == 2
+
+
+def test_publishing_twice_changes_nothing(ledger: Ledger) -> None:
+    run = committed(ledger)
+    assert ledger.publish(run.number) is False
+    assert ledger.head() == 1
+
+
+@pytest.mark.parametrize("late", ["register", "renew", "publish", "pin"])
+def test_whoever_comes_late_to_an_abandoned_run_is_told_so_and_changes_nothing(ledger: Ledger, late: str) -> None:
+    run = ledger.open("a", plan(), PRINTS).number
+    ledger.abandon(run, "test")
+    calls: dict[str, Callable[[], object]] = {
+        "register": lambda: ledger.register(run, record("s"), "x", (Write("people", 1),)),
+        "renew": lambda: ledger.renew(run),
+        "publish": lambda: ledger.publish(run),
+        "pin": lambda: ledger.pin(run, {"persons": None}),
+    }
+    with pytest.raises(RunSuperseded, match="run 1 of topology 'town' is closed; this attempt changed nothing"):
+        calls[late]()
+    assert ledger.head() is None
+    assert ledger.writes(run) == {}
+
+
+def test_a_zombie_that_registers_after_the_commit_is_refused(ledger: Ledger) -> None:
+    run = committed(ledger, "a", Write("people", 1))
+    with pytest.raises(RunSuperseded):
+        ledger.register(run.number, record("late"), "zombie", (Write("people", 2),))
+    assert ledger.states(1) == {"people": 1}
+
+
+def test_a_committed_run_cannot_be_abandoned(ledger: Ledger) -> None:
+    run = committed(ledger)
+    with pytest.raises(RunCommitted, match="is committed and cannot be abandoned"):
+        ledger.abandon(run.number, "test")
+    assert ledger.run(run.number).state == "committed"
+
+
+def test_an_unknown_run_is_named(ledger: Ledger) -> None:
+    with pytest.raises(RunUnknown, match="topology 'town' has no run 5"):
+        ledger.run(5)
+
+
+def test_files_count_as_consumed_only_after_the_commit(ledger: Ledger) -> None:
+    run = ledger.open("a", plan(), PRINTS).number
+    ledger.pin(run, {"persons": {"files": [{"path": "p/1", "size": 3, "sha256": "s"}]}})
+    assert ledger.consumed("persons") == []
+    assert ledger.last_pin("persons") is None
+    ledger.publish(run)
+    assert ledger.consumed("persons") == [("p/1", 3, "s")]
+    assert ledger.last_pin("persons") == {"files": [{"path": "p/1", "size": 3, "sha256": "s"}]}
+
+
+def test_two_topologies_share_a_ledger_without_meeting(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    committed(Ledger(url, "town"))
+    assert Ledger(url, "village").open("a", plan(), PRINTS).number == 1
+    assert topologies(url) == ["town", "village"]
