@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -101,15 +102,14 @@ class Bench:
         return Result("rejoin", self.n, k, side, statistics.median(seconds), sum(s.jobs or 0 for s in steps.values()), load_now)
 
     def change_orders(self, k: int) -> None:
-        """k random orders get another customer and another note."""
-        keys = self.random.sample(range(self.n), k)
-        rows = (self._order(key) for key in keys)
-        self._write("orders", rows)
+        """K random orders get another customer and another note."""
+        if k:
+            self._write("orders", [self._order(key) for key in self.random.sample(range(self.n), k)])
 
     def rename_customers(self, k: int) -> None:
         """As many customers get another name as have about k orders."""
         keys = self.random.sample(range(self.customers), max(1, k // ORDERS_A_CUSTOMER))
-        self._write("customers", ({"id": c, "name": f"renamed {self.lsn} {c}", "region": f"region {c % 9}"} for c in keys))
+        self._write("customers", [{"id": c, "name": f"renamed {self.lsn} {c}", "region": f"region {c % 9}"} for c in keys])
 
     def recompute_in_duckdb(self) -> Result:
         """Join and rewrite everything, Parquet to Parquet."""
@@ -148,10 +148,10 @@ class Bench:
         values = {"status": f"status {key % 7}", "quantity": key % 50, "price": f"{key % 100000}.50", "note": f"changed {self.lsn}"}
         return {"id": key, "customer_id": customer, **values}
 
-    def _write(self, table: str, rows: object) -> None:
+    def _write(self, table: str, rows: list[dict[str, object]]) -> None:
         self.batch += 1
         with (self.root / "landing" / table / f"{self.batch:06}.jsonl").open("w") as file:
-            for row in rows:  # type: ignore[attr-defined]
+            for row in rows:
                 self.lsn += 1
                 source = {"connector": "postgresql", "lsn": self.lsn, "snapshot": "false"}
                 file.write(json.dumps({"key": {"id": row["id"]}, "value": {"op": "u", "source": source, "after": row}}) + "\n")
@@ -168,9 +168,9 @@ def main(sizes: tuple[int, ...]) -> None:
         mine = [_told(console, bench.first_load())]
         mine += [_told(console, bench.recompute_in_duckdb()), _told(console, bench.recompute_in_spark())]
         for k in CHANGES:
-            mine.append(_told(console, bench.measure(k, "left", lambda k=k: bench.change_orders(k) if k else None)))  # type: ignore[misc]
+            mine.append(_told(console, bench.measure(k, "left", partial(bench.change_orders, k))))
             if k:
-                mine.append(_told(console, bench.measure(k, "right", lambda k=k: bench.rename_customers(k))))  # type: ignore[misc]
+                mine.append(_told(console, bench.measure(k, "right", partial(bench.rename_customers, k))))
         results += mine
         sections.append(_section(n, mine, bench.stages))
         shutil.rmtree(root)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rejoin import crash
 from rejoin.conduct import Topology
+from rejoin.errors import code_of
 from rejoin.lake import names
 from rejoin.lake.ledger import Run, StepRecord
 from rejoin.plan.model import Plan, SnapshotSource
@@ -39,9 +40,13 @@ def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str) -
     if not todo:
         return None
     run = topology.open_compaction(who)
-    for table in todo:
-        _rewrite(topology, spark(), run, table)
-    topology.publish(run)
+    try:
+        for table in todo:
+            _rewrite(topology, spark(), run, table)
+        topology.publish(run)
+    except BaseException as error:
+        topology.ledger.fail(run.number, f"{code_of(error)}: {str(error)[:2000]}")
+        raise
     topology.drop_garbage()
     return topology.ledger.run(run.number)
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import TYPE_CHECKING
 
 from rejoin import crash, owner, sources
@@ -16,6 +17,7 @@ from rejoin.lake.config import LakeConfig
 from rejoin.lake.evolve import drop_columns
 from rejoin.lake.ledger import LEASE_SECONDS, Ledger, Run, StepRecord
 from rejoin.lake.refs import Refs
+from rejoin.plan.compatible import refuse_incompatible
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan
 from rejoin.plan.steps import Step, Verb, steps
@@ -59,6 +61,8 @@ class Topology:
         self.roll_forward()
         current = self.ledger.open_run()
         dead = current.owner if current is not None and owner.is_dead(current.owner) else None
+        if (head := self.ledger.head()) is not None:
+            refuse_incompatible(self.ledger.run(head).plan, plan)
         prints = {n.name: fingerprint(plan, n) for n in plan.nodes}
         run = self.ledger.open(who, plan, prints, kind=kind, dead=dead)
         crash.point("open:opened")
@@ -85,8 +89,11 @@ class Topology:
         }
         return self._register(run, Step(Verb.CUT, "", ()), counts, (), "cut", time.monotonic() - started, 0)
 
-    def stage(self, spark: "SparkSession", run: Run, step: Step) -> StepRecord:
-        """Does one Spark step of an open run, or returns what the attempt that was first registered."""
+    def stage(self, spark: "Callable[[], SparkSession]", run: Run, step: Step) -> StepRecord:
+        """Does one Spark step of an open run, or returns what the attempt that was first registered.
+
+        ``spark`` is called only if the step has something to do.
+        """
         from rejoin.lake.session import JobCounter
         from rejoin.run import Attempt
 
@@ -95,10 +102,14 @@ class Topology:
             return done
         self.ledger.renew(run.number)
         started = time.monotonic()
-        attempt = Attempt(spark, self.ledger, self.refs, run, self.root)
-        with JobCounter(spark, f"{run.topology}-{run.number}-{step.id}-{attempt.id}") as counter:
-            outcome = attempt.execute(step)
-        return self._register(run, step, outcome.counts, outcome.writes, attempt.id, time.monotonic() - started, counter.jobs)
+        attempt = Attempt(self.ledger, self.refs, run, self.root)
+        outcome = attempt.nothing_to_do(step)
+        jobs: int | None = 0
+        if outcome is None:
+            with JobCounter(spark(), f"{run.topology}-{run.number}-{step.id}-{attempt.id}") as counter:
+                outcome = attempt.execute(spark(), step)
+            jobs = counter.jobs
+        return self._register(run, step, outcome.counts, outcome.writes, attempt.id, time.monotonic() - started, jobs)
 
     def publish(self, run: Run) -> StepRecord:
         """The commit, and its roll-forward. Idempotent.
@@ -169,7 +180,7 @@ def run_topology(topology: Topology, spark: Callable[[], "SparkSession"], who: s
         with _alive(topology.ledger, run):
             progress(Step(Verb.CUT, "", ()), None)
             progress(Step(Verb.CUT, "", ()), topology.cut(run))
-            _run_steps(topology, spark(), run, progress)
+            _run_steps(topology, _once(spark), run, progress)
             last = Step(Verb.PUBLISH, "", ())
             progress(last, None)
             progress(last, topology.publish(run))
@@ -180,7 +191,18 @@ def run_topology(topology: Topology, spark: Callable[[], "SparkSession"], who: s
     return topology.ledger.run(run.number)
 
 
-def _run_steps(topology: Topology, spark: "SparkSession", run: Run, progress: Progress) -> None:
+def _once(spark: "Callable[[], SparkSession]") -> "Callable[[], SparkSession]":
+    """The same session for every thread, started when the first one needs it."""
+    lock, started = threading.Lock(), cache(spark)
+
+    def get() -> "SparkSession":
+        with lock:
+            return started()
+
+    return get
+
+
+def _run_steps(topology: Topology, spark: "Callable[[], SparkSession]", run: Run, progress: Progress) -> None:
     """Every Spark step as soon as the steps it comes after have ended."""
     waiting = [s for s in steps(run.plan) if s.verb not in (Verb.CUT, Verb.PUBLISH)]
     ended = {str(Verb.CUT)}

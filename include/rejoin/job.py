@@ -5,6 +5,7 @@ The steps of one run share nothing but the ledger and the lake, and find their r
 
 import json
 import sys
+from functools import cache, partial
 from pathlib import Path
 
 import click
@@ -37,7 +38,7 @@ def step(topology: Topology, owner: str, verb: Verb, target: str) -> StepRecord:
 def _spark_step(topology: Topology, run: int, wanted: Step) -> StepRecord:
     from rejoin.lake.session import session
 
-    return topology.stage(session(topology.config), topology.ledger.run(run), wanted)
+    return topology.stage(cache(partial(session, topology.config)), topology.ledger.run(run), wanted)
 
 
 def main(verb: str) -> None:

@@ -7,10 +7,11 @@ so thousands of scenarios cost as many runs as the longest one has events.
 import json
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,20 +61,29 @@ def replay(files: Sequence[str], per_event: bool, location: str | None) -> Itera
     if not found:
         return
     shapes: dict[tuple[str, tuple[str, ...]], list[Scenario]] = defaultdict(list)
-    for scenario in found:
+    for scenario in sorted(found, key=lambda s: -len(s.events)):  # the shape with the most runs begins first
         shapes[scenario.join, scenario.how].append(scenario)
     played = {s.number: _Played([[] for _ in _batches(s, per_event)]) for s in found}
     with tempfile.TemporaryDirectory(prefix="rejoin-replay-") as directory:
         config = lake_config(location or f"{directory}/lake")
         _check_unused(config, [topology(*shape).name for shape in shapes])
         with _session(config) as spark:
-            with ThreadPoolExecutor(AT_ONCE) as pool:
-                playing = [pool.submit(_Shape(*shape, config, directory, spark).play, m, played, per_event) for shape, m in shapes.items()]
-                for one in playing:
-                    one.result()
+            _all([partial(_Shape(*kind, config, directory, spark).play, members, played, per_event) for kind, members in shapes.items()])
     for scenario in found:
         result = played[scenario.number]
         yield {"name": scenario.name, "changes": [[list(c) for c in run] for run in result.changes], "table": result.table}
+
+
+def _all(tasks: Sequence[Callable[[], None]]) -> None:
+    """Does every task, some at once; the first error keeps those from starting that have not begun."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        futures = [pool.submit(task) for task in tasks]
+        try:
+            for future in as_completed(futures):
+                future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 class _Shape:

@@ -7,14 +7,14 @@ registered it.
 import uuid
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from rejoin import crash, sources
 from rejoin.checks import Counts, Kinds, check_conservation, check_deletes, check_policy, check_rows, count_kinds, no_input
 from rejoin.lake import names
 from rejoin.lake.ledger import Ledger, Run, Write
-from rejoin.lake.reader import Reader
+from rejoin.lake.reader import Keys, Reader
 from rejoin.lake.refs import Refs
 from rejoin.lake.tables import source_ddl
 from rejoin.lake.writer import Writer
@@ -38,26 +38,46 @@ class Attempt:
     """One try at one step.
 
     Args:
-        spark: the session.
         ledger: the topology's ledger.
         refs: the branches of its tables.
         run: the open run; its pinned plan is what is executed.
         root: where relative source paths start.
     """
 
-    def __init__(self, spark: SparkSession, ledger: Ledger, refs: Refs, run: Run, root: str) -> None:
+    def __init__(self, ledger: Ledger, refs: Refs, run: Run, root: str) -> None:
         self.id = uuid.uuid4().hex[:10]
-        self._spark, self._ledger, self._refs, self._run, self._root = spark, ledger, refs, run, root
+        self._ledger, self._refs, self._run, self._root = ledger, refs, run, root
         self._plan = run.plan
-        base = ledger.states(run.base)
-        written = {w.table: w.snapshot_id for w in ledger.writes(run.number).values()}
+        self._base = ledger.states(run.base)
         self._steps = ledger.steps(run.number)
-        self._before = Reader(spark, run.plan, base)
-        self._now = Reader(spark, run.plan, base | written)
-        self._writer = Writer(spark, refs, base, run.number, self.id)
 
-    def execute(self, step: Step) -> Outcome:
-        """Does the step's work; registers nothing."""
+    def nothing_to_do(self, step: Step) -> Outcome | None:
+        """The outcome of a step that has no input, so that a run without changes starts no Spark at all; None if it has some."""
+        match step.verb:
+            case Verb.INGEST:
+                idle = self._ledger.pins(self._run.number)[step.target] is None and step.target in self._base
+                return Outcome(no_input()) if idle else None
+            case Verb.SUBSCRIBE:
+                node = self._plan.node(step.target)
+                return None if self._left_changed(node) else Outcome({"subscribed": 0, "unsubscribed": 0})
+            case Verb.RESPOND:
+                node, edge = self._edge(step.target)
+                return None if self._sent_something(node) or self._right_changed(node, edge) else Outcome({"responses": 0})
+            case Verb.RESOLVE:
+                node = self._plan.node(step.target)
+                if self._left_changed(node) or any(self._responded(node, e) for e in node.edges):
+                    return None
+                return Outcome(dict.fromkeys(("stale", "inserted", "updated", "deleted", "unchanged", "changes"), 0))
+            case _:
+                raise ValueError(f"step {step.id} is not a Spark stage")
+
+    def execute(self, spark: SparkSession, step: Step) -> Outcome:
+        """Does the work of a step that has something to do; registers nothing."""
+        written = {w.table: w.snapshot_id for w in self._ledger.writes(self._run.number).values()}
+        self._spark = spark
+        self._before = Reader(spark, self._plan, self._base)
+        self._now = Reader(spark, self._plan, self._base | written)
+        self._writer = Writer(spark, self._refs, self._base, self._run.number, self.id)
         match step.verb:
             case Verb.INGEST:
                 with sources.coded_errors():
@@ -65,12 +85,9 @@ class Attempt:
             case Verb.SUBSCRIBE:
                 outcome = self._subscribe(self._plan.node(step.target))
             case Verb.RESPOND:
-                node, edge = self._edge(step.target)
-                outcome = self._respond(node, edge)
-            case Verb.RESOLVE:
-                outcome = self._resolve(self._plan.node(step.target))
+                outcome = self._respond(*self._edge(step.target))
             case _:
-                raise ValueError(f"step {step.id} is not a Spark stage")
+                outcome = self._resolve(self._plan.node(step.target))
         crash.point(f"{step.id}:written")
         return outcome
 
@@ -78,8 +95,8 @@ class Attempt:
 
     def _ingest(self, table: Table) -> Outcome:
         pinned = self._ledger.pins(self._run.number)[table.name]
-        if pinned is None:
-            return Outcome(no_input(), () if self._before.has(table.name) else (self._touch(table),))
+        if pinned is None:  # the table's first run, and nothing to read yet
+            return Outcome(no_input(), (self._touch(table),))
         events = sources.read(self._spark, table, sources.Pin.from_dict(pinned), self._root)
         kinds = count_kinds(table, events)
         check_policy(table, kinds.read, kinds.quarantined, events, self._run.number)
@@ -90,8 +107,8 @@ class Attempt:
     def _ingest_feed(self, table: Table, events: DataFrame, kinds: Kinds) -> Outcome:
         facts = events.where("_kind IN ('upsert', 'delete')")
         truncated = kinds.truncated is not None
-        stored = self._before.versions(table.name, None if truncated else _keys_of(table, facts, kinds.adopted))
-        if kinds.truncated is not None and stored is not None:
+        stored = self._before.versions(table.name, None if truncated else _keys_of(table, facts, kinds))
+        if kinds.truncated is not None:
             facts = ingest.truncation(table, facts, stored, kinds.truncated)
         classified = ingest.feed(table, facts, stored)
         if kinds.incomplete:
@@ -145,8 +162,7 @@ class Attempt:
 
     def _subscribe(self, node: Node) -> Outcome:
         changes, key = self._left_changes(node), self._plan.key_of(node.left.table)
-        if changes is None:
-            return Outcome({"subscribed": 0, "unsubscribed": 0})
+        assert changes is not None
         counts, writes = {"subscribed": 0, "unsubscribed": 0}, []
         for edge in node.edges:
             seen = Observation()
@@ -162,17 +178,15 @@ class Attempt:
         run, pks = self._run.number, len(self._plan.key_of(node.left.table))
         right, key = edge.right.table, self._plan.key_of(edge.right.table)
         sent = self._now.sent(node, edge, run) if self._sent_something(node) else None
-        changes = None if self._rebuilt(node) else self._changes(right)
+        changes = self._changes(right) if self._right_changed(node, edge) else None
         answers = []
         if sent is not None:
-            rights = self._now.lookup(right, respond.wanted(edge, sent, key))
+            rights = self._now.lookup(right, Keys(respond.wanted(edge, sent, key), self._counts(Verb.SUBSCRIBE, node.name)["subscribed"]))
             answers.append(respond.answer_subscriptions(edge, sent, rights, key, pks))
         if changes is not None:
             moved = respond.moved(edge, changes, key)
-            subscribers = self._now.subscribers(node, edge, moved)
+            subscribers = self._now.subscribers(node, edge, Keys(moved, self._changed(right)))
             answers.append(respond.answer_right_changes(edge, moved, subscribers, pks, run))
-        if not answers:
-            return Outcome({"responses": 0})
         responses = answers[0] if len(answers) == 1 else answers[0].unionByName(answers[1])
         seen = Observation()
         observed = responses.observe(seen, F.count(F.lit(1)).alias("responses"))
@@ -184,31 +198,47 @@ class Attempt:
     def _resolve(self, node: Node) -> Outcome:
         responses = {e.name: r for e in node.edges if self._responded(node, e) and (r := self._now.responses(node, e)) is not None}
         changes, key = self._left_changes(node), self._plan.key_of(node.left.table)
-        if changes is None and not responses:
-            return Outcome(dict.fromkeys(("stale", "inserted", "updated", "deleted", "unchanged", "changes"), 0))
-        lefts = self._now.lookup(node.left.table, resolve.touched(changes, responses, key)) if responses else None
-        paired = resolve.pair(node, changes, lefts, responses, key).persist()
-        try:
-            return self._difference(node, paired, self._lacking(node, paired, responses))
-        finally:
-            paired.unpersist()
+        # Only a changed right row makes a left row affected that did not change itself.
+        moved = any(self._right_changed(node, e) for e in node.edges)
+        lefts = None
+        if moved:
+            answers = sum(self._counts(Verb.RESPOND, f"{node.name}.{e.name}")["responses"] for e in node.edges)
+            lefts = self._now.lookup(node.left.table, Keys(resolve.touched(changes, responses, key), answers))
+        paired = resolve.pair(node, changes, lefts, responses, key)
+        if not moved or len(node.edges) == 1:
+            outcome = self._resolve_at_once(node, paired)
+            if outcome is not None:
+                return outcome
+        return self._resolve_in_two(node, paired)
 
-    def _lacking(self, node: Node, paired: DataFrame, responses: dict[str, DataFrame]) -> Counts:
-        """How many affected rows have a stale response, and how many lack each edge's right row."""
-        if not responses:
-            return {"stale": 0}
-        numbers = range(1, len(node.edges) + 1)
-        lacks = [F.count(F.when(F.col(f"lacks_{i}"), 1)).alias(f"lacks_{i}") for i in numbers]
-        stale = sum((F.count(F.when(F.col(f"stale_{i}"), 1)) for i in numbers), F.lit(0)).alias("stale")
-        row = paired.agg(*lacks, stale).first()
-        return {} if row is None else {k: int(v) for k, v in row.asDict().items()}
+    def _resolve_at_once(self, node: Node, paired: DataFrame) -> Outcome | None:
+        """In one pass, if every affected row turns out to have valid responses; else None, and what was written is garbage."""
+        seen = Observation()
+        outcome = self._difference(node, paired.observe(seen, *_lacks(node)), {})
+        lacking = {k: int(v) for k, v in seen.get.items()}
+        if not any(lacking.values()):
+            return outcome
+        self._writer = self._writer.again()
+        return None
+
+    def _resolve_in_two(self, node: Node, paired: DataFrame) -> Outcome:
+        """First find which right rows no valid response brought, then look them up."""
+        kept = paired.persist()
+        try:
+            row = kept.agg(*_lacks(node)).first()
+            assert row is not None
+            return self._difference(node, kept, {k: int(v) for k, v in row.asDict().items()})
+        finally:
+            kept.unpersist()
 
     def _difference(self, node: Node, paired: DataFrame, lacking: Counts) -> Outcome:
+        """Writes what changes; ``lacking``: how many rows lack each edge's right row (``lacks_<i>``), and ``stale`` responses."""
         frame = paired
         for number, edge in enumerate(node.edges, start=1):
             right, key = edge.right.table, self._plan.key_of(edge.right.table)
-            if lacking.get(f"lacks_{number}"):
-                frame = resolve.fill(frame, number, edge, self._now.lookup(right, resolve.missing(paired, number, edge, key)), key)
+            if lacks := lacking.get(f"lacks_{number}"):
+                rights = self._now.lookup(right, Keys(resolve.missing(paired, number, edge, key), lacks))
+                frame = resolve.fill(frame, number, edge, rights, key)
             elif f"r{number}" not in frame.columns:
                 frame = resolve.absent(frame, number, edge, self._now.current(right))
         made = resolve.join(node, frame, fingerprint(self._plan, node))
@@ -216,8 +246,8 @@ class Attempt:
         old = None
         if had:
             affected = made.select(*(F.col(c).alias(k) for c, k in zip(numbered("pk", len(node.key)), node.key, strict=True)))
-            old = self._before.current(node.name) if rebuilt else self._before.lookup(node.name, affected)
-        return self._write_output(node, resolve.difference(node, made, old, everything=rebuilt), lacking["stale"])
+            old = self._before.current(node.name) if rebuilt else self._before.lookup(node.name, Keys(affected, self._affected(node)))
+        return self._write_output(node, resolve.difference(node, made, old, everything=rebuilt), lacking.get("stale", 0))
 
     def _write_output(self, node: Node, difference: DataFrame, stale: int) -> Outcome:
         seen = Observation()
@@ -240,6 +270,13 @@ class Attempt:
     def _rebuilt(self, node: Node) -> bool:
         return node.name in self._run.rebuild
 
+    def _left_changed(self, node: Node) -> bool:
+        return self._rebuilt(node) or self._changed(node.left.table) > 0
+
+    def _right_changed(self, node: Node, edge: Edge) -> bool:
+        """Whether subscribers have to be told; a rebuilt node subscribes anew to everything."""
+        return not self._rebuilt(node) and self._changed(edge.right.table) > 0
+
     def _left_changes(self, node: Node) -> DataFrame | None:
         """What the node has to look at on its left: this run's changes, or every row if its definition is new."""
         if not self._rebuilt(node):
@@ -250,17 +287,27 @@ class Attempt:
         return rows.select(*key, F.lit("I").alias("_op"), nothing.alias("_before"), F.col("_row").alias("_after"))
 
     def _changes(self, name: str) -> DataFrame | None:
-        verb = Verb.INGEST if self._plan.is_table(name) else Verb.RESOLVE
-        if not self._steps[f"{verb}.{name}"].counts["changes"]:
-            return None
-        return self._now.changes(name, self._run.number)
+        return self._now.changes(name, self._run.number) if self._changed(name) else None
+
+    def _changed(self, name: str) -> int:
+        """How many rows of a source table or output this run has changed."""
+        return self._counts(Verb.INGEST if self._plan.is_table(name) else Verb.RESOLVE, name)["changes"]
+
+    def _affected(self, node: Node) -> int:
+        """How many output rows this run can change, at most."""
+        answers = sum(self._counts(Verb.RESPOND, f"{node.name}.{e.name}")["responses"] for e in node.edges)
+        return self._changed(node.left.table) + answers
 
     def _sent_something(self, node: Node) -> bool:
-        counts = self._steps[f"{Verb.SUBSCRIBE}.{node.name}"].counts
+        counts = self._counts(Verb.SUBSCRIBE, node.name)
         return counts["subscribed"] + counts["unsubscribed"] > 0
 
     def _responded(self, node: Node, edge: Edge) -> bool:
-        return self._steps[f"{Verb.RESPOND}.{node.name}.{edge.name}"].counts["responses"] > 0
+        return self._counts(Verb.RESPOND, f"{node.name}.{edge.name}")["responses"] > 0
+
+    def _counts(self, verb: Verb, target: str) -> Counts:
+        """What an earlier step of this run counted."""
+        return self._steps[f"{verb}.{target}"].counts
 
     def _edge(self, target: str) -> tuple[Node, Edge]:
         node_name, edge_name = target.split(".")
@@ -268,12 +315,20 @@ class Attempt:
         return node, next(e for e in node.edges if e.name == edge_name)
 
 
-def _keys_of(table: Table, facts: DataFrame, adopted: int) -> DataFrame:
+def _keys_of(table: Table, facts: DataFrame, kinds: Kinds) -> Keys:
     """The keys whose stored versions matter: those of the events, and the old keys of rows that changed their key."""
     keys = facts.select(*table.key)
-    if adopted:
+    if kinds.adopted:
         keys = keys.union(facts.where("_old_key IS NOT NULL").select(*(F.col(f"_old_key.`{k}`") for k in table.key)))
-    return keys.distinct()
+    return Keys(keys.distinct(), kinds.read + kinds.adopted)
+
+
+def _lacks(node: Node) -> list[Column]:
+    """Counts over the frame of ``resolve.pair``."""
+    numbers = range(1, len(node.edges) + 1)
+    lacks = [F.count(F.when(F.col(f"lacks_{i}"), 1)).alias(f"lacks_{i}") for i in numbers]
+    stale = sum((F.count(F.when(F.col(f"stale_{i}"), 1)) for i in numbers), F.lit(0)).alias("stale")
+    return [*lacks, stale]
 
 
 def _subscription_key(edge: Edge, key: tuple[str, ...]) -> list[str]:

@@ -13,6 +13,9 @@ FILES = {"fk_join.jsonl": 520, "fk_join_exhaustive.jsonl.gz": 22_220, "chain.jso
 Changes = list[list[list[str | None]]]
 """Per run: [key, new value or None], in byte order of the keys."""
 
+Emitted = list[list[tuple[str, str | None, int]]]
+"""Per event: (key, value, timestamp), as Kafka sent them."""
+
 LOST_RETRACTION = "Kafka loses the retraction when one event changes the left row and removes its right row"
 EMPTY_IS_MISSING = "Kafka takes an empty right value for a missing row"
 KAFKA_IS_WRONG: dict[str, tuple[str, Changes]] = {
@@ -24,8 +27,14 @@ KAFKA_IS_WRONG: dict[str, tuple[str, Changes]] = {
         LOST_RETRACTION,
         [[], [["o1", "a1;a1|x+Oak 1+Oak 1"]], [["o1", None]]],
     ),
-    "inner_join__empty_right_value_is_a_row_not_a_delete": (EMPTY_IS_MISSING, []),
-    "left_join__empty_right_value_is_a_row_not_a_delete": (EMPTY_IS_MISSING, []),
+    "inner_join__empty_right_value_is_a_row_not_a_delete": (
+        EMPTY_IS_MISSING,
+        [[], [["k1", "x|p+"]], [["k1", None]], [["k1", "x|p+"]]],
+    ),
+    "left_join__empty_right_value_is_a_row_not_a_delete": (
+        EMPTY_IS_MISSING,
+        [[["k1", "x|p+null"]], [["k1", "x|p+"]], [["k1", "x|p+null"]], [["k1", "x|p+"]]],
+    ),
 }
 """Scenario -> why, and the changes that are right, one event a run."""
 
@@ -37,7 +46,7 @@ class Trace:
     file: str
     name: str
     events: int
-    emitted: list[list[tuple[str, str | None, int]]]
+    emitted: Emitted
     table: dict[str, str]
     """The SQL join of the inputs, which is Kafka's table unless Kafka is wrong."""
     kafka_is_wrong: bool
@@ -51,7 +60,7 @@ class Trace:
         return [[[key, self.table[key]] for key in sorted(self.table, key=str.encode)]]
 
 
-def net(emitted: list[list[tuple[str, str | None, int]]]) -> Changes:
+def net(emitted: Emitted) -> Changes:
     """What Kafka emitted, less repeated values, needless tombstones and intermediate values of one key in one step."""
     table: dict[str, str | None] = {}
     steps: Changes = []
@@ -64,8 +73,8 @@ def net(emitted: list[list[tuple[str, str | None, int]]]) -> Changes:
 
 def traces(file: str) -> list[Trace]:
     path = HERE / file
-    text = gzip.decompress(path.read_bytes()).decode() if file.endswith(".gz") else path.read_text()
-    return [_trace(file, json.loads(line)) for line in text.splitlines()]
+    data = gzip.decompress(path.read_bytes()) if file.endswith(".gz") else path.read_bytes()
+    return [_trace(file, json.loads(line)) for line in data.splitlines()]
 
 
 def _trace(file: str, line: dict[str, Any]) -> Trace:

@@ -16,7 +16,7 @@ Row = dict[str, Any]
 Key = tuple[Any, ...]
 Position = tuple[int, int, int]
 
-NULL_KEY, LATE, REPEATED, TOMBSTONE, SAME_LSN, DELETE = 0.1, 0.1, 0.15, 0.4, 0.15, 0.22
+NULL_KEY, LATE, REPEATED, TOMBSTONE, SAME_LSN, DELETE, BACK = 0.1, 0.1, 0.15, 0.4, 0.15, 0.22, 0.15
 
 
 @dataclass(frozen=True)
@@ -60,19 +60,21 @@ def histories(rng: random.Random, specs: Mapping[str, TableSpec], numbers: Seque
 
 
 def _history(rng: random.Random, specs: Mapping[str, TableSpec], number: int, runs: int) -> list[Event]:
-    length = rng.randint(6, 14 + 6 * len(specs))
+    length = rng.randint(8, 16 + 8 * len(specs))
     cuts = sorted(rng.randint(0, length) for _ in range(runs - 1))
     made: list[Event] = []
     alive: dict[tuple[str, Key], Row] = {}
+    past: dict[tuple[str, Key], list[Row]] = {}
     lsn, order = 1000, 0
     for index in range(length):
         spec = rng.choice(list(specs.values()))
         key = spec.key_of(number, rng.randrange(spec.domain))
         lsn, order = (lsn, order + 1) if index and rng.random() < SAME_LSN else (lsn + rng.randint(1, 9), 0)
-        old = alive.pop((spec.name, key), None)
-        row = _next_row(rng, specs, spec, number, key, old)
+        old, earlier = alive.pop((spec.name, key), None), past.setdefault((spec.name, key), [])
+        row = rng.choice(earlier) if earlier and rng.random() < BACK else _next_row(rng, specs, spec, number, key, old)
         if row is not None:
             alive[spec.name, key] = row
+            earlier.append(row)
         rank = 0 if index < length // 4 and order == 0 and row is not None else 1
         made.append(Event(spec.name, key, (lsn, rank, order), row, sum(index >= cut for cut in cuts)))
     return made
@@ -142,7 +144,7 @@ def _fed(rng: random.Random, events: Sequence[Event], runs: int) -> list[Feed | 
             tombstone = event.row is None and rng.random() < TOMBSTONE
             arrived[run].append(("tombstone" if tombstone else "event", event))
     for lines in arrived:
-        lines += [("noise", None)] * (rng.random() < 0.3) + [("bad", None)] * rng.choice([0, 0, 0, 1, 3])
+        lines.extend([("noise", None)] * (rng.random() < 0.3) + [("bad", None)] * rng.choice([0, 0, 0, 1, 3]))
     return [_shuffled(rng, lines) if lines else None for lines in arrived]
 
 

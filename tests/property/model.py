@@ -82,4 +82,3 @@ class Model:
             return old is None
         rows[key] = row
         return old is not None and all(same(old[c]) == same(row[c]) for c in self._used[table])
-

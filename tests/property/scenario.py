@@ -39,7 +39,9 @@ class Case:
 class Play:
     """One topology, one lake, one way in which the histories arrive."""
 
-    def __init__(self, case: Case, generated: Generated, arriving: Deliveries, config: LakeConfig, root: Path, spark: Callable[[], Any]) -> None:
+    def __init__(
+        self, case: Case, generated: Generated, arriving: Deliveries, config: LakeConfig, root: Path, spark: Callable[[], Any]
+    ) -> None:
         self._rng, self._root, self._arriving = random.Random(f"{case.seed} landing"), root, arriving
         self._specs, self._next, self._before = generated.specs, 0, {}
         plan = compile(generated.topology)
@@ -81,12 +83,17 @@ class Play:
         return [f"verify (fast={fast}): {n} differences" for fast, n in found.items() if n]
 
 
-def play(case: Case, config: LakeConfig, root: Path, spark: Callable[[], Any]) -> list[str]:
-    """Everything of one case; what is wrong, as sentences. Stops at the first run with something wrong."""
+def prepare(case: Case) -> tuple[Generated, Deliveries]:
+    """The topology of a case, and what arrives in its runs."""
     generated = generate(case.seed, case.shape, case.name)
     rng = random.Random(f"{case.seed} {case.shape} histories")
     events = histories(rng, generated.specs, case.histories, RUNS)
-    split = deliveries(rng, generated.specs, events, RUNS)
+    return generated, deliveries(rng, generated.specs, events, RUNS)
+
+
+def play(case: Case, config: LakeConfig, root: Path, spark: Callable[[], Any]) -> list[str]:
+    """Everything of one case; what is wrong, as sentences. Stops at the first run with something wrong."""
+    generated, split = prepare(case)
     one = Play(case, generated, split, config, root / "split", spark)
     steps = [one.step] * (RUNS - 1)
     steps += [one.compact] * case.compacted + [lambda: one.step(idle=True)] * case.idle + [one.step, one.verified]
@@ -96,7 +103,8 @@ def play(case: Case, config: LakeConfig, root: Path, spark: Callable[[], Any]) -
     if not case.at_once:
         return []
     again = generate(case.seed, case.shape, f"{case.name}_once")
-    other = Play(case, again, at_once(rng, generated.specs, split), config, root / "once", spark)
+    together = at_once(random.Random(f"{case.seed} at once"), generated.specs, split)
+    other = Play(case, again, together, config, root / "once", spark)
     wrong = other.step()
     same = checks.state(other.engine) == checks.state(one.engine)
     return wrong + ([] if same else ["the same events in one run give another state"])

@@ -4,18 +4,25 @@
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import checks
 import pytest
 from checks import unlike, unreal
 from engine import Change
-from scenario import Case, play
+from model import Model
+from patterns import ALL, patterns
+from scenario import Case, Play, play, prepare
 from shapes import SHAPES
 
 from rejoin.lake.config import LakeConfig, lake_config
+from rejoin.plan.compile import compile
 
-HISTORIES_A_TOPOLOGY = 22
+HISTORIES_A_TOPOLOGY = 40
+# Spark's Python client leaves sockets to the garbage collector.
+pytestmark = [pytest.mark.filterwarnings(f"ignore::{what}") for what in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning")]
 Lake = tuple[LakeConfig, Callable[[], Any]]
 
 
@@ -36,12 +43,16 @@ def cases(seed: int, histories: int) -> list[Case]:
     ]
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+def cases_of(config: pytest.Config) -> list[Case]:
     """The seed is REJOIN_SEED, else the one that the header of every test run shows."""
+    seed = int(os.environ.get("REJOIN_SEED") or config.option.hypothesis_seed)
+    return cases(seed, int(os.environ.get("REJOIN_HISTORIES", "400")))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "case" in metafunc.fixturenames:
-        seed = int(os.environ.get("REJOIN_SEED") or metafunc.config.option.hypothesis_seed)
-        made = cases(seed, int(os.environ.get("REJOIN_HISTORIES", "240")))
-        metafunc.parametrize("case", made, ids=[f"{case.shape}-REJOIN_SEED={seed}-{case.seed - seed}" for case in made])
+        made = cases_of(metafunc.config)
+        metafunc.parametrize("case", made, ids=[f"{case.shape}-REJOIN_SEED={made[0].seed}-{i}" for i, case in enumerate(made)])
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +76,34 @@ def test_after_every_run_the_outputs_are_what_a_second_engine_computes(case: Cas
     assert not wrong, f"{case}\n" + "\n".join(wrong)
 
 
+def test_the_histories_hold_every_situation_that_is_hard_for_a_foreign_key_join(pytestconfig: pytest.Config) -> None:
+    found: Counter[str] = Counter()
+    for case in cases_of(pytestconfig):
+        generated, arriving = prepare(case)
+        found += patterns(generated.specs, Model(generated.specs, compile(generated.topology)), arriving)
+    rare = {pattern: found[pattern] for pattern in ALL if not found[pattern]}
+    assert not rare, f"{rare} of {found}"
+
+
 # --- the checks can fail ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_every_check_reports_an_expectation_that_was_tampered_with(lake: Lake, tmp_path: Any) -> None:
+    case = Case(seed=1, shape="star", histories=range(1, 9), compacted=False, idle=False, at_once=False)
+    generated, arriving = prepare(case)
+    one = Play(case, generated, arriving, lake[0], tmp_path, lake[1])
+    assert one.step() == []
+    [node], engine = one.engine.plan.nodes, one.engine
+    assert one.now() == [] and checks.changes(engine, 1, {}) == []
+    key = next(k for k, _ in engine.output(node) if any(s[0][-len(k) :] == k for s in engine.subscriptions(node, node.edges[0])))
+    one.model.rows("a").pop(key)
+    one.oracle.load(one.model)
+    reported = "\n".join(one.now())
+    for part in ("table a", "output out", "subscriptions of out.b"):
+        assert f"{part}: key " in reported
+    assert checks.changes(engine, 1, {"out": {key: key}}) and checks.conserved(engine, 1, {"a": {"read": 1}})
+
 
 TABLE = {(1, "a"): (1, "a", 10), (1, "b"): (1, "b", None)}
 

@@ -12,7 +12,7 @@ from expressions import BIGINT, BOOLEAN, DATE, DECIMAL, DOUBLE, STRING, TIMESTAM
 _START: Final = datetime(2024, 1, 1, 12)  # noqa: DTZ001 -- instants are naive UTC everywhere in these tests
 _VALUES: Final[dict[str, list[Any]]] = {
     BIGINT: [0, 1, 2, 3, 4, -7, 2**40],
-    STRING: ["x", "y", "", "Zoë", "日本", "a,\"b\"'c\\", "x "],
+    STRING: ["x", "y", "", "Zoë", "日本", 'a,"b"\'c\\', "x "],
     DECIMAL: [Decimal("0.00"), Decimal("1.00"), Decimal("-2.50"), Decimal("12.34"), Decimal("12345678.90")],
     DATE: [date(2024, 1, 1), date(2024, 2, 29), date(1999, 12, 31)],
     BOOLEAN: [True, False],

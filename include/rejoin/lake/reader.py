@@ -1,6 +1,7 @@
 """Reads of one cut: every table at the snapshot that the ledger names, never at ``main``."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -11,6 +12,17 @@ from rejoin.lake.config import CATALOG
 from rejoin.plan.model import Edge, Node, Plan
 from rejoin.plan.query import topology_query
 from rejoin.stages.frames import HASH, numbered, quoted
+
+BROADCAST_KEYS = 1_000_000
+"""Key sets up to this size are sent to every task of a lookup; larger ones are joined by a shuffle."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Keys to look up: a frame that has their columns, and how many they are at most (duplicates do no harm)."""
+
+    frame: DataFrame
+    at_most: int
 
 
 class Reader:
@@ -39,7 +51,7 @@ class Reader:
         key = self._plan.key_of(name)
         return self.table(table).where(F.col("_run") == run).select(*key, "_op", "_before", "_after")
 
-    def versions(self, name: str, keys: DataFrame | None) -> DataFrame | None:
+    def versions(self, name: str, keys: Keys | None) -> DataFrame | None:
         """``Versions`` of a source table for some keys (None: all keys); None if it was never written."""
         if not self.has(name):
             return None
@@ -48,15 +60,15 @@ class Reader:
         row = F.when(F.col("_op") != "D", self._row(name, newest))
         return newest.select(*key, "_version", row.alias("_row"))
 
-    def lookup(self, name: str, keys: DataFrame) -> DataFrame:
-        """``Rows`` of a source table or output for the given keys (columns: its key columns; distinct)."""
+    def lookup(self, name: str, keys: Keys) -> DataFrame:
+        """``Rows`` of a source table or output for the given keys (columns: its key columns)."""
         return self._rows(name, keys)
 
     def current(self, name: str) -> DataFrame:
         """``Rows`` of a whole source table or output."""
         return self._rows(name, None)
 
-    def subscribers(self, node: Node, edge: Edge, keys: DataFrame | None) -> DataFrame:
+    def subscribers(self, node: Node, edge: Edge, keys: Keys | None) -> DataFrame:
         """Live ``Subscriptions`` of an edge to the given foreign keys (columns ``fk_1``..; None: all)."""
         fks, pks = numbered("fk", len(edge.foreign_key)), numbered("pk", len(node.key))
         table = self.table(names.subscriptions(node, edge))
@@ -109,7 +121,7 @@ class Reader:
         )
         return framed.where("_before IS NOT NULL OR _after IS NOT NULL")
 
-    def _rows(self, name: str, keys: DataFrame | None) -> DataFrame:
+    def _rows(self, name: str, keys: Keys | None) -> DataFrame:
         key = self._plan.key_of(name)
         if self._plan.is_table(name):
             found = self._newest(name, key, keys).where("_op <> 'D'")
@@ -117,7 +129,7 @@ class Reader:
             found = self.table(name) if keys is None else _only(self.table(name), keys, key)
         return found.select(*key, self._row(name, found).alias("_row"))
 
-    def _newest(self, name: str, key: tuple[str, ...], keys: DataFrame | None) -> DataFrame:
+    def _newest(self, name: str, key: tuple[str, ...], keys: Keys | None) -> DataFrame:
         table = self.table(name)
         return latest(table if keys is None else _only(table, keys, key), key)
 
@@ -136,9 +148,10 @@ def full_name(topology: str, table: str) -> str:
     return f"{CATALOG}.{topology}.{table}"
 
 
-def _only(table: DataFrame, keys: DataFrame, key: Sequence[str]) -> DataFrame:
-    """The rows of a table with the given keys."""
-    return table.join(F.broadcast(keys.select(*key)), on=list(key), how="left_semi")
+def _only(table: DataFrame, keys: Keys, key: Sequence[str]) -> DataFrame:
+    """The rows of a table with the given keys; a set of keys that is not too large goes to every task, so that the table is not moved."""
+    wanted = keys.frame.select(*key)
+    return table.join(F.broadcast(wanted) if keys.at_most <= BROADCAST_KEYS else wanted, on=list(key), how="left_semi")
 
 
 def latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:

@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from rejoin.errors import SetupError
@@ -63,6 +64,8 @@ def session(config: LakeConfig) -> "SparkSession":
         return _with_settings(SparkSession.builder.remote(remote).create(), config)
     if running is not None:
         return _with_settings(running.newSession(), config)
+    # Quiet start: without a configuration Spark's loggers write a page of warnings before anybody can set their level.
+    os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
     if problem := java_problem():
         raise SetupError(problem)
     builder = SparkSession.builder
@@ -93,4 +96,4 @@ class JobCounter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.jobs = None if self._context is None else len(self._context.statusTracker().getJobIdsForGroup(self._group))
+        self.jobs: int | None = None if self._context is None else len(self._context.statusTracker().getJobIdsForGroup(self._group))

@@ -40,7 +40,11 @@ class Writer:
 
     def __init__(self, spark: SparkSession, refs: Refs, base: Mapping[str, int], run: int, attempt: str) -> None:
         self._spark, self._refs, self._base, self._run = spark, refs, base, run
-        self._branch = names.branch(run, attempt)
+        self._attempt, self._branch = attempt, names.branch(run, attempt)
+
+    def again(self) -> "Writer":
+        """A writer with branches of its own: what this one wrote stays behind as garbage."""
+        return Writer(self._spark, self._refs, self._base, self._run, f"{self._attempt}_again")
 
     def append(self, table: str, rows: DataFrame, key: Sequence[str], *, transient: bool = False) -> Write:
         """The base state plus ``rows``. ``transient``: readable within this run only (its base is always empty)."""

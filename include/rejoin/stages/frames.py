@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
 
 from rejoin.plan.model import View
 
@@ -55,3 +56,12 @@ def viewed(frame: DataFrame, row: str, view: View, into: str) -> DataFrame:
 def null_struct(frame: DataFrame, column: str) -> Column:
     """A null of the type of a column of ``frame``."""
     return F.lit(None).cast(frame.schema[column].dataType)
+
+
+def nullable(frame: DataFrame, column: str) -> StructType:
+    """The type of a struct column with every field nullable, as tables hold it: Spark takes ``coalesce(x, '?')`` for NOT NULL and then
+    refuses to cast a stored struct to it.
+    """
+    kind = frame.schema[column].dataType
+    assert isinstance(kind, StructType)
+    return StructType([StructField(f.name, f.dataType) for f in kind.fields])

@@ -36,12 +36,15 @@ def values(table: Table) -> list[str]:
     return [c.name for c in table.columns if c.name not in table.key]
 
 
-def truncation(table: Table, events: DataFrame, stored: DataFrame, position: str) -> DataFrame:
+def truncation(table: Table, events: DataFrame, stored: DataFrame | None, position: str) -> DataFrame:
     """The events plus one delete at ``position`` for every key that lives or appears: what a truncate event means.
 
     The deletes are marked by a null ``_arrival``: they are nobody's input record and are not counted.
     """
-    keys = stored.where("_row IS NOT NULL").select(*table.key).union(events.select(*table.key)).distinct()
+    keys = events.select(*table.key)
+    if stored is not None:
+        keys = keys.union(stored.where("_row IS NOT NULL").select(*table.key))
+    keys = keys.distinct()
     made = keys.select(
         *table.key, F.lit("delete").alias("_kind"), F.lit(position).alias("_position"), F.array().cast("array<string>").alias("_missing")
     )

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from rejoin.plan.model import Edge, JoinKind, Node
-from rejoin.stages.frames import HASH, null_struct, numbered, renamed, viewed
+from rejoin.stages.frames import HASH, null_struct, nullable, numbered, renamed, viewed
 from rejoin.stages.hashing import provenance
 from rejoin.stages.subscribe import foreign_key
 
@@ -119,7 +119,7 @@ def difference(node: Node, made: DataFrame, old: DataFrame | None, *, everything
     if old is None:
         both = made.withColumn("old", null_struct(made, "new"))
     else:
-        stored = renamed(old, node.key, pks, F.col("_row").cast(made.schema["new"].dataType).alias("old"))
+        stored = renamed(old, node.key, pks, F.col("_row").cast(nullable(made, "new")).alias("old"))
         both = made.join(stored, on=pks, how="full" if everything else "left")
     columns = [p.name for p in node.columns]
     same = reduce(Column.__and__, [F.col(f"new.`{c}`").eqNullSafe(F.col(f"old.`{c}`")) for c in columns])

@@ -1,0 +1,98 @@
+"""Every golden scenario through the real engine, one event a run and all events in one run, against what Kafka Streams did."""
+
+import functools
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from traces import FILES, HERE, KAFKA_IS_WRONG, Changes, Trace, traces
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
+MODES = ("single", "per-event")
+
+
+@dataclass(frozen=True)
+class Played:
+    """One mode's answers, each beside its trace."""
+
+    mode: str
+    pairs: list[tuple[Trace, dict[str, Any]]]
+    seconds: float
+
+    def wrong(self, of: Callable[[Trace], object], member: str) -> list[str]:
+        """A line for each answer whose ``member`` is not what ``of`` says."""
+        return [f"{t.name}: expected {of(t)}, got {a[member]}" for t, a in self.pairs if a[member] != of(t)]
+
+    def counts(self) -> str:
+        lines, runs = Counter(t.file for t, _ in self.pairs), sum(len(a["changes"]) for _, a in self.pairs)
+        what = ", ".join(f"{n:,} of {file}" for file, n in lines.items())
+        return f"golden {self.mode}: {sum(lines.values()):,} scenarios ({what}), {runs:,} steps compared; replay took {self.seconds:.0f} s"
+
+
+@functools.cache
+def play(mode: str) -> Played:
+    """In a process of its own: a session belongs to one lake."""
+    expected = [trace for file in FILES for trace in traces(file)]
+    command = [str(Path(sys.executable).parent / "rejoin"), "replay", *(str(HERE / file) for file in FILES), "--runs", mode]
+    started = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    answers = [json.loads(line) for line in done.stdout.split("\n") if line]
+    return Played(mode, list(zip(expected, answers, strict=True)), time.monotonic() - started)
+
+
+@pytest.fixture(params=MODES)
+def played(request: pytest.FixtureRequest, compared: list[str]) -> Played:
+    made = play(request.param)
+    if made.counts() not in compared:
+        compared.append(made.counts())
+    return made
+
+
+def some(wrong: list[str]) -> str:
+    return f"{len(wrong)} scenarios differ, first:\n" + "\n".join(wrong[:10])
+
+
+def test_every_line_is_answered_in_its_order(played: Played, record_property: Callable[[str, object], None]) -> None:
+    record_property("compared", played.counts())
+    assert Counter(t.file for t, _ in played.pairs) == FILES
+    assert [a["name"] for _, a in played.pairs] == [t.name for t, _ in played.pairs]
+
+
+def test_final_tables_equal_kafkas_or_where_it_is_wrong_the_sql_join(played: Played) -> None:
+    wrong = played.wrong(lambda trace: trace.table, "table")
+    assert not wrong, some(wrong)
+
+
+def test_changes_equal_what_kafka_emitted_less_what_changes_nothing(played: Played) -> None:
+    wrong = played.wrong(Trace.changes if played.mode == "per-event" else Trace.net, "changes")
+    assert not wrong, some(wrong)
+
+
+def test_changes_add_up_to_the_table(played: Played) -> None:
+    wrong = [trace.name for trace, answer in played.pairs if folded(answer["changes"]) != answer["table"]]
+    assert not wrong, some(wrong)
+
+
+@pytest.mark.parametrize("name", KAFKA_IS_WRONG)
+def test_where_kafka_is_wrong_we_are_right(played: Played, name: str) -> None:
+    ((trace, answer),) = [pair for pair in played.pairs if pair[0].name == name]
+    why, changes = KAFKA_IS_WRONG[name]
+    assert folded([[[k, v] for k, v, _ in step] for step in trace.emitted]) != trace.table, f"this trace no longer shows it: {why}"
+    assert answer["table"] == trace.table == folded(changes), why
+
+
+def test_the_lines_where_kafka_is_wrong_are_those_we_know() -> None:
+    assert {t.name for file in FILES for t in traces(file) if t.kafka_is_wrong} == set(KAFKA_IS_WRONG)
+
+
+def folded(changes: Changes) -> dict[str, str]:
+    table = {str(key): value for run in changes for key, value in run}
+    return {key: value for key, value in table.items() if value is not None}

@@ -1,0 +1,37 @@
+"""One JVM for all tests of this folder; each lake gets a session of its own in it."""
+
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rejoin.conduct import Topology, run_topology
+from rejoin.lake.ledger import Run
+from rejoin.lake.session import session
+
+Go = Callable[..., Run]
+Sessions = Callable[[Topology], SparkSession]
+
+
+@pytest.fixture
+def sessions() -> Sessions:
+    """The session of a topology's lake."""
+    made: dict[str, SparkSession] = {}
+
+    def get(topology: Topology) -> SparkSession:
+        location = topology.config.location
+        if location not in made:
+            made[location] = session(topology.config)
+        return made[location]
+
+    return get
+
+
+@pytest.fixture
+def go(sessions: Sessions) -> Go:
+    """Runs a topology once."""
+
+    def run(topology: Topology, owner: str = "test") -> Run:
+        return run_topology(topology, lambda: sessions(topology), f"{owner} {len(topology.ledger.runs())}")
+
+    return run

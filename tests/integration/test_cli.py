@@ -1,0 +1,119 @@
+"""The command line as a user meets it: what it prints, and what its exit codes mean."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from integration.shop import Shop, output
+
+pytestmark = pytest.mark.slow
+
+
+def rejoin(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    settings = {**os.environ, "PYTHONPATH": str(Path("include").resolve()), **environment}
+    command = [sys.executable, "-m", "rejoin.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=settings, timeout=500, check=False)
+
+
+def test_a_user_runs_looks_verifies_and_compacts(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    lake = ("--lake", shop.lake)
+    for _ in range(2):
+        shop.next_batch()
+        ran = rejoin("run", shop.file, *lake, "--root", shop.root)
+        assert ran.returncode == 0, ran.stderr
+        assert "rows in" in ran.stdout
+        assert "Spark jobs" in ran.stdout
+    key = next(iter(shop.orders))
+    got = rejoin("get", "enriched", key, *lake)
+    assert json.loads(got.stdout) == shop.expected()[key]
+    assert rejoin("get", "orders", key, *lake).returncode == 0
+    assert rejoin("get", "enriched", 424242, *lake).returncode == 4
+    wrong = rejoin("get", "nothing", key, *lake)
+    assert wrong.returncode == 2
+    assert "UNKNOWN_TABLE" in wrong.stderr
+    changes = [json.loads(line) for line in rejoin("changes", "enriched", "--run", 2, *lake).stdout.splitlines()]
+    assert changes
+    assert all(c["before"] != c["after"] for c in changes)
+    first = [json.loads(line) for line in rejoin("changes", "enriched", "--run", 1, *lake).stdout.splitlines()]
+    some = first[0]["after"]
+    assert json.loads(rejoin("get", "enriched", some["id"], "--as-of", 1, *lake).stdout) == some
+    runs = [json.loads(line) for line in rejoin("history", "--json", *lake).stdout.splitlines()]
+    assert [(r["run"], r["state"]) for r in runs] == [(1, "committed"), (2, "committed")]
+    assert "resolve.enriched" in rejoin("history", "--run", 2, *lake).stdout
+    before = output(shop.topology())
+    compacted = rejoin("compact", *lake)
+    assert compacted.returncode == 0, compacted.stderr
+    assert output(shop.topology()) == before == shop.expected()
+    for how in ((), ("--fast",)):
+        verified = rejoin("verify", *how, *lake)
+        assert verified.returncode == 0, verified.stderr
+        assert "0 differences" in verified.stdout
+    assert rejoin("abandon", "--run", 2, *lake).returncode == 4
+    assert rejoin("abandon", *lake).returncode == 4
+
+
+def test_verify_finds_a_row_that_was_edited_by_hand(tmp_path: Path) -> None:
+    from pyiceberg.expressions import EqualTo
+
+    shop = Shop(tmp_path)
+    shop.next_batch()
+    assert rejoin("run", shop.file, "--lake", shop.lake, "--root", shop.root).returncode == 0
+    topology = shop.topology()
+    table = topology.refs.table("enriched")
+    assert table is not None
+    key = next(iter(shop.orders))
+    table.delete(EqualTo("id", key))  # type: ignore[call-arg, arg-type]
+    edited = topology.refs.table("enriched").current_snapshot().snapshot_id  # type: ignore[union-attr]
+    import sqlite3
+
+    with sqlite3.connect(shop.lake / "ledger.db") as db:
+        db.execute("UPDATE rejoin_states SET snapshot_id = ? WHERE table_name = 'enriched'", (edited,))
+    found = rejoin("verify", "--lake", shop.lake)
+    assert found.returncode == 1
+    assert "1 differences" in found.stdout
+    assert rejoin("verify", "--fast", "--lake", shop.lake).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("run", "missing.py"), 2, "TOPOLOGY_FILE"),
+        (("history", "--lake", "/nowhere/at/all"), 4, "there is no lake at"),
+        (("run",), 2, "Missing argument"),
+        (("history", "--lake", "missing.toml"), 5, "SETUP"),
+    ],
+)
+def test_a_mistake_is_one_message_and_an_exit_code(arguments: tuple[str, ...], code: int, message: str) -> None:
+    done = rejoin(*arguments)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_every_command_has_help_that_says_what_it_does() -> None:
+    page = rejoin("--help").stdout
+    for command in ("run", "explain", "verify", "history", "get", "changes", "compact", "abandon", "replay", "demo"):
+        assert command in page
+        assert len(rejoin(command, "--help").stdout) > 200
+    assert "Exit codes" in page
+
+
+def test_all_mistakes_of_a_topology_file_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
+    file = tmp_path / "bad.py"
+    file.write_text(
+        "from rejoin import Topology, snapshot\n"
+        "t = Topology('bad')\n"
+        "a = t.table('a', key='id', schema='id BIGINT, b STRING', source=snapshot('a'))\n"
+        "b = t.table('b', key='id', schema='id BIGINT', source=snapshot('b'))\n"
+        "a.join(b, foreign_key='b', select=['left.*'], name='one')\n"
+        "a.filter('rand() > 0.5').named('two')\n"
+        "a.filter('nothing = 1').named('three')\n"
+    )
+    done = rejoin("explain", file)
+    assert done.returncode == 2
+    for line, code in ((5, "FK_TYPE"), (6, "FORBIDDEN_FUNCTION"), (7, "UNKNOWN_COLUMN")):
+        assert f"bad.py:{line}: {code}" in done.stderr

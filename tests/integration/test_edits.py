@@ -1,0 +1,119 @@
+"""An edited topology rebuilds only what it changed, and gives net changes against the old output."""
+
+from pathlib import Path
+
+import pytest
+from integration.conftest import Go
+from integration.shop import Row, Shop, folded, output, rows
+
+from rejoin.errors import SchemaRefused
+
+pytestmark = pytest.mark.slow
+
+BOTH = """
+from rejoin import Topology, debezium, snapshot
+
+shop = Topology("shop")
+orders = shop.table("orders", key="id", schema="{orders}", source=debezium("landing/orders"))
+customers = shop.table("customers", key="id", schema="id BIGINT, name STRING", source=snapshot("landing/customers", max_delete_share=0.9))
+orders.{how}(customers, foreign_key="{fk}", select=[{select}], name="enriched")
+orders.filter("note IS NOT NULL").named("noted")
+"""
+DEFAULT = {
+    "orders": "id BIGINT, customer_id BIGINT, note STRING",
+    "how": "left_join",
+    "fk": "customer_id",
+    "select": '"left.id", "left.note", "right.name AS customer"',
+}
+
+
+def edit(shop: Shop, **parts: str) -> None:
+    shop.file.write_text(BOTH.format(**{**DEFAULT, **parts}))
+
+
+@pytest.fixture
+def shop(tmp_path: Path, go: Go) -> Shop:
+    made = Shop(tmp_path)
+    edit(made)
+    made.next_batch(12)
+    go(made.topology())
+    return made
+
+
+def test_another_expression_rebuilds_only_its_node_and_changes_only_rows_that_differ(shop: Shop, go: Go) -> None:
+    edit(shop, select='"left.id", "left.note", "upper(right.name) AS customer"')
+    run = go(shop.topology())
+    assert run.rebuild == ("enriched",)
+    expected = {k: {**r, "customer": r["customer"] and str(r["customer"]).upper()} for k, r in shop.expected().items()}
+    assert output(shop.topology()) == expected == folded(shop.topology())
+    counts = shop.topology().ledger.steps(run.number)
+    matched = sum(r["customer"] is not None for r in expected.values())
+    assert counts["resolve.enriched"].counts["updated"] == matched
+    assert counts["resolve.enriched"].counts["inserted"] == counts["resolve.enriched"].counts["deleted"] == 0
+    assert counts["resolve.noted"].counts["changes"] == 0
+    shop.next_batch()
+    assert go(shop.topology()).rebuild == ()
+
+
+def test_left_to_inner_deletes_the_rows_without_a_match_and_back_inserts_them(shop: Shop, go: Go) -> None:
+    unmatched = {k for k, r in shop.expected().items() if r["customer"] is None}
+    edit(shop, how="join")
+    inner = go(shop.topology())
+    assert set(output(shop.topology())) == set(shop.expected()) - unmatched
+    assert shop.topology().ledger.steps(inner.number)["resolve.enriched"].counts["deleted"] == len(unmatched)
+    edit(shop)
+    go(shop.topology())
+    assert output(shop.topology()) == shop.expected() == folded(shop.topology())
+
+
+def test_another_foreign_key_subscribes_anew(shop: Shop, go: Go) -> None:
+    edit(shop, fk="customer_id + 1")
+    go(shop.topology())
+
+    def moved(order: Row) -> str | None:
+        customer = order["customer_id"]
+        return None if customer is None else shop.customers.get(customer + 1)  # type: ignore[operator]
+
+    expected = {k: {"id": k, "note": o["note"], "customer": moved(o)} for k, o in shop.orders.items()}
+    assert output(shop.topology()) == expected
+    shop.next_batch()
+    go(shop.topology())
+    expected = {k: {"id": k, "note": o["note"], "customer": moved(o)} for k, o in shop.orders.items()}
+    assert output(shop.topology()) == expected == folded(shop.topology())
+
+
+def test_a_new_column_is_filled_and_a_dropped_one_is_gone_after_the_run(shop: Shop, go: Go) -> None:
+    edit(shop, select='"left.id", "left.customer_id", "right.name AS customer"')
+    go(shop.topology())
+    expected = {k: {"id": k, "customer_id": shop.orders[k]["customer_id"], "customer": r["customer"]} for k, r in shop.expected().items()}
+    assert output(shop.topology()) == expected
+    assert set(rows(shop.topology(), "enriched")[0]) == {"id", "customer_id", "customer", "_run", "_hash"}
+
+
+def test_a_source_column_that_is_declared_later_is_null_until_its_row_changes(shop: Shop, go: Go) -> None:
+    edit(
+        shop, orders="id BIGINT, customer_id BIGINT, note STRING, extra STRING", select='"left.id", "left.extra", "right.name AS customer"'
+    )
+    go(shop.topology())
+    assert {r["extra"] for r in output(shop.topology()).values()} == {None}
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"orders": "id INT, customer_id BIGINT, note STRING"}, "column 'id' of table 'orders' was declared BIGINT and is now INT"),
+        ({"select": '"left.id AS order_id", "left.note"'}, r"the key of 'enriched' was \(id\) and is now \(order_id\)"),
+        ({"select": '"left.id", "length(left.note) AS note"'}, "column note of table lake.shop.enriched.* is string and cannot become int"),
+    ],
+    ids=["a narrower source column", "another key", "another type of an output column"],
+)
+def test_what_a_table_cannot_become_is_refused_and_nothing_changes(shop: Shop, go: Go, parts: dict[str, str], message: str) -> None:
+    before = output(shop.topology())
+    edit(shop, **parts)
+    with pytest.raises(SchemaRefused, match=message):
+        go(shop.topology())
+    assert output(shop.topology()) == before
+    edit(shop)
+    shop.next_batch()
+    go(shop.topology())
+    assert output(shop.topology()) == shop.expected()
