@@ -1,9 +1,12 @@
 """Real servers for tests: started on loopback and free ports, stopped by pid."""
 
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,3 +59,28 @@ def spark_connect(config: LakeConfig, directory: Path) -> Iterator[str]:
         finally:
             process.terminate()
             process.wait(30)
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """A PostgreSQL server with an empty database; yields its SQLAlchemy URL."""
+    binaries = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    assert binaries, "PostgreSQL is not installed: apt-get install postgresql (as .ci/run does)"
+    user = "postgres" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
+    with tempfile.TemporaryDirectory() as name:
+        directory, port = Path(name), free_port()
+        if user:
+            shutil.chown(directory, user)
+        data, log = directory / "data", directory / "postgres.log"
+        initdb = [str(binaries[-1] / "initdb"), "-D", str(data), "-A", "trust", "-U", "rejoin"]
+        subprocess.run(initdb, check=True, capture_output=True, cwd="/", user=user)
+        settings = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": directory, "fsync": "off"}
+        command = [str(binaries[-1] / "postgres"), "-D", str(data), *(f"--{k}={v}" for k, v in settings.items())]
+        with log.open("wb") as out:
+            process = subprocess.Popen(command, stdout=out, stderr=out, cwd="/", user=user)
+            try:
+                wait_for_port(port, process, log)
+                yield f"postgresql+psycopg://rejoin@127.0.0.1:{port}/postgres"
+            finally:
+                process.send_signal(signal.SIGINT)  # fast stop
+                process.wait(30)
