@@ -78,7 +78,8 @@ def _folded(plan: Plan, reader: "Reader", table: str, key: list[str]) -> "DataFr
 
     rows = reader.table(table)
     if plan.is_table(table):
-        newest = latest(rows, key).withColumn("_before", F.lit(None).cast(rows.schema["_before"].dataType))
+        # A row that changed its key may still need what its old key held when it was deleted.
+        newest = latest(rows, key).withColumn("_before", F.when(F.col("_op") == "D", F.col("_before")))
         # A feed may still deliver an event older than a delete; a snapshot source never goes back.
         return newest.where("_op <> 'D'") if isinstance(plan.table(table).source, SnapshotSource) else newest
     if table in {names.subscriptions(n, e) for n in plan.nodes for e in n.edges}:

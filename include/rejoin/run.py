@@ -112,7 +112,7 @@ class Attempt:
             facts = ingest.truncation(table, facts, stored, kinds.truncated)
         classified = ingest.feed(table, facts, stored)
         if kinds.incomplete:
-            classified = ingest.unsettled(table, classified)
+            classified = ingest.unsettled(table, classified, stored)
         made = ingest.versions(table, classified, keep_unchanged=True)
         return self._store(table, made, kinds, refused=events.where("_kind = 'quarantined'"))
 
@@ -198,8 +198,8 @@ class Attempt:
     def _resolve(self, node: Node) -> Outcome:
         responses = {e.name: r for e in node.edges if self._responded(node, e) and (r := self._now.responses(node, e)) is not None}
         changes, key = self._left_changes(node), self._plan.key_of(node.left.table)
-        # Only a changed right row makes a left row affected that did not change itself.
-        moved = any(self._right_changed(node, e) for e in node.edges)
+        # Only a changed right row, and only by a response, makes a left row affected that did not change itself.
+        moved = any(e.name in responses and self._right_changed(node, e) for e in node.edges)
         lefts = None
         if moved:
             answers = sum(self._counts(Verb.RESPOND, f"{node.name}.{e.name}")["responses"] for e in node.edges)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -58,7 +58,7 @@ class Reader:
         key = self._plan.key_of(name)
         newest = self._newest(name, key, keys)
         row = F.when(F.col("_op") != "D", self._row(name, newest))
-        return newest.select(*key, "_version", row.alias("_row"))
+        return newest.select(*key, "_version", row.alias("_row"), self._before_row(name, newest).alias("_before"))
 
     def lookup(self, name: str, keys: Keys) -> DataFrame:
         """``Rows`` of a source table or output for the given keys (columns: its key columns)."""
@@ -104,22 +104,20 @@ class Reader:
     def _source_changes(self, name: str, run: int) -> DataFrame | None:
         if not self.has(name):
             return None
-        table, key = self._plan.table(name), self._plan.key_of(name)
         rows = self.table(name).where((F.col("_run") == run) & (F.col("_op") != "N"))
-        old = [c.name for c in table.columns if c.name not in key]
-        had = {f.name for f in _struct(rows, "_before").fields}
-        types = {c.name: c.type or "" for c in table.columns}
-        fields = [F.col(quoted(k)) for k in key]
-        fields += [(F.col(f"_before.{quoted(n)}") if n in had else F.lit(None).cast(types[n])).alias(n) for n in old]
-        by_name = dict(zip([*key, *old], fields, strict=True))
-        before = F.struct(*(by_name[c.name] for c in table.columns), F.col(f"_before.{HASH}"))
-        framed = rows.select(
-            *key,
-            "_op",
-            F.when(F.col("_before").isNotNull(), before).alias("_before"),
-            F.when(F.col("_op") != "D", self._row(name, rows)).alias("_after"),
-        )
+        after = F.when(F.col("_op") != "D", self._row(name, rows))
+        framed = rows.select(*self._plan.key_of(name), "_op", self._before_row(name, rows).alias("_before"), after.alias("_after"))
         return framed.where("_before IS NOT NULL OR _after IS NOT NULL")
+
+    def _before_row(self, name: str, rows: DataFrame) -> Column:
+        """The version before, as all columns of the plan and the hash; a column that is not stored yet is null."""
+        key, had = self._plan.key_of(name), set(_struct(rows, "_before").names)
+        fields = []
+        for column in self._plan.table(name).columns:
+            stored = quoted(column.name) if column.name in key else f"_before.{quoted(column.name)}"
+            known = column.name in key or column.name in had
+            fields.append((F.col(stored) if known else F.lit(None).cast(column.type or "string")).alias(column.name))
+        return F.when(F.col("_before").isNotNull(), F.struct(*fields, F.col(f"_before.{HASH}")))
 
     def _rows(self, name: str, keys: Keys | None) -> DataFrame:
         key = self._plan.key_of(name)
@@ -133,7 +131,7 @@ class Reader:
         table = self.table(name)
         return latest(table if keys is None else _only(table, keys, key), key)
 
-    def _row(self, name: str, frame: DataFrame):  # type: ignore[no-untyped-def]  # Column
+    def _row(self, name: str, frame: DataFrame) -> Column:
         """All columns of the plan and the hash as one struct; a column that the stored rows do not have yet is null."""
         if self._plan.is_table(name):
             wanted = [(c.name, c.type) for c in self._plan.table(name).columns]

@@ -8,7 +8,8 @@ columns to ``pk_1``.. or ``fk_1``.. before it adds the columns ``t``, ``l``, ``r
 ``Rows`` (the state of a table or output at some run, at most one row a key)
     key columns; ``_row`` STRUCT: all columns and ``_hash``.
 ``Versions`` (the newest version of each key of a source table, deletes included)
-    key columns; ``_version`` STRING (source position); ``_row`` STRUCT as above, null for a remembered delete.
+    key columns; ``_version`` STRING (source position); ``_row`` STRUCT as above, null for a remembered delete;
+    ``_before`` STRUCT: the value columns of the version before.
 ``Subscriptions`` (rows of an edge's subscription table)
     ``fk_1``..; ``pk_1``..; ``_run`` BIGINT; ``_op`` S (subscribed) or D (unsubscribed); ``_hash`` BINARY of the left row;
     ``_instruction`` STRING of KIP-213.

@@ -76,7 +76,7 @@ def _with_stored(table: Table, events: DataFrame, stored: DataFrame | None) -> D
         columns = ", ".join(f"{quoted(c.name)}: {c.type}" for c in table.columns)
         empty = F.lit(None).cast(f"struct<{columns}, {HASH}: binary>")
         return events.withColumns({"_version": F.lit(None).cast("string"), "_row": empty})
-    return events.join(stored, on=list(table.key), how="left")
+    return events.join(stored.drop("_before"), on=list(table.key), how="left")
 
 
 def _key(table: Table) -> list[Column]:
@@ -95,16 +95,15 @@ def _placed(table: Table) -> Column:
     return F.coalesce("_position", F.concat(earlier, F.lit("~")), F.when(later.isNotNull(), ""), alone, F.lit("~"))
 
 
-def unsettled(table: Table, classified: DataFrame) -> DataFrame:
+def unsettled(table: Table, classified: DataFrame, stored: DataFrame | None) -> DataFrame:
     """The classified events with every value filled that they did not carry (unchanged TOAST), or marked quarantined.
 
     The value is that of the newest earlier version of the same row since its last delete: an event of the cut, else the stored version.
-    A row that changed its primary key continues the row with the old key (one such step a cut).
+    A row that changed its primary key continues the row with the old key (one such step a cut), which may have been deleted by an
+    earlier cut: a remembered delete keeps the version before.
     """
     filled = _filled(table, classified)
-    donors = _donors(table, filled)
-    if donors is not None:
-        filled = _filled(table, donors)
+    filled = _filled(table, _adopted(table, filled, stored))
     lost = (F.col("_fate") == str(Fate.APPLIED)) & (F.size("_missing") > 0)
     return filled.withColumns(
         {
@@ -136,21 +135,22 @@ def _filled(table: Table, classified: DataFrame) -> DataFrame:
     return frame.withColumn("_still", missing).withColumns(result).withColumn("_missing", F.col("_still")).drop("_still", "_life", *carried)
 
 
-def _donors(table: Table, filled: DataFrame) -> DataFrame | None:
+def _adopted(table: Table, filled: DataFrame, stored: DataFrame | None) -> DataFrame:
     """Fills what a PK change's new row lacks from the newest earlier event of its old key in the cut, else from that key's stored row."""
-    if "_old_key" not in filled.columns:
-        return None
     names = values(table)
     needy = filled.where("_old_key IS NOT NULL AND size(_missing) > 0").select("_arrival", "_old_key", F.col("_position").alias("_until"))
     row = F.struct(*(F.col(quoted(n)) for n in names))
     given = filled.where("_kind = 'upsert' AND size(_missing) = 0").select(
         F.struct(*_key(table)).alias("_old_key"), F.col("_position").alias("_at"), row.alias("_gift")
     )
-    stored_row = F.struct(*(F.col(f"_row.{quoted(n)}").alias(n) for n in names))
-    kept = filled.where("_row IS NOT NULL").select(
-        F.struct(*_key(table)).alias("_old_key"), F.col("_version").alias("_at"), stored_row.alias("_gift")
-    )
-    offers = needy.join(given.unionByName(kept), on="_old_key").where("_at < _until")
+    if stored is not None:
+        alive = F.col("_row").isNotNull()
+        last = {n: F.when(alive, F.col(f"_row.{quoted(n)}")).otherwise(F.col(f"_before.{quoted(n)}")) for n in names}
+        kept = F.struct(*(value.alias(n) for n, value in last.items()))
+        known = stored.where("_row IS NOT NULL OR _before IS NOT NULL").withColumn("_gift", kept)
+        given = given.unionByName(known.select(F.struct(*_key(table)).alias("_old_key"), F.col("_version").alias("_at"), "_gift"))
+    # The delete of the old key and the new row have one position where events carry no order within their transaction.
+    offers = needy.join(given, on="_old_key").where("_at <= _until")
     best = offers.groupBy("_arrival").agg(F.max_by("_gift", "_at").alias("_gift"))
     met = filled.join(best, on="_arrival", how="left")
     has = F.col("_gift").isNotNull()
@@ -185,7 +185,7 @@ def snapshot(table: Table, rows: DataFrame, bad_keys: DataFrame, stored: DataFra
     )
     if stored is None or not deletes:
         return _with_stored(table, judged.drop("_bytes"), stored)
-    met = judged.drop("_bytes").join(stored, on=list(table.key), how="full")
+    met = judged.drop("_bytes").join(stored.drop("_before"), on=list(table.key), how="full")
     kept = bad_keys.select(*table.key, F.lit(True).alias("_kept")).distinct()
     gone = F.col("_fate").isNull()
     full = met.join(kept, on=list(table.key), how="left").where(~gone | (F.col("_row").isNotNull() & F.col("_kept").isNull()))
