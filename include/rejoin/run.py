@@ -260,7 +260,7 @@ class Attempt:
         counts = {"stale": stale, **{k: int(v) for k, v in seen.get.items()}}
         counts["changes"] = counts["inserted"] + counts["updated"] + counts["deleted"]
         columns, inserts = [p.name for p in node.columns], counts["updated"] + counts["deleted"] == 0
-        if counts["changes"] == 0 and self._before.has(node.name):
+        if counts["changes"] == 0 and self._before.has(node.name) and not self._rebuilt(node):
             return Outcome(counts, (log,))
         output = self._writer.upsert(node.name, changes, log, columns, node.key, only_inserts=inserts)
         return Outcome(counts, (log, output))

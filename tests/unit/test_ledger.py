@@ -107,7 +107,9 @@ def test_two_attempts_of_a_step_register_at_once_and_one_wins_with_all_its_write
     def attempt(mine: int) -> bool:
         ledger = Ledger(url, "town")
         gate.wait()
-        return ledger.register(run, record("resolve.people", n=mine), f"attempt {mine}", (Write("people", mine), Write("people__changes", mine)))
+        return ledger.register(
+            run, record("resolve.people", n=mine), f"attempt {mine}", (Write("people", mine), Write("people__changes", mine))
+        )
 
     with ThreadPoolExecutor(2) as pool:
         won = list(pool.map(attempt, (1, 2)))

@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 from rejoin.errors import SetupError
@@ -58,12 +59,18 @@ def session(config: LakeConfig) -> "SparkSession":
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
-    remote = os.environ.get("SPARK_REMOTE")
-    running = None if remote else SparkSession.getActiveSession()
-    if remote:
+    if remote := os.environ.get("SPARK_REMOTE"):
         return _with_settings(SparkSession.builder.remote(remote).create(), config)
-    if running is not None:
-        return _with_settings(running.newSession(), config)
+    with _starting:
+        if _first:
+            return _with_settings(_first[0].newSession(), config)
+        _first.append(_start(config))
+        return _first[0]
+
+
+def _start(config: LakeConfig) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
     # Quiet start: without a configuration Spark's loggers write a page of warnings before anybody can set their level.
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
     if problem := java_problem():
@@ -81,6 +88,11 @@ def _with_settings(spark: "SparkSession", config: LakeConfig) -> "SparkSession":
     for key, value in {**RUNTIME, **config.spark_settings()}.items():
         spark.conf.set(key, value)
     return spark
+
+
+_first: "list[SparkSession]" = []
+"""This process's first session: Spark's own notion of an active one is per thread."""
+_starting = Lock()
 
 
 class JobCounter:
