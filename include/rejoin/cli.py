@@ -34,7 +34,7 @@ Exit codes:
   75  somebody else's run is open or the ledger is busy: try again later
 """
 
-out = Console(highlight=False)
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)  # a file or pipe has no width of its own
 err = Console(stderr=True, highlight=False)
 
 

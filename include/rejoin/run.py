@@ -22,7 +22,7 @@ from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Edge, Node, SnapshotSource, Table
 from rejoin.plan.steps import Step, Verb
 from rejoin.stages import ingest, resolve, respond, subscribe
-from rejoin.stages.frames import numbered
+from rejoin.stages.frames import numbered, renamed
 from rejoin.stages.ingest import Fate
 
 
@@ -214,7 +214,7 @@ class Attempt:
     def _resolve_at_once(self, node: Node, paired: DataFrame) -> Outcome | None:
         """In one pass, if every affected row turns out to have valid responses; else None, and what was written is garbage."""
         seen = Observation()
-        outcome = self._difference(node, paired.observe(seen, *_lacks(node)), {})
+        outcome = self._difference(node, paired, paired.observe(seen, *_lacks(node)), {})
         lacking = {k: int(v) for k, v in seen.get.items()}
         if not any(lacking.values()):
             return outcome
@@ -227,13 +227,19 @@ class Attempt:
         try:
             row = kept.agg(*_lacks(node)).first()
             assert row is not None
-            return self._difference(node, kept, {k: int(v) for k, v in row.asDict().items()})
+            return self._difference(node, kept, kept, {k: int(v) for k, v in row.asDict().items()})
         finally:
             kept.unpersist()
 
-    def _difference(self, node: Node, paired: DataFrame, lacking: Counts) -> Outcome:
-        """Writes what changes; ``lacking``: how many rows lack each edge's right row (``lacks_<i>``), and ``stale`` responses."""
-        frame = paired
+    def _difference(self, node: Node, paired: DataFrame, frame: DataFrame, lacking: Counts) -> Outcome:
+        """Writes what changes.
+
+        Args:
+            node: the node.
+            paired: the frame of ``resolve.pair``.
+            frame: the same, possibly observed: it may stand only once in what is executed.
+            lacking: how many rows lack each edge's right row (``lacks_<i>``), and how many ``stale`` responses there are.
+        """
         for number, edge in enumerate(node.edges, start=1):
             right, key = edge.right.table, self._plan.key_of(edge.right.table)
             if lacks := lacking.get(f"lacks_{number}"):
@@ -245,7 +251,7 @@ class Attempt:
         rebuilt, had = self._rebuilt(node), self._before.has(node.name)
         old = None
         if had:
-            affected = made.select(*(F.col(c).alias(k) for c, k in zip(numbered("pk", len(node.key)), node.key, strict=True)))
+            affected = renamed(paired, numbered("pk", len(node.key)), node.key)
             old = self._before.current(node.name) if rebuilt else self._before.lookup(node.name, Keys(affected, self._affected(node)))
         return self._write_output(node, resolve.difference(node, made, old, everything=rebuilt), lacking.get("stale", 0))
 

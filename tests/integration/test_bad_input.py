@@ -102,7 +102,7 @@ def test_more_bad_records_than_the_stated_share_stop_the_run(tmp_path: Path, go:
 
 
 def test_a_quarantined_row_never_becomes_a_delete(tmp_path: Path, go: Go) -> None:
-    made = shop(tmp_path)
+    made = shop(tmp_path, snap=", max_delete_share=0.5")
     land(made, "orders/001.jsonl", "".join(order(i, i, customer_id=i) for i in range(1, 5)))
     land(made, "customers/001.csv", CUSTOMERS)
     go(topology(made))

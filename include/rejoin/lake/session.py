@@ -27,6 +27,11 @@ RUNTIME = {
 """Settings that results depend on; set on every session, a Spark Connect one included."""
 
 
+_first: "list[SparkSession]" = []
+"""This process's first session: Spark's own notion of an active one is per thread."""
+_starting = Lock()
+
+
 def static_settings(config: LakeConfig) -> dict[str, str]:
     """Settings that a Spark process must be started with; a Spark Connect server for this lake is started with the same ones."""
     cores = os.cpu_count() or 2
@@ -88,11 +93,6 @@ def _with_settings(spark: "SparkSession", config: LakeConfig) -> "SparkSession":
     for key, value in {**RUNTIME, **config.spark_settings()}.items():
         spark.conf.set(key, value)
     return spark
-
-
-_first: "list[SparkSession]" = []
-"""This process's first session: Spark's own notion of an active one is per thread."""
-_starting = Lock()
 
 
 class JobCounter:
