@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, and_, create_engine, event, func, insert, select, update
@@ -385,7 +386,9 @@ def _superseded(topology: str, run: int) -> RunSuperseded:
     )
 
 
+@cache
 def _engine(url: str) -> Engine:
+    """One pool of connections a database and process."""
     engine = create_engine(url, pool_pre_ping=not url.startswith("sqlite"))
     if url.startswith("sqlite"):
         # Several processes write: wait for the lock, and take it at the start, so that no transaction has to restart half-way.

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, NoSuchNamespaceError, NoSuchTableError
@@ -13,11 +14,17 @@ from rejoin.lake import names
 from rejoin.lake.config import CATALOG, LakeConfig
 
 
+@cache
+def _catalog(settings: tuple[tuple[str, str], ...]) -> Catalog:
+    """One catalog, with its pool of connections, a process."""
+    return load_catalog(CATALOG, **dict(settings))
+
+
 class Refs:
     """The branches and tags of one topology's tables."""
 
     def __init__(self, config: LakeConfig, topology: str) -> None:
-        self._catalog: Catalog = load_catalog(CATALOG, **config.pyiceberg_settings())
+        self._catalog = _catalog(tuple(sorted(config.pyiceberg_settings().items())))
         self.topology = topology
 
     def table(self, name: str) -> Table | None:
