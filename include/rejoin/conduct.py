@@ -177,7 +177,7 @@ def run_topology(topology: Topology, spark: Callable[[], "SparkSession"], who: s
     """
     run = topology.open(who)
     try:
-        with _alive(topology.ledger, run):
+        with alive(topology.ledger, run):
             progress(Step(Verb.CUT, "", ()), None)
             progress(Step(Verb.CUT, "", ()), topology.cut(run))
             _run_steps(topology, _once(spark), run, progress)
@@ -229,7 +229,7 @@ def _run_steps(topology: Topology, spark: "Callable[[], SparkSession]", run: Run
 
 
 @contextmanager
-def _alive(ledger: Ledger, run: Run) -> Iterator[None]:
+def alive(ledger: Ledger, run: Run) -> Iterator[None]:
     """Renews the lease in the background."""
     stop = threading.Event()
 

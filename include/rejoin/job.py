@@ -5,17 +5,21 @@ The steps of one run share nothing but the ledger and the lake, and find their r
 
 import json
 import sys
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from rejoin.conduct import Topology
+from rejoin.conduct import Topology, alive
 from rejoin.errors import RejoinError, UnknownTable
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger import StepRecord
+from rejoin.lake.ledger import Run, StepRecord
 from rejoin.load import load
-from rejoin.plan.steps import Step, Verb, steps
+from rejoin.plan.steps import Verb, steps
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def step(topology: Topology, owner: str, verb: Verb, target: str) -> StepRecord:
@@ -25,6 +29,11 @@ def step(topology: Topology, owner: str, verb: Verb, target: str) -> StepRecord:
         UnknownTable: the plan has no such step.
     """
     run = topology.open(owner)
+    with alive(topology.ledger, run):
+        return _step(topology, run, verb, target)
+
+
+def _step(topology: Topology, run: Run, verb: Verb, target: str) -> StepRecord:
     if verb is Verb.CUT:
         return topology.cut(run)
     if verb is Verb.PUBLISH:
@@ -32,13 +41,13 @@ def step(topology: Topology, owner: str, verb: Verb, target: str) -> StepRecord:
     known = {s.target: s for s in steps(run.plan) if s.verb is verb}
     if target not in known:
         raise UnknownTable(f"topology {run.topology!r} has no step {verb}.{target}", expected=", ".join(known) or "(none)")
-    return _spark_step(topology, run.number, known[target])
 
+    def spark() -> "SparkSession":
+        from rejoin.lake.session import session
 
-def _spark_step(topology: Topology, run: int, wanted: Step) -> StepRecord:
-    from rejoin.lake.session import session
+        return session(topology.config)
 
-    return topology.stage(cache(partial(session, topology.config)), topology.ledger.run(run), wanted)
+    return topology.stage(cache(spark), run, known[target])
 
 
 def main(verb: str) -> None:
