@@ -174,7 +174,7 @@ def main(sizes: tuple[int, ...]) -> None:
         results += mine
         sections.append(_section(n, mine, bench.stages))
         shutil.rmtree(root)
-    _save(results, sections)
+        _save(results, sections)  # after each size: the large ones take long
     console.print(_table(results))
 
 

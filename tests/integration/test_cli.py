@@ -13,7 +13,8 @@ pytestmark = pytest.mark.slow
 
 
 def rejoin(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    settings = {**os.environ, "PYTHONPATH": str(Path("include").resolve()), **environment}
+    quick_start = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a JVM a command: compiling well would not pay
+    settings = {**os.environ, "PYTHONPATH": str(Path("include").resolve()), "SPARK_SUBMIT_OPTS": quick_start, **environment}
     command = [sys.executable, "-m", "rejoin.cli", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, env=settings, timeout=500, check=False)
 
@@ -56,6 +57,7 @@ def test_a_user_runs_looks_verifies_and_compacts(tmp_path: Path) -> None:
     assert rejoin("abandon", *lake).returncode == 4
 
 
+@pytest.mark.filterwarnings("ignore:Merge on read is not yet supported")  # PyIceberg rewrites the file instead, which is as good here
 def test_verify_finds_a_row_that_was_edited_by_hand(tmp_path: Path) -> None:
     from pyiceberg.expressions import EqualTo
 
