@@ -5,7 +5,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import checks
@@ -56,18 +56,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    """One lake and one Spark session for all topologies. Another lake's session is stopped first: its catalog would stay."""
-    from pyspark.sql import SparkSession
-
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """One lake and one Spark session for all topologies."""
     from rejoin.lake.session import session
 
-    if active := SparkSession.getActiveSession():
-        active.stop()
     config = lake_config(str(tmp_path_factory.mktemp("lake")))
     spark = session(config)
-    yield config, lambda: spark
-    spark.stop()
+    return config, lambda: spark
 
 
 @pytest.mark.slow
