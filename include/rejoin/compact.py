@@ -63,7 +63,7 @@ def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: str) ->
     started, attempt = monotonic(), f"compact_{table}"[:40]
     states = topology.ledger.states(run.base)
     key = _keys(run.plan)[table]
-    rows = _folded(run.plan, Reader(spark, run.plan, states), table, key)
+    rows = _folded(run.plan, Reader(spark, run.plan, states, topology.refs), table, key)
     write = Writer(spark, topology.refs, states, run.number, attempt).replace(table, rows.sort(*key), key)
     crash.point(f"compact.{table}:written")
     added = int(topology.refs.summary(table, write.snapshot_id).get("added-records", 0))

@@ -121,7 +121,7 @@ class _Shape:
         from rejoin.lake.reader import Reader
 
         ledger = self._topology.ledger
-        reader = Reader(self._spark, self._topology.plan, ledger.states(ledger.head()))
+        reader = Reader(self._spark, self._topology.plan, ledger.states(ledger.head()), self._topology.refs)
         if reader.has(log := names.changes(OUTPUT)):
             for row in _rows(reader.table(log).select("_run", "scenario", "id", F.col("_after.value").alias("value"))):
                 played[row["scenario"]].changes[runs[row["_run"]]].append((row["id"], row["value"]))

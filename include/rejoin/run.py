@@ -7,6 +7,7 @@ registered it.
 import uuid
 from dataclasses import dataclass
 
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -14,6 +15,8 @@ from rejoin import crash, sources
 from rejoin.checks import Counts, Kinds, check_conservation, check_deletes, check_policy, check_rows, count_kinds, no_input
 from rejoin.lake import names
 from rejoin.lake.ledger import Ledger, Run, Write
+from rejoin.lake.local import LocalRows, collected
+from rejoin.lake.probe import LOCAL_ROWS
 from rejoin.lake.reader import Keys, Reader
 from rejoin.lake.refs import Refs
 from rejoin.lake.tables import source_ddl
@@ -75,8 +78,8 @@ class Attempt:
         """Does the work of a step that has something to do; registers nothing."""
         written = {w.table: w.snapshot_id for w in self._ledger.writes(self._run.number).values()}
         self._spark = spark
-        self._before = Reader(spark, self._plan, self._base)
-        self._now = Reader(spark, self._plan, self._base | written)
+        self._before = Reader(spark, self._plan, self._base, self._refs)
+        self._now = Reader(spark, self._plan, self._base | written, self._refs)
         self._writer = Writer(spark, self._refs, self._base, self._run.number, self.id)
         match step.verb:
             case Verb.INGEST:
@@ -107,27 +110,29 @@ class Attempt:
     def _ingest_feed(self, table: Table, events: DataFrame, kinds: Kinds) -> Outcome:
         facts = events.where("_kind IN ('upsert', 'delete')")
         truncated = kinds.truncated is not None
-        stored = self._before.versions(table.name, None if truncated else _keys_of(table, facts, kinds))
+        keys = None if truncated else _keys_of(table, facts, kinds)
+        stored = self._before.versions(table.name, keys, before=kinds.incomplete > 0)
         if kinds.truncated is not None:
             facts = ingest.truncation(table, facts, stored, kinds.truncated)
         classified = ingest.feed(table, facts, stored)
         if kinds.incomplete:
             classified = ingest.unsettled(table, classified, stored)
         made = ingest.versions(table, classified, keep_unchanged=True)
-        return self._store(table, made, kinds, refused=events.where("_kind = 'quarantined'"))
+        at_most = kinds.read + (self._before.rows(table.name) if truncated else 0)
+        return self._store(table, made, kinds, refused=events.where("_kind = 'quarantined'"), at_most=at_most)
 
     def _ingest_snapshot(self, table: Table, events: DataFrame, kinds: Kinds) -> Outcome:
         check_rows(table, kinds, self._run.number)
         rows, refused = events.where("_kind = 'upsert'"), events.where("_kind = 'quarantined'")
-        stored = self._before.versions(table.name, None)
+        stored = self._before.versions(table.name, None, before=False)
         readable = kinds.quarantined_without_key == 0
         classified = ingest.snapshot(table, rows, refused.where(f"`{table.key[0]}` IS NOT NULL"), stored, deletes=readable)
         made = ingest.versions(table, classified, keep_unchanged=False)
-        outcome = self._store(table, made, kinds, refused)
+        outcome = self._store(table, made, kinds, refused, at_most=kinds.read + self._before.rows(table.name))
         check_deletes(table, outcome.counts, self._run.number)
         return outcome
 
-    def _store(self, table: Table, made: DataFrame, kinds: Kinds, refused: DataFrame) -> Outcome:
+    def _store(self, table: Table, made: DataFrame, kinds: Kinds, refused: DataFrame, at_most: int) -> Outcome:
         """Appends the new versions and the refused records; counts every record's fate and checks that none is lost (I4)."""
         seen = Observation()
         real = F.col("_arrival").isNotNull()
@@ -140,7 +145,8 @@ class Attempt:
             "live": F.col("_row").isNotNull() & F.col("_fate").isin(str(Fate.APPLIED), str(Fate.NOOP)),
         }
         observed = made.observe(seen, *fates, *(F.count(F.when(c, 1)).alias(n) for n, c in others.items()))
-        writes = [self._writer.append(table.name, ingest.table_rows(table, observed, self._run.number), table.key)]
+        rows = _small(ingest.table_rows(table, observed, self._run.number), at_most)
+        writes = [self._writer.append(table.name, rows, table.key)]
         counts = {"read": kinds.read, "skipped": kinds.skipped, "truncates": kinds.truncates, **{k: int(v) for k, v in seen.get.items()}}
         late = counts[Fate.QUARANTINED]
         counts[Fate.QUARANTINED] += kinds.quarantined
@@ -156,7 +162,7 @@ class Attempt:
         return self._writer.append(names.quarantine(table.name), rows, table.key)
 
     def _touch(self, table: Table) -> Write:
-        return self._writer.touch(table.name, self._spark.createDataFrame([], source_ddl(table)), table.key)
+        return self._writer.touch(table.name, self._spark.createDataFrame([], source_ddl(table)).schema, table.key)
 
     # --- subscribe and respond ------------------------------------------------------------------------------------------
 
@@ -170,7 +176,8 @@ class Attempt:
             ops = {"subscribed": "S", "unsubscribed": "D"}
             observed = rows.observe(seen, *(F.count(F.when(F.col("_op") == op, 1)).alias(n) for n, op in ops.items()))
             put = self._writer.replace if self._rebuilt(node) else self._writer.append
-            writes.append(put(names.subscriptions(node, edge), observed, _subscription_key(edge, key)))
+            small = _small(observed, 2 * self._left_rows(node))
+            writes.append(put(names.subscriptions(node, edge), small, _subscription_key(edge, key)))
             counts = {n: counts[n] + int(seen.get[n]) for n in counts}
         return Outcome(counts, tuple(writes))
 
@@ -179,18 +186,22 @@ class Attempt:
         right, key = edge.right.table, self._plan.key_of(edge.right.table)
         sent = self._now.sent(node, edge, run) if self._sent_something(node) else None
         changes = self._changes(right) if self._right_changed(node, edge) else None
-        answers = []
+        answers, at_most = [], 0
         if sent is not None:
-            rights = self._now.lookup(right, Keys(respond.wanted(edge, sent, key), self._counts(Verb.SUBSCRIBE, node.name)["subscribed"]))
+            counts = self._counts(Verb.SUBSCRIBE, node.name)
+            at_most = counts["subscribed"] + counts["unsubscribed"]
+            rights = self._now.lookup(right, Keys(respond.wanted(edge, sent, key), counts["subscribed"]))
             answers.append(respond.answer_subscriptions(edge, sent, rights, key, pks))
         if changes is not None:
             moved = respond.moved(edge, changes, key)
             subscribers = self._now.subscribers(node, edge, Keys(moved, self._changed(right)))
+            told = self._now.reads[-1].rows
+            at_most += LOCAL_ROWS + 1 if told is None else told
             answers.append(respond.answer_right_changes(edge, moved, subscribers, pks, run))
         responses = answers[0] if len(answers) == 1 else answers[0].unionByName(answers[1])
         seen = Observation()
         observed = responses.observe(seen, F.count(F.lit(1)).alias("responses"))
-        write = self._writer.append(names.responses(node, edge), observed, numbered("pk", pks), transient=True)
+        write = self._writer.append(names.responses(node, edge), _small(observed, at_most), numbered("pk", pks), transient=True)
         return Outcome({"responses": int(seen.get["responses"])}, (write,))
 
     # --- resolve --------------------------------------------------------------------------------------------------------
@@ -202,9 +213,12 @@ class Attempt:
         moved = any(e.name in responses and self._right_changed(node, e) for e in node.edges)
         lefts = None
         if moved:
-            answers = sum(self._counts(Verb.RESPOND, f"{node.name}.{e.name}")["responses"] for e in node.edges)
-            lefts = self._now.lookup(node.left.table, Keys(resolve.touched(changes, responses, key), answers))
+            lefts = self._now.lookup(node.left.table, Keys(resolve.touched(changes, responses, key), self._answers(node)))
         paired = resolve.pair(node, changes, lefts, responses, key)
+        if self._affected(node) <= LOCAL_ROWS:
+            rows = collected(paired)
+            kept = rows.frame(self._spark)
+            return self._difference(node, kept, kept, _lacking(node, rows))
         if not moved or len(node.edges) == 1:
             outcome = self._resolve_at_once(node, paired)
             if outcome is not None:
@@ -260,15 +274,16 @@ class Attempt:
         ops = {"inserted": "I", "updated": "U", "deleted": "D", "unchanged": "N"}
         observed = difference.observe(seen, *(F.count(F.when(F.col("_op") == op, 1)).alias(n) for n, op in ops.items()))
         rows = observed.where("_op <> 'N'").withColumn("_run", F.lit(self._run.number).cast("bigint"))
-        changes = names.changes(node.name)
-        log = self._writer.append(changes, rows.select("_run", "_op", *node.key, "_before", "_after"), node.key)
+        small = _small(rows.select("_run", "_op", *node.key, "_before", "_after"), self._affected(node))
+        log = self._writer.append(names.changes(node.name), small, node.key)
         crash.point(f"resolve.{node.name}:changes")
         counts = {"stale": stale, **{k: int(v) for k, v in seen.get.items()}}
         counts["changes"] = counts["inserted"] + counts["updated"] + counts["deleted"]
         columns, inserts = [p.name for p in node.columns], counts["updated"] + counts["deleted"] == 0
         if counts["changes"] == 0 and self._before.has(node.name) and not self._rebuilt(node):
             return Outcome(counts, (log,))
-        output = self._writer.upsert(node.name, changes, log, columns, node.key, only_inserts=inserts)
+        here = small if isinstance(small, LocalRows) else None
+        output = self._writer.upsert(node.name, here, log, columns, node.key, only_inserts=inserts)
         return Outcome(counts, (log, output))
 
     # --- what happened before in this run ---------------------------------------------------------------------------------
@@ -299,10 +314,17 @@ class Attempt:
         """How many rows of a source table or output this run has changed."""
         return self._counts(Verb.INGEST if self._plan.is_table(name) else Verb.RESOLVE, name)["changes"]
 
+    def _left_rows(self, node: Node) -> int:
+        """How many rows ``_left_changes`` has, at most."""
+        return self._now.rows(node.left.table) if self._rebuilt(node) else self._changed(node.left.table)
+
+    def _answers(self, node: Node) -> int:
+        return sum(self._counts(Verb.RESPOND, f"{node.name}.{e.name}")["responses"] for e in node.edges)
+
     def _affected(self, node: Node) -> int:
         """How many output rows this run can change, at most."""
-        answers = sum(self._counts(Verb.RESPOND, f"{node.name}.{e.name}")["responses"] for e in node.edges)
-        return self._changed(node.left.table) + answers
+        old = self._before.rows(node.name) if self._rebuilt(node) else 0
+        return self._left_rows(node) + self._answers(node) + old
 
     def _sent_something(self, node: Node) -> bool:
         counts = self._counts(Verb.SUBSCRIBE, node.name)
@@ -319,6 +341,18 @@ class Attempt:
         node_name, edge_name = target.split(".")
         node = self._plan.node(node_name)
         return node, next(e for e in node.edges if e.name == edge_name)
+
+
+def _small(frame: DataFrame, at_most: int) -> DataFrame | LocalRows:
+    """The frame computed now and kept on the driver, if it is small enough."""
+    return collected(frame) if at_most <= LOCAL_ROWS else frame
+
+
+def _lacking(node: Node, paired: LocalRows) -> Counts:
+    """What ``_lacks`` counts, of a frame that is on the driver."""
+    numbers = range(1, len(node.edges) + 1)
+    found = {name: pc.sum(paired.arrow[name]).as_py() or 0 for i in numbers for name in (f"lacks_{i}", f"stale_{i}")}
+    return {f"lacks_{i}": found[f"lacks_{i}"] for i in numbers} | {"stale": sum(found[f"stale_{i}"] for i in numbers)}
 
 
 def _keys_of(table: Table, facts: DataFrame, kinds: Kinds) -> Keys:

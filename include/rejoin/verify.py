@@ -50,7 +50,7 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool) -> list[Diffe
     if head is None:
         raise RunUnknown(f"topology {topology.plan.topology!r} has no committed run", next_step="run it first")
     plan = topology.ledger.run(head).plan
-    reader = Reader(spark, plan, topology.ledger.states(head))
+    reader = Reader(spark, plan, topology.ledger.states(head), topology.refs)
     return [_verify(plan, reader, node, fast=fast) for node in plan.nodes]
 
 

@@ -3,18 +3,25 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+from pyiceberg.table import Table
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from rejoin.lake import names
+from rejoin.lake import names, probe
 from rejoin.lake.config import CATALOG
+from rejoin.lake.files import files_of
+from rejoin.lake.local import LocalRows, spark_schema
+from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, Plan
 from rejoin.plan.query import topology_query
-from rejoin.stages.frames import HASH, numbered, quoted
+from rejoin.stages.frames import HASH, RUN, numbered, quoted
 
 BROADCAST_KEYS = 1_000_000
-"""Key sets up to this size are sent to every task of a lookup; larger ones are joined by a shuffle."""
+"""Key sets up to this size are sent to every task of a scan; larger ones are joined by a shuffle."""
+PRUNED_ROWS = 5_000_000
+"""A scan of a table with more rows first asks for the smallest and largest key, so that files and row groups outside are skipped."""
 
 
 @dataclass(frozen=True)
@@ -25,17 +32,32 @@ class Keys:
     at_most: int
 
 
+@dataclass(frozen=True)
+class Read:
+    """How one table was read: ``local`` (on the driver) or ``scan`` (by Spark) and why; rows found, where known."""
+
+    table: str
+    path: str
+    why: str
+    rows: int | None
+
+
 class Reader:
     """The tables of one topology as of one run.
+
+    Small results are read on the driver (``probe``), all others by Spark: both give the same rows. ``reads`` lists what was done.
 
     Args:
         spark: the session.
         plan: the plan that says which columns a table has.
         states: table -> snapshot id. A table that is not there was never written.
+        refs: the tables.
     """
 
-    def __init__(self, spark: SparkSession, plan: Plan, states: Mapping[str, int]) -> None:
-        self._spark, self._plan, self._states = spark, plan, states
+    def __init__(self, spark: SparkSession, plan: Plan, states: Mapping[str, int], refs: Refs) -> None:
+        self._spark, self._plan, self._states, self._refs = spark, plan, states, refs
+        self._tables: dict[str, Table] = {}
+        self.reads: list[Read] = []
 
     def has(self, table: str) -> bool:
         """Whether the table was ever written."""
@@ -48,17 +70,20 @@ class Reader:
         table = names.changes(name)
         if not self.has(table):
             return None
-        key = self._plan.key_of(name)
-        return self.table(table).where(F.col("_run") == run).select(*key, "_op", "_before", "_after")
+        return self._of_run(table, run).select(*self._plan.key_of(name), "_op", "_before", "_after")
 
-    def versions(self, name: str, keys: Keys | None) -> DataFrame | None:
-        """``Versions`` of a source table for some keys (None: all keys); None if it was never written."""
+    def versions(self, name: str, keys: Keys | None, *, before: bool) -> DataFrame | None:
+        """``Versions`` of a source table for some keys (None: all keys); None if it was never written.
+
+        ``before``: with the version before; else ``_before`` is not there, and is not read.
+        """
         if not self.has(name):
             return None
         key = self._plan.key_of(name)
-        newest = self._newest(name, key, keys)
+        newest = self._newest(name, key, keys, before=before)
         row = F.when(F.col("_op") != "D", self._row(name, newest))
-        return newest.select(*key, "_version", row.alias("_row"), self._before_row(name, newest).alias("_before"))
+        extra = [self._before_row(name, newest).alias("_before")] if before else []
+        return newest.select(*key, "_version", row.alias("_row"), *extra)
 
     def lookup(self, name: str, keys: Keys) -> DataFrame:
         """``Rows`` of a source table or output for the given keys (columns: its key columns)."""
@@ -71,19 +96,22 @@ class Reader:
     def subscribers(self, node: Node, edge: Edge, keys: Keys | None) -> DataFrame:
         """Live ``Subscriptions`` of an edge to the given foreign keys (columns ``fk_1``..; None: all)."""
         fks, pks = numbered("fk", len(edge.foreign_key)), numbered("pk", len(node.key))
-        table = self.table(names.subscriptions(node, edge))
-        found = table if keys is None else _only(table, keys, fks)
-        return latest(found, [*fks, *pks]).where("_op = 'S'").select(*fks, *pks, "_run", "_op", HASH)
+        found = self._having(names.subscriptions(node, edge), fks, keys, [*fks, *pks, RUN, "_op", HASH])
+        return latest(found, [*fks, *pks]).where("_op = 'S'").select(*fks, *pks, RUN, "_op", HASH)
 
     def sent(self, node: Node, edge: Edge, run: int) -> DataFrame | None:
         """The ``Subscriptions`` that a run sent; None if there are none."""
         name = names.subscriptions(node, edge)
-        return self.table(name).where(F.col("_run") == run) if self.has(name) else None
+        return self._of_run(name, run) if self.has(name) else None
 
     def responses(self, node: Node, edge: Edge) -> DataFrame | None:
         """The ``Responses`` of an edge in the open run; None if the edge had nothing to respond to."""
         name = names.responses(node, edge)
-        return self.table(name) if self.has(name) else None
+        return self._all(name, self._columns(name)) if self.has(name) else None
+
+    def rows(self, name: str) -> int:
+        """How many rows a table holds at most, old versions included; 0 if it was never written."""
+        return files_of(self._table(name), self._states[name]).rows if self.has(name) else 0
 
     def recomputed(self, node: Node) -> DataFrame:
         """What a node's output should be: its defining query over the source tables of this cut."""
@@ -104,7 +132,7 @@ class Reader:
     def _source_changes(self, name: str, run: int) -> DataFrame | None:
         if not self.has(name):
             return None
-        rows = self.table(name).where((F.col("_run") == run) & (F.col("_op") != "N"))
+        rows = self._of_run(name, run).where("_op <> 'N'")
         after = F.when(F.col("_op") != "D", self._row(name, rows))
         framed = rows.select(*self._plan.key_of(name), "_op", self._before_row(name, rows).alias("_before"), after.alias("_after"))
         return framed.where("_before IS NOT NULL OR _after IS NOT NULL")
@@ -122,14 +150,14 @@ class Reader:
     def _rows(self, name: str, keys: Keys | None) -> DataFrame:
         key = self._plan.key_of(name)
         if self._plan.is_table(name):
-            found = self._newest(name, key, keys).where("_op <> 'D'")
+            found = self._newest(name, key, keys, before=False).where("_op <> 'D'")
         else:
-            found = self.table(name) if keys is None else _only(self.table(name), keys, key)
+            found = self._having(name, key, keys, self._columns(name))
         return found.select(*key, self._row(name, found).alias("_row"))
 
-    def _newest(self, name: str, key: tuple[str, ...], keys: Keys | None) -> DataFrame:
-        table = self.table(name)
-        return latest(table if keys is None else _only(table, keys, key), key)
+    def _newest(self, name: str, key: tuple[str, ...], keys: Keys | None, *, before: bool) -> DataFrame:
+        columns = [c for c in self._columns(name) if before or c != "_before"]
+        return latest(self._having(name, key, keys, columns), key)
 
     def _row(self, name: str, frame: DataFrame) -> Column:
         """All columns of the plan and the hash as one struct; a column that the stored rows do not have yet is null."""
@@ -140,16 +168,66 @@ class Reader:
         have = set(frame.columns)
         return F.struct(*((F.col(quoted(n)) if n in have else F.lit(None).cast(t or "string")).alias(n) for n, t in wanted), F.col(HASH))
 
+    # --- driver or Spark ------------------------------------------------------------------------------------------------
+
+    def _having(self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str]) -> DataFrame:
+        """The stored rows of some keys (None: all rows)."""
+        if keys is None:
+            return self._all(name, columns)
+        wanted = keys.frame.select(*key)
+        if keys.at_most > probe.LOCAL_ROWS:
+            return self._scanned(name, columns, f"{keys.at_most:,} keys", keys, wanted)
+        asked = wanted.distinct().toArrow()
+        found = probe.having(self._table(name), self._states[name], key, asked, columns)
+        if isinstance(found, probe.TooLarge):
+            here = LocalRows(asked, wanted.schema).frame(self._spark)
+            return self._scanned(name, columns, found.why, keys, here)
+        return self._local(name, found, f"{asked.num_rows:,} keys")
+
+    def _of_run(self, name: str, run: int) -> DataFrame:
+        columns = self._columns(name)
+        found = probe.of_run(self._table(name), self._states[name], run, columns)
+        if isinstance(found, probe.TooLarge):
+            return self._scanned(name, columns, found.why).where(F.col(RUN) == run)
+        return self._local(name, found, "of this run")
+
+    def _all(self, name: str, columns: Sequence[str]) -> DataFrame:
+        found = probe.every(self._table(name), self._states[name], columns)
+        return self._scanned(name, columns, found.why) if isinstance(found, probe.TooLarge) else self._local(name, found, "all rows")
+
+    def _local(self, name: str, found: pa.Table, why: str) -> DataFrame:
+        self.reads.append(Read(name, "local", why, found.num_rows))
+        stored = spark_schema(self._table(name))
+        return LocalRows(found, StructType([stored[c] for c in found.column_names])).frame(self._spark)
+
+    def _scanned(
+        self, name: str, columns: Sequence[str], why: str, keys: Keys | None = None, wanted: DataFrame | None = None
+    ) -> DataFrame:
+        """By Spark: the rows of the keys. A set of keys that is not too large goes to every task, so that the table is not moved."""
+        self.reads.append(Read(name, "scan", why, None))
+        table = self.table(name).select(*columns)
+        if keys is None or wanted is None:
+            return table
+        if self.rows(name) > PRUNED_ROWS:
+            first = F.col(quoted(wanted.columns[0]))
+            bounds = wanted.agg(F.min(first).alias("low"), F.max(first).alias("high")).first()
+            assert bounds is not None
+            table = table.where(first.between(F.lit(bounds["low"]), F.lit(bounds["high"])))
+        spread = F.broadcast(wanted) if keys.at_most <= BROADCAST_KEYS else wanted
+        return table.join(spread, on=wanted.columns, how="left_semi")
+
+    def _table(self, name: str) -> Table:
+        if name not in self._tables:
+            self._tables[name] = self._refs.require(name, self._states[name])
+        return self._tables[name]
+
+    def _columns(self, name: str) -> list[str]:
+        return [f.name for f in self._table(name).schema().fields]
+
 
 def full_name(topology: str, table: str) -> str:
     """A table's name in Spark SQL."""
     return f"{CATALOG}.{topology}.{table}"
-
-
-def _only(table: DataFrame, keys: Keys, key: Sequence[str]) -> DataFrame:
-    """The rows of a table with the given keys; a set of keys that is not too large goes to every task, so that the table is not moved."""
-    wanted = keys.frame.select(*key)
-    return table.join(F.broadcast(wanted) if keys.at_most <= BROADCAST_KEYS else wanted, on=list(key), how="left_semi")
 
 
 def latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:

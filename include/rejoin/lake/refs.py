@@ -1,16 +1,25 @@
 """Branches and tags of Iceberg tables, by metadata commits alone: no Spark, so any process can finish what another one began."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 
+import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from rejoin.errors import LedgerConflict, SnapshotExpired
 from rejoin.lake import names
+from rejoin.lake.commit import commit
 from rejoin.lake.config import CATALOG, LakeConfig
 
 
@@ -46,6 +55,17 @@ class Refs:
         if not self._catalog.namespace_exists(self.topology):
             with suppress(NamespaceAlreadyExistsError):
                 self._catalog.create_namespace(self.topology)
+
+    def create(self, name: str, schema: pa.Schema, properties: Mapping[str, str]) -> None:
+        """Makes a table; another attempt may have made it in between."""
+        with suppress(TableAlreadyExistsError):
+            self._catalog.create_table((self.topology, name), schema, properties=dict(properties))
+
+    def commit_files(self, name: str, branch: str, base: int, added: Sequence[DataFile], deletes: Sequence[DataFile] = ()) -> int:
+        """Starts ``branch`` at ``base`` with one more snapshot that holds the files. Returns the snapshot's id."""
+        made: list[int] = []
+        self._commit(name, lambda table: made.append(commit(table, branch, base, added, deletes)))
+        return made[-1]
 
     def start_branch(self, name: str, branch: str, base: int) -> None:
         """Creates ``branch`` at snapshot ``base``."""

@@ -47,6 +47,7 @@ def static_settings(config: LakeConfig) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         # Every run compiles the same few hundred classes; the default of 100 would forget them between two runs.
         "spark.sql.codegen.cache.maxEntries": "5000",
+        "spark.python.daemon.module": "rejoin.lake.worker_daemon",
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.sql.extensions": EXTENSIONS,
         **RUNTIME,

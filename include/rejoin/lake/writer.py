@@ -1,19 +1,24 @@
 """Writes of one attempt: each to a branch of its own, started from the run's base snapshot, so that nothing is visible before ``publish``."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
-from pyspark.errors import AnalysisException
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.table import Table
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from rejoin.lake import names
+from rejoin.errors import InvariantBroken
+from rejoin.lake import commit, names, probe
 from rejoin.lake.evolve import evolve
+from rejoin.lake.files import files_of, native
 from rejoin.lake.ledger import Write
+from rejoin.lake.local import LocalRows, arrow_schema, fitted, spark_schema
 from rejoin.lake.reader import full_name
 from rejoin.lake.refs import Refs
+from rejoin.stages.frames import HASH, RUN
 
 PROPERTIES = {
     "format-version": "2",
@@ -23,6 +28,11 @@ PROPERTIES = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "10",
     "write.parquet.compression-codec": "zstd",
+    # Exactly ROW_GROUP rows a row group, by Spark (which only looks at the size every so many rows) and by PyIceberg.
+    "write.parquet.row-group-size-bytes": "1024",
+    "write.parquet.row-group-check-min-record-count": str(probe.ROW_GROUP),
+    "write.parquet.row-group-check-max-record-count": str(probe.ROW_GROUP),
+    "write.parquet.row-group-limit": str(probe.ROW_GROUP),
     "commit.retry.num-retries": "20",
 }
 
@@ -46,66 +56,126 @@ class Writer:
         """A writer with branches of its own: what this one wrote stays behind as garbage."""
         return Writer(self._spark, self._refs, self._base, self._run, f"{self._attempt}_again")
 
-    def append(self, table: str, rows: DataFrame, key: Sequence[str], *, transient: bool = False) -> Write:
+    def append(self, table: str, rows: DataFrame | LocalRows, key: Sequence[str], *, transient: bool = False) -> Write:
         """The base state plus ``rows``. ``transient``: readable within this run only (its base is always empty)."""
-        target = self._start(table, rows, key)
-        self._append(target, rows)
+        existing, base = self._table(table, rows.schema, key)
+        return self._put(existing, table, base, rows, key, transient=transient)
+
+    def replace(self, table: str, rows: DataFrame | LocalRows, key: Sequence[str]) -> Write:
+        """Only ``rows``, instead of the base state."""
+        existing, _ = self._table(table, rows.schema, key)
+        return self._put(existing, table, self._refs.empty(table), rows, key, transient=False)
+
+    def _put(self, existing: Table, table: str, base: int, rows: DataFrame | LocalRows, key: Sequence[str], *, transient: bool) -> Write:
+        if isinstance(rows, LocalRows):
+            files = commit.data_files(existing, _sorted(fitted(rows.arrow, existing.schema().as_arrow()), key))
+            return Write(table, self._refs.commit_files(table, self._branch, base, files), transient)
+        target = self._start(table, base)
+        self._append(target, rows.sortWithinPartitions(*(F.col(f"`{k}`") for k in key)))
         return self._written(table, transient=transient)
 
-    def replace(self, table: str, rows: DataFrame, key: Sequence[str]) -> Write:
-        """Only ``rows``, instead of the base state."""
-        target = self._start(table, rows, key)
-        _aligned(rows, self._spark.table(target.table).schema).writeTo(target.name).overwrite(F.lit(True))
-        return self._written(table)
-
-    def upsert(self, table: str, changes: str, written: Write, columns: Sequence[str], key: Sequence[str], *, only_inserts: bool) -> Write:
-        """The base state of an output with a run's written changes applied: delete the changed keys, append the new rows.
+    def upsert(
+        self, table: str, rows: LocalRows | None, changes: Write, columns: Sequence[str], key: Sequence[str], *, only_inserts: bool
+    ) -> Write:
+        """The base state of an output with a run's changes applied: changed keys deleted, new rows appended, in as few commits as possible.
 
         Args:
             table: the output, one row a key.
-            changes: its changes table, already written by this attempt as ``written``.
+            rows: the changes, if they are on the driver.
+            changes: its changes table, already written by this attempt.
             columns: the output's columns.
             key: its key columns.
             only_inserts: no changed key has a row yet, so there is nothing to delete.
+
+        Raises:
+            InvariantBroken: a changed key has no row, or more than one.
         """
+        if rows is not None and (done := self._upsert_here(table, rows, columns, key)) is not None:
+            return done
         namespace = self._refs.topology
-        this_run = f"(SELECT * FROM {full_name(namespace, changes)} VERSION AS OF {written.snapshot_id} WHERE _run = {self._run})"
-        rows = self._spark.sql(f"SELECT _run, _after FROM {this_run} WHERE _op <> 'D'")
-        flat = rows.select(*(F.col(f"_after.`{c}`") for c in columns), "_run", F.col("_after._hash").alias("_hash"))
-        target = self._start(table, flat, key)
+        this_run = f"(SELECT * FROM {full_name(namespace, changes.table)} VERSION AS OF {changes.snapshot_id} WHERE _run = {self._run})"
+        after = self._spark.sql(f"SELECT _run, _after FROM {this_run} WHERE _op <> 'D'")
+        flat = after.select(*(F.col(f"_after.`{c}`") for c in columns), RUN, F.col(f"_after.{HASH}").alias(HASH))
+        _, base = self._table(table, flat.schema, key)
+        target = self._start(table, base)
         if not only_inserts:
             same = " AND ".join(f"c.`{k}` = o.`{k}`" for k in key)
             self._spark.sql(f"DELETE FROM {target.name} AS o WHERE EXISTS (SELECT 1 FROM {this_run} c WHERE c._op <> 'I' AND {same})")
-        self._append(target, flat)
+        self._append(target, flat.sortWithinPartitions(*(F.col(f"`{k}`") for k in key)))
         return self._written(table)
 
-    def touch(self, table: str, shape: DataFrame, key: Sequence[str]) -> Write:
+    def _upsert_here(self, table: str, rows: LocalRows, columns: Sequence[str], key: Sequence[str]) -> Write | None:
+        """The same without Spark; None if the rows to delete cannot be found on the driver."""
+        after = rows.arrow.filter(pc.not_equal(rows.arrow["_op"], "D"))
+        values = {name: pc.struct_field(after["_after"], name) for name in (*columns, HASH)}
+        kind = rows.schema["_after"].dataType
+        assert isinstance(kind, StructType)
+        fields = [kind[name] for name in columns]
+        flat = pa.table({**{c: values[c] for c in columns}, RUN: after[RUN], HASH: values[HASH]})
+        existing, base = self._table(table, StructType([*fields, rows.schema[RUN], kind[HASH]]), key)
+        gone = rows.arrow.filter(pc.not_equal(rows.arrow["_op"], "I")).select(list(key))
+        found = probe.having(existing, base, key, gone, [probe.FILE, probe.POSITION])
+        if isinstance(found, probe.TooLarge):
+            return None
+        if found.num_rows != gone.num_rows:
+            raise InvariantBroken(
+                f"output {table!r} has {found.num_rows} rows for {gone.num_rows} changed keys in run {self._run}; nothing was committed",
+                expected="exactly one row a key",
+                next_step="compare with `rejoin verify`; a table edited by hand is rebuilt by a run with refresh full",
+            )
+        paths = {native(f.file_path): f.file_path for f in files_of(existing, base).data}
+        positions = [(paths[p], n) for p, n in zip(found[probe.FILE].to_pylist(), found[probe.POSITION].to_pylist(), strict=True)]
+        added = commit.data_files(existing, _sorted(fitted(flat, existing.schema().as_arrow()), key))
+        deletes = [commit.delete_file(existing, positions)] if positions else []
+        return Write(table, self._refs.commit_files(table, self._branch, base, added, deletes))
+
+    def touch(self, table: str, schema: StructType, key: Sequence[str]) -> Write:
         """The base state as it is; makes the table if there is none yet."""
-        self._start(table, shape, key)
+        _, base = self._table(table, schema, key)
+        self._start(table, base)
         return self._written(table)
 
-    def _start(self, table: str, rows: DataFrame, key: Sequence[str]) -> Branch:
-        """Makes or evolves the table, and starts this attempt's branch from the base snapshot (from nothing if there is none)."""
-        name = full_name(self._refs.topology, table)
-        if self._refs.table(table) is None:
-            self._create(name, rows.schema, key)
-        evolve(self._spark, name, rows.schema)
+    def _table(self, table: str, schema: StructType, key: Sequence[str]) -> tuple[Table, int]:
+        """The table, made or evolved so that it can hold rows of ``schema``, and the snapshot that this attempt starts from."""
+        existing = self._refs.table(table)
+        if existing is None:
+            metrics = {f"write.metadata.metrics.column.{c}": "full" for c in (*key, RUN) if c in schema.names}
+            self._refs.create(table, arrow_schema(schema), {**PROPERTIES, **metrics})
+        elif not _holds(spark_schema(existing), schema):
+            evolve(self._spark, full_name(self._refs.topology, table), schema)
         base = self._base[table] if table in self._base else self._refs.empty(table)
-        self._refs.start_branch(table, self._branch, base)
-        return Branch(name, f"{name}.branch_{self._branch}")
+        existing = self._refs.require(table, base)
+        return existing, base
 
-    def _create(self, name: str, schema: StructType, key: Sequence[str]) -> None:
-        columns = ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in schema.fields)
-        metrics = {f"write.metadata.metrics.column.{c}": "full" for c in (*key, "_run") if c in schema.names}
-        properties = ", ".join(f"'{k}' = '{v}'" for k, v in {**PROPERTIES, **metrics}.items())
-        with suppress(AnalysisException):  # another attempt made it in between; if not, the next statement fails with the reason
-            self._spark.sql(f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING iceberg TBLPROPERTIES ({properties})")
+    def _start(self, table: str, base: int) -> Branch:
+        """Starts this attempt's branch of a table."""
+        self._refs.start_branch(table, self._branch, base)
+        name = full_name(self._refs.topology, table)
+        return Branch(name, f"{name}.branch_{self._branch}")
 
     def _append(self, target: Branch, rows: DataFrame) -> None:
         _aligned(rows, self._spark.table(target.table).schema).writeTo(target.name).append()
 
     def _written(self, table: str, *, transient: bool = False) -> Write:
         return Write(table, self._refs.head(table, self._branch), transient)
+
+
+def _sorted(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    return rows.sort_by([(k, "ascending") for k in key])
+
+
+def _holds(have: StructType, wanted: StructType) -> bool:
+    """Whether a table's columns are those wanted, or more."""
+    for field in wanted.fields:
+        if field.name not in have.names:
+            return False
+        one, other = have[field.name].dataType, field.dataType
+        if isinstance(one, StructType) and isinstance(other, StructType):
+            if not _holds(one, other):
+                return False
+        elif one != other:
+            return False
+    return True
 
 
 def _aligned(rows: DataFrame, schema: StructType) -> DataFrame:

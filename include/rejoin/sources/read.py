@@ -48,7 +48,8 @@ def read(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame
         return _read_parquet(spark, table, pin, root)
     if sum(file.size * (_GZIP_FACTOR if file.path.endswith(".gz") else 1) for file in pin.files) <= LOCAL_BYTES:
         local = pa.Table.from_batches(decode_pin(table, pin, root), events_schema(table))
-        return spark.createDataFrame(local if local.num_rows else [], schema=events_ddl(table))
+        # One partition: no join or window of ingest then needs a shuffle.
+        return spark.createDataFrame(local if local.num_rows else [], schema=events_ddl(table)).coalesce(1)
     return _read_on_workers(spark, table, pin, root)
 
 

@@ -26,6 +26,7 @@ from pyspark.sql.types import StructField, StructType
 from rejoin.plan.model import View
 
 HASH = "_hash"
+RUN = "_run"
 
 
 def numbered(prefix: str, count: int) -> list[str]:

@@ -1,0 +1,57 @@
+"""Rows on the driver. A stage over frames made of them is one task without a shuffle, however many joins and windows it has."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.table import Table
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class LocalRows:
+    """Rows in this process and their Spark type."""
+
+    arrow: pa.Table
+    schema: StructType
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The rows as a frame of one partition, which satisfies every distribution that a join or a window asks for."""
+        rows = self.arrow if self.arrow.num_rows else []
+        return spark.createDataFrame(rows, schema=self.schema).coalesce(1)
+
+
+def collected(frame: DataFrame) -> LocalRows:
+    """The frame computed now. Only for frames that are known to be small."""
+    return LocalRows(frame.toArrow(), frame.schema)
+
+
+def spark_schema(table: Table) -> StructType:
+    """A table's columns as Spark sees them."""
+    return from_arrow_schema(table.schema().as_arrow())
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """A Spark type as the columns of a new table."""
+    return to_arrow_schema(schema)
+
+
+def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with exactly the columns of ``schema``: what they lack is null, inside structs too."""
+    have = {name: rows[name].combine_chunks() for name in rows.column_names}
+    return pa.table([_fitted(have.get(f.name), f.type, rows.num_rows) for f in schema], schema=pa.schema([(f.name, f.type) for f in schema]))
+
+
+def _fitted(values: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+    if values is None:
+        return pa.nulls(count, kind)
+    if not pa.types.is_struct(kind):
+        return values.cast(kind)
+    have = {f.name for f in values.type}
+    fields = [kind.field(i) for i in range(kind.num_fields)]
+    parts = [_fitted(pc.struct_field(values, f.name) if f.name in have else None, f.type, count) for f in fields]
+    return pa.StructArray.from_arrays(parts, fields=[pa.field(f.name, f.type) for f in fields], mask=values.is_null())
