@@ -24,7 +24,6 @@ equals the placeholder cannot be told apart from it (Debezium's own limit).
 import base64
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -32,9 +31,11 @@ import pyarrow as pa
 from rejoin.errors import BadRecord
 from rejoin.plan.model import DebeziumSource, Table
 from rejoin.sources.envelope import Converters, Readers, Unwrapper
-from rejoin.sources.events import BATCH_ROWS, Event, EventKind, Layout, batches
+from rejoin.sources.events import Event, EventKind, Layout
 from rejoin.sources.jsontext import BAD_JSON, loads_shallow
+from rejoin.sources.plain import PlainEvents
 from rejoin.sources.positions import position
+from rejoin.sources.runs import batches
 
 _KINDS = {
     "c": EventKind.UPSERT,
@@ -82,25 +83,18 @@ class _Decoder:
         self._values = Unwrapper(table, envelope=True)
         self._old_keys = Unwrapper(table, envelope=False)
         self._deleted_at: dict[tuple[Any, ...], str] = {}
-        self._lines: list[tuple[int, bytes]] = []
+        fast = PlainEvents(self._layout, self._topic, self._placeholders, self._keys, self._values, self._deleted_at)
+        self.plain, self.columns = fast.plain, fast.columns
 
     def batches(self, file: str, index: int, lines: Iterator[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
         records = ((number, raw) for number, raw in lines if not raw.isspace() and raw)
-        return batches(self._layout, file, index, self._groups(records), lambda i: self._lines[i][1])
+        return batches(self._layout, file, index, records, self)
 
-    def _groups(self, records: Iterator[tuple[int, bytes]]) -> Iterator[list[Event]]:
-        while True:
-            self._lines = list(islice(records, BATCH_ROWS))
-            if not self._lines:
-                return
-            events = [self._event(number, raw) for number, raw in self._lines]
-            # The rest of the batch may have shown how this feed writes decimals (values._decimal_text).
-            for i, event in enumerate(events):
-                if event.code == "VALUE_AMBIGUOUS":
-                    events[i] = self._event(*self._lines[i])
-            yield events
+    def raw(self, record: tuple[int, bytes]) -> bytes:
+        return record[1]
 
-    def _event(self, number: int, raw: bytes) -> Event:
+    def event(self, record: tuple[int, bytes]) -> Event:
+        number, raw = record
         line: Any = None
         payload: Any = None
         try:

@@ -4,17 +4,20 @@ from typing import Any, NamedTuple
 
 from rejoin.plan.model import Column, DebeziumSource, Table
 from rejoin.sources.events import Layout
-from rejoin.sources.jsontext import loads, prefix_before_payload
+from rejoin.sources.jsontext import Unsure, loads, prefix_before_payload, quick
 from rejoin.sources.values import Convert, Field, converter
+from rejoin.sources.whole import Whole
 
 Converters = tuple[tuple[str, Convert], ...]
 
 
 class Readers(NamedTuple):
-    """The converters of the key columns (in key order) and of the others (in declared order)."""
+    """The converters of the key columns (in key order) and of the others (in declared order); the same for whole columns."""
 
     key: Converters
     values: Converters
+    whole_key: tuple[Whole, ...]
+    whole_values: tuple[Whole, ...]
 
 
 class Unwrapper:
@@ -46,6 +49,21 @@ class Unwrapper:
             self._prefix = prefix_before_payload(document)
         return found
 
+    def peek(self, document: Any) -> tuple[Any, Readers]:
+        """What ``unwrap`` would return, if that is certain and would leave this object as it is; else ``Unsure``."""
+        if type(document) is str:
+            prefix = self._prefix
+            if prefix is not None and document.startswith(prefix) and document.endswith("}"):
+                return quick(document[len(prefix) : -1]), self._of_schema
+            document = quick(document)
+            if type(document) is dict and "payload" in document:
+                raise Unsure
+        elif type(document) is dict and "payload" in document and document.keys() == {"schema", "payload"}:
+            if self._prefix is None and type(document["schema"]) is dict and document["schema"] == self._schema:
+                return document["payload"], self._of_schema
+            raise Unsure
+        return document, self._without_schema
+
     def _payload(self, document: Any) -> tuple[Any, Readers]:
         if type(document) is not dict or document.keys() != {"schema", "payload"}:
             return document, self._without_schema
@@ -59,11 +77,18 @@ class Unwrapper:
         return document["payload"], self._of_schema
 
     def _compile(self, fields: dict[str, Field]) -> Readers:
-        def one(column: Column) -> tuple[str, Convert]:
-            unit = self._units.get(column.name, "us")
-            return column.name, converter(column.name, str(column.type), unit=unit, field=fields.get(column.name))
+        def convert(column: Column) -> tuple[str, Convert]:
+            unit, field = self._units.get(column.name, "us"), fields.get(column.name)
+            return column.name, converter(column.name, str(column.type), unit=unit, field=field)
 
-        return Readers(tuple(map(one, self._layout.key)), tuple(map(one, self._layout.values)))
+        def whole(column: Column, convert: Convert) -> Whole:
+            unit, field = self._units.get(column.name, "us"), fields.get(column.name)
+            return Whole(str(column.type), self._layout.schema.field(column.name).type, convert, "debezium", unit, field)
+
+        key, values = tuple(map(convert, self._layout.key)), tuple(map(convert, self._layout.values))
+        whole_key = tuple(whole(column, of) for column, (_, of) in zip(self._layout.key, key, strict=True))
+        whole_values = tuple(whole(column, of) for column, (_, of) in zip(self._layout.values, values, strict=True))
+        return Readers(key, values, whole_key, whole_values)
 
 
 def _fields(schema: dict[str, Any], envelope: bool) -> dict[str, Field]:

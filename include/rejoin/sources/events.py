@@ -21,7 +21,7 @@ Codes of quarantined records: those of ``values`` and BAD_JSON, AMBIGUOUS_JSON, 
 UNKNOWN_OP, UNKNOWN_POSITION.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -89,41 +89,22 @@ class Layout:
             "_position": positions,
             "_missing": missing,
             "_old_key": old_keys,
-            "_line": lines,
             "_code": codes,
             "_reason": reasons,
             "_raw": raws,
         }
-        arrays = {name: pa.array(column, self.schema.field(name).type) for name, column in columns.items()}
+        return self.arranged({name: pa.array(column, self.schema.field(name).type) for name, column in columns.items()}, lines, file, index)
+
+    def arranged(self, arrays: dict[str, pa.Array], lines: Sequence[int], file: str, index: int) -> pa.RecordBatch:
+        """Columns of the records on ``lines`` -> a record batch of ``schema``; columns left out are null, ``_missing`` is empty."""
+        n = len(lines)
+        arrays["_line"] = pa.array(lines, pa.int64())
         arrays["_arrival"] = pc.add(arrays["_line"], pa.scalar(index << ARRIVAL_BITS, pa.int64()))
-        arrays["_file"] = pa.repeat(pa.scalar(file, pa.string()), len(events))
-        return pa.RecordBatch.from_arrays([arrays[name] for name in self.schema.names], schema=self.schema)
-
-
-def batches(
-    layout: Layout, file: str, index: int, groups: Iterable[list[Event]], raw_of: Callable[[int], bytes]
-) -> Iterator[pa.RecordBatch]:
-    """Groups of events -> record batches. A row with text that is no Unicode (a lone surrogate, which JSON escapes can write) is
-    quarantined; ``raw_of(i)`` is the raw record of event i of the latest group. Looked for only after Arrow refused a batch.
-    """
-    for events in groups:
-        if not events:
-            continue
-        try:
-            yield layout.batch(events, file, index)
-        except UnicodeEncodeError:
-            bad = BadRecord("VALUE_TYPE", "a text is not valid Unicode (lone surrogate)")
-            checked = [e if _encodable(e) else layout.quarantined(e.line, bad, raw_of(i)) for i, e in enumerate(events)]
-            yield layout.batch(checked, file, index)
-
-
-def _encodable(event: Event) -> bool:
-    texts = (*event.key, *event.values, *(event.old_key or {}).values())
-    try:
-        "".join(text for text in texts if isinstance(text, str)).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+        arrays["_file"] = pa.repeat(pa.scalar(file, pa.string()), n)
+        if "_missing" not in arrays:
+            arrays["_missing"] = pa.ListArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), n + 1), pa.array([], pa.string()))
+        ordered = [arrays[field.name] if field.name in arrays else pa.nulls(n, field.type) for field in self.schema]
+        return pa.RecordBatch.from_arrays(ordered, schema=self.schema)
 
 
 def arrow_type(type_: str | None) -> pa.DataType:

@@ -7,6 +7,9 @@ Duplicate keys are found without a Python call per object. In text without white
 so the number of ``":`` that are not escaped equals the number of keys that were parsed if and only if no key was lost to a
 duplicate. Only where the cheap count cannot decide (deep nesting, odd escapes, white space) the text is parsed a second time.
 Measured on a Debezium value of 550 bytes: 1.2 microseconds against 2.7 for ``object_pairs_hook``, of 6 for the parsing itself.
+
+``loads`` is the definition. ``quick`` is five times faster and gives the same value or raises ``Unsure``; it never decides that a
+text is wrong. It rests on msgspec, which refuses all that ``loads`` refuses but duplicate keys (tests/unit/sources/test_fast_path.py).
 """
 
 import json
@@ -14,11 +17,15 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn
 
+import msgspec
+
 from rejoin.errors import BadRecord
 
 BAD_JSON = "BAD_JSON"
 AMBIGUOUS_JSON = "AMBIGUOUS_JSON"
 _BLANK = " \t\r\n"
+# Arrays nested deeper than this are left to ``loads``: where it gives up depends on how deep the caller is.
+_MANY_ARRAYS = 100
 
 
 def _refuse_constant(token: str) -> NoReturn:
@@ -56,6 +63,29 @@ def loads_shallow(text: str) -> Any:
     return _whole(_scan_unique, text)
 
 
+class Unsure(Exception):
+    """Raised by a fast way that cannot be certain to give what the careful way gives; says nothing about the input."""
+
+
+_quick = msgspec.json.Decoder(float_hook=Decimal).decode
+
+
+def quick(text: str) -> Any:
+    """The value that ``loads`` returns for ``text``, or ``Unsure``."""
+    try:
+        value = _quick(text)
+    except (msgspec.MsgspecError, ValueError, ArithmeticError, RecursionError):
+        raise Unsure from None
+    # Every key has a colon outside of strings: with no more colons than different keys none of them came twice.
+    if type(value) is dict:
+        sure = text.count(":") == _keys(value) or _surely_unique(text, value) or _surely_unique_texts(text, value)
+    else:
+        sure = type(value) is not list
+    if not sure or ("[" in text and text.count("[") > _MANY_ARRAYS):
+        raise Unsure
+    return value
+
+
 def _whole(scan: Scan, text: str) -> Any:
     try:
         value, end = scan(text, 0)
@@ -91,10 +121,7 @@ def _surely_unique(text: str, value: Any) -> bool:
     """True only if no object in ``text`` has a duplicate key; False means: look closely."""
     if type(value) is not dict:
         return False
-    keys = len(value)
-    for member in value.values():
-        if type(member) is dict:
-            keys += len(member)
+    keys = _keys(value)
     found = text.count('":')
     if found != keys:
         if '\\\\":' in text:
@@ -102,3 +129,29 @@ def _surely_unique(text: str, value: Any) -> bool:
         found -= text.count('\\":')
     # One character is searched ten times faster than two; tabs and line ends do not occur in what connectors write.
     return found == keys and "\t" not in text and "\n" not in text and "\r" not in text and " :" not in text
+
+
+def _keys(value: dict[str, Any]) -> int:
+    """The number of members of an object and of the objects in it, two levels deep: a line, its value, its row."""
+    keys = len(value)
+    for member in value.values():
+        if type(member) is dict:
+            keys += len(member)
+            for part in member.values():
+                if type(part) is dict:
+                    keys += len(part)
+    return keys
+
+
+def _surely_unique_texts(text: str, value: dict[str, Any]) -> bool:
+    """The same for an object of texts, whatever these hold: every quote is one around a key or a text, or one inside a text.
+
+    A quote of a lost member would be one more, and only the escape of a quote by its number could make up for it.
+    """
+    quotes = 2 * len(value)
+    for member in value.values():
+        if type(member) is str:
+            quotes += 2 + member.count('"')
+        elif member and type(member) in (dict, list):  # could hold texts of its own
+            return False
+    return text.count('"') == quotes and "u0022" not in text

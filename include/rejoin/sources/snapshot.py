@@ -8,21 +8,22 @@ source's ``null`` text (default: empty) is what becomes null.
 import csv
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
 from rejoin.errors import BadRecord
 from rejoin.plan.model import SnapshotSource, Table
-from rejoin.sources.events import BATCH_ROWS, Event, EventKind, Layout, batches
+from rejoin.sources.events import Event, EventKind, Layout
 from rejoin.sources.files import corrupt
-from rejoin.sources.jsontext import BAD_JSON, loads
+from rejoin.sources.jsontext import BAD_JSON, Unsure, loads, quick
+from rejoin.sources.runs import batches
 from rejoin.sources.values import Convert, converter, csv_converter
+from rejoin.sources.whole import Whole
 
 BAD_CSV, MISSING_KEY = "BAD_CSV", "MISSING_KEY"
 Lines = Iterator[tuple[int, bytes]]
-Record = tuple[int, bytes, "dict[str, Any] | BadRecord"]  # line, raw, columns or what is wrong
+Record = tuple[int, bytes, Any]  # line, raw, of CSV also its columns or the BadRecord that says what is wrong
 
 
 def position_of(ordinal: int) -> str:
@@ -35,41 +36,89 @@ def decode_csv(table: Table, ordinal: int, file: str, index: int, lines: Lines) 
     source = table.source
     assert isinstance(source, SnapshotSource)
     convert = {column.name: csv_converter(column.name, str(column.type)) for column in table.columns}
-    return _decode(table, ordinal, file, index, _csv_records(lines, source.null, file), convert)
+    rows = _Rows(table, ordinal, convert, "csv")
+    return batches(rows.layout, file, index, _csv_records(lines, source.null, file), rows)
 
 
 def decode_json(table: Table, ordinal: int, file: str, index: int, lines: Lines) -> Iterator[pa.RecordBatch]:
     """Numbered lines, a JSON object each -> record batches of ``events_schema(table)``, one row a line."""
     convert = {c.name: converter(c.name, str(c.type), base64_decimals=False) for c in table.columns}
-    return _decode(table, ordinal, file, index, _json_records(lines), convert)
+    rows = _JsonRows(table, ordinal, convert, "json")
+    records: Iterator[Record] = ((number, raw, None) for number, raw in lines if raw.strip())
+    return batches(rows.layout, file, index, records, rows)
 
 
-def _decode(
-    table: Table, ordinal: int, file: str, index: int, records: Iterator[Record], convert: dict[str, Convert]
-) -> Iterator[pa.RecordBatch]:
-    layout, at = Layout(table), position_of(ordinal)
-    key = [(column.name, convert[column.name]) for column in layout.key]
-    values = [(column.name, convert[column.name]) for column in layout.values]
-    group: list[Record] = []
+class _Rows:
+    """Records whose columns are known -> upserts at the position of the snapshot."""
 
-    def event(line: int, raw: bytes, row: dict[str, Any] | BadRecord) -> Event:
+    def __init__(self, table: Table, ordinal: int, convert: dict[str, Convert], source: str) -> None:
+        self.layout, self._at = Layout(table), position_of(ordinal)
+        self._key = [(column.name, convert[column.name]) for column in self.layout.key]
+        self._values = [(column.name, convert[column.name]) for column in self.layout.values]
+        self._names = [name for name, _ in (*self._key, *self._values)]
+        types = {column.name: str(column.type) for column in table.columns}
+        self._whole = [Whole(types[n], self.layout.schema.field(n).type, convert[n], source) for n in self._names]
+
+    def event(self, record: Record) -> Event:
+        line, raw, _ = record
         found: tuple[Any, ...] | None = None
         try:
-            if isinstance(row, BadRecord):
-                raise row
-            found = _key(row, key)
-            return Event(EventKind.UPSERT, line, found, [None if row.get(n) is None else c(row[n]) for n, c in values], at)
+            row = self._row(record)
+            found = _key(row, self._key)
+            values = [None if row.get(n) is None else c(row[n]) for n, c in self._values]
+            return Event(EventKind.UPSERT, line, found, values, self._at)
         except BadRecord as bad:
-            return layout.quarantined(line, bad, raw, found)
+            return self.layout.quarantined(line, bad, raw, found)
 
-    def groups() -> Iterator[list[Event]]:
-        while True:
-            group[:] = islice(records, BATCH_ROWS)
-            if not group:
-                return
-            yield [event(*record) for record in group]
+    def raw(self, record: Record) -> bytes:
+        return record[1]
 
-    return batches(layout, file, index, groups(), lambda i: group[i][1])
+    def plain(self, record: Record) -> tuple[Any, ...]:
+        row = self._plain_row(record)
+        values = tuple(map(row.get, self._names))
+        if None in values[: len(self._key)]:
+            raise Unsure
+        return record[0], *values
+
+    def columns(self, run: Sequence[tuple[Any, ...]]) -> tuple[dict[str, pa.Array], Sequence[int]]:
+        lines, *columns = zip(*run, strict=True)
+        arrays = {
+            name: whole(column, frozenset(map(type, column))) for name, whole, column in zip(self._names, self._whole, columns, strict=True)
+        }
+        arrays["_kind"] = pa.repeat(str(EventKind.UPSERT), len(run))
+        arrays["_position"] = pa.repeat(self._at, len(run))
+        return arrays, lines
+
+    def _row(self, record: Record) -> dict[str, Any]:
+        row: dict[str, Any] | BadRecord = record[2]
+        if isinstance(row, BadRecord):
+            raise row
+        return row
+
+    def _plain_row(self, record: Record) -> dict[str, Any]:
+        return self._row(record)
+
+
+class _JsonRows(_Rows):
+    """The same for lines of JSON that are not parsed yet."""
+
+    def _row(self, record: Record) -> dict[str, Any]:
+        try:
+            row = loads(record[1].decode())
+        except UnicodeDecodeError:
+            raise BadRecord(BAD_JSON, "the line is not UTF-8") from None
+        if type(row) is not dict:
+            raise BadRecord(BAD_JSON, "the line is not a JSON object")
+        return row
+
+    def _plain_row(self, record: Record) -> dict[str, Any]:
+        try:
+            row = quick(record[1].decode())
+        except UnicodeDecodeError:
+            raise Unsure from None
+        if type(row) is not dict:
+            raise Unsure
+        return row
 
 
 def _key(row: dict[str, Any], columns: Sequence[tuple[str, Convert]]) -> tuple[Any, ...]:
@@ -77,19 +126,6 @@ def _key(row: dict[str, Any], columns: Sequence[tuple[str, Convert]]) -> tuple[A
         if row.get(name) is None:
             raise BadRecord(MISSING_KEY, f"key column {name!r} is missing or null")
     return tuple(convert(row[name]) for name, convert in columns)
-
-
-def _json_records(lines: Lines) -> Iterator[Record]:
-    for number, raw in lines:
-        if not raw.strip():
-            continue
-        try:
-            row = loads(raw.decode())
-            yield number, raw, row if type(row) is dict else BadRecord(BAD_JSON, "the line is not a JSON object")
-        except UnicodeDecodeError:
-            yield number, raw, BadRecord(BAD_JSON, "the line is not UTF-8")
-        except BadRecord as bad:
-            yield number, raw, bad
 
 
 class _Feed:

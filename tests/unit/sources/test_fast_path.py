@@ -1,0 +1,263 @@
+"""The fast way of reading gives what the careful way gives, row for row and byte for byte; the careful way is the definition."""
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from source_cases import CAPTURES, event, table
+from test_sources_captures import CUSTOMERS, ITEMS, ORDERS
+from test_sources_debezium import NAMED, ONE, REFUSED
+from test_sources_values import EXACT
+from test_sources_values import REFUSED as REFUSED_VALUES
+
+from rejoin.errors import BadRecord
+from rejoin.plan.model import DebeziumSource, SnapshotSource, Table
+from rejoin.sources import debezium, jsontext, plain, runs, snapshot
+from rejoin.sources.files import lines as numbered
+
+TYPES = (
+    "BOOLEAN", "INT", "BIGINT", "FLOAT", "DOUBLE", "STRING", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ",
+    "DECIMAL(10,2)", "DECIMAL(38,9)", "DECIMAL(2,2)", "DECIMAL(12,0)",
+)  # fmt: skip
+TEXTS = (
+    "1234", "12.50", "-0.00", "0.1", ".5", "5.", "+5", "-5", "007", "007.10", "1e3", "1E-2", "EtaA", "BNI=", "AP8Q", "", " 5", "5 ", "1.5\n",
+    "\u0665.5", "12345678.12", "123456789.12", "123456789.5", "99999.9999", "100000.0001", "NaN", "Infinity", "-Infinity", "true", "T", "0", "-0", "1",
+    "9223372036854775807", "9223372036854775808", "2147483648", "999999999999999999", "1000000000000000000", "0.12345678", "0.123456789",
+    "2024-02-29", "2023-02-29", "0999-01-01", "1000-01-01", "3000-01-01", "2024-02-29Z", "2024-02-29T00:00:00Z", "2024-02-29T23:59:60Z",
+    "2024-02-29T24:00:00Z", "2024-02-29T11:14:15.5Z", "2024-02-29T11:14:15.123456Z", "2024-02-29T11:14:15.1234567Z", "2024-02-29 11:14:15Z",
+    "2024-02-29T11:14:15+02:00", "2024-02-29T11:14:15", "2024-02-29T11:14Z", "2900-02-29T11:14:15Z", "1900-02-28T00:00:00.000001Z", "infinity",
+    "é", "a\u0000b", "\U0001f600", "__debezium_unavailable_value", 'q"uo:te', "back\\slash", "line\nfeed",
+)  # fmt: skip
+NUMBERS = (
+    0, 1, -1, 2, 5, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 2**64, 10**30, 19782, 2932896, 2932897,
+    -719162, -719163, 2147483647, -2147472692, 253402300799999999, 253402300800000000, -62135596800000001, 253402300799999, 253402300800000,
+    9223372036825200000, 99999, 100000, 1234567890,
+)  # fmt: skip
+RAW_NUMBERS = (
+    "1.5", "-0.0", "-0", "0.0", "1e5", "1E-7", "1e400", "1e-400", "12.50", "12.505", "1.0000000", "99999999.99", "100000000.00", "123456.789",
+    "1.1234567890123456789", "0.1", "3.0", "1e30", "12345678.12345678", "12345.6789", "1.100000023841858", "5e-324", "0E+999",
+)  # fmt: skip
+OTHERS = (None, True, False, {}, [], {"scale": 1, "value": "BNI="}, {"scale": "1"}, {"a": {"b": 1}}, [1, {"a": 1}], "\ud800")
+VALUES = [
+    json.dumps(value) for value in (*TEXTS, *NUMBERS, *OTHERS, *(v for _, v, _, _ in EXACT + REFUSED_VALUES if not isinstance(v, Decimal)))
+]
+VALUES += [*RAW_NUMBERS, *(str(v) for _, v, _, _ in EXACT + REFUSED_VALUES if isinstance(v, Decimal))]
+PLAIN = "id BIGINT; name STRING; n INT; price DECIMAL(10,2); at TIMESTAMP"
+
+
+@contextmanager
+def short_runs(length: int) -> Iterator[None]:
+    with patch.object(runs, "_SHORT", length), patch.object(runs, "_PARTS", 3):
+        yield
+
+
+def _refuse(*_: Any) -> None:
+    raise jsontext.Unsure
+
+
+def seen(read: Any) -> list[str]:
+    """Everything that can be seen of batches; as text, since NaN is not equal to itself and -0.0 is equal to 0.0."""
+    return [f"{batch.schema} {batch.num_rows}\n" + "\n".join(map(repr, batch.to_pylist())) for batch in read]
+
+
+def check(of: Table, data: bytes, how: str = "debezium", length: int = 2) -> int:
+    """Reads ``data`` both ways; the number of records that the fast way took."""
+
+    def read() -> Iterator[pa.RecordBatch]:
+        lines = numbered(iter([data]))
+        if how == "debezium":
+            return debezium.decode(of, "f.jsonl", 3, lines)
+        return (snapshot.decode_csv if how == "csv" else snapshot.decode_json)(of, 7, "f", 3, lines)
+
+    with patch.object(plain.PlainEvents, "plain", _refuse), patch.object(snapshot._Rows, "plain", _refuse):
+        careful = seen(read())
+    fast_rows = 0
+    columns = {kind: kind.columns for kind in (plain.PlainEvents, snapshot._Rows)}
+
+    def counted(self: Any, run: Any) -> Any:
+        nonlocal fast_rows
+        found = columns[plain.PlainEvents if how == "debezium" else snapshot._Rows](self, run)
+        fast_rows += len(run)
+        return found
+
+    with (
+        short_runs(length),
+        patch.object(plain.PlainEvents, "columns", counted),
+        patch.object(snapshot._Rows, "columns", counted),
+    ):
+        fast = seen(read())
+    assert fast == careful
+    return fast_rows
+
+
+def joined(lines: list[Any]) -> bytes:
+    return b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
+
+
+def feed(random_: random.Random, count: int, odd: int = 12) -> list[Any]:
+    """Events of few keys, so that deletes, tombstones and updates meet; objects, JSON text and schemas."""
+    lines = []
+    for i in range(count):
+        key = {"id": random_.randrange(6)}
+        after = {**key, "name": f"n{i}", "n": i, "price": f"{i}.50", "at": f"2024-02-29T11:14:{i % 60:02d}Z"}
+        kind = random_.randrange(odd)
+        op, old = "d" if kind < 2 else random_.choice("ccuur"), {"__debezium.oldkey": {"id": 7}} if kind == 3 else {}
+        line = event(op, key, None if op == "d" else after, lsn=100 + i, headers=old)
+        if kind == 4:
+            after["name"] = "__debezium_unavailable_value"
+        if kind == 5:
+            line["value"] = None
+        if kind == 6:
+            line = event("c", key, after | {"price": random_.choice(["1234", "BNI=", 5, 1.5, None])})
+        if i % 3 and line["value"] is not None:
+            line |= {"key": key, "value": json.loads(line["value"])}
+        lines.append(line)
+    return lines
+
+
+@pytest.mark.parametrize("name", ["debezium_capture.jsonl", "debezium_capture_schemas.jsonl", "debezium_capture_string.jsonl"])
+@pytest.mark.parametrize(
+    ("topic", "ddl", "key"),
+    [
+        ("shop.orders", ORDERS + "; d DATE; ts TIMESTAMP_NTZ; tz TIMESTAMP; free DECIMAL(38,9)", "id"),
+        ("shop.orders", "id BIGINT; st STRING; big STRING; ok BOOLEAN; rate FLOAT; dbl DOUBLE", "id"),
+        ("shop.items", ITEMS, "order_id,line"),
+        ("shop.customers", CUSTOMERS, "id"),
+        ("shop.full_ri", "id BIGINT; big STRING; v INT", "id"),
+        (None, "id BIGINT; st STRING", "id"),
+    ],
+)
+def test_captures_are_read_alike(name: str, topic: str | None, ddl: str, key: str) -> None:
+    of = table(ddl, key, DebeziumSource("x", topic=topic and f"e6.{topic}", units=(("ts3", "ms"),)))
+    lines = (CAPTURES / name).read_bytes().splitlines()
+    opened = [json.loads(line) for line in lines]
+    objects = [{k: json.loads(v) if k in ("key", "value") and isinstance(v, str) else v for k, v in line.items()} for line in opened]
+    check(of, joined(lines * 3))
+    check(of, joined(objects * 3))
+    check(of, joined(lines * 3), length=24)
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=[case[0] for case in REFUSED])
+def test_refused_records_among_plain_ones_are_read_alike(case: Any) -> None:
+    good = [event(key={"id": i}, after={"id": i, "name": "a"}) for i in range(10)]
+    assert check(ONE, joined([*good, case[1], *good])) >= 10
+
+
+@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize("how", ["debezium", "json", "csv"])
+def test_every_value_of_every_type_is_read_alike(how: str, type_: str) -> None:
+    if how == "csv":
+        of = table(f"id BIGINT; v {type_}", source=SnapshotSource("x"))
+        texts = [*TEXTS, *RAW_NUMBERS, *map(str, NUMBERS)]
+        quoted = ['"' + text.replace('"', '""') + '"' for text in texts]
+        assert check(of, "\n".join(["id,v", *(f"{i},{text}" for i, text in enumerate(quoted))]).encode(), "csv") > 0
+        return
+    of = table(f"id BIGINT; v {type_}", source=None if how == "debezium" else SnapshotSource("x"))
+    if how == "json":
+        lines = [f'{{"id": {i}, "v": {value}}}' for i, value in enumerate(VALUES)]
+    else:
+        source = '{"connector": "postgresql", "lsn": 5}'
+        lines = [
+            f'{{"key": {{"id": {i}}}, "value": {{"op": "u", "source": {source}, "after": {{"id": {i}, "v": {value}}}}}}}'
+            for i, value in enumerate(VALUES)
+        ]
+    assert check(of, "\n".join(lines).encode(), how) > 0
+    for line in lines:  # alone, so that no other value decides how it is read
+        check(of, "\n".join([line] * 2).encode(), how)
+
+
+@pytest.mark.parametrize("key", ["BIGINT", "STRING", "DATE", "TIMESTAMP", "DOUBLE", "BOOLEAN", "BINARY", "DECIMAL(10,2)"])
+def test_every_value_as_a_key_is_read_alike(key: str) -> None:
+    of = table(f"id {key}; name STRING")
+    source = '"source": {"connector": "postgresql", "lsn": 5}'
+    parts = [f'"op": "d", {source}', None, f'"op": "c", {source}, "after": {{"name": "a"}}']
+    lines = [f'{{"key": {{"id": {value}}}, "value": {"null" if part is None else f"{{{part}}}"}}}' for value in VALUES for part in parts]
+    check(of, "\n".join(lines).encode())
+    random.Random(7).shuffle(lines)
+    check(of, "\n".join(lines).encode())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_feeds_are_read_alike(seed: int) -> None:
+    random_ = random.Random(seed)
+    assert check(table(PLAIN), joined(feed(random_, 200))) > 0
+    assert check(table(PLAIN), joined(feed(random_, 400, odd=150)), length=24) > 100
+
+
+PIECES = [
+    b'"', b"\\", b":", b",", b"{", b"}", b"[", b"]", b" ", b"\t", b"\r", b"null", b"NaN", b"1e5", b"-0", b"0", b"\xff", b"\xc3\xa9", b"\\u0022",
+    b"\\ud800", b"\\ud83d\\ude00", b'\\"', b"\\\\", b'\\":', b'" :', b'"id":1,', b'"id": 1, ', b'"op":"u",', b'\\"id\\":2,', b"1.50", b"true", b"\x00", b"\x7f",
+]  # fmt: skip
+
+
+def mutated(random_: random.Random, line: bytes) -> bytes:
+    for _ in range(random_.randint(1, 3)):
+        at, to = sorted(random_.choices(range(len(line) + 1), k=2))
+        to = min(to, at + random_.choice([0, 0, 1, 5, 30]))
+        piece = random_.choice([*PIECES, line[at:to], b""])
+        line = line[:at] + piece + line[random_.choice([at, to]) :]
+    return line.replace(b"\n", b" ")
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("how", ["debezium", "json", "csv"])
+def test_random_damage_is_read_alike(how: str, seed: int) -> None:
+    random_ = random.Random(seed)
+    lines: list[Any] = feed(random_, 200)
+    if how != "debezium":
+        rows = [{"id": i, "name": f"a{i}", "n": i, "price": f"{i}.5", "at": "2024-02-29T11:14:15Z"} for i in range(200)]
+        lines = rows if how == "json" else [",".join(rows[0]).encode(), *(",".join(map(str, row.values())).encode() for row in rows)]
+    raw = [
+        line if isinstance(line, bytes) else json.dumps(line, separators=random_.choice([(",", ":"), (", ", ": ")])).encode()
+        for line in lines
+    ]
+    damaged = [mutated(random_, line) if random_.random() < 0.3 and i else line for i, line in enumerate(raw)]
+    assert check(table(PLAIN, source=None if how == "debezium" else SnapshotSource("x")), joined(damaged), how, random_.choice([2, 5])) > 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_quick_value_is_the_value(seed: int) -> None:
+    random_ = random.Random(seed)
+    base = [json.dumps(line).encode() for line in feed(random_, 20)] + [value.encode() for value in VALUES]
+    sure = 0
+    for _ in range(3000):
+        try:
+            text = mutated(random_, random_.choice(base)).decode()
+            found = repr(jsontext.quick(text))
+        except (UnicodeDecodeError, jsontext.Unsure):
+            continue
+        sure += 1
+        assert found == repr(jsontext.loads(text)) == repr(jsontext.loads_shallow(text))
+    assert sure > 100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, "a": 2}', '{"a": {"b": 1, "b": 2}}', '{"a": [{"b": 1, "b": 2}]}', '{"a": {"b": {"c": {"d": 1, "d": 2}}}}',
+        '{"a": "\\u0022", "a": "x"}', '{"a": "x:", "a" : 1}', '{"a":"\\":","a":1}', '{"a":"x\\\\","a":1}', '{"a":"\\u0022\\u0022","b":1,"b":2}',
+        '{"a\\"":1,"a\\"":2}', '{"a":1,"\\u0061":2}', '{"a":"b","a":"{\\"c\\":1}"}',
+    ],
+)  # fmt: skip
+def test_a_text_with_a_duplicate_key_is_never_quick(text: str) -> None:
+    with pytest.raises(jsontext.Unsure):
+        jsontext.quick(text)
+    with pytest.raises(BadRecord, match="AMBIGUOUS_JSON"):
+        jsontext.loads(text)
+
+
+def test_deep_arrays_are_never_quick() -> None:
+    with pytest.raises(jsontext.Unsure):
+        jsontext.quick('{"a": ' + "[" * 500 + "]" * 500 + "}")
+
+
+def test_batches_have_the_same_borders() -> None:
+    lines = [event(key={"id": i}, after=NAMED) for i in range(25)]
+    with patch.object(runs, "BATCH_ROWS", 10):
+        assert check(ONE, joined(lines)) == 25
