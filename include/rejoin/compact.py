@@ -1,6 +1,7 @@
 """Compaction: folds old versions into a base sorted by key, and drops what delete files hide. No reader sees a difference.
 
 A compaction is a run of its own kind: it takes the same place as a run, writes branches, and becomes visible by the same commit.
+What it rewrites, ``lake.layout`` decides; it works on the driver, range by range, or by Spark where a table has to be sorted as a whole.
 """
 
 from collections.abc import Callable
@@ -8,10 +9,11 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from rejoin import crash
-from rejoin.conduct import Topology
+from rejoin.conduct import Topology, alive
 from rejoin.errors import code_of
 from rejoin.lake import names
-from rejoin.lake.ledger import Run, StepRecord
+from rejoin.lake.fold import Versions, fold, todo
+from rejoin.lake.ledger import Run, StepRecord, Write
 from rejoin.plan.model import Plan, SnapshotSource
 from rejoin.stages.frames import numbered
 
@@ -19,9 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rejoin.lake.reader import Reader
-
-SMALL = 1
-"""A table of at most so many data files, without delete files, is compact already."""
 
 
 def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str) -> Run | None:
@@ -35,14 +34,15 @@ def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str) -
     if head is None:
         return None
     state = topology.ledger.states(head)
-    plan = topology.ledger.run(head).plan
-    todo = [t for t in state if t in _keys(plan) and _scattered(topology, t, state[t])]
-    if not todo:
+    keys = _keys(topology.ledger.run(head).plan)
+    wanted = [t for t in state if t in keys and todo(topology.refs.require(t, state[t]), state[t], keys[t])]
+    if not wanted:
         return None
     run = topology.open_compaction(who)
     try:
-        for table in todo:
-            _rewrite(topology, spark(), run, table)
+        with alive(topology.ledger, run):
+            for table in wanted:
+                _compact(topology, spark, run, table)
         topology.publish(run)
     except BaseException as error:
         topology.ledger.fail(run.number, f"{code_of(error)}: {str(error)[:2000]}")
@@ -51,24 +51,44 @@ def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str) -
     return topology.ledger.run(run.number)
 
 
-def _scattered(topology: Topology, table: str, snapshot_id: int) -> bool:
-    summary = topology.refs.summary(table, snapshot_id)
-    return int(summary.get("total-data-files", 0)) > SMALL or int(summary.get("total-delete-files", 0)) > 0
+def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, table: str) -> None:
+    if f"compact.{table}" in topology.ledger.steps(run.number):
+        return
+    started, attempt = monotonic(), f"compact_{table}"[:40]
+    states, key = topology.ledger.states(run.base), _keys(run.plan)[table]
+    existing = topology.refs.require(table, states[table])
+    done = fold(existing, states[table], key, _versions(run.plan, table))
+    counts: dict[str, int] = {}
+    if done is None:
+        write = _rewrite(topology, spark(), run, table, attempt)
+    else:
+        made = topology.refs.commit_rewrite(table, names.branch(run.number, attempt), states[table], done.kept, done.added, done.deletes)
+        write = Write(table, made)
+        counts = {"folded": done.folded, "merged": done.merged}
+    crash.point(f"compact.{table}:written")
+    summary = topology.refs.summary(table, write.snapshot_id)
+    counts |= {"rows": int(summary.get("added-records", 0)), "bytes": int(summary.get("added-files-size", 0))}
+    topology.ledger.register(run.number, StepRecord(f"compact.{table}", counts, monotonic() - started, None if done is None else 0), attempt, (write,))
 
 
-def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: str) -> None:
+def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: str, attempt: str) -> Write:
+    """The whole table sorted by Spark."""
     from rejoin.lake.reader import Reader
     from rejoin.lake.writer import Writer
 
-    started, attempt = monotonic(), f"compact_{table}"[:40]
-    states = topology.ledger.states(run.base)
-    key = _keys(run.plan)[table]
+    states, key = topology.ledger.states(run.base), _keys(run.plan)[table]
     rows = _folded(run.plan, Reader(spark, run.plan, states, topology.refs), table, key)
-    write = Writer(spark, topology.refs, states, run.number, attempt).replace(table, rows.sort(*key), key)
-    crash.point(f"compact.{table}:written")
-    added = int(topology.refs.summary(table, write.snapshot_id).get("added-records", 0))
-    record = StepRecord(f"compact.{table}", {"rows": added}, monotonic() - started, None)
-    topology.ledger.register(run.number, record, attempt, (write,))
+    return Writer(spark, topology.refs, states, run.number, attempt).replace(table, rows.sort(*key), key)
+
+
+def _versions(plan: Plan, table: str) -> Versions | None:
+    """How the rows of a versioned table fold; None: every row stays."""
+    if plan.is_table(table):
+        # A feed may still deliver an event older than a delete; a snapshot source never goes back.
+        return Versions(alive="_op <> 'D'" if isinstance(plan.table(table).source, SnapshotSource) else "true", kept_for_deletes="_before")
+    if table in {names.subscriptions(n, e) for n in plan.nodes for e in n.edges}:
+        return Versions(alive="_op = 'S'", forgotten="_instruction")
+    return None
 
 
 def _folded(plan: Plan, reader: "Reader", table: str, key: list[str]) -> "DataFrame":
@@ -76,15 +96,15 @@ def _folded(plan: Plan, reader: "Reader", table: str, key: list[str]) -> "DataFr
 
     from rejoin.lake.reader import latest
 
-    rows = reader.table(table)
-    if plan.is_table(table):
-        # A row that changed its key may still need what its old key held when it was deleted.
-        newest = latest(rows, key).withColumn("_before", F.when(F.col("_op") == "D", F.col("_before")))
-        # A feed may still deliver an event older than a delete; a snapshot source never goes back.
-        return newest.where("_op <> 'D'") if isinstance(plan.table(table).source, SnapshotSource) else newest
-    if table in {names.subscriptions(n, e) for n in plan.nodes for e in n.edges}:
-        return latest(rows, key).where("_op = 'S'").withColumn("_instruction", F.lit(None).cast("string"))
-    return rows
+    rows, versions = reader.table(table), _versions(plan, table)
+    if versions is None:
+        return rows
+    newest = latest(rows, key).where(versions.alive)
+    if versions.kept_for_deletes:
+        newest = newest.withColumn(versions.kept_for_deletes, F.when(F.col("_op") == "D", F.col(versions.kept_for_deletes)))
+    if versions.forgotten:
+        newest = newest.withColumn(versions.forgotten, F.lit(None).cast("string"))
+    return newest
 
 
 def _keys(plan: Plan) -> dict[str, list[str]]:

@@ -13,10 +13,9 @@ from pyspark.sql import functions as F
 
 from rejoin import crash, sources
 from rejoin.checks import Counts, Kinds, check_conservation, check_deletes, check_policy, check_rows, count_kinds, no_input
-from rejoin.lake import names
+from rejoin.lake import names, probe
 from rejoin.lake.ledger import Ledger, Run, Write
 from rejoin.lake.local import LocalRows, collected
-from rejoin.lake.probe import LOCAL_ROWS
 from rejoin.lake.reader import Keys, Reader
 from rejoin.lake.refs import Refs
 from rejoin.lake.tables import source_ddl
@@ -196,7 +195,7 @@ class Attempt:
             moved = respond.moved(edge, changes, key)
             subscribers = self._now.subscribers(node, edge, Keys(moved, self._changed(right)))
             told = self._now.reads[-1].rows
-            at_most += LOCAL_ROWS + 1 if told is None else told
+            at_most += probe.LOCAL_ROWS + 1 if told is None else told
             answers.append(respond.answer_right_changes(edge, moved, subscribers, pks, run))
         responses = answers[0] if len(answers) == 1 else answers[0].unionByName(answers[1])
         seen = Observation()
@@ -215,7 +214,7 @@ class Attempt:
         if moved:
             lefts = self._now.lookup(node.left.table, Keys(resolve.touched(changes, responses, key), self._answers(node)))
         paired = resolve.pair(node, changes, lefts, responses, key)
-        if self._affected(node) <= LOCAL_ROWS:
+        if self._affected(node) <= probe.LOCAL_ROWS:
             rows = collected(paired)
             kept = rows.frame(self._spark)
             return self._difference(node, kept, kept, _lacking(node, rows))
@@ -345,7 +344,7 @@ class Attempt:
 
 def _small(frame: DataFrame, at_most: int) -> DataFrame | LocalRows:
     """The frame computed now and kept on the driver, if it is small enough."""
-    return collected(frame) if at_most <= LOCAL_ROWS else frame
+    return collected(frame) if at_most <= probe.LOCAL_ROWS else frame
 
 
 def _lacking(node: Node, paired: LocalRows) -> Counts:

@@ -22,7 +22,7 @@ RUNS = 4
 
 @dataclass(frozen=True)
 class Case:
-    """What is repeated by its seed. ``histories``: their numbers."""
+    """What is repeated by its seed. ``histories``: their numbers; ``paths``: where rows are read and written, "driver", "spark" or "both"."""
 
     seed: int
     shape: str
@@ -30,6 +30,7 @@ class Case:
     compacted: bool
     idle: bool
     at_once: bool
+    paths: str
 
     @property
     def name(self) -> str:

@@ -17,6 +17,7 @@ from patterns import ALL, patterns
 from scenario import Case, Play, play, prepare
 from shapes import SHAPES
 
+from rejoin.lake import layout, probe
 from rejoin.lake.config import LakeConfig, lake_config
 from rejoin.plan.compile import compile
 
@@ -38,6 +39,7 @@ def cases(seed: int, histories: int) -> list[Case]:
             compacted=i % 2 == 0,
             idle=i % 4 == 0,
             at_once=i % 4 == 1,
+            paths=("driver", "both", "spark")[i % 3],
         )
         for i in range(count)
     ]
@@ -65,8 +67,17 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return config, lambda: spark
 
 
+LIMITS = {"driver": (100_000, 50_000), "spark": (0, 50_000), "both": (4, 3)}
+"""Rows that the driver may hold (none: every read, stage and write is done by Spark), and rows of the smallest base file of a compaction."""
+
+
 @pytest.mark.slow
-def test_after_every_run_the_outputs_are_what_a_second_engine_computes(case: Case, lake: Lake, tmp_path: Any) -> None:
+def test_after_every_run_the_outputs_are_what_a_second_engine_computes(
+    case: Case, lake: Lake, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, base = LIMITS[case.paths]
+    monkeypatch.setattr(probe, "LOCAL_ROWS", rows)
+    monkeypatch.setattr(layout, "BASE_ROWS", base)
     wrong = play(case, lake[0], tmp_path, lake[1])
     assert not wrong, f"{case}\n" + "\n".join(wrong)
 
@@ -85,7 +96,7 @@ def test_the_histories_hold_every_situation_that_is_hard_for_a_foreign_key_join(
 
 @pytest.mark.slow
 def test_every_check_reports_an_expectation_that_was_tampered_with(lake: Lake, tmp_path: Any) -> None:
-    case = Case(seed=1, shape="star", histories=range(1, 9), compacted=False, idle=False, at_once=False)
+    case = Case(seed=1, shape="star", histories=range(1, 9), compacted=False, idle=False, at_once=False, paths="driver")
     generated, arriving = prepare(case)
     one = Play(case, generated, arriving, lake[0], tmp_path, lake[1])
     assert one.step() == []

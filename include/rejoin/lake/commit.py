@@ -5,6 +5,7 @@ PyIceberg has no public call that adds position deletes; ``_RowDelta`` writes th
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,6 +25,8 @@ from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update.snapshot import ManageSnapshots, _FastAppendFiles
 from pyiceberg.typedef import EMPTY_DICT, Record
 
+from rejoin.lake.files import files_of
+
 _PATH_ID, _POS_ID = 2147483546, 2147483545  # reserved field ids of position delete files
 _DELETES = pa.schema(
     [
@@ -33,16 +36,19 @@ _DELETES = pa.schema(
 )
 
 
-def data_files(table: Table, rows: pa.Table) -> list[DataFile]:
-    """Writes rows (columns and types as the table's) to new data files, which no snapshot holds yet."""
-    return list(_dataframe_to_data_files(table_metadata=table.metadata, df=rows, io=table.io)) if rows.num_rows else []
+def data_files(table: Table, rows: pa.Table | pa.RecordBatchReader) -> list[DataFile]:
+    """Writes rows (columns and types as the table's) to new data files, which no snapshot holds yet. A reader is written as it is read."""
+    if isinstance(rows, pa.Table) and not rows.num_rows:
+        return []
+    # This setting is for Spark; PyIceberg warns that it does not know it.
+    properties = {k: v for k, v in table.metadata.properties.items() if k != "write.parquet.row-group-size-bytes"}
+    metadata = table.metadata.model_copy(update={"properties": properties})
+    return list(_dataframe_to_data_files(table_metadata=metadata, df=rows, io=table.io))
 
 
-def delete_file(table: Table, positions: Sequence[tuple[str, int]]) -> DataFile:
-    """Writes a file of position deletes: (path of a data file as the manifests have it, row number)."""
-    ordered = sorted(positions)
-    paths, numbers = [p for p, _ in ordered], [n for _, n in ordered]
-    rows = pa.table([pa.array(paths, pa.string()), pa.array(numbers, pa.int64())], schema=_DELETES)
+def delete_file(table: Table, positions: pa.Table) -> DataFile:
+    """Writes a file of position deletes: ``file_path`` (of a data file, as the manifests have it) and ``pos``, at least one row."""
+    rows = positions.select(_DELETES.names).cast(_DELETES).sort_by([("file_path", "ascending"), ("pos", "ascending")])
     location = table.location_provider().new_data_location(f"{uuid.uuid4()}-deletes.parquet")
     output = table.io.new_output(location)
     with output.create() as stream:
@@ -52,14 +58,14 @@ def delete_file(table: Table, positions: Sequence[tuple[str, int]]) -> DataFile:
         file_path=location,
         file_format=FileFormat.PARQUET,
         partition=Record(),
-        record_count=len(ordered),
+        record_count=rows.num_rows,
         file_size_in_bytes=len(output.to_input_file()),
         column_sizes={},
-        value_counts={_PATH_ID: len(ordered), _POS_ID: len(ordered)},
+        value_counts={_PATH_ID: rows.num_rows, _POS_ID: rows.num_rows},
         null_value_counts={_PATH_ID: 0, _POS_ID: 0},
         nan_value_counts={},
-        lower_bounds={_PATH_ID: paths[0].encode()},
-        upper_bounds={_PATH_ID: paths[-1].encode()},
+        lower_bounds={_PATH_ID: rows["file_path"][0].as_py().encode()},
+        upper_bounds={_PATH_ID: rows["file_path"][-1].as_py().encode()},
         key_metadata=None,
         split_offsets=None,
         equality_ids=None,
@@ -87,6 +93,33 @@ def commit(table: Table, branch: str, base: int, added: Sequence[DataFile], dele
     return producer.snapshot_id
 
 
+def rewrite(table: Table, branch: str, base: int, entries: "Entries", added: Sequence[DataFile], deletes: Sequence[DataFile]) -> int:
+    """Starts ``branch`` at ``base`` with a snapshot that holds the old files ``entries`` and the new ones, and no others.
+
+    The snapshot has one manifest of data files and one of delete files, however many its base had.
+    """
+    transaction = table.transaction()
+    ManageSnapshots(transaction).create_branch(base, branch).commit()
+    producer = _Rewrite(operation=Operation.OVERWRITE, transaction=transaction, io=table.io, branch=branch)
+    producer.deletes, producer.kept = tuple(deletes), entries
+    held = files_of(table, base)
+    stay = {e.data_file.file_path for e in (*entries.data, *entries.deletes)}
+    producer.gone = tuple(f for f in (*held.data, *held.deletes) if f.file_path not in stay)
+    for file in added:
+        producer.append_data_file(file)
+    producer.commit()
+    transaction.commit_transaction()
+    return producer.snapshot_id
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Manifest entries of files that stay as they are."""
+
+    data: tuple[ManifestEntry, ...]
+    deletes: tuple[ManifestEntry, ...]
+
+
 class _DeleteManifestWriter(ManifestWriterV2):
     def content(self) -> ManifestContent:
         return ManifestContent.DELETES
@@ -100,22 +133,19 @@ class _RowDelta(_FastAppendFiles):
     deletes: tuple[DataFile, ...] = ()
 
     def _manifests(self) -> list[ManifestFile]:
-        return ([self._delete_manifest()] if self.deletes else []) + super()._manifests()
+        return self._manifest(ManifestContent.DELETES, (), self.deletes) + super()._manifests()
 
-    def _delete_manifest(self) -> ManifestFile:
-        metadata = self._transaction.table_metadata
-        with _DeleteManifestWriter(metadata.spec(), self.schema(), self.new_manifest_output(), self._snapshot_id, self._compression) as writer:
-            for file in self.deletes:
-                writer.add(
-                    ManifestEntry.from_args(
-                        status=ManifestEntryStatus.ADDED,
-                        snapshot_id=self._snapshot_id,
-                        sequence_number=None,
-                        file_sequence_number=None,
-                        data_file=file,
-                    )
-                )
-        return writer.to_manifest_file()
+    def _manifest(self, content: ManifestContent, kept: Sequence[ManifestEntry], added: Sequence[DataFile]) -> list[ManifestFile]:
+        if not kept and not added:
+            return []
+        kind = _DeleteManifestWriter if content == ManifestContent.DELETES else ManifestWriterV2
+        spec = self._transaction.table_metadata.spec()
+        with kind(spec, self.schema(), self.new_manifest_output(), self._snapshot_id, self._compression) as writer:
+            for entry in kept:
+                writer.existing(entry)
+            for file in added:
+                writer.add(_added(file, self._snapshot_id))
+        return [writer.to_manifest_file()]
 
     def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
         added, self._added_data_files = self._added_data_files, [*self._added_data_files, *self.deletes]
@@ -123,3 +153,25 @@ class _RowDelta(_FastAppendFiles):
             return super()._summary(snapshot_properties)
         finally:
             self._added_data_files = added
+
+
+class _Rewrite(_RowDelta):
+    kept = Entries((), ())
+    gone: tuple[DataFile, ...] = ()
+
+    def _manifests(self) -> list[ManifestFile]:
+        data = self._manifest(ManifestContent.DATA, self.kept.data, self._added_data_files)
+        return data + self._manifest(ManifestContent.DELETES, self.kept.deletes, self.deletes)
+
+    def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
+        self._deleted_data_files = set(self.gone)
+        try:
+            return super()._summary(snapshot_properties)
+        finally:
+            self._deleted_data_files = set()
+
+
+def _added(file: DataFile, snapshot_id: int) -> ManifestEntry:
+    return ManifestEntry.from_args(
+        status=ManifestEntryStatus.ADDED, snapshot_id=snapshot_id, sequence_number=None, file_sequence_number=None, data_file=file
+    )

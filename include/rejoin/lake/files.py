@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyiceberg.conversions import from_bytes
-from pyiceberg.manifest import DataFile, DataFileContent
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry
 from pyiceberg.table import Table
 from pyiceberg.types import BooleanType, DateType, DecimalType, IntegerType, LongType, StringType
 
-_MANIFESTS: dict[str, tuple[DataFile, ...]] = {}
+_MANIFESTS: dict[str, tuple[ManifestEntry, ...]] = {}
 _MOST_MANIFESTS = 20_000
 
 _ORDERED = (BooleanType, IntegerType, LongType, StringType, DateType, DecimalType)
@@ -19,42 +19,56 @@ _ORDERED = (BooleanType, IntegerType, LongType, StringType, DateType, DecimalTyp
 
 @dataclass(frozen=True)
 class Files:
-    """The data files of a snapshot and the position delete files that hide rows of them."""
+    """The entries of a snapshot's data files, and of the position delete files that hide rows of them."""
 
-    data: tuple[DataFile, ...]
-    deletes: tuple[DataFile, ...]
+    data_entries: tuple[ManifestEntry, ...]
+    delete_entries: tuple[ManifestEntry, ...]
+
+    @property
+    def data(self) -> tuple[DataFile, ...]:
+        return tuple(entry.data_file for entry in self.data_entries)
+
+    @property
+    def deletes(self) -> tuple[DataFile, ...]:
+        return tuple(entry.data_file for entry in self.delete_entries)
 
     @property
     def rows(self) -> int:
         """Rows in the data files, hidden ones and old versions included."""
-        return sum(file.record_count for file in self.data)
+        return sum(entry.data_file.record_count for entry in self.data_entries)
 
 
 def files_of(table: Table, snapshot_id: int) -> Files:
     """The files that a reader of this snapshot has to read."""
     snapshot = table.snapshot_by_id(snapshot_id)
     assert snapshot is not None
-    found: list[DataFile] = []
+    found: list[ManifestEntry] = []
     for manifest in snapshot.manifests(table.io):
         path = manifest.manifest_path
         if path not in _MANIFESTS:
             if len(_MANIFESTS) >= _MOST_MANIFESTS:
                 _MANIFESTS.clear()
-            _MANIFESTS[path] = tuple(entry.data_file for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True))
+            _MANIFESTS[path] = tuple(manifest.fetch_manifest_entry(table.io, discard_deleted=True))
         found += _MANIFESTS[path]
-    data = tuple(f for f in found if f.content == DataFileContent.DATA)
-    return Files(data, tuple(f for f in found if f.content != DataFileContent.DATA))
+    data = tuple(e for e in found if e.data_file.content == DataFileContent.DATA)
+    return Files(data, tuple(e for e in found if e.data_file.content != DataFileContent.DATA))
+
+
+def bounds(table: Table, file: DataFile, column: str) -> tuple[Any, Any] | None:
+    """The smallest and largest value of a column in a file, as Python values; None where the metadata cannot tell."""
+    field = table.schema().find_field(column)
+    low, high = (file.lower_bounds or {}).get(field.field_id), (file.upper_bounds or {}).get(field.field_id)
+    if not isinstance(field.field_type, _ORDERED) or low is None or high is None:
+        return None
+    return from_bytes(field.field_type, low), from_bytes(field.field_type, high)
 
 
 def overlapping(table: Table, files: Iterable[DataFile], column: str, low: Any, high: Any) -> list[DataFile]:
     """The files that can hold a row with ``low <= column <= high``; all of them where bounds cannot tell."""
-    field = table.schema().find_field(column)
-    if not isinstance(field.field_type, _ORDERED):
-        return list(files)
     kept = []
     for file in files:
-        lower, upper = (file.lower_bounds or {}).get(field.field_id), (file.upper_bounds or {}).get(field.field_id)
-        if lower is None or upper is None or (from_bytes(field.field_type, lower) <= high and low <= from_bytes(field.field_type, upper)):
+        known = bounds(table, file, column)
+        if known is None or (known[0] <= high and low <= known[1]):
             kept.append(file)
     return kept
 

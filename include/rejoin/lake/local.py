@@ -6,8 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,17 @@ class LocalRows:
 
 def collected(frame: DataFrame) -> LocalRows:
     """The frame computed now. Only for frames that are known to be small."""
-    return LocalRows(frame.toArrow(), frame.schema)
+    loose = [(f.name, f.dataType, _loose(f.dataType)) for f in frame.schema.fields]
+    # Spark takes ``x3 IS NOT NULL`` for NOT NULL also inside a struct that may be null; Arrow refuses that.
+    rows = frame.withColumns({name: F.col(f"`{name}`").cast(wanted) for name, kind, wanted in loose if kind != wanted})
+    return LocalRows(rows.toArrow(), rows.schema)
+
+
+def _loose(kind: DataType) -> DataType:
+    """The type with every field of every struct nullable."""
+    if not isinstance(kind, StructType):
+        return kind
+    return StructType([StructField(f.name, _loose(f.dataType)) for f in kind.fields])
 
 
 def spark_schema(table: Table) -> StructType:
@@ -34,14 +45,18 @@ def spark_schema(table: Table) -> StructType:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """A Spark type as the columns of a new table."""
-    return to_arrow_schema(schema)
+    """A Spark type as the columns of a new table, none of them required."""
+    loose = _loose(schema)
+    assert isinstance(loose, StructType)
+    return to_arrow_schema(loose)
 
 
 def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The rows with exactly the columns of ``schema``: what they lack is null, inside structs too."""
     have = {name: rows[name].combine_chunks() for name in rows.column_names}
-    return pa.table([_fitted(have.get(f.name), f.type, rows.num_rows) for f in schema], schema=pa.schema([(f.name, f.type) for f in schema]))
+    return pa.table(
+        [_fitted(have.get(f.name), f.type, rows.num_rows) for f in schema], schema=pa.schema([(f.name, f.type) for f in schema])
+    )
 
 
 def _fitted(values: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:

@@ -1,36 +1,20 @@
 """Reads on the driver: the rows of a snapshot with some keys, or of one run, by DuckDB over the snapshot's Parquet files.
 
 DuckDB skips row groups whose statistics rule the keys out and reads other columns only where a key was found. So a lookup of k keys costs
-about k row groups, whatever the size of the table; it needs no Spark job. Columns are found by Iceberg's field ids, as the format demands.
+about k row groups, whatever the size of the table; it needs no Spark job.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimestamptzType,
-)
+from pyiceberg.types import DoubleType, FloatType
 
-from rejoin.lake.files import files_of, native, overlapping
+from rejoin.lake.duck import FILE, POSITION, columns_text, cursor, relation
+from rejoin.lake.files import files_of, overlapping
 from rejoin.stages.frames import RUN
 
 LOCAL_ROWS = 100_000
@@ -40,35 +24,12 @@ PROBE_ROWS = 30_000_000
 ROW_GROUP = 8_192
 """Rows in a row group of the tables that rejoin writes: small enough for lookups, large enough for scans (docs/benchmarks.md)."""
 
-FILE, POSITION = "_file", "_pos"
-
-_TYPES: dict[type[IcebergType], str] = {
-    BooleanType: "BOOLEAN",
-    IntegerType: "INTEGER",
-    LongType: "BIGINT",
-    FloatType: "FLOAT",
-    DoubleType: "DOUBLE",
-    StringType: "VARCHAR",
-    BinaryType: "BLOB",
-    DateType: "DATE",
-    TimestampType: "TIMESTAMP",
-    TimestamptzType: "TIMESTAMPTZ",
-}
-
 
 @dataclass(frozen=True)
 class TooLarge:
     """The driver should not do this read, and why."""
 
     why: str
-
-
-@cache
-def _database() -> duckdb.DuckDBPyConnection:
-    """One database a process: it keeps the footers of files, which never change. Every read uses a cursor of its own."""
-    made = duckdb.connect()
-    made.execute("SET TimeZone = 'UTC'; SET memory_limit = '2GB'; SET parquet_metadata_cache = true; SET enable_progress_bar = false")
-    return made
 
 
 def having(table: Table, snapshot_id: int, key: Sequence[str], keys: pa.Table, columns: Sequence[str]) -> pa.Table | TooLarge:
@@ -86,14 +47,14 @@ def having(table: Table, snapshot_id: int, key: Sequence[str], keys: pa.Table, c
     touched = sum(min(f.record_count, keys.num_rows * ROW_GROUP) for f in data)
     if touched > PROBE_ROWS:
         return TooLarge(f"{touched:,} rows would be decoded")
-    return _read(table, data, found.deletes, columns, f"SEMI JOIN wanted USING ({_list(key)})", {"wanted": keys.select(list(key))})
+    return _read(table, data, found.deletes, columns, f"SEMI JOIN wanted USING ({columns_text(key)})", {"wanted": keys.select(list(key))})
 
 
 def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str]) -> pa.Table | TooLarge:
     """The rows of a snapshot that a run wrote."""
     found = files_of(table, snapshot_id)
     data = overlapping(table, found.data, RUN, run, run)
-    return _read(table, data, found.deletes, columns, f"WHERE {_quoted(RUN)} = {run}", {})
+    return _read(table, data, found.deletes, columns, f"WHERE {columns_text([RUN])} = {run}", {})
 
 
 def every(table: Table, snapshot_id: int, columns: Sequence[str]) -> pa.Table | TooLarge:
@@ -107,56 +68,20 @@ def every(table: Table, snapshot_id: int, columns: Sequence[str]) -> pa.Table | 
 def _read(
     table: Table, data: Sequence[DataFile], deletes: Sequence[DataFile], columns: Sequence[str], clause: str, frames: dict[str, pa.Table]
 ) -> pa.Table | TooLarge:
-    paths, hidden = [native(f.file_path) for f in data], [native(f.file_path) for f in deletes]
-    if None in paths or None in hidden:
-        return TooLarge("the files are not on this machine")
-    if not paths:
+    if not data:
         return _nothing(table, columns)
-    cursor = _database().cursor()
-    try:
+    source = relation(table, data, deletes, clause)
+    if source is None:
+        return TooLarge("the files are not on this machine")
+    with cursor() as database:
         for name, frame in frames.items():
-            cursor.register(name, frame)
-        scan = f"read_parquet($files, filename = '{FILE}', file_row_number = true, schema = {_schema(table)})"
-        wanted = [f"file_row_number AS {POSITION}" if c == POSITION else _quoted(c) for c in columns]
-        sql = f"SELECT {', '.join(wanted)} FROM {scan} {clause} LIMIT {LOCAL_ROWS + 1}"
-        parameters: dict[str, Any] = {"files": paths}
-        if hidden:
-            parameters["hidden"] = hidden
-            gone = "SELECT regexp_replace(file_path, '^file:(//)?/', '/') AS f, pos AS p FROM read_parquet($hidden)"
-            rows = f"SELECT * FROM {scan} {clause}"
-            sql = f"SELECT {', '.join(wanted)} FROM ({rows}) ANTI JOIN ({gone}) ON {FILE} = f AND file_row_number = p LIMIT {LOCAL_ROWS + 1}"
-        rows_found: pa.Table = cursor.execute(sql, parameters).to_arrow_table()
-    finally:
-        cursor.close()
-    return TooLarge(f"more than {LOCAL_ROWS:,} rows were found") if rows_found.num_rows > LOCAL_ROWS else rows_found
+            database.register(name, frame)
+        sql = f"SELECT {columns_text(columns)} FROM {source.sql} LIMIT {LOCAL_ROWS + 1}"
+        found: pa.Table = database.sql(sql, params=source.parameters).to_arrow_table()
+    return TooLarge(f"more than {LOCAL_ROWS:,} rows were found") if found.num_rows > LOCAL_ROWS else found
 
 
 def _nothing(table: Table, columns: Sequence[str]) -> pa.Table:
     extra = {FILE: pa.string(), POSITION: pa.int64()}
     types = {f.name: f.type for f in table.schema().as_arrow()} | extra
     return pa.schema([(c, types[c]) for c in columns]).empty_table()
-
-
-def _schema(table: Table) -> str:
-    fields = (f"{f.field_id}: {{name: {_text(f.name)}, type: {_text(_type(f.field_type))}, default_value: NULL}}" for f in table.schema().fields)
-    return f"MAP {{{', '.join(fields)}}}"
-
-
-def _type(kind: IcebergType) -> str:
-    if isinstance(kind, DecimalType):
-        return f"DECIMAL({kind.precision}, {kind.scale})"
-    if isinstance(kind, StructType):
-        return f"STRUCT({', '.join(f'{_quoted(f.name)} {_type(f.field_type)}' for f in kind.fields)})"
-    return _TYPES[type(kind)]
-
-
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(map(_quoted, names))
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

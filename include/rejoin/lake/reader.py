@@ -200,9 +200,7 @@ class Reader:
         stored = spark_schema(self._table(name))
         return LocalRows(found, StructType([stored[c] for c in found.column_names])).frame(self._spark)
 
-    def _scanned(
-        self, name: str, columns: Sequence[str], why: str, keys: Keys | None = None, wanted: DataFrame | None = None
-    ) -> DataFrame:
+    def _scanned(self, name: str, columns: Sequence[str], why: str, keys: Keys | None = None, wanted: DataFrame | None = None) -> DataFrame:
         """By Spark: the rows of the keys. A set of keys that is not too large goes to every task, so that the table is not moved."""
         self.reads.append(Read(name, "scan", why, None))
         table = self.table(name).select(*columns)

@@ -19,7 +19,7 @@ from pyiceberg.table import Table
 
 from rejoin.errors import LedgerConflict, SnapshotExpired
 from rejoin.lake import names
-from rejoin.lake.commit import commit
+from rejoin.lake.commit import Entries, commit, rewrite
 from rejoin.lake.config import CATALOG, LakeConfig
 
 
@@ -65,6 +65,14 @@ class Refs:
         """Starts ``branch`` at ``base`` with one more snapshot that holds the files. Returns the snapshot's id."""
         made: list[int] = []
         self._commit(name, lambda table: made.append(commit(table, branch, base, added, deletes)))
+        return made[-1]
+
+    def commit_rewrite(
+        self, name: str, branch: str, base: int, kept: Entries, added: Sequence[DataFile], deletes: Sequence[DataFile]
+    ) -> int:
+        """Starts ``branch`` at ``base`` with a snapshot of the kept and the new files, and no others. Returns its id."""
+        made: list[int] = []
+        self._commit(name, lambda table: made.append(rewrite(table, branch, base, kept, added, deletes)))
         return made[-1]
 
     def start_branch(self, name: str, branch: str, base: int) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql.types import DataType, StructType
 
 from rejoin.errors import InvariantBroken
 from rejoin.lake import commit, names, probe
+from rejoin.lake.duck import FILE, POSITION
 from rejoin.lake.evolve import evolve
 from rejoin.lake.files import files_of, native
 from rejoin.lake.ledger import Write
@@ -114,7 +115,7 @@ class Writer:
         flat = pa.table({**{c: values[c] for c in columns}, RUN: after[RUN], HASH: values[HASH]})
         existing, base = self._table(table, StructType([*fields, rows.schema[RUN], kind[HASH]]), key)
         gone = rows.arrow.filter(pc.not_equal(rows.arrow["_op"], "I")).select(list(key))
-        found = probe.having(existing, base, key, gone, [probe.FILE, probe.POSITION])
+        found = probe.having(existing, base, key, gone, [FILE, POSITION])
         if isinstance(found, probe.TooLarge):
             return None
         if found.num_rows != gone.num_rows:
@@ -124,9 +125,9 @@ class Writer:
                 next_step="compare with `rejoin verify`; a table edited by hand is rebuilt by a run with refresh full",
             )
         paths = {native(f.file_path): f.file_path for f in files_of(existing, base).data}
-        positions = [(paths[p], n) for p, n in zip(found[probe.FILE].to_pylist(), found[probe.POSITION].to_pylist(), strict=True)]
+        gone = pa.table({"file_path": [paths[p] for p in found[FILE].to_pylist()], "pos": found[POSITION]})
         added = commit.data_files(existing, _sorted(fitted(flat, existing.schema().as_arrow()), key))
-        deletes = [commit.delete_file(existing, positions)] if positions else []
+        deletes = [commit.delete_file(existing, gone)] if gone.num_rows else []
         return Write(table, self._refs.commit_files(table, self._branch, base, added, deletes))
 
     def touch(self, table: str, schema: StructType, key: Sequence[str]) -> Write:

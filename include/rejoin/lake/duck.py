@@ -1,0 +1,121 @@
+"""DuckDB over the Parquet files of a snapshot: the connection, and the relation that Iceberg says the files mean.
+
+Columns are found by Iceberg's field ids, as the format demands: a file written before a column was added, renamed or widened reads right.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import duckdb
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+)
+
+from rejoin.lake.files import native
+
+FILE, POSITION = "_file", "_pos"
+"""Columns of a relation beside the table's: the file as this machine names it, and the row's number in it."""
+
+MEMORY = "2GB"
+"""DuckDB keeps no more in memory than this; larger sorts go to a temporary directory."""
+
+_TYPES: dict[type[IcebergType], str] = {
+    BooleanType: "BOOLEAN",
+    IntegerType: "INTEGER",
+    LongType: "BIGINT",
+    FloatType: "FLOAT",
+    DoubleType: "DOUBLE",
+    StringType: "VARCHAR",
+    BinaryType: "BLOB",
+    DateType: "DATE",
+    TimestampType: "TIMESTAMP",
+    TimestamptzType: "TIMESTAMPTZ",
+}
+
+
+@dataclass(frozen=True)
+class Relation:
+    """SQL text of a subquery and the parameters that it needs."""
+
+    sql: str
+    parameters: dict[str, list[str]]
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """One database a process: it keeps the footers of files, which never change."""
+    made = duckdb.connect()
+    made.execute(f"SET TimeZone = 'UTC'; SET memory_limit = '{MEMORY}'; SET parquet_metadata_cache = true; SET enable_progress_bar = false")
+    return made
+
+
+def cursor() -> duckdb.DuckDBPyConnection:
+    """A connection of the caller's own."""
+    return _database().cursor()
+
+
+def relation(table: Table, data: Sequence[DataFile], deletes: Sequence[DataFile], clause: str = "") -> Relation | None:
+    """The rows of some data files (at least one) that no delete file hides; None if the files are not on this machine.
+
+    Args:
+        table: whose files they are.
+        data: data files.
+        deletes: position delete files.
+        clause: applied to the data files before hidden rows are looked for (a join with registered keys, a filter).
+    """
+    paths, hidden = [native(f.file_path) for f in data], [native(f.file_path) for f in deletes]
+    if None in paths or None in hidden:
+        return None
+    files = [p for p in paths if p is not None]
+    scan = f"read_parquet($files, filename = '{FILE}', file_row_number = true, schema = {_schema(table)})"
+    rows = f"SELECT * RENAME (file_row_number AS {POSITION}) FROM {scan} {clause}"
+    if not hidden:
+        return Relation(f"({rows})", {"files": files})
+    gone = "SELECT regexp_replace(file_path, '^file:(//)?/', '/') AS f, pos AS p FROM read_parquet($hidden)"
+    return Relation(
+        f"(SELECT * FROM ({rows}) ANTI JOIN ({gone}) ON {FILE} = f AND {POSITION} = p)",
+        {"files": files, "hidden": [p for p in hidden if p is not None]},
+    )
+
+
+def _schema(table: Table) -> str:
+    fields = (
+        f"{f.field_id}: {{name: {_text(f.name)}, type: {_text(_type(f.field_type))}, default_value: NULL}}" for f in table.schema().fields
+    )
+    return f"MAP {{{', '.join(fields)}}}"
+
+
+def _type(kind: IcebergType) -> str:
+    if isinstance(kind, DecimalType):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if isinstance(kind, StructType):
+        return f"STRUCT({', '.join(f'{_quoted(f.name)} {_type(f.field_type)}' for f in kind.fields)})"
+    return _TYPES[type(kind)]
+
+
+def columns_text(names: Sequence[str]) -> str:
+    """Column names as SQL text."""
+    return ", ".join(map(_quoted, names))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

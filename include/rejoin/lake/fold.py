@@ -1,0 +1,186 @@
+"""Compaction of one table on the driver: reads the files that ``layout`` names, writes what they come to. Registers and commits nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
+
+from rejoin.lake import commit
+from rejoin.lake.commit import Entries
+from rejoin.lake.duck import columns_text, cursor, relation
+from rejoin.lake.files import Files, bounds, files_of, native
+from rejoin.lake.layout import MERGE_FILES, Layout, Lie, layout, to_fold, to_merge
+from rejoin.stages.frames import RUN
+
+DRIVER_ROWS = 20_000_000
+"""One key range with more rows than these is left to Spark."""
+
+
+@dataclass(frozen=True)
+class Versions:
+    """A versioned table: the newest row of a key counts.
+
+    Args:
+        alive: SQL condition of the newest rows that have to stay once no older row of their key is left.
+        kept_for_deletes: a column that only deletes need.
+        forgotten: a column that is not needed any more.
+    """
+
+    alive: str
+    kept_for_deletes: str | None = None
+    forgotten: str | None = None
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What a compaction of a table wrote and what stays; ``folded`` units, ``merged`` deltas."""
+
+    kept: Entries
+    added: list[DataFile]
+    deletes: list[DataFile]
+    folded: int
+    merged: int
+
+
+@dataclass(frozen=True)
+class _Choice:
+    lay: Layout
+    folds: list[int]
+    merges: list[int]
+
+
+def todo(table: Table, snapshot_id: int, key: Sequence[str]) -> bool:
+    """Whether there is something to compact."""
+    choice = _choose(table, files_of(table, snapshot_id), key[0])
+    return bool(choice.folds or choice.merges)
+
+
+def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions | None) -> Folded | None:
+    """Rewrites what has to be rewritten; None if that is too much for one process, or its files are elsewhere.
+
+    Args:
+        table: the table.
+        snapshot_id: the state to compact.
+        key: the columns by which the rows are sorted; of a versioned table also its key.
+        versions: how versions fold; None if every row stays.
+    """
+    files = files_of(table, snapshot_id)
+    choice = _choose(table, files, key[0])
+    units = choice.lay.units
+    starts = [u.start for u in units] or [None]
+    everything = sum(f.record_count for f in files.data) if not units else max(u.rows for u in units)
+    if everything > DRIVER_ROWS or any(native(f.file_path) is None for f in (*files.data, *files.deletes)):
+        return None
+    deltas = [files.data[i] for i in choice.lay.deltas]
+    added, gone = [], set()
+    for number in choice.folds:
+        base = [files.data[i] for i in units[number].files] if units else []
+        after = starts[number + 1] if number + 1 < len(starts) else None
+        added += _write(table, [*base, *deltas], files.deletes, key, versions, [(starts[number], after)], final=True)
+        gone |= {f.file_path for f in base}
+    merged = deltas if choice.folds else [files.data[i] for i in choice.merges]
+    gone |= {f.file_path for f in merged}
+    rest = [(s, starts[n + 1] if n + 1 < len(starts) else None) for n, s in enumerate(starts) if n not in choice.folds]
+    if merged and rest:
+        added += _write(table, merged, files.deletes, key, versions, rest if choice.folds else [(None, None)], final=False)
+    kept = tuple(e for e in files.data_entries if e.data_file.file_path not in gone)
+    deletes = _remaining(table, files, gone)
+    stay = () if deletes is not None else files.delete_entries
+    return Folded(Entries(kept, stay), added, deletes or [], len(choice.folds), len(merged))
+
+
+def _choose(table: Table, files: Files, column: str) -> _Choice:
+    lies = []
+    for index, file in enumerate(files.data):
+        low, high = bounds(table, file, column) or (None, None)
+        lies.append(Lie(index, file.record_count, low, high))
+    lay = layout(lies)
+    if not lay.units:
+        return _Choice(lay, [0] if len(lies) > 1 or files.deletes else [], [])
+    folds = to_fold(lay.units, _changed(table, files, lay, column)) if lay.deltas or files.deletes else []
+    merges = [] if folds else to_merge(lies, lay.deltas)
+    return _Choice(lay, folds, merges or ([] if len(files.deletes) < MERGE_FILES else list(lay.deltas)))
+
+
+def _changed(table: Table, files: Files, lay: Layout, column: str) -> list[int]:
+    """Delta rows and hidden rows of each unit."""
+    counts = [0] * len(lay.units)
+    unit_of = {native(files.data[i].file_path): n for n, unit in enumerate(lay.units) for i in unit.files}
+    deltas = relation(table, [files.data[i] for i in lay.deltas], []) if lay.deltas else None
+    with cursor() as database:
+        if files.deletes:
+            paths = [native(f.file_path) for f in files.deletes]
+            sql = "SELECT regexp_replace(file_path, '^file:(//)?/', '/'), count(*) FROM read_parquet($hidden) GROUP BY 1"
+            for path, count in database.sql(sql, params={"hidden": paths}).fetchall():
+                if path in unit_of:
+                    counts[unit_of[path]] += count
+        if deltas is not None:
+            name = columns_text([column])
+            kind = table.schema().as_arrow().field(column).type
+            starts = pa.table(
+                {"start": pa.array([u.start for u in lay.units[1:]], kind), "n": pa.array(range(1, len(lay.units)), pa.int64())}
+            )
+            database.register("starts", starts)
+            sql = f"SELECT coalesce(n, 0), count(*) FROM {deltas.sql} ASOF LEFT JOIN starts ON {name} >= starts.start GROUP BY 1"
+            for number, count in database.sql(sql, params=deltas.parameters).fetchall():
+                counts[number] += count
+    return counts
+
+
+def _write(
+    table: Table,
+    data: Sequence[DataFile],
+    deletes: Sequence[DataFile],
+    key: Sequence[str],
+    versions: Versions | None,
+    ranges: Sequence[tuple[Any, Any]],
+    *,
+    final: bool,
+) -> list[DataFile]:
+    """Writes the rows of some files in some ranges of the first key column, sorted by key.
+
+    ``final``: no other file holds rows of these ranges, so deletes that nobody needs can go.
+    """
+    source = relation(table, data, deletes)
+    assert source is not None
+    first, names = columns_text([key[0]]), [f.name for f in table.schema().fields]
+    parameters: dict[str, Any] = dict(source.parameters)
+    within = []
+    for number, (start, after) in enumerate(ranges):
+        parts = [f"{first} >= $start_{number}"] * (start is not None) + [f"{first} < $after_{number}"] * (after is not None)
+        parameters |= {f"start_{number}": start} if start is not None else {}
+        parameters |= {f"after_{number}": after} if after is not None else {}
+        within.append(" AND ".join(parts) or "true")
+    rows = f"SELECT * FROM {source.sql} WHERE {' OR '.join(f'({w})' for w in within)}"
+    if versions is not None:
+        rows += f" QUALIFY row_number() OVER (PARTITION BY {columns_text(key)} ORDER BY {columns_text([RUN])} DESC) = 1"
+        rows = f"SELECT * FROM ({rows}) WHERE {versions.alive if final else 'true'}"
+    shown = [_shown(name, versions) for name in names]
+    sql = f"SELECT {', '.join(shown)} FROM ({rows}) ORDER BY {columns_text(key)}"
+    with cursor() as database:
+        reader = database.sql(sql, params=parameters).to_arrow_reader(100_000)
+        fields = table.schema().as_arrow()
+        typed = pa.RecordBatchReader.from_batches(fields, (batch.cast(fields) for batch in reader))
+        return commit.data_files(table, typed)
+
+
+def _shown(name: str, versions: Versions | None) -> str:
+    text = columns_text([name])
+    if versions is not None and name == versions.kept_for_deletes:
+        return f"CASE WHEN _op = 'D' THEN {text} END AS {text}"
+    return f"NULL AS {text}" if versions is not None and name == versions.forgotten else text
+
+
+def _remaining(table: Table, files: Files, gone: set[str]) -> list[DataFile] | None:
+    """New delete files for what stays, instead of the old ones; None if the old ones can stay."""
+    if not files.deletes:
+        return None
+    paths = [native(f.file_path) for f in files.deletes]
+    with cursor() as database:
+        database.register("gone", pa.table({"file_path": pa.array(sorted(gone), pa.string())}))
+        sql = "SELECT DISTINCT file_path, pos FROM read_parquet($hidden) ANTI JOIN gone USING (file_path)"
+        left = database.sql(sql, params={"hidden": paths}).to_arrow_table()
+    return [commit.delete_file(table, left)] if left.num_rows else []
