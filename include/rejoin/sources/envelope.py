@@ -25,6 +25,10 @@ class Unwrapper:
 
     Events of one table repeat their schema word for word, several kilobytes each. As long as the text before ``"payload"`` is the
     same as in the last event, only the payload is parsed.
+
+    Attributes:
+        schema: the last one that was unwrapped.
+        prefix: that text, None after a document that was no text.
     """
 
     def __init__(self, table: Table, envelope: bool) -> None:
@@ -32,48 +36,55 @@ class Unwrapper:
         self._units = dict(source.units) if isinstance(source, DebeziumSource) else {}
         self._layout = Layout(table)
         self._envelope = envelope
-        self._prefix: str | None = None
-        self._schema: Any = None
+        self.prefix: str | None = None
+        self.schema: Any = None
         self._of_schema = self._without_schema = self._compile({})
 
     def unwrap(self, document: Any) -> tuple[Any, Readers]:
         """A key or value as the line has it -> (payload, readers); ``BadRecord`` if the text is no JSON."""
         if type(document) is not str:
             return self._payload(document)
-        prefix = self._prefix
+        prefix = self.prefix
         if prefix is not None and document.startswith(prefix) and document.endswith("}"):
             return loads(document[len(prefix) : -1]), self._of_schema
         whole = loads(document)
         found = self._payload(whole)
         if whole is not found[0]:
-            self._prefix = prefix_before_payload(document)
+            self.prefix = prefix_before_payload(document)
         return found
 
-    def peek(self, document: Any) -> tuple[Any, Readers]:
-        """What ``unwrap`` would return, if that is certain and would leave this object as it is; else ``Unsure``."""
+    def peek(self, document: Any) -> tuple[Any, bool]:
+        """(payload, whether it has a schema) as ``unwrap`` would find, if that is certain and would leave this object as it is.
+
+        Raises ``Unsure`` else. The schema is the last one that ``unwrap`` saw.
+        """
         if type(document) is str:
-            prefix = self._prefix
+            prefix = self.prefix
             if prefix is not None and document.startswith(prefix) and document.endswith("}"):
-                return quick(document[len(prefix) : -1]), self._of_schema
+                return quick(document[len(prefix) : -1]), True
             document = quick(document)
             if type(document) is dict and "payload" in document:
                 raise Unsure
         elif type(document) is dict and "payload" in document and document.keys() == {"schema", "payload"}:
-            if self._prefix is None and type(document["schema"]) is dict and document["schema"] == self._schema:
-                return document["payload"], self._of_schema
+            if self.prefix is None and type(document["schema"]) is dict and document["schema"] == self.schema:
+                return document["payload"], True
             raise Unsure
-        return document, self._without_schema
+        return document, False
+
+    def readers(self, has_schema: bool) -> Readers:
+        """The readers of what ``peek`` found."""
+        return self._of_schema if has_schema else self._without_schema
 
     def _payload(self, document: Any) -> tuple[Any, Readers]:
         if type(document) is not dict or document.keys() != {"schema", "payload"}:
             return document, self._without_schema
-        schema, self._prefix = document["schema"], None
+        schema, self.prefix = document["schema"], None
         if schema is None:
-            self._schema, self._of_schema = None, self._without_schema
+            self.schema, self._of_schema = None, self._without_schema
         elif type(schema) is not dict or "type" not in schema:
             return document, self._without_schema  # a table whose columns are called schema and payload
-        elif schema != self._schema:
-            self._schema, self._of_schema = schema, self._compile(_fields(schema, self._envelope))
+        elif schema != self.schema:
+            self.schema, self._of_schema = schema, self._compile(_fields(schema, self._envelope))
         return document["payload"], self._of_schema
 
     def _compile(self, fields: dict[str, Field]) -> Readers:

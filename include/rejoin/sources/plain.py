@@ -4,7 +4,7 @@ Plain is an event with a Kafka key that holds the whole key, a position, and JSO
 a rule of its own: what is not certain to become what ``debezium`` makes of it is refused.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -12,15 +12,17 @@ import pyarrow as pa
 
 from rejoin.sources.envelope import Readers, Unwrapper
 from rejoin.sources.events import EventKind, Layout
-from rejoin.sources.jsontext import Unsure, quick
+from rejoin.sources.jsontext import Unsure
 from rejoin.sources.positions import position
+from rejoin.sources.schemacut import SchemaCut
 from rejoin.sources.values import Convert, decimal_of
 
 _UPSERTS = {"c": 1, "u": 1, "r": 0}  # with the rank of its position
 _UPSERT, _DELETE, _SKIPPED = str(EventKind.UPSERT), str(EventKind.DELETE), str(EventKind.SKIPPED)
 Key = tuple[Any, ...]
-# Line, kind, key as written, values as written, position (None of a tombstone), readers of the key, readers of the values.
-Row = tuple[int, str, Key, Key, str | None, Readers | None, Readers | None]
+# Line, kind, position (None of a tombstone), whether the key has a schema, whether the values have, key and values as written. Flat
+# and of simple values, so that Python's garbage collector does not go through tens of thousands of tuples again and again.
+Row = tuple[Any, ...]
 
 
 class PlainEvents:
@@ -31,9 +33,11 @@ class PlainEvents:
     ) -> None:
         self._layout, self._topic, self._unchanged = layout, topic, unchanged
         self._keys, self._values, self._deleted_at = keys, values, deleted_at
+        self._cut_key, self._cut_value = SchemaCut("key", keys, 918273645546372819), SchemaCut("value", values, 918273645546372828)
         self._key_of = _members([column.name for column in layout.key])
         self._value_names = [column.name for column in layout.values]
         self._values_of = _members(self._value_names)
+        self._nulls = layout.no_key + layout.no_values
         # Texts of decimals also tell how later ones are read; that stays with the decoder.
         self._able = not any(decimal_of(str(column.type)) for column in layout.key)
         self._same_key = all(column.type in ("INT", "BIGINT", "STRING") for column in layout.key)
@@ -41,15 +45,15 @@ class PlainEvents:
     def plain(self, record: tuple[int, bytes]) -> Row:
         number, raw = record
         try:
-            line = quick(raw.decode())
+            line = self._cut_value.line(raw.decode(), self._cut_key)
         except UnicodeDecodeError:
             raise Unsure from None
         if type(line) is not dict or "value" not in line or not self._able:
             raise Unsure
         if self._topic is not None and line.get("topic") not in (self._topic, None):
-            return number, _SKIPPED, self._layout.no_key, self._layout.no_values, None, None, None
-        payload, readers = self._values.peek(line["value"])
-        document, key_readers = self._keys.peek(line.get("key"))
+            return number, _SKIPPED, None, None, None, *self._nulls
+        payload, has_schema = self._values.peek(line["value"])
+        document, of_key = self._keys.peek(line.get("key"))
         if type(document) is not dict:
             raise Unsure
         try:
@@ -59,13 +63,13 @@ class PlainEvents:
         if None in key:
             raise Unsure
         if payload is None:
-            return number, _DELETE, key, self._layout.no_values, None, key_readers, None
+            return number, _DELETE, None, of_key, None, *key, *self._layout.no_values
         if type(payload) is not dict:
             raise Unsure
         op = payload.get("op")
         if op == "d":
             at = position(payload.get("source"), 1, payload.get("transaction"))
-            return number, _DELETE, key, self._layout.no_values, at, key_readers, None
+            return number, _DELETE, at, of_key, None, *key, *self._layout.no_values
         after = payload.get("after")
         if type(op) is not str or op not in _UPSERTS or type(after) is not dict or _has_old_key(line):
             raise Unsure
@@ -74,21 +78,22 @@ class PlainEvents:
             values = self._values_of(after)
         except KeyError:
             values = tuple(map(after.get, self._value_names))
-        return number, _UPSERT, key, values, at, key_readers, readers
+        return number, _UPSERT, at, of_key, has_schema, *key, *values
 
     def columns(self, run: Sequence[Row]) -> tuple[dict[str, pa.Array], Sequence[int]]:
-        lines, kinds, keys, values, positions, key_readers, readers = zip(*run, strict=True)
-        key_reader, reader = _only(key_readers), _only(readers)
+        lines, kinds, positions, of_key, of_value, *columns = zip(*run, strict=True)
+        keys, values = columns[: len(self._layout.key)], columns[len(self._layout.key) :]
+        key_reader, reader = _only(self._keys, of_key), _only(self._values, of_value)
         arrays: dict[str, pa.Array] = {}
         missing: dict[int, list[str]] = {}
         deciding: list[tuple[Convert, str]] = []
         if key_reader is not None:
-            for (name, _), whole, column in zip(key_reader.key, key_reader.whole_key, zip(*keys, strict=True), strict=True):
+            for (name, _), whole, column in zip(key_reader.key, key_reader.whole_key, keys, strict=True):
                 if self._without_unchanged(name, column, {}) is not column:
                     raise Unsure
                 arrays[name] = whole(column, frozenset(map(type, column)))
         if reader is not None:
-            for (name, convert), whole, column in zip(reader.values, reader.whole_values, zip(*values, strict=True), strict=True):
+            for (name, convert), whole, column in zip(reader.values, reader.whole_values, values, strict=True):
                 known = self._without_unchanged(name, column, missing)
                 types = frozenset(map(type, known))
                 arrays[name] = whole(known, types)
@@ -120,15 +125,14 @@ class PlainEvents:
                 missing.setdefault(i, []).append(name)
         return known
 
-    def _converted(self, keys: Sequence[Key], reader: Readers) -> Sequence[Key]:
-        """The keys as the decoder remembers them; skipped records have none."""
+    def _converted(self, keys: Sequence[Sequence[Any]], reader: Readers) -> Iterable[Key]:
+        """Columns of the key -> keys as the decoder remembers them; skipped records have none."""
         if self._same_key:
-            return keys
-        converts = [convert for _, convert in reader.key]
-        empty = self._layout.no_key
-        return [key if key is empty else tuple(c(v) for c, v in zip(converts, key, strict=True)) for key in keys]
+            return zip(*keys, strict=True)
+        columns = zip(keys, reader.key, strict=True)
+        return zip(*([None if value is None else convert(value) for value in key] for key, (_, convert) in columns), strict=True)
 
-    def _remember_deletes(self, kinds: Sequence[str], keys: Sequence[Key], positions: Sequence[str | None]) -> Sequence[str | None]:
+    def _remember_deletes(self, kinds: Sequence[str], keys: Iterable[Key], positions: Sequence[str | None]) -> Sequence[str | None]:
         """Remembers deletes, forgets those of keys that came back; the positions with those of tombstones filled in."""
         deleted_at, found = self._deleted_at, list(positions)
         for i, (kind, key) in enumerate(zip(kinds, keys, strict=True)):
@@ -152,12 +156,15 @@ def _members(names: list[str]) -> Callable[[dict[str, Any]], Key]:
     """The function that takes the members ``names`` out of an object, or raises KeyError."""
     if len(names) > 1:
         return itemgetter(*names)
-    return lambda row: tuple(row[name] for name in names)
+    if not names:
+        return lambda _: ()
+    only = names[0]
+    return lambda row: (row[only],)
 
 
-def _only(found: Sequence[Readers | None]) -> Readers | None:
-    """The readers that all records have that need some."""
-    different = {id(readers): readers for readers in found if readers is not None}
+def _only(unwrapper: Unwrapper, flags: Sequence[bool | None]) -> Readers | None:
+    """The readers that all records have that need some (flags from ``Unwrapper.peek``, or None)."""
+    different = set(flags) - {None}
     if len(different) > 1:
         raise Unsure
-    return next(iter(different.values()), None)
+    return unwrapper.readers(bool(different.pop())) if different else None
