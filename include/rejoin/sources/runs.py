@@ -18,7 +18,7 @@ from rejoin.sources.whole import REFUSED
 R = TypeVar("R")
 R_contra = TypeVar("R_contra", contravariant=True)
 # A run of fewer records is not worth the fixed cost of columns, about that of eight events.
-_SHORT = 24
+_SHORT = 12
 # Into how many runs one is cut whose columns are not plain, to find the records that make them so.
 _PARTS = 8
 
