@@ -14,7 +14,7 @@ from rich.console import Console
 from rejoin import owner
 from rejoin.errors import RejoinError, RunUnknown, UnknownTable
 from rejoin.lake.config import LakeConfig, lake_config
-from rejoin.plan.model import Plan
+from rejoin.plan.model import Fuse, Plan, Refresh
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,8 +93,14 @@ def main() -> None:
 @lake_option
 @root_option
 @click.option("--owner", "who", default=None, help="Name of whoever runs this: the same name goes on with its own failed run and cut.")
+@click.option(
+    "--refresh", type=click.Choice([str(r) for r in Refresh]), default=None, help="How to bring every output up to date in this run."
+)
+@click.option(
+    "--fuse", type=click.Choice([str(f) for f in Fuse]), default=None, help="What to do about an output that would change too much."
+)
 @json_option
-def run(topology_file: str, location: str, root: str, who: str | None, as_json: bool) -> None:
+def run(topology_file: str, location: str, root: str, who: str | None, refresh: str | None, fuse: str | None, as_json: bool) -> None:
     """Run TOPOLOGY_FILE once: read what is new, update every output, make all of it visible at once.
 
     Nothing is visible if it fails; running again is always safe.
@@ -104,7 +110,14 @@ def run(topology_file: str, location: str, root: str, who: str | None, as_json: 
 
     topology = _open_topology(_load(topology_file), location, root)
     with Live(err) as live:
-        done = run_topology(topology, _session(topology.config), who or owner.this_process(), live.progress)
+        done = run_topology(
+            topology,
+            _session(topology.config),
+            who or owner.this_process(),
+            live.progress,
+            Refresh(refresh) if refresh else None,
+            Fuse(fuse) if fuse else None,
+        )
     steps = list(topology.ledger.steps(done.number).values())
     if as_json:
         click.echo(json.dumps(summary_data(done, steps)))
@@ -117,13 +130,19 @@ def run(topology_file: str, location: str, root: str, who: str | None, as_json: 
 @json_option
 @click.option("--mermaid", is_flag=True, help="Print a Mermaid flowchart.")
 @click.option("--sql", is_flag=True, help="Print each output's defining query.")
-def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool) -> None:
-    """Show what TOPOLOGY_FILE compiles to: tables, joins and the steps of a run. Needs no Spark and no lake."""
+@click.option("--run", "number", type=int, default=None, help="How this run was done: what was recomputed, what was read, and why.")
+@lake_option
+def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number: int | None, location: str) -> None:
+    """Show what TOPOLOGY_FILE compiles to: tables, joins and the steps of a run. Needs no Spark, and only with --run a lake."""
     from rejoin.plan import explain as explained
     from rejoin.plan.query import topology_query
+    from rejoin.report import decisions
 
     plan = _load(topology_file)
-    if as_json:
+    if number is not None:
+        ledger = _open_topology(plan, location, ".").ledger
+        decisions(out, ledger.run(number), list(ledger.steps(number).values()))
+    elif as_json:
         click.echo(plan.to_json())
     elif mermaid:
         click.echo(explained.mermaid(plan))

@@ -68,7 +68,9 @@ def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, 
     crash.point(f"compact.{table}:written")
     summary = topology.refs.summary(table, write.snapshot_id)
     counts |= {"rows": int(summary.get("added-records", 0)), "bytes": int(summary.get("added-files-size", 0))}
-    topology.ledger.register(run.number, StepRecord(f"compact.{table}", counts, monotonic() - started, None if done is None else 0), attempt, (write,))
+    topology.ledger.register(
+        run.number, StepRecord(f"compact.{table}", counts, monotonic() - started, None if done is None else 0), attempt, (write,)
+    )
 
 
 def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: str, attempt: str) -> Write:

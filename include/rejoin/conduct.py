@@ -19,7 +19,7 @@ from rejoin.lake.ledger import LEASE_SECONDS, Ledger, Run, StepRecord
 from rejoin.lake.refs import Refs
 from rejoin.plan.compatible import refuse_incompatible
 from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Plan
+from rejoin.plan.model import Fuse, Plan, Refresh
 from rejoin.plan.steps import Step, Verb, steps
 from rejoin.sources import Pin, PinnedFile
 
@@ -47,9 +47,12 @@ class Topology:
         self.ledger = Ledger(config.ledger, plan.topology)
         self.refs = Refs(config, plan.topology)
 
-    def open(self, who: str) -> Run:
-        """The owner's open run or a new one; finishes first what a crash left between a commit and its roll-forward."""
-        return self._open(who, self.plan, "run")
+    def open(self, who: str, refresh: Refresh | None = None, fuse: Fuse | None = None) -> Run:
+        """The owner's open run or a new one; finishes first what a crash left between a commit and its roll-forward.
+
+        ``refresh`` and ``fuse`` replace those of every output in a new run.
+        """
+        return self._open(who, self.plan.with_policy(refresh, fuse), "run")
 
     def open_compaction(self, who: str) -> Run:
         """The same for a compaction, which keeps the plan of the last committed run."""
@@ -109,7 +112,7 @@ class Topology:
             with JobCounter(spark(), f"{run.topology}-{run.number}-{step.id}-{attempt.id}") as counter:
                 outcome = attempt.execute(spark(), step)
             jobs = counter.jobs
-        return self._register(run, step, outcome.counts, outcome.writes, attempt.id, time.monotonic() - started, jobs)
+        return self._register(run, step, outcome.counts, outcome.writes, attempt.id, time.monotonic() - started, jobs, outcome.detail)
 
     def publish(self, run: Run) -> StepRecord:
         """The commit, and its roll-forward. Idempotent.
@@ -132,7 +135,9 @@ class Topology:
         if step.id not in made:
             self._register(run, step, counts, (), "publish", 0.0, 0)
         crash.point("publish:before")
-        self.ledger.publish(run.number)
+        self.ledger.publish(
+            run.number, [n.name for n in run.plan.nodes if run.kind == "run" and "held" in made[f"{Verb.RESOLVE}.{n.name}"].counts]
+        )
         crash.point("publish:committed")
         self.roll_forward()
         return StepRecord(step.id, counts, time.monotonic() - started, 0)
@@ -163,19 +168,26 @@ class Topology:
                 drop_columns(self.refs, table, {p.name for p in outputs[table].columns} | {"_run", "_hash"})
             crash.point(f"roll_forward:{table}")
 
-    def _register(self, run: Run, step: Step, counts, writes, attempt: str, seconds: float, jobs: int | None) -> StepRecord:  # type: ignore[no-untyped-def]
+    def _register(self, run: Run, step: Step, counts, writes, attempt: str, seconds: float, jobs: int | None, detail=None) -> StepRecord:  # type: ignore[no-untyped-def]
         crash.point(f"{step.id}:registering")
-        self.ledger.register(run.number, StepRecord(step.id, counts, seconds, jobs), attempt, writes)
+        self.ledger.register(run.number, StepRecord(step.id, counts, seconds, jobs, detail or {}), attempt, writes)
         crash.point(f"{step.id}:registered")
         return self.ledger.steps(run.number)[step.id]
 
 
-def run_topology(topology: Topology, spark: Callable[[], "SparkSession"], who: str, progress: Progress = lambda *_: None) -> Run:
-    """One run from open to visible. Returns the committed run.
+def run_topology(
+    topology: Topology,
+    spark: Callable[[], "SparkSession"],
+    who: str,
+    progress: Progress = lambda *_: None,
+    refresh: Refresh | None = None,
+    fuse: Fuse | None = None,
+) -> Run:
+    """One run from open to visible. Returns the committed run. ``refresh`` and ``fuse`` are as for ``Topology.open``.
 
     An error closes nothing: the run stays open without a lease, so the same owner can go on and any other takes over. Nothing is visible.
     """
-    run = topology.open(who)
+    run = topology.open(who, refresh, fuse)
     try:
         with alive(topology.ledger, run):
             progress(Step(Verb.CUT, "", ()), None)

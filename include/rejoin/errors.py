@@ -156,6 +156,18 @@ class BadRecords(SourceError):
     code = "BAD_RECORDS"
 
 
+class ChangeTooLarge(SourceError):
+    """A run would change a larger share of an output than its ``max_change_share`` allows."""
+
+    code = "CHANGE_TOO_LARGE"
+
+
+class RefreshRefused(SourceError):
+    """An output with ``refresh="incremental_strict"`` can only be brought up to date by recomputing it."""
+
+    code = "REFRESH_REFUSED"
+
+
 class ScenarioRefused(SourceError):
     """A line of a scenario file is no scenario, or one of a shape that ``rejoin replay`` does not run."""
 

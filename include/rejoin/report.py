@@ -63,7 +63,7 @@ def summary_data(run: Run, steps: Sequence[StepRecord]) -> dict[str, Any]:
         "opened_at": _time(run.opened_at),
         "closed_at": _time(run.closed_at) if run.closed_at else None,
         "note": run.note,
-        "steps": [{"step": s.step, "seconds": round(s.seconds, 3), "jobs": s.jobs, "counts": s.counts} for s in steps],
+        "steps": [{"step": s.step, "seconds": round(s.seconds, 3), "jobs": s.jobs, "counts": s.counts, "detail": s.detail} for s in steps],
     }
 
 
@@ -75,15 +75,30 @@ def summary(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
         console.print(_counts("rows in", ingests, INGEST_COUNTS))
     if outputs:
         console.print(_counts("changes out", outputs, (*RESOLVE_COUNTS, "unchanged", "stale")))
-    table = Table("step", "seconds", "Spark jobs", box=None, title=None)
+    table = Table("step", "seconds", "Spark jobs", "done", box=None, title=None)
     for s in steps:
-        table.add_row(s.step, f"{s.seconds:.2f}", "-" if s.jobs is None else str(s.jobs))
+        table.add_row(s.step, f"{s.seconds:.2f}", "-" if s.jobs is None else str(s.jobs), _done(s))
     console.print(table)
     took = (run.closed_at or time.time()) - run.opened_at
     rebuilt = f", rebuilt: {', '.join(run.rebuild)}" if run.rebuild and run.kind == "run" else ""
     console.print(f"run {run.number} of {run.topology}: {run.state} in {took:.1f} s, {_jobs(steps)} Spark jobs{rebuilt}")
     if run.note:
         console.print(run.note, markup=False)
+
+
+def decisions(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
+    """How a run was done: for each output whether it followed the changes or was recomputed, and why; for each read which way it went."""
+    console.print(f"run {run.number} of {run.topology}: {run.state}")
+    table = Table("output", "refresh", "because", "changed", box=None)
+    for s in steps:
+        if "refresh" in s.detail:
+            table.add_row(s.step.split(".", 1)[1], s.detail["refresh"], s.detail["why"], f"{s.counts['changes']:,}")
+    console.print(table)
+    reads = Table("step", "table", "read", "because", "rows", box=None)
+    for s in steps:
+        for read in s.detail.get("reads", ()):
+            reads.add_row(s.step, read["table"], read["path"], read["why"], "-" if read["rows"] is None else f"{read['rows']:,}")
+    console.print(reads)
 
 
 def run_list(console: Console, runs: Iterable[tuple[Run, Sequence[StepRecord]]]) -> None:
@@ -110,6 +125,14 @@ def verification(console: Console, found: "Sequence[Difference]", *, fast: bool)
     console.print(table)
     total = sum(d.total for d in found)
     console.print("0 differences" if not total else f"{total:,} differences: an output is not what its SQL says")
+
+
+def _done(step: StepRecord) -> str:
+    """How a step was done, in a few words."""
+    reads = [read["path"] for read in step.detail.get("reads", ())]
+    parts = [f"{step.detail['refresh']}: {step.detail['why']}"] if "refresh" in step.detail else []
+    parts += [f"left out: {step.detail['left_out']}"] if "left_out" in step.detail else []
+    return "; ".join([*parts, *([f"{reads.count('scan')} of {len(reads)} reads by Spark"] if reads else [])])
 
 
 def _counts(title: str, rows: Sequence[tuple[str, dict[str, int]]], names: Sequence[str]) -> Table:

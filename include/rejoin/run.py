@@ -5,7 +5,8 @@ registered it.
 """
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -13,27 +14,34 @@ from pyspark.sql import functions as F
 
 from rejoin import crash, sources
 from rejoin.checks import Counts, Kinds, check_conservation, check_deletes, check_policy, check_rows, count_kinds, no_input
+from rejoin.errors import ChangeTooLarge, RefreshRefused
 from rejoin.lake import names, probe
+from rejoin.lake.files import Sizes
 from rejoin.lake.ledger import Ledger, Run, Write
 from rejoin.lake.local import LocalRows, collected
-from rejoin.lake.reader import Keys, Reader
+from rejoin.lake.reader import BROADCAST_KEYS, Keys, Reader
 from rejoin.lake.refs import Refs
 from rejoin.lake.tables import source_ddl
 from rejoin.lake.writer import Writer
 from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Edge, Node, SnapshotSource, Table
+from rejoin.plan.model import Edge, Fuse, Node, Refresh, SnapshotSource, Table
 from rejoin.plan.steps import Step, Verb
+from rejoin.refresh import why_recompute
 from rejoin.stages import ingest, resolve, respond, subscribe
 from rejoin.stages.frames import numbered, renamed
 from rejoin.stages.ingest import Fate
 
+FUSE_ROWS = 1_000
+"""Outputs with fewer rows have no fuse: a few changes are a large share of them."""
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an attempt counted and wrote."""
+    """What an attempt counted and wrote, and how it was done."""
 
     counts: Counts
     writes: tuple[Write, ...] = ()
+    detail: dict[str, Any] = field(default_factory=dict)
 
 
 class Attempt:
@@ -52,6 +60,8 @@ class Attempt:
         self._plan = run.plan
         self._base = ledger.states(run.base)
         self._steps = ledger.steps(run.number)
+        self._written = {w.table: w.snapshot_id for w in ledger.writes(run.number).values()}
+        self._before_sizes, self._sizes = Sizes(refs, self._base), Sizes(refs, self._base | self._written)
 
     def nothing_to_do(self, step: Step) -> Outcome | None:
         """The outcome of a step that has no input, so that a run without changes starts no Spark at all; None if it has some."""
@@ -64,10 +74,13 @@ class Attempt:
                 return None if self._left_changed(node) else Outcome({"subscribed": 0, "unsubscribed": 0})
             case Verb.RESPOND:
                 node, edge = self._edge(step.target)
-                return None if self._sent_something(node) or self._right_changed(node, edge) else Outcome({"responses": 0})
+                asked = self._sent_something(node) or self._right_changed(node, edge)
+                if asked and (why := self._instead(node, edge)):
+                    return Outcome({"responses": 0, "left_out": 1}, detail={"left_out": why})
+                return None if asked else Outcome({"responses": 0})
             case Verb.RESOLVE:
                 node = self._plan.node(step.target)
-                if self._left_changed(node) or any(self._responded(node, e) for e in node.edges):
+                if self._left_changed(node) or any(self._responded(node, e) or self._left_out(node, e) for e in node.edges):
                     return None
                 return Outcome(dict.fromkeys(("stale", "inserted", "updated", "deleted", "unchanged", "changes"), 0))
             case _:
@@ -75,10 +88,9 @@ class Attempt:
 
     def execute(self, spark: SparkSession, step: Step) -> Outcome:
         """Does the work of a step that has something to do; registers nothing."""
-        written = {w.table: w.snapshot_id for w in self._ledger.writes(self._run.number).values()}
         self._spark = spark
         self._before = Reader(spark, self._plan, self._base, self._refs)
-        self._now = Reader(spark, self._plan, self._base | written, self._refs)
+        self._now = Reader(spark, self._plan, self._base | self._written, self._refs)
         self._writer = Writer(spark, self._refs, self._base, self._run.number, self.id)
         match step.verb:
             case Verb.INGEST:
@@ -91,7 +103,8 @@ class Attempt:
             case _:
                 outcome = self._resolve(self._plan.node(step.target))
         crash.point(f"{step.id}:written")
-        return outcome
+        reads = [asdict(read) for read in (*self._before.reads, *self._now.reads)]
+        return replace(outcome, detail={**outcome.detail, "reads": reads})
 
     # --- ingest -------------------------------------------------------------------------------------------------------
 
@@ -117,7 +130,7 @@ class Attempt:
         if kinds.incomplete:
             classified = ingest.unsettled(table, classified, stored)
         made = ingest.versions(table, classified, keep_unchanged=True)
-        at_most = kinds.read + (self._before.rows(table.name) if truncated else 0)
+        at_most = kinds.read + (self._before_sizes.rows(table.name) if truncated else 0)
         return self._store(table, made, kinds, refused=events.where("_kind = 'quarantined'"), at_most=at_most)
 
     def _ingest_snapshot(self, table: Table, events: DataFrame, kinds: Kinds) -> Outcome:
@@ -127,7 +140,7 @@ class Attempt:
         readable = kinds.quarantined_without_key == 0
         classified = ingest.snapshot(table, rows, refused.where(f"`{table.key[0]}` IS NOT NULL"), stored, deletes=readable)
         made = ingest.versions(table, classified, keep_unchanged=False)
-        outcome = self._store(table, made, kinds, refused, at_most=kinds.read + self._before.rows(table.name))
+        outcome = self._store(table, made, kinds, refused, at_most=kinds.read + self._before_sizes.rows(table.name))
         check_deletes(table, outcome.counts, self._run.number)
         return outcome
 
@@ -206,6 +219,12 @@ class Attempt:
     # --- resolve --------------------------------------------------------------------------------------------------------
 
     def _resolve(self, node: Node) -> Outcome:
+        if why := self._recomputed(node):
+            return self._resolve_all(node, why)
+        done, rows = self._resolve_changes(node), self._sizes.rows(node.left.table)
+        return replace(done, detail={"refresh": "incremental", "why": f"{self._affected(node):,} of {rows:,} rows are affected"})
+
+    def _resolve_changes(self, node: Node) -> Outcome:
         responses = {e.name: r for e in node.edges if self._responded(node, e) and (r := self._now.responses(node, e)) is not None}
         changes, key = self._left_changes(node), self._plan.key_of(node.left.table)
         # Only a changed right row, and only by a response, makes a left row affected that did not change itself.
@@ -223,6 +242,27 @@ class Attempt:
             if outcome is not None:
                 return outcome
         return self._resolve_in_two(node, paired)
+
+    def _resolve_all(self, node: Node, why: str) -> Outcome:
+        """Recomputes the output and compares it with what is there: the same changes, whatever has changed."""
+        if self._rebuilt(node) and self._before.has(node.name) and node.policy.refresh is Refresh.INCREMENTAL_STRICT:
+            raise RefreshRefused(
+                f"output {node.name!r} would have to be recomputed in run {self._run.number}: {why}; nothing was committed",
+                expected="refresh='incremental_strict' never recomputes",
+                next_step="run once with --refresh full, or give the new definition a new name",
+            )
+        key = self._plan.key_of(node.left.table)
+        paired = resolve.pair(node, None, self._now.current(node.left.table), {}, key)
+        for number, edge in enumerate(node.edges, start=1):
+            right, right_key = self._now.current(edge.right.table), self._plan.key_of(edge.right.table)
+            if self._sizes.rows(edge.right.table) <= BROADCAST_KEYS:
+                right = F.broadcast(right)  # no shuffle by the foreign key, so no task of the most frequent one
+            paired = resolve.fill(paired, number, edge, right, right_key)
+        made = resolve.join(node, paired, fingerprint(self._plan, node))
+        old = self._before.current(node.name) if self._before.has(node.name) else None
+        at_most = self._sizes.rows(node.left.table) + self._before_sizes.rows(node.name)
+        outcome = self._write_output(node, resolve.difference(node, made, old, everything=True), 0, at_most)
+        return replace(outcome, detail={"refresh": "full", "why": why})
 
     def _resolve_at_once(self, node: Node, paired: DataFrame) -> Outcome | None:
         """In one pass, if every affected row turns out to have valid responses; else None, and what was written is garbage."""
@@ -261,23 +301,24 @@ class Attempt:
             elif f"r{number}" not in frame.columns:
                 frame = resolve.absent(frame, number, edge, self._now.current(right))
         made = resolve.join(node, frame, fingerprint(self._plan, node))
-        rebuilt, had = self._rebuilt(node), self._before.has(node.name)
-        old = None
-        if had:
-            affected = renamed(paired, numbered("pk", len(node.key)), node.key)
-            old = self._before.current(node.name) if rebuilt else self._before.lookup(node.name, Keys(affected, self._affected(node)))
-        return self._write_output(node, resolve.difference(node, made, old, everything=rebuilt), lacking.get("stale", 0))
+        affected = renamed(paired, numbered("pk", len(node.key)), node.key)
+        old = self._before.lookup(node.name, Keys(affected, self._affected(node)))
+        return self._write_output(
+            node, resolve.difference(node, made, old, everything=False), lacking.get("stale", 0), self._affected(node)
+        )
 
-    def _write_output(self, node: Node, difference: DataFrame, stale: int) -> Outcome:
+    def _write_output(self, node: Node, difference: DataFrame, stale: int, at_most: int) -> Outcome:
         seen = Observation()
         ops = {"inserted": "I", "updated": "U", "deleted": "D", "unchanged": "N"}
         observed = difference.observe(seen, *(F.count(F.when(F.col("_op") == op, 1)).alias(n) for n, op in ops.items()))
         rows = observed.where("_op <> 'N'").withColumn("_run", F.lit(self._run.number).cast("bigint"))
-        small = _small(rows.select("_run", "_op", *node.key, "_before", "_after"), self._affected(node))
+        small = _small(rows.select("_run", "_op", *node.key, "_before", "_after"), at_most)
         log = self._writer.append(names.changes(node.name), small, node.key)
         crash.point(f"resolve.{node.name}:changes")
         counts = {"stale": stale, **{k: int(v) for k, v in seen.get.items()}}
         counts["changes"] = counts["inserted"] + counts["updated"] + counts["deleted"]
+        if self._blown(node, counts["changes"]):
+            return Outcome({**dict.fromkeys(counts, 0), "held": counts["changes"]})
         columns, inserts = [p.name for p in node.columns], counts["updated"] + counts["deleted"] == 0
         if counts["changes"] == 0 and self._before.has(node.name) and not self._rebuilt(node):
             return Outcome(counts, (log,))
@@ -285,10 +326,53 @@ class Attempt:
         output = self._writer.upsert(node.name, here, log, columns, node.key, only_inserts=inserts)
         return Outcome(counts, (log, output))
 
+    def _blown(self, node: Node, changes: int) -> bool:
+        """Whether an output is left as it is, since too much of it would change.
+
+        Raises:
+            ChangeTooLarge: too much would change, and nobody has said what to do then.
+        """
+        rows, policy = self._before_sizes.live(node.name), node.policy
+        if (
+            self._rebuilt(node)
+            or rows < FUSE_ROWS
+            or changes <= policy.max_change_share * rows
+            or policy.fuse in (Fuse.APPLY, Fuse.RECOMPUTE)
+        ):
+            return False
+        if policy.fuse is Fuse.SKIP:
+            return True
+        raise ChangeTooLarge(
+            f"run {self._run.number} would change {changes:,} of {rows:,} rows of output {node.name!r}; nothing was committed",
+            expected=f"at most {policy.max_change_share:.0%} of its rows (max_change_share)",
+            next_step="look at the input; then run again with --fuse apply (go on), recompute (go on, from all rows) or skip (leave this output)",
+        )
+
     # --- what happened before in this run ---------------------------------------------------------------------------------
 
     def _rebuilt(self, node: Node) -> bool:
         return node.name in self._run.rebuild
+
+    def _instead(self, node: Node, edge: Edge) -> str | None:
+        """Why an edge need not respond: the node will be recomputed."""
+        told = self._changed(edge.right.table) if self._right_changed(node, edge) else 0
+        if told and not self._rebuilt(node):
+            subscriptions = self._sizes.rows(names.subscriptions(node, edge))
+            told = int(told * max(1.0, subscriptions / max(1, self._sizes.rows(edge.right.table))))
+        return self._why_recompute(node, (0 if self._rebuilt(node) else self._changed(node.left.table)) + told)
+
+    def _recomputed(self, node: Node) -> str | None:
+        """Why a node is recomputed in this run; None if its changes are followed."""
+        reasons = [self._steps[f"{Verb.RESPOND}.{node.name}.{e.name}"].detail.get("left_out") for e in node.edges]
+        left_out = next((str(r) for r in reasons if r), None)
+        return left_out or self._why_recompute(node, 0 if self._rebuilt(node) else self._affected(node))
+
+    def _why_recompute(self, node: Node, affected: int) -> str | None:
+        rows = self._sizes.rows(node.left.table)
+        return why_recompute(node.policy, rebuilt=self._rebuilt(node), affected=affected, rows=rows)
+
+    def _left_out(self, node: Node, edge: Edge) -> bool:
+        return "left_out" in self._counts(Verb.RESPOND, f"{node.name}.{edge.name}")
 
     def _left_changed(self, node: Node) -> bool:
         return self._rebuilt(node) or self._changed(node.left.table) > 0
@@ -315,15 +399,14 @@ class Attempt:
 
     def _left_rows(self, node: Node) -> int:
         """How many rows ``_left_changes`` has, at most."""
-        return self._now.rows(node.left.table) if self._rebuilt(node) else self._changed(node.left.table)
+        return self._sizes.rows(node.left.table) if self._rebuilt(node) else self._changed(node.left.table)
 
     def _answers(self, node: Node) -> int:
         return sum(self._counts(Verb.RESPOND, f"{node.name}.{e.name}")["responses"] for e in node.edges)
 
     def _affected(self, node: Node) -> int:
         """How many output rows this run can change, at most."""
-        old = self._before.rows(node.name) if self._rebuilt(node) else 0
-        return self._left_rows(node) + self._answers(node) + old
+        return self._left_rows(node) + self._answers(node)
 
     def _sent_something(self, node: Node) -> bool:
         counts = self._counts(Verb.SUBSCRIBE, node.name)

@@ -80,6 +80,8 @@ class SelectDeclaration:
 class NameDeclaration:
     input: "Relation"
     name: str
+    refresh: object
+    max_change_share: object
     place: Place
 
 
@@ -131,9 +133,16 @@ class Relation:
         """Other columns: ``*``, columns, or SQL expressions with ``AS``. Every key column must stay (renaming is fine)."""
         return self.topology.record(SelectDeclaration(self, items, _here()))
 
-    def named(self, name: str) -> "Relation":
-        """Makes this relation an output: a table of that name. Joins built on the result read that table."""
-        return self.topology.record(NameDeclaration(self, name, _here()))
+    def named(self, name: str, *, refresh: str = "auto", max_change_share: float = 0.5) -> "Relation":
+        """Makes this relation an output: a table of that name. Joins built on the result read that table.
+
+        Args:
+            name: its name in this topology.
+            refresh: ``"auto"`` recomputes the output where that is cheaper than following the changes, ``"incremental"`` does
+                so only where its definition is new, ``"full"`` always, ``"incremental_strict"`` never (the run stops instead).
+            max_change_share: a run that would change more than this share of the output's rows stops before it is visible.
+        """
+        return self.topology.record(NameDeclaration(self, name, refresh, max_change_share, _here()))
 
     def _join(
         self, right: "Relation", foreign_key: str | list[str], select: list[str] | None, name: str | None, kind: JoinKind

@@ -44,6 +44,12 @@ class Engine:
         done = compact(self._topology, self._spark, "property test")
         return None if done is None else done.number
 
+    def scattered(self) -> bool:
+        """Whether a table is in more than one file."""
+        ledger = self._topology.ledger
+        states = ledger.states(ledger.head())
+        return any(len(list(self._topology.refs.require(t, s).scan(snapshot_id=s).plan_files())) > 1 for t, s in states.items())
+
     def verified(self, *, fast: bool) -> int:
         """How many differences rejoin itself finds."""
         return sum(difference.total for difference in verify(self._topology, self._spark(), fast=fast))

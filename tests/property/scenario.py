@@ -43,7 +43,8 @@ class Play:
     def __init__(
         self, case: Case, generated: Generated, arriving: Deliveries, config: LakeConfig, root: Path, spark: Callable[[], Any]
     ) -> None:
-        self._rng, self._root, self._arriving = random.Random(f"{case.seed} landing"), root, arriving
+        self._case, self._root, self._arriving = case, root, arriving
+        self._rng = random.Random(f"{case.seed} landing")
         self._specs, self._next, self._before = generated.specs, 0, {}
         plan = compile(generated.topology)
         self.model, self.oracle = Model(self._specs, plan), Oracle(plan, self._specs)
@@ -72,8 +73,10 @@ class Play:
         """A compaction, after which nothing looks different."""
         nodes = self.engine.plan.nodes
         before = [self.engine.changes(node, self._last) for node in nodes]
+        # With base files of a few rows, several files can be the right layout.
+        scattered = self._case.paths != "both" and self.engine.scattered()
         done = self.engine.compact()
-        wrong = self.now() + ([] if done else ["nothing was compacted"])
+        wrong = self.now() + (["nothing was compacted"] if scattered and not done else [])
         if [sorted(self.engine.changes(n, self._last), key=repr) for n in nodes] != [sorted(c, key=repr) for c in before]:
             wrong.append("the changes of the last run are others")
         return [f"compaction: {line}" for line in wrong]

@@ -1,14 +1,17 @@
 """The files of a snapshot, from Iceberg's metadata alone. A manifest never changes, so each is read once a process."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry
 from pyiceberg.table import Table
 from pyiceberg.types import BooleanType, DateType, DecimalType, IntegerType, LongType, StringType
+
+if TYPE_CHECKING:
+    from rejoin.lake.refs import Refs
 
 _MANIFESTS: dict[str, tuple[ManifestEntry, ...]] = {}
 _MOST_MANIFESTS = 20_000
@@ -33,6 +36,11 @@ class Files:
         return tuple(entry.data_file for entry in self.delete_entries)
 
     @property
+    def live(self) -> int:
+        """Rows that no delete file hides."""
+        return self.rows - sum(entry.data_file.record_count for entry in self.delete_entries)
+
+    @property
     def rows(self) -> int:
         """Rows in the data files, hidden ones and old versions included."""
         return sum(entry.data_file.record_count for entry in self.data_entries)
@@ -52,6 +60,31 @@ def files_of(table: Table, snapshot_id: int) -> Files:
         found += _MANIFESTS[path]
     data = tuple(e for e in found if e.data_file.content == DataFileContent.DATA)
     return Files(data, tuple(e for e in found if e.data_file.content != DataFileContent.DATA))
+
+
+class Sizes:
+    """How many rows tables have, from metadata alone.
+
+    Args:
+        refs: the tables.
+        states: table -> snapshot id. A table that is not there was never written.
+    """
+
+    def __init__(self, refs: "Refs", states: Mapping[str, int]) -> None:
+        self._refs, self._states = refs, states
+
+    def rows(self, name: str) -> int:
+        """At most so many, old versions and hidden rows included."""
+        return self._files(name).rows
+
+    def live(self, name: str) -> int:
+        """The rows of an output."""
+        return self._files(name).live
+
+    def _files(self, name: str) -> Files:
+        if name not in self._states:
+            return Files((), ())
+        return files_of(self._refs.require(name, self._states[name]), self._states[name])
 
 
 def bounds(table: Table, file: DataFile, column: str) -> tuple[Any, Any] | None:

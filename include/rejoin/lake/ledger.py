@@ -12,14 +12,14 @@ Wall clock is used for leases and for display, never to order data.
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, and_, create_engine, event, func, insert, select, update
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy import Connection, Engine, Row, and_, create_engine, event, func, insert, inspect, select, text, update
+from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from rejoin.errors import LedgerConflict, RunBusy, RunCommitted, RunSuperseded, RunUnknown
 from rejoin.lake import ledger_schema as t
@@ -57,12 +57,13 @@ class Write:
 
 @dataclass(frozen=True)
 class StepRecord:
-    """What the winning attempt of a step registered."""
+    """What the winning attempt of a step registered. ``detail`` says how it was done: JSON-able, for people."""
 
     step: str
     counts: dict[str, int]
     seconds: float
     jobs: int | None
+    detail: dict[str, Any] = field(default_factory=dict)
 
 
 class Ledger:
@@ -100,8 +101,12 @@ class Ledger:
                 return self._insert_run(db, owner, plan, fingerprints, head, kind)
         raise LedgerConflict(f"topology {self.topology!r}: 50 attempts to open a run met other processes", next_step="try again")
 
-    def publish(self, run: int) -> bool:
+    def publish(self, run: int, held: Sequence[str] = ()) -> bool:
         """Makes a run visible. False if it was visible already.
+
+        Args:
+            run: the open run.
+            held: nodes that the run left as they were: the next run rebuilds them.
 
         Raises:
             RunSuperseded: the run was abandoned; nothing was made visible.
@@ -118,6 +123,8 @@ class Ledger:
             )
             if db.execute(moved).rowcount != 1 or db.execute(closed).rowcount != 1:
                 raise _superseded(self.topology, run)
+            prints = {n: p for n, p in json.loads(str(row.fingerprints)).items() if n not in held}
+            db.execute(update(t.runs).where(self._is(t.runs, run)).values(fingerprints=json.dumps(prints, sort_keys=True)))
             self._record_states(db, run, row.base)
             self._record_files(db, run)
             return True
@@ -180,6 +187,7 @@ class Ledger:
                 self._renew(db, run)
                 key = {"topology": self.topology, "run": run, "step": record.step}
                 values = {"counts": json.dumps(record.counts), "seconds": record.seconds, "jobs": record.jobs, "ended_at": time.time()}
+                values["detail"] = json.dumps(record.detail)
                 db.execute(insert(t.steps).values(**key, attempt=attempt, **values))
                 for w in writes:
                     db.execute(insert(t.writes).values(**key, table_name=w.table, snapshot_id=w.snapshot_id, transient=w.transient))
@@ -191,7 +199,7 @@ class Ledger:
         """The steps that are registered, in the order in which they ended."""
         with self._transaction() as db:
             rows = db.execute(select(t.steps).where(self._is(t.steps, run)).order_by(t.steps.c.ended_at))
-            return {r.step: StepRecord(r.step, json.loads(r.counts), r.seconds, r.jobs) for r in rows}
+            return {r.step: StepRecord(r.step, json.loads(r.counts), r.seconds, r.jobs, json.loads(r.detail or "{}")) for r in rows}
 
     def writes(self, run: int) -> dict[str, Write]:
         """Table -> what the winning attempts of this run wrote."""
@@ -405,8 +413,13 @@ def _engine(url: str) -> Engine:
     return engine
 
 
+@cache
 def _create_tables(engine: Engine) -> None:
+    """Makes the tables, and adds the columns that later versions of rejoin have added."""
     try:
         t.metadata.create_all(engine)
     except (OperationalError, IntegrityError):  # another process made them between the check and the create
         t.metadata.create_all(engine)
+    if "detail" not in {c["name"] for c in inspect(engine).get_columns(t.steps.name)}:
+        with suppress(OperationalError, ProgrammingError), engine.begin() as db:  # or another process has added it
+            db.execute(text(f"ALTER TABLE {t.steps.name} ADD COLUMN detail TEXT"))

@@ -51,6 +51,7 @@ steps = Table(
     Column("seconds", Float, nullable=False),
     Column("jobs", Integer),  # Spark jobs, where the session can tell
     Column("ended_at", Float, nullable=False),
+    Column("detail", Text),  # JSON: how it was done (reads, the choice of a refresh), for people
 )
 
 writes = Table(

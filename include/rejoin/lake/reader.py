@@ -109,10 +109,6 @@ class Reader:
         name = names.responses(node, edge)
         return self._all(name, self._columns(name)) if self.has(name) else None
 
-    def rows(self, name: str) -> int:
-        """How many rows a table holds at most, old versions included; 0 if it was never written."""
-        return files_of(self._table(name), self._states[name]).rows if self.has(name) else 0
-
     def recomputed(self, node: Node) -> DataFrame:
         """What a node's output should be: its defining query over the source tables of this cut."""
 
@@ -206,7 +202,7 @@ class Reader:
         table = self.table(name).select(*columns)
         if keys is None or wanted is None:
             return table
-        if self.rows(name) > PRUNED_ROWS:
+        if files_of(self._table(name), self._states[name]).rows > PRUNED_ROWS:
             first = F.col(quoted(wanted.columns[0]))
             bounds = wanted.agg(F.min(first).alias("low"), F.max(first).alias("high")).first()
             assert bounds is not None

@@ -47,7 +47,7 @@ def _in_order(outputs: Iterable[Draft]) -> dict[Draft, bool]:
         for draft in _upstream_first(output, set(order)):
             if draft.name is None:
                 count += 1
-                draft.name = f"{output.name}__{count}"
+                draft.name, draft.policy = f"{output.name}__{count}", output.policy
             order[draft] = draft in named
     return order
 
@@ -90,6 +90,7 @@ def _node(draft: Draft, published: bool) -> Node:
         key=star.key,
         used=(),
         published=published,
+        policy=draft.policy,
     )
 
 

@@ -140,7 +140,9 @@ class _Compiler:
         shape = self._shape(declaration.input.declaration)
         if shape is None:
             return None
-        draft = self.outputs[declaration] = Draft(str(declaration.name), shape)
+        report = self.problems.at(declaration.place, f"output {declaration.name!r}: ")
+        policy = schema.policy(declaration, report)
+        draft = self.outputs[declaration] = Draft(str(declaration.name), shape, policy)
         return rows_of(draft, str(declaration.name), side(shape).columns, shape.key, shape.complete)
 
     def _reference(self, declaration: ReferenceDeclaration) -> Shape | None:

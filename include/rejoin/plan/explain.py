@@ -54,6 +54,7 @@ def _node(node: Node) -> list[str]:
     for number, edge in enumerate(node.edges, start=1):
         lines.append(f"    r{number:<8}{_edge(edge, number)}")
     lines.append(f"    columns  {_projections(node.columns, 'l')}")
+    lines.append(f"    refresh  {node.policy.refresh}; stops if more than {node.policy.max_change_share:.0%} of the rows would change")
     if node.where is not None:
         lines.append(f"    where    {node.where}")
     return [*lines, f"    used     {', '.join(node.used)}"] if node.used else lines

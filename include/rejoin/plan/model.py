@@ -33,6 +33,33 @@ class OnBadRecord(StrEnum):
     FAIL = "fail"  # the run stops before anything is visible
 
 
+class Refresh(StrEnum):
+    """How a run brings an output up to date. The result, its changes and its guarantees are the same."""
+
+    AUTO = "auto"  # by what changed, unless recomputing is estimated to be cheaper
+    INCREMENTAL = "incremental"  # by what changed; by recomputing only where the definition is new
+    FULL = "full"  # by recomputing all of it and comparing with what is there
+    INCREMENTAL_STRICT = "incremental_strict"  # by what changed, or the run stops
+
+
+class Fuse(StrEnum):
+    """What a run does about an output of which it would change more than the stated share."""
+
+    STOP = "stop"  # stops before anything is visible
+    APPLY = "apply"  # goes on
+    SKIP = "skip"  # leaves this output as it is; the next run recomputes it
+    RECOMPUTE = "recompute"  # recomputes the output instead of trusting the changes, and goes on
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How an output is maintained; no part of its definition. ``max_change_share``: of its rows, above which ``fuse`` acts."""
+
+    refresh: Refresh = Refresh.AUTO
+    max_change_share: float = 0.5
+    fuse: Fuse = Fuse.STOP
+
+
 @dataclass(frozen=True)
 class SnapshotSource:
     """Full snapshots: one completed file or directory each, in name order; rows that are absent were deleted.
@@ -139,6 +166,7 @@ class Node:
     key: tuple[str, ...]
     used: tuple[str, ...]
     published: bool
+    policy: Policy = Policy()
 
 
 @dataclass(frozen=True)
@@ -161,6 +189,15 @@ class Plan:
     def key_of(self, name: str) -> tuple[str, ...]:
         """Key columns of a source table or of a node's output."""
         return self.table(name).key if self.is_table(name) else self.node(name).key
+
+    def with_policy(self, refresh: Refresh | None, fuse: Fuse | None) -> "Plan":
+        """The plan with another refresh or fuse of every node, for one run."""
+
+        def changed(policy: Policy) -> Policy:
+            return Policy(refresh or policy.refresh, policy.max_change_share, fuse or policy.fuse)
+
+        nodes = tuple(dataclasses.replace(n, policy=changed(n.policy)) for n in self.nodes)
+        return dataclasses.replace(self, nodes=nodes)
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), sort_keys=True, ensure_ascii=False)
@@ -193,6 +230,10 @@ def _edge(data: dict[str, Any]) -> Edge:
     return Edge(data["name"], _view(data["right"]), tuple(data["foreign_key"]), JoinKind(data["kind"]))
 
 
+def _policy(data: dict[str, Any]) -> Policy:
+    return Policy(Refresh(data["refresh"]), data["max_change_share"], Fuse(data["fuse"]))
+
+
 def _node(data: dict[str, Any]) -> Node:
     return Node(
         name=data["name"],
@@ -203,4 +244,5 @@ def _node(data: dict[str, Any]) -> Node:
         key=tuple(data["key"]),
         used=tuple(data["used"]),
         published=data["published"],
+        policy=_policy(data["policy"]) if "policy" in data else Policy(),
     )

@@ -1,12 +1,13 @@
 """What a table declaration says: names, key, typed columns, source options. Checked here, once."""
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from rejoin.plan import types
-from rejoin.plan.model import Column, DebeziumSource, OnBadRecord, SnapshotSource, Source
+from rejoin.plan.model import Column, DebeziumSource, OnBadRecord, Policy, Refresh, SnapshotSource, Source
 from rejoin.plan.problems import BAD_OPTION, BAD_SCHEMA, DUPLICATE_NAME, UNSAFE_NAME, Reporter, did_you_mean
-from rejoin.topology import SourceDeclaration, TableDeclaration
+from rejoin.topology import NameDeclaration, SourceDeclaration, TableDeclaration
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _COLUMN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -116,6 +117,17 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], complete: b
     kind = type(written) if isinstance(written, (SnapshotSource, DebeziumSource)) else written.kind
     made = _snapshot(options, *common, report) if kind is SnapshotSource else _debezium(options, *common, found, complete, report)
     return made if len(report.problems.found) == before else None
+
+
+def policy(declaration: NameDeclaration, report: Reporter) -> Policy:
+    """How an output is maintained. The default after a report."""
+    found = Policy()
+    if declaration.refresh not in [str(r) for r in Refresh]:
+        report(BAD_OPTION, f"refresh must be one of {', '.join(repr(str(r)) for r in Refresh)}")
+    else:
+        found = replace(found, refresh=Refresh(declaration.refresh))
+    share = _share("max_change_share", {"max_change_share": declaration.max_change_share}, report)
+    return replace(found, max_change_share=share)
 
 
 def _snapshot(options: dict[str, object], path: str, share: float, policy: OnBadRecord, report: Reporter) -> SnapshotSource:

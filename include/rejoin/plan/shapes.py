@@ -5,18 +5,19 @@ named, or when something needs it as a table. Nothing here reports: expressions 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from rejoin.plan.expressions import LEFT, Expression, Ref, Side, both, column
-from rejoin.plan.model import JoinKind, Table
+from rejoin.plan.model import JoinKind, Policy, Table
 
 
 @dataclass(eq=False)
 class Draft:
-    """A node to be. ``name`` is None until an intermediate result gets one from the output that reads it."""
+    """A node to be. An intermediate result gets its ``name`` (None until then) and its ``policy`` from the output that reads it."""
 
     name: str | None
     shape: "Shape"
+    policy: Policy = field(default_factory=Policy)
 
 
 @dataclass(frozen=True, eq=False)

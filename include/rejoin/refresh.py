@@ -1,0 +1,28 @@
+"""Which way a run brings an output up to date: by following the changes, or by recomputing all of it and comparing."""
+
+from rejoin.plan.model import Fuse, Policy, Refresh
+
+FULL_SHARE = 0.3
+"""Above this share of affected rows recomputing is cheaper: measured, the curves cross between a quarter and a half (docs/benchmarks.md)."""
+FULL_ROWS = 200_000
+"""Below so many left rows either way takes about the same time, and following the changes is the default."""
+
+
+def why_recompute(policy: Policy, *, rebuilt: bool, affected: int, rows: int) -> str | None:
+    """The reason to recompute; None if the changes are to be followed.
+
+    Args:
+        policy: the output's.
+        rebuilt: its definition is new.
+        affected: rows that this run may change, known or estimated.
+        rows: left rows.
+    """
+    if rebuilt:
+        return "its definition is new"
+    if policy.refresh is Refresh.FULL:
+        return "refresh is full"
+    if policy.fuse is Fuse.RECOMPUTE:
+        return "the run was told to recompute"
+    if policy.refresh is Refresh.AUTO and rows > FULL_ROWS and affected > FULL_SHARE * rows:
+        return f"{affected:,} of {rows:,} rows are affected"
+    return None
