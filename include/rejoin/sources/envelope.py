@@ -88,18 +88,16 @@ class Unwrapper:
         return document["payload"], self._of_schema
 
     def _compile(self, fields: dict[str, Field]) -> Readers:
-        def convert(column: Column) -> tuple[str, Convert]:
-            unit, field = self._units.get(column.name, "us"), fields.get(column.name)
-            return column.name, converter(column.name, str(column.type), unit=unit, field=field)
+        def one(column: Column) -> tuple[str, Convert, Whole]:
+            name, type_, seen = column.name, str(column.type), set[str]()
+            unit, field = self._units.get(name, "us"), fields.get(name)
+            convert = converter(name, type_, unit=unit, field=field, seen=seen)
+            return name, convert, Whole(type_, self._layout.schema.field(name).type, convert, "debezium", unit, field, seen)
 
-        def whole(column: Column, convert: Convert) -> Whole:
-            unit, field = self._units.get(column.name, "us"), fields.get(column.name)
-            return Whole(str(column.type), self._layout.schema.field(column.name).type, convert, "debezium", unit, field)
-
-        key, values = tuple(map(convert, self._layout.key)), tuple(map(convert, self._layout.values))
-        whole_key = tuple(whole(column, of) for column, (_, of) in zip(self._layout.key, key, strict=True))
-        whole_values = tuple(whole(column, of) for column, (_, of) in zip(self._layout.values, values, strict=True))
-        return Readers(key, values, whole_key, whole_values)
+        key, values = [one(column) for column in self._layout.key], [one(column) for column in self._layout.values]
+        converters = [tuple((name, convert) for name, convert, _ in part) for part in (key, values)]
+        wholes = [tuple(whole for _, _, whole in part) for part in (key, values)]
+        return Readers(converters[0], converters[1], wholes[0], wholes[1])
 
 
 def _fields(schema: dict[str, Any], envelope: bool) -> dict[str, Field]:

@@ -15,7 +15,8 @@ from rejoin.sources.events import EventKind, Layout
 from rejoin.sources.jsontext import Unsure
 from rejoin.sources.positions import position
 from rejoin.sources.schemacut import SchemaCut
-from rejoin.sources.values import Convert, decimal_of
+from rejoin.sources.values import decimal_of
+from rejoin.sources.whole import REFUSED
 
 _UPSERTS = {"c": 1, "u": 1, "r": 0}  # with the rank of its position
 _UPSERT, _DELETE, _SKIPPED = str(EventKind.UPSERT), str(EventKind.DELETE), str(EventKind.SKIPPED)
@@ -86,19 +87,13 @@ class PlainEvents:
         key_reader, reader = _only(self._keys, of_key), _only(self._values, of_value)
         arrays: dict[str, pa.Array] = {}
         missing: dict[int, list[str]] = {}
-        deciding: list[tuple[Convert, str]] = []
         if key_reader is not None:
             for (name, _), whole, column in zip(key_reader.key, key_reader.whole_key, keys, strict=True):
                 if self._without_unchanged(name, column, {}) is not column:
                     raise Unsure
                 arrays[name] = whole(column, frozenset(map(type, column)))
         if reader is not None:
-            for (name, convert), whole, column in zip(reader.values, reader.whole_values, values, strict=True):
-                known = self._without_unchanged(name, column, missing)
-                types = frozenset(map(type, known))
-                arrays[name] = whole(known, types)
-                if whole.decides and str in types:
-                    deciding.append((convert, next(value for value in known if type(value) is str)))
+            arrays |= self._value_arrays(reader, values, missing)
         if missing:
             arrays["_missing"] = pa.array([missing.get(i, ()) for i in range(len(run))], pa.list_(pa.string()))
         deletes = _DELETE in kinds
@@ -106,9 +101,21 @@ class PlainEvents:
         if key_reader is not None and (deletes or self._deleted_at):
             positions = tuple(self._remember_deletes(kinds, self._converted(keys, key_reader), positions))
         arrays["_position"] = pa.array(positions, pa.string())
-        for convert, text in deciding:
-            convert(text)
         return arrays, lines
+
+    def _value_arrays(self, reader: Readers, values: Sequence[Sequence[Any]], missing: dict[int, list[str]]) -> dict[str, pa.Array]:
+        """The columns that are no key; what they made their converters remember is taken back if one of them is refused."""
+        arrays = {}
+        before = [set(whole.seen) for whole in reader.whole_values]
+        try:
+            for (name, _), whole, column in zip(reader.values, reader.whole_values, values, strict=True):
+                known = self._without_unchanged(name, column, missing)
+                arrays[name] = whole(known, frozenset(map(type, known)))
+        except REFUSED:
+            for whole, seen in zip(reader.whole_values, before, strict=True):
+                whole.seen &= seen
+            raise
+        return arrays
 
     def _without_unchanged(self, name: str, column: Sequence[Any], missing: dict[int, list[str]]) -> Sequence[Any]:
         """The column with null for placeholders of unchanged values, which are noted in ``missing``."""

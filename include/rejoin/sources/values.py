@@ -62,18 +62,21 @@ def decimal_of(type_: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def converter(column: str, type_: str, *, unit: str = "us", field: Field | None = None, base64_decimals: bool = True) -> Convert:
+def converter(
+    column: str, type_: str, *, unit: str = "us", field: Field | None = None, base64_decimals: bool = True, seen: set[str] | None = None
+) -> Convert:
     """The function that turns a JSON value of ``column`` into the declared type.
 
     Args:
         unit: of integer timestamps that have no schema name ("ms", "us", "ns").
         field: the event's own schema of this field; None if events carry no schema.
         base64_decimals: whether a DECIMAL may be base64 bytes (Debezium) or texts are always numbers (files).
+        seen: the function's memory, "number" and "base64" if texts that are only one of both were read (``_decimal_text``).
     """
     known = field or _NO_SCHEMA
     decimal = decimal_of(type_)
     if decimal:
-        return _decimal(column, *decimal, known, base64_decimals)
+        return _decimal(column, *decimal, known, base64_decimals, set() if seen is None else seen)
     if type_ in ("INT", "BIGINT"):
         return _integer(column, type_, 31 if type_ == "INT" else 63, known)
     if type_ in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
@@ -232,10 +235,10 @@ def _unscaled(column: str, text: str, scale: int) -> Decimal:
     return _EXACT.scaleb(Decimal(int.from_bytes(data, "big", signed=True)), -scale)
 
 
-def _decimal(column: str, precision: int, scale: int, field: Field, base64: bool) -> Convert:
+def _decimal(column: str, precision: int, scale: int, field: Field, base64: bool, seen: set[str]) -> Convert:
     type_ = f"DECIMAL({precision},{scale})"
     unit = Decimal((0, (1,), -scale))
-    text = _decimal_text(column, scale, field, base64)
+    text = _decimal_text(column, scale, field, base64, seen)
 
     def convert(value: Any) -> Decimal:
         kind = type(value)
@@ -263,7 +266,7 @@ def _decimal(column: str, precision: int, scale: int, field: Field, base64: bool
     return convert
 
 
-def _decimal_text(column: str, scale: int, field: Field, base64: bool) -> Callable[[str], Decimal]:
+def _decimal_text(column: str, scale: int, field: Field, base64: bool, seen: set[str]) -> Callable[[str], Decimal]:
     """How the text of a decimal is read: by the schema if there is one, else by what the text can be.
 
     Without schema, ``decimal.handling.mode`` decides whether "1234" is a number or three bytes. A text that can be only one of
@@ -273,18 +276,17 @@ def _decimal_text(column: str, scale: int, field: Field, base64: bool) -> Callab
     if field.name == CONNECT_DECIMAL and field.type == "bytes":
         return lambda text: _unscaled(column, text, scale if field.scale is None else field.scale)
     only_numbers = not base64 or field.type == "string"
-    seen = {"number": False, "base64": False}
 
     def read(text: str) -> Decimal:
         is_number = text[:1] in "+-.0123456789" and NUMBER.fullmatch(text) is not None
         is_base64 = not only_numbers and _base64(text) is not None
         if is_number and is_base64:
-            if seen["number"] == seen["base64"]:
+            if len(seen) != 1:
                 reason = f"column {column!r}: the text is a number as well as base64; let events carry schemas"
                 raise BadRecord("VALUE_AMBIGUOUS", reason)
-            is_number = seen["number"]
+            is_number = "number" in seen
         elif is_number or (is_base64 and text.lower() != "infinity"):
-            seen["number" if is_number else "base64"] = True
+            seen.add("number" if is_number else "base64")
         if is_number:
             return Decimal(text)
         if text.lower().lstrip("+-") in ("nan", "infinity"):

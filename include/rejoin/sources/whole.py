@@ -34,11 +34,20 @@ class Whole:
     """One column of one schema.
 
     Attributes:
-        decides: texts of this column also tell its converter how later ones are read (``values._decimal_text``): after a column was
-            taken, the converter must be called with one of them.
+        seen: what its converter remembers of texts (``values.converter``); grows as if that had been called for each value, also if
+            the column is refused, so that the caller has to take it back then.
     """
 
-    def __init__(self, type_: str, arrow: pa.DataType, convert: Convert, source: str, unit: str = "us", field: Field | None = None) -> None:
+    def __init__(
+        self,
+        type_: str,
+        arrow: pa.DataType,
+        convert: Convert,
+        source: str,
+        unit: str = "us",
+        field: Field | None = None,
+        seen: set[str] | None = None,
+    ) -> None:
         """As for ``converter``; ``source`` is "debezium", "json" or "csv", ``arrow`` the Arrow type of ``type_``."""
         known = field or Field()
         self._convert, self._arrow, self._type = convert, arrow, type_
@@ -46,7 +55,8 @@ class Whole:
         self._unit = UNITS.get(known.name or "", "days" if self._type == "DATE" else unit)
         self._decimal = decimal_of(self._type)
         self._is_bytes = known.name == CONNECT_DECIMAL and known.type == "bytes"
-        self.decides = self._decimal is not None and source == "debezium" and not self._is_bytes and known.type != "string"
+        self._is_number = source != "debezium" or known.type == "string"
+        self.seen = set() if seen is None else seen
         self._builders: dict[Kinds, Build] = {}
 
     def __call__(self, values: Sequence[Any], kinds: Kinds) -> pa.Array:
@@ -107,19 +117,21 @@ class Whole:
     def _decimals(self, kinds: Kinds) -> Build:
         assert self._decimal is not None
         precision, scale = self._decimal
-        deciding = self.decides and str in kinds
-        if self._is_bytes or not kinds <= {str, int, Decimal} or (deciding and not scale):
-            return _unsure if deciding else self._each
+        # A point is what base64 does not have: such a text is a number whatever else the column holds.
+        pointed = str in kinds and not self._is_number
+        if self._is_bytes or not kinds <= {str, int, Decimal} or (pointed and not scale):
+            return self._each
         whole = f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0"
         part = rf"\.[0-9]{{1,{scale}}}" if scale else ""
-        # A point is what base64 does not have: such a text is a number whatever else the column holds.
-        pattern = f"^-?{whole}{part}$" if deciding else f"^-?{whole}({part})?$"
+        pattern = f"^-?{whole}{part}$" if pointed else f"^-?{whole}({part})?$"
 
         def build(values: Sequence[Any]) -> pa.Array:
             texts = _plain_texts(values if kinds == {str} else [None if v is None else str(v) for v in values], pattern)
-            if texts is not None:
-                return texts.cast(self._arrow)
-            return _unsure(values) if deciding else self._each(values)
+            if texts is None:
+                return self._each(values)
+            if pointed:
+                self.seen.add("number")
+            return texts.cast(self._arrow)
 
         return build
 
@@ -155,7 +167,3 @@ def _within(values: pa.Array, low: int, high: int) -> pa.Array:
     if found["min"] < low or found["max"] > high:
         raise Unsure
     return values
-
-
-def _unsure(_: Sequence[Any]) -> pa.Array:
-    raise Unsure

@@ -2,6 +2,7 @@
 
 import json
 import random
+from base64 import b64encode
 from decimal import Decimal
 from typing import Any
 
@@ -35,9 +36,16 @@ PLAIN = "id BIGINT; name STRING; n INT; price DECIMAL(10,2); at TIMESTAMP"
 def feed(random_: random.Random, count: int, odd: int = 12) -> list[Any]:
     """Events of few keys, so that deletes, tombstones and updates meet; objects, JSON text and schemas."""
     lines = []
+    as_number = random_.random() < 0.5
     for i in range(count):
         key = {"id": random_.randrange(6)}
-        after = {**key, "name": f"n{i}", "n": i, "price": f"{i}.50", "at": f"2024-02-29T11:14:{i % 60:02d}Z"}
+        after = {
+            **key,
+            "name": f"n{i}",
+            "n": i,
+            "price": f"{i}.50" if as_number else b64encode((i << 13).to_bytes(3)).decode(),
+            "at": f"2024-02-29T11:14:{i % 60:02d}Z",
+        }
         kind = random_.randrange(odd)
         op, old = "d" if kind < 2 else random_.choice("ccuur"), {"__debezium.oldkey": {"id": 7}} if kind == 3 else {}
         line = event(op, key, None if op == "d" else after, lsn=100 + i, headers=old)
