@@ -47,8 +47,18 @@ check: setup ## Lint, format, types, spelling and the quick tests
 	@$(PYTEST) -m "$(QUICK)"
 
 .PHONY: bench
-bench: setup ## Measure, and write the results to bench/results
+bench: setup ## Measure at 1 and 10 million rows, and write docs/benchmarks.md
 	@$(BIN)/python bench/run.py
+
+.PHONY: bench-large
+bench-large: setup ## The same, and at 50 million rows (hours)
+	@$(BIN)/python bench/run.py 1000000 10000000 50000000
+
+.PHONY: bench-more
+bench-more: setup ## Measure many runs in a row, wide rows and many outputs (hours)
+	@$(BIN)/python bench/steady.py
+	@$(BIN)/python bench/wide.py
+	@$(BIN)/python bench/fanout.py
 
 .PHONY: lock
 lock: $(PACKAGES) ## Recompile requirements*.txt from pyproject.toml (UPGRADE=--upgrade for newer versions)
