@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -47,6 +49,28 @@ def count_kinds(table: Table, events: DataFrame) -> Kinds:
     ).first()
     assert row is not None
     return Kinds(**row.asDict())
+
+
+def kinds_of(table: Table, events: pa.Table) -> Kinds:
+    """The same of events on the driver."""
+    kind, missing = events["_kind"], pc.greater(pc.list_value_length(events["_missing"]), 0)
+
+    def count(condition: pa.ChunkedArray) -> int:
+        return int(pc.sum(condition).as_py() or 0)
+
+    def has(name: str) -> pa.ChunkedArray:
+        return pc.equal(kind, name)
+
+    return Kinds(
+        read=events.num_rows,
+        skipped=count(has("skipped")),
+        quarantined=count(has("quarantined")),
+        quarantined_without_key=count(pc.and_(has("quarantined"), pc.is_null(events[table.key[0]]))),
+        truncates=count(has("truncate")),
+        truncated=pc.max(events.filter(has("truncate"))["_position"]).as_py(),
+        incomplete=count(missing),
+        adopted=count(pc.and_(missing, pc.is_valid(events["_old_key"]))),
+    )
 
 
 def no_input() -> Counts:

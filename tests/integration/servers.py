@@ -62,6 +62,32 @@ def spark_connect(config: LakeConfig, directory: Path) -> Iterator[str]:
 
 
 @contextmanager
+def spark_cluster(directory: Path, workers: int = 2) -> Iterator[str]:
+    """A standalone Spark cluster of one master and some workers of one core, of the installed pyspark; yields the master's URL."""
+    home, port = Path(pyspark.__file__).parent, free_port()
+    environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    url, package = f"spark://127.0.0.1:{port}", "org.apache.spark.deploy"
+    master = [f"{package}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
+    commands = [master]
+    for number in range(workers):
+        folder = str(directory / f"worker{number}")
+        commands.append([f"{package}.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "2g", "-d", folder, url])
+    processes: list[subprocess.Popen[bytes]] = []
+    log = directory / "cluster.log"
+    try:
+        with log.open("wb") as out:
+            for command in commands:
+                made = subprocess.Popen([str(home / "bin" / "spark-class"), *command], stdout=out, stderr=out, env=environment)
+                processes.append(made)
+                wait_for_port(port, processes[0], log)
+        yield url
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+            process.wait(30)
+
+
+@contextmanager
 def postgres() -> Iterator[str]:
     """A PostgreSQL server with an empty database; yields its SQLAlchemy URL."""
     binaries = sorted(Path("/usr/lib/postgresql").glob("*/bin"))

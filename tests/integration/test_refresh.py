@@ -9,7 +9,6 @@ import pytest
 from integration.conftest import Sessions
 from integration.shop import Row, output, rows
 
-from rejoin import refresh
 from rejoin.conduct import Topology, run_topology
 from rejoin.errors import ChangeTooLarge, RefreshRefused
 from rejoin.lake import names, probe
@@ -17,6 +16,7 @@ from rejoin.lake.config import lake_config
 from rejoin.lake.ledger import Run, StepRecord
 from rejoin.load import load
 from rejoin.plan.model import Fuse, Refresh
+from rejoin.run import refresh
 from rejoin.verify import verify
 
 pytestmark = pytest.mark.slow

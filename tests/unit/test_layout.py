@@ -1,6 +1,7 @@
 """Which files a compaction rewrites: decided from row counts and key bounds alone."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -44,7 +45,7 @@ def test_every_file_is_in_exactly_one_place_and_units_do_not_overlap(seed: int) 
     found = layout(lies(*files))
     assert sorted([*found.deltas, *(i for u in found.units for i in u.files)]) == list(range(60))
     ends = [(min(files[i][1] for i in u.files), max(files[i][2] for i in u.files)) for u in found.units]
-    assert all(a[1] < b[0] for a, b in zip(ends, ends[1:], strict=False))  # type: ignore[operator]
+    assert all(a[1] < b[0] for a, b in pairwise(ends))  # type: ignore[operator]
 
 
 def test_a_unit_is_folded_when_its_changes_reach_the_share() -> None:

@@ -26,10 +26,11 @@ PRUNED_ROWS = 5_000_000
 
 @dataclass(frozen=True)
 class Keys:
-    """Keys to look up: a frame that has their columns, and how many they are at most (duplicates do no harm)."""
+    """Keys to look up: a frame that has their columns, and how many they are at most (duplicates do no harm). ``here``: the same on the driver."""
 
     frame: DataFrame
     at_most: int
+    here: pa.Table | None = None
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ class Reader:
         wanted = keys.frame.select(*key)
         if keys.at_most > probe.LOCAL_ROWS:
             return self._scanned(name, columns, f"{keys.at_most:,} keys", keys, wanted)
-        asked = wanted.distinct().toArrow()
+        asked = wanted.distinct().toArrow() if keys.here is None else keys.here
         found = probe.having(self._table(name), self._states[name], key, asked, columns)
         if isinstance(found, probe.TooLarge):
             here = LocalRows(asked, wanted.schema).frame(self._spark)

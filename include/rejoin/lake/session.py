@@ -23,8 +23,11 @@ RUNTIME = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    # A broadcast is a job of its own: small frames have one partition and need none, and large joins say so where they want it.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "10MB",
 }
-"""Settings that results depend on; set on every session, a Spark Connect one included."""
+"""Settings that results and plans depend on; set on every session, a Spark Connect one included."""
 
 
 _first: "list[SparkSession]" = []

@@ -46,11 +46,18 @@ def read(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame
         check_size(root, file)
     if pin.kind == "snapshot" and format_of(pin.files[0].path) == "parquet":
         return _read_parquet(spark, table, pin, root)
-    if sum(file.size * (_GZIP_FACTOR if file.path.endswith(".gz") else 1) for file in pin.files) <= LOCAL_BYTES:
-        local = pa.Table.from_batches(decode_pin(table, pin, root), events_schema(table))
-        # One partition: no join or window of ingest then needs a shuffle.
-        return spark.createDataFrame(local if local.num_rows else [], schema=events_ddl(table)).coalesce(1)
     return _read_on_workers(spark, table, pin, root)
+
+
+def read_here(table: Table, pin: Pin, root: str) -> pa.Table | None:
+    """The events of a small pin, decoded in this process; None if it is large, or Spark's to read. Raises as ``read`` does."""
+    if pin.kind == "snapshot" and format_of(pin.files[0].path) == "parquet":
+        return None
+    if sum(file.size * (_GZIP_FACTOR if file.path.endswith(".gz") else 1) for file in pin.files) > LOCAL_BYTES:
+        return None
+    for file in pin.files:
+        check_size(root, file)
+    return pa.Table.from_batches(decode_pin(table, pin, root), events_schema(table))
 
 
 def _read_on_workers(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame":

@@ -1,0 +1,95 @@
+"""What a run is and what its earlier steps have counted: everything that decides what a step has to do, without Spark."""
+
+from collections.abc import Mapping
+
+from rejoin.checks import Counts
+from rejoin.lake import names
+from rejoin.lake.files import Sizes
+from rejoin.lake.ledger import Run, StepRecord
+from rejoin.plan.model import Edge, Node
+from rejoin.plan.steps import Verb
+from rejoin.run.refresh import why_recompute
+
+
+class Facts:
+    """Facts of one open run.
+
+    Args:
+        run: the run; its pinned plan is what is executed.
+        steps: its steps that have ended.
+        before: sizes of the tables as of the run's base.
+        now: sizes of the tables as of this run.
+    """
+
+    def __init__(self, run: Run, steps: Mapping[str, StepRecord], before: Sizes, now: Sizes) -> None:
+        self.run, self.plan, self.before, self.now = run, run.plan, before, now
+        self._steps = steps
+
+    def counts(self, verb: Verb, target: str) -> Counts:
+        """What an earlier step of this run counted."""
+        return self._steps[f"{verb}.{target}"].counts
+
+    def edge(self, target: str) -> tuple[Node, Edge]:
+        """The node and edge of a step's target ``node.edge``."""
+        node_name, edge_name = target.split(".")
+        node = self.plan.node(node_name)
+        return node, next(e for e in node.edges if e.name == edge_name)
+
+    def rebuilt(self, node: Node) -> bool:
+        """Whether the node's definition is new."""
+        return node.name in self.run.rebuild
+
+    def changed(self, name: str) -> int:
+        """How many rows of a source table or output this run has changed."""
+        return self.counts(Verb.INGEST if self.plan.is_table(name) else Verb.RESOLVE, name)["changes"]
+
+    def left_changed(self, node: Node) -> bool:
+        """Whether the node has something to look at on its left."""
+        return self.rebuilt(node) or self.changed(node.left.table) > 0
+
+    def right_changed(self, node: Node, edge: Edge) -> bool:
+        """Whether subscribers have to be told; a rebuilt node looks at everything anyway."""
+        return not self.rebuilt(node) and self.changed(edge.right.table) > 0
+
+    def left_rows(self, node: Node) -> int:
+        """How many left rows the node looks at, at most: this run's changes, or every row if its definition is new."""
+        return self.now.rows(node.left.table) if self.rebuilt(node) else self.changed(node.left.table)
+
+    def sent(self, node: Node) -> int:
+        """How many subscriptions this run has changed."""
+        return sum(self.counts(Verb.SUBSCRIBE, node.name).values())
+
+    def answers(self, node: Node) -> int:
+        """How many responses the node got."""
+        return sum(self.counts(Verb.RESPOND, f"{node.name}.{e.name}")["responses"] for e in node.edges)
+
+    def responded(self, node: Node, edge: Edge) -> bool:
+        """Whether an edge has responses."""
+        return self.counts(Verb.RESPOND, f"{node.name}.{edge.name}")["responses"] > 0
+
+    def left_out(self, node: Node, edge: Edge) -> str | None:
+        """Why an edge did not respond though it had reason to; None if it did its work."""
+        why = self._steps[f"{Verb.RESPOND}.{node.name}.{edge.name}"].detail.get("left_out")
+        return None if why is None else str(why)
+
+    def affected(self, node: Node) -> int:
+        """How many output rows this run can change, at most."""
+        return self.left_rows(node) + self.answers(node)
+
+    # --- follow the changes or recompute ------------------------------------------------------------------------------------
+
+    def instead(self, node: Node, edge: Edge) -> str | None:
+        """Why an edge need not respond: the node will be recomputed."""
+        told = self.changed(edge.right.table) if self.right_changed(node, edge) else 0
+        if told:
+            subscriptions, rights = self.now.rows(names.subscriptions(node, edge)), self.now.rows(edge.right.table)
+            told = int(told * max(1.0, subscriptions / max(1, rights)))
+        return self._why(node, told + (0 if self.rebuilt(node) else self.changed(node.left.table)))
+
+    def recomputed(self, node: Node) -> str | None:
+        """Why a node is recomputed in this run; None if its changes are followed."""
+        left_out = next((why for e in node.edges if (why := self.left_out(node, e))), None)
+        return left_out or self._why(node, 0 if self.rebuilt(node) else self.affected(node))
+
+    def _why(self, node: Node, affected: int) -> str | None:
+        return why_recompute(node.policy, rebuilt=self.rebuilt(node), affected=affected, rows=self.now.rows(node.left.table))

@@ -1,0 +1,181 @@
+"""resolve: what changed becomes net changes of an output, by following the changes or by recomputing all of it."""
+
+from dataclasses import replace
+
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+
+from rejoin import crash
+from rejoin.checks import Counts
+from rejoin.errors import ChangeTooLarge, RefreshRefused
+from rejoin.lake import names, probe
+from rejoin.lake.local import LocalRows, collected
+from rejoin.lake.reader import BROADCAST_KEYS, Keys
+from rejoin.plan.fingerprint import fingerprint
+from rejoin.plan.model import Fuse, Node, Refresh
+from rejoin.run.joining import left_changes
+from rejoin.run.work import Outcome, Work, small
+from rejoin.stages import resolve
+from rejoin.stages.frames import numbered, renamed
+
+FUSE_ROWS = 1_000
+"""Outputs with fewer rows have no fuse: a few changes are a large share of them."""
+
+
+class Resolving:
+    """One attempt to resolve a node."""
+
+    def __init__(self, work: Work) -> None:
+        self._work, self._facts, self._writer = work, work.facts, work.writer
+
+    def run(self, node: Node) -> Outcome:
+        if why := self._facts.recomputed(node):
+            return self._recompute(node, why)
+        done, rows = self._follow(node), self._facts.now.rows(node.left.table)
+        return replace(done, detail={"refresh": "incremental", "why": f"{self._facts.affected(node):,} of {rows:,} rows are affected"})
+
+    def _follow(self, node: Node) -> Outcome:
+        responses = {
+            e.name: r for e in node.edges if self._facts.responded(node, e) and (r := self._work.now.responses(node, e)) is not None
+        }
+        changes, key = left_changes(self._work, node), self._facts.plan.key_of(node.left.table)
+        # Only a changed right row, and only by a response, makes a left row affected that did not change itself.
+        moved = any(e.name in responses and self._facts.right_changed(node, e) for e in node.edges)
+        lefts = None
+        if moved:
+            lefts = self._work.now.lookup(node.left.table, Keys(resolve.touched(changes, responses, key), self._facts.answers(node)))
+        paired = resolve.pair(node, changes, lefts, responses, key)
+        if self._facts.affected(node) <= probe.LOCAL_ROWS:
+            rows = collected(paired)
+            kept = rows.frame(self._work.spark)
+            return self._difference(node, kept, kept, _lacking(node, rows), rows)
+        if not moved or len(node.edges) == 1:
+            outcome = self._at_once(node, paired)
+            if outcome is not None:
+                return outcome
+        return self._in_two(node, paired)
+
+    def _recompute(self, node: Node, why: str) -> Outcome:
+        """Recomputes the output and compares it with what is there: the same changes, whatever has changed."""
+        if self._facts.rebuilt(node) and self._work.before.has(node.name) and node.policy.refresh is Refresh.INCREMENTAL_STRICT:
+            raise RefreshRefused(
+                f"output {node.name!r} would have to be recomputed in run {self._facts.run.number}: {why}; nothing was committed",
+                expected="refresh='incremental_strict' never recomputes",
+                next_step="run once with --refresh full, or give the new definition a new name",
+            )
+        key = self._facts.plan.key_of(node.left.table)
+        paired = resolve.pair(node, None, self._work.now.current(node.left.table), {}, key)
+        for number, edge in enumerate(node.edges, start=1):
+            right, right_key = self._work.now.current(edge.right.table), self._facts.plan.key_of(edge.right.table)
+            if self._facts.now.rows(edge.right.table) <= BROADCAST_KEYS:
+                right = F.broadcast(right)  # no shuffle by the foreign key, so no task of the most frequent one
+            paired = resolve.fill(paired, number, edge, right, right_key)
+        made = resolve.join(node, paired, fingerprint(self._facts.plan, node))
+        old = self._work.before.current(node.name) if self._work.before.has(node.name) else None
+        at_most = self._facts.now.rows(node.left.table) + self._facts.before.rows(node.name)
+        outcome = self._write_output(node, resolve.difference(node, made, old, everything=True), 0, at_most)
+        return replace(outcome, detail={"refresh": "full", "why": why})
+
+    def _at_once(self, node: Node, paired: DataFrame) -> Outcome | None:
+        """In one pass, if every affected row turns out to have valid responses; else None, and what was written is garbage."""
+        seen = Observation()
+        outcome = self._difference(node, paired, paired.observe(seen, *_lacks(node)), {})
+        lacking = {k: int(v) for k, v in seen.get.items()}
+        if not any(lacking.values()):
+            return outcome
+        self._writer = self._writer.again()
+        return None
+
+    def _in_two(self, node: Node, paired: DataFrame) -> Outcome:
+        """First find which right rows no valid response brought, then look them up."""
+        kept = paired.persist()
+        try:
+            row = kept.agg(*_lacks(node)).first()
+            assert row is not None
+            return self._difference(node, kept, kept, {k: int(v) for k, v in row.asDict().items()})
+        finally:
+            kept.unpersist()
+
+    def _difference(self, node: Node, paired: DataFrame, frame: DataFrame, lacking: Counts, rows: LocalRows | None = None) -> Outcome:
+        """Writes what changes.
+
+        Args:
+            node: the node.
+            paired: the frame of ``resolve.pair``.
+            frame: the same, possibly observed: it may stand only once in what is executed.
+            lacking: how many rows lack each edge's right row (``lacks_<i>``), and how many ``stale`` responses there are.
+        """
+        for number, edge in enumerate(node.edges, start=1):
+            right, key = edge.right.table, self._facts.plan.key_of(edge.right.table)
+            if lacks := lacking.get(f"lacks_{number}"):
+                rights = self._work.now.lookup(right, Keys(resolve.missing(paired, number, edge, key), lacks))
+                frame = resolve.fill(frame, number, edge, rights, key)
+            elif f"r{number}" not in frame.columns:
+                frame = resolve.absent(frame, number, edge, self._work.now.current(right))
+        made = resolve.join(node, frame, fingerprint(self._facts.plan, node))
+        pks = numbered("pk", len(node.key))
+        here = None
+        if rows is not None:
+            here = rows.arrow.select(pks).rename_columns(list(node.key))
+            made = made.coalesce(1)  # Spark forgets, after calling Python for the hash, that there is one partition only
+        old = self._work.before.lookup(node.name, Keys(renamed(paired, pks, node.key), self._facts.affected(node), here))
+        return self._write_output(
+            node, resolve.difference(node, made, old, everything=False), lacking.get("stale", 0), self._facts.affected(node)
+        )
+
+    def _write_output(self, node: Node, difference: DataFrame, stale: int, at_most: int) -> Outcome:
+        seen = Observation()
+        ops = {"inserted": "I", "updated": "U", "deleted": "D", "unchanged": "N"}
+        observed = difference.observe(seen, *(F.count(F.when(F.col("_op") == op, 1)).alias(n) for n, op in ops.items()))
+        rows = observed.where("_op <> 'N'").withColumn("_run", F.lit(self._facts.run.number).cast("bigint"))
+        written = small(rows.select("_run", "_op", *node.key, "_before", "_after"), at_most)
+        log = self._writer.append(names.changes(node.name), written, node.key)
+        crash.point(f"resolve.{node.name}:changes")
+        counts = {"stale": stale, **{k: int(v) for k, v in seen.get.items()}}
+        counts["changes"] = counts["inserted"] + counts["updated"] + counts["deleted"]
+        if self._blown(node, counts["changes"]):
+            return Outcome({**dict.fromkeys(counts, 0), "held": counts["changes"]})
+        columns, inserts = [p.name for p in node.columns], counts["updated"] + counts["deleted"] == 0
+        if counts["changes"] == 0 and self._work.before.has(node.name) and not self._facts.rebuilt(node):
+            return Outcome(counts, (log,))
+        here = written if isinstance(written, LocalRows) else None
+        output = self._writer.upsert(node.name, here, log, columns, node.key, only_inserts=inserts)
+        return Outcome(counts, (log, output))
+
+    def _blown(self, node: Node, changes: int) -> bool:
+        """Whether an output is left as it is, since too much of it would change.
+
+        Raises:
+            ChangeTooLarge: too much would change, and nobody has said what to do then.
+        """
+        rows, policy = self._facts.before.live(node.name), node.policy
+        if (
+            self._facts.rebuilt(node)
+            or rows < FUSE_ROWS
+            or changes <= policy.max_change_share * rows
+            or policy.fuse in (Fuse.APPLY, Fuse.RECOMPUTE)
+        ):
+            return False
+        if policy.fuse is Fuse.SKIP:
+            return True
+        raise ChangeTooLarge(
+            f"run {self._facts.run.number} would change {changes:,} of {rows:,} rows of output {node.name!r}; nothing was committed",
+            expected=f"at most {policy.max_change_share:.0%} of its rows (max_change_share)",
+            next_step="look at the input; then run again with --fuse apply (go on), recompute (go on, from all rows) or skip (leave this output)",
+        )
+
+
+def _lacking(node: Node, paired: LocalRows) -> Counts:
+    """What ``_lacks`` counts, of a frame that is on the driver."""
+    numbers = range(1, len(node.edges) + 1)
+    found = {name: pc.sum(paired.arrow[name]).as_py() or 0 for i in numbers for name in (f"lacks_{i}", f"stale_{i}")}
+    return {f"lacks_{i}": found[f"lacks_{i}"] for i in numbers} | {"stale": sum(found[f"stale_{i}"] for i in numbers)}
+
+
+def _lacks(node: Node) -> list[Column]:
+    """Counts over the frame of ``resolve.pair``."""
+    numbers = range(1, len(node.edges) + 1)
+    lacks = [F.count(F.when(F.col(f"lacks_{i}"), 1)).alias(f"lacks_{i}") for i in numbers]
+    stale = sum((F.count(F.when(F.col(f"stale_{i}"), 1)) for i in numbers), F.lit(0)).alias("stale")
+    return [*lacks, stale]

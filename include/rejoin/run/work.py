@@ -1,0 +1,47 @@
+"""What every step of an attempt works with, and what it comes to."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from rejoin.checks import Counts
+from rejoin.lake import probe
+from rejoin.lake.ledger import Write
+from rejoin.lake.local import LocalRows, collected
+from rejoin.lake.reader import Reader
+from rejoin.lake.writer import Writer
+from rejoin.run.facts import Facts
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an attempt counted and wrote, and how it was done."""
+
+    counts: Counts
+    writes: tuple[Write, ...] = ()
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Work:
+    """One attempt at one step.
+
+    Args:
+        spark: the session.
+        facts: what the run is and has done so far.
+        before: the tables as of the run's base.
+        now: the tables as of this run, as far as its steps have ended.
+        writer: writes to this attempt's branches.
+    """
+
+    spark: SparkSession
+    facts: Facts
+    before: Reader
+    now: Reader
+    writer: Writer
+
+
+def small(frame: DataFrame, at_most: int) -> DataFrame | LocalRows:
+    """The frame computed now and kept on the driver, if it is small enough."""
+    return collected(frame) if at_most <= probe.LOCAL_ROWS else frame
