@@ -19,7 +19,7 @@ ALLOWED_BAD = 10
 
 @dataclass(frozen=True)
 class Kinds:
-    """How many events of each kind a cut holds."""
+    """How many events of each kind a cut holds. ``unplaced``: without a position of their own (tombstones)."""
 
     read: int
     skipped: int
@@ -29,6 +29,7 @@ class Kinds:
     truncated: str | None
     incomplete: int
     adopted: int
+    unplaced: int
 
 
 def count_kinds(table: Table, events: DataFrame) -> Kinds:
@@ -46,6 +47,7 @@ def count_kinds(table: Table, events: DataFrame) -> Kinds:
         F.max(F.expr("CASE WHEN _kind = 'truncate' THEN _position END")).alias("truncated"),
         count("size(_missing) > 0").alias("incomplete"),
         count("size(_missing) > 0 AND _old_key IS NOT NULL").alias("adopted"),
+        count("_kind IN ('upsert', 'delete') AND _position IS NULL").alias("unplaced"),
     ).first()
     assert row is not None
     return Kinds(**row.asDict())
@@ -70,6 +72,7 @@ def kinds_of(table: Table, events: pa.Table) -> Kinds:
         truncated=pc.max(events.filter(has("truncate"))["_position"]).as_py(),
         incomplete=count(missing),
         adopted=count(pc.and_(missing, pc.is_valid(events["_old_key"]))),
+        unplaced=count(pc.and_(pc.or_(has("upsert"), has("delete")), pc.is_null(events["_position"]))),
     )
 
 

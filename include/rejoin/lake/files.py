@@ -1,14 +1,17 @@
 """The files of a snapshot, from Iceberg's metadata alone. A manifest never changes, so each is read once a process."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry
 from pyiceberg.table import Table
 from pyiceberg.types import BooleanType, DateType, DecimalType, IntegerType, LongType, StringType
+
+from rejoin.stages.frames import RUN
 
 if TYPE_CHECKING:
     from rejoin.lake.refs import Refs
@@ -60,6 +63,19 @@ def files_of(table: Table, snapshot_id: int) -> Files:
         found += _MANIFESTS[path]
     data = tuple(e for e in found if e.data_file.content == DataFileContent.DATA)
     return Files(data, tuple(e for e in found if e.data_file.content != DataFileContent.DATA))
+
+
+def unique(table: Table, files: Sequence[DataFile], column: str) -> bool:
+    """Whether no two rows of a versioned table can have one key, ``column`` being its first: in one file they never have.
+
+    True if all rows were written by one run, or if the files' ranges do not even touch.
+    """
+    runs = {bounds(table, f, RUN) for f in files}
+    if len(runs) == 1 and (run := next(iter(runs))) is not None and run[0] == run[1]:
+        return True
+    ranges = [bounds(table, f, column) for f in files]
+    known = sorted(r for r in ranges if r is not None)
+    return len(known) == len(ranges) and all(a[1] < b[0] for a, b in pairwise(known))
 
 
 class Sizes:

@@ -50,6 +50,14 @@ def having(table: Table, snapshot_id: int, key: Sequence[str], keys: pa.Table, c
     return _read(table, data, found.deletes, columns, f"SEMI JOIN wanted USING ({columns_text(key)})", {"wanted": keys.select(list(key))})
 
 
+def among(rows: pa.Table, key: Sequence[str], keys: pa.Table) -> pa.Table:
+    """The rows, already found, that have one of the keys."""
+    with cursor() as database:
+        database.register("found", rows)
+        database.register("wanted", keys.select(list(key)))
+        return database.sql(f"SELECT * FROM found SEMI JOIN wanted USING ({columns_text(key)})").to_arrow_table()
+
+
 def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str]) -> pa.Table | TooLarge:
     """The rows of a snapshot that a run wrote."""
     found = files_of(table, snapshot_id)

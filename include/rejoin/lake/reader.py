@@ -11,7 +11,8 @@ from pyspark.sql.types import StructType
 
 from rejoin.lake import names, probe
 from rejoin.lake.config import CATALOG
-from rejoin.lake.files import files_of
+from rejoin.lake.duck import FILE, POSITION
+from rejoin.lake.files import files_of, unique
 from rejoin.lake.local import LocalRows, spark_schema
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, Plan
@@ -46,7 +47,8 @@ class Read:
 class Reader:
     """The tables of one topology as of one run.
 
-    Small results are read on the driver (``probe``), all others by Spark: both give the same rows. ``reads`` lists what was done.
+    Small results are read on the driver (``probe``), all others by Spark: both give the same rows. ``reads`` lists what was done,
+    ``located`` has the key, file and position of the output rows that were looked up on the driver, for the writer.
 
     Args:
         spark: the session.
@@ -59,6 +61,7 @@ class Reader:
         self._spark, self._plan, self._states, self._refs = spark, plan, states, refs
         self._tables: dict[str, Table] = {}
         self.reads: list[Read] = []
+        self.located: dict[str, pa.Table] = {}
 
     def has(self, table: str) -> bool:
         """Whether the table was ever written."""
@@ -98,7 +101,7 @@ class Reader:
         """Live ``Subscriptions`` of an edge to the given foreign keys (columns ``fk_1``..; None: all)."""
         fks, pks = numbered("fk", len(edge.foreign_key)), numbered("pk", len(node.key))
         found = self._having(names.subscriptions(node, edge), fks, keys, [*fks, *pks, RUN, "_op", HASH])
-        return latest(found, [*fks, *pks]).where("_op = 'S'").select(*fks, *pks, RUN, "_op", HASH)
+        return self._latest(names.subscriptions(node, edge), found, [*fks, *pks]).where("_op = 'S'").select(*fks, *pks, RUN, "_op", HASH)
 
     def sent(self, node: Node, edge: Edge, run: int) -> DataFrame | None:
         """The ``Subscriptions`` that a run sent; None if there are none."""
@@ -149,12 +152,17 @@ class Reader:
         if self._plan.is_table(name):
             found = self._newest(name, key, keys, before=False).where("_op <> 'D'")
         else:
-            found = self._having(name, key, keys, self._columns(name))
+            found = self._having(name, key, keys, self._columns(name), located=True)
         return found.select(*key, self._row(name, found).alias("_row"))
 
     def _newest(self, name: str, key: tuple[str, ...], keys: Keys | None, *, before: bool) -> DataFrame:
         columns = [c for c in self._columns(name) if before or c != "_before"]
-        return latest(self._having(name, key, keys, columns), key)
+        return self._latest(name, self._having(name, key, keys, columns), key)
+
+    def _latest(self, name: str, rows: DataFrame, key: Sequence[str]) -> DataFrame:
+        """The newest version of each key, without a shuffle where each key has one version only."""
+        files = files_of(self._table(name), self._states[name]).data
+        return rows if unique(self._table(name), files, key[0]) else latest(rows, key)
 
     def _row(self, name: str, frame: DataFrame) -> Column:
         """All columns of the plan and the hash as one struct; a column that the stored rows do not have yet is null."""
@@ -167,7 +175,7 @@ class Reader:
 
     # --- driver or Spark ------------------------------------------------------------------------------------------------
 
-    def _having(self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str]) -> DataFrame:
+    def _having(self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str], *, located: bool = False) -> DataFrame:
         """The stored rows of some keys (None: all rows)."""
         if keys is None:
             return self._all(name, columns)
@@ -175,11 +183,14 @@ class Reader:
         if keys.at_most > probe.LOCAL_ROWS:
             return self._scanned(name, columns, f"{keys.at_most:,} keys", keys, wanted)
         asked = wanted.distinct().toArrow() if keys.here is None else keys.here
-        found = probe.having(self._table(name), self._states[name], key, asked, columns)
+        place = [FILE, POSITION] if located else []
+        found = probe.having(self._table(name), self._states[name], key, asked, [*columns, *place])
         if isinstance(found, probe.TooLarge):
             here = LocalRows(asked, wanted.schema).frame(self._spark)
             return self._scanned(name, columns, found.why, keys, here)
-        return self._local(name, found, f"{asked.num_rows:,} keys")
+        if located:
+            self.located[name] = found.select([*key, *place])
+        return self._local(name, found.select(list(columns)), f"{asked.num_rows:,} keys")
 
     def _of_run(self, name: str, run: int) -> DataFrame:
         columns = self._columns(name)

@@ -33,6 +33,7 @@ PROPERTIES = {
     "write.parquet.row-group-size-bytes": "1024",
     "write.parquet.row-group-check-min-record-count": str(probe.ROW_GROUP),
     "write.parquet.row-group-check-max-record-count": str(probe.ROW_GROUP),
+    "write.target-file-size-bytes": str(128 << 20),  # PyIceberg counts bytes in memory, about a million narrow rows; Spark bytes on disk
     "write.parquet.row-group-limit": str(probe.ROW_GROUP),
     "commit.retry.num-retries": "20",
 }
@@ -76,7 +77,15 @@ class Writer:
         return self._written(table, transient=transient)
 
     def upsert(
-        self, table: str, rows: LocalRows | None, changes: Write, columns: Sequence[str], key: Sequence[str], *, only_inserts: bool
+        self,
+        table: str,
+        rows: LocalRows | None,
+        changes: Write,
+        columns: Sequence[str],
+        key: Sequence[str],
+        located: pa.Table | None,
+        *,
+        only_inserts: bool,
     ) -> Write:
         """The base state of an output with a run's changes applied: changed keys deleted, new rows appended, in as few commits as possible.
 
@@ -86,12 +95,13 @@ class Writer:
             changes: its changes table, already written by this attempt.
             columns: the output's columns.
             key: its key columns.
+            located: where rows of these keys lie in the base state (``Reader.located``), if that is known; more keys do no harm.
             only_inserts: no changed key has a row yet, so there is nothing to delete.
 
         Raises:
             InvariantBroken: a changed key has no row, or more than one.
         """
-        if rows is not None and (done := self._upsert_here(table, rows, columns, key)) is not None:
+        if rows is not None and (done := self._upsert_here(table, rows, columns, key, located)) is not None:
             return done
         namespace = self._refs.topology
         this_run = f"(SELECT * FROM {full_name(namespace, changes.table)} VERSION AS OF {changes.snapshot_id} WHERE _run = {self._run})"
@@ -105,7 +115,9 @@ class Writer:
         self._append(target, flat.sortWithinPartitions(*(F.col(f"`{k}`") for k in key)))
         return self._written(table)
 
-    def _upsert_here(self, table: str, rows: LocalRows, columns: Sequence[str], key: Sequence[str]) -> Write | None:
+    def _upsert_here(
+        self, table: str, rows: LocalRows, columns: Sequence[str], key: Sequence[str], located: pa.Table | None
+    ) -> Write | None:
         """The same without Spark; None if the rows to delete cannot be found on the driver."""
         after = rows.arrow.filter(pc.not_equal(rows.arrow["_op"], "D"))
         values = {name: pc.struct_field(after["_after"], name) for name in (*columns, HASH)}
@@ -115,7 +127,7 @@ class Writer:
         flat = pa.table({**{c: values[c] for c in columns}, RUN: after[RUN], HASH: values[HASH]})
         existing, base = self._table(table, StructType([*fields, rows.schema[RUN], kind[HASH]]), key)
         gone = rows.arrow.filter(pc.not_equal(rows.arrow["_op"], "I")).select(list(key))
-        found = probe.having(existing, base, key, gone, [FILE, POSITION])
+        found = probe.having(existing, base, key, gone, [FILE, POSITION]) if located is None else probe.among(located, key, gone)
         if isinstance(found, probe.TooLarge):
             return None
         if found.num_rows != gone.num_rows:

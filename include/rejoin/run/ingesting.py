@@ -33,12 +33,16 @@ class Ingesting:
             return Outcome(no_input(), (self._touch(table),))
         pin = sources.Pin.from_dict(pinned)
         here = sources.read_here(table, pin, root)
-        if here is None:
-            events, rows = sources.read(self._work.spark, table, pin, root), None
-            kinds = count_kinds(table, events)
-        else:
+        if here is not None:
             rows = LocalRows(here, from_arrow_schema(here.schema))
-            events, kinds = rows.frame(self._work.spark), kinds_of(table, here)
+            return self._ingest(table, rows.frame(self._work.spark), kinds_of(table, here), rows)
+        events = sources.read(self._work.spark, table, pin, root).persist()  # decoding is the dearest part: once
+        try:
+            return self._ingest(table, events, count_kinds(table, events), None)
+        finally:
+            events.unpersist()
+
+    def _ingest(self, table: Table, events: DataFrame, kinds: Kinds, rows: LocalRows | None) -> Outcome:
         check_policy(table, kinds.read, kinds.quarantined, events, self._facts.run.number)
         if isinstance(table.source, SnapshotSource):
             return self._ingest_snapshot(table, events, kinds)
@@ -50,7 +54,7 @@ class Ingesting:
         stored = self._work.before.versions(table.name, None if truncated else keys, before=kinds.incomplete > 0)
         if kinds.truncated is not None:
             facts = ingest.truncation(table, facts, stored, kinds.truncated)
-        classified = ingest.feed(table, facts, stored)
+        classified = ingest.feed(table, facts, stored, placed=kinds.unplaced == 0)
         if kinds.incomplete:
             classified = ingest.unsettled(table, classified, stored)
         made = ingest.versions(table, classified, keep_unchanged=True)

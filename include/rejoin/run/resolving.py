@@ -140,7 +140,8 @@ class Resolving:
         if counts["changes"] == 0 and self._work.before.has(node.name) and not self._facts.rebuilt(node):
             return Outcome(counts, (log,))
         here = written if isinstance(written, LocalRows) else None
-        output = self._writer.upsert(node.name, here, log, columns, node.key, only_inserts=inserts)
+        located = self._work.before.located.get(node.name)
+        output = self._writer.upsert(node.name, here, log, columns, node.key, located, only_inserts=inserts)
         return Outcome(counts, (log, output))
 
     def _blown(self, node: Node, changes: int) -> bool:

@@ -51,20 +51,20 @@ def truncation(table: Table, events: DataFrame, stored: DataFrame | None, positi
     return events.unionByName(made, allowMissingColumns=True)
 
 
-def feed(table: Table, events: DataFrame, stored: DataFrame | None) -> DataFrame:
+def feed(table: Table, events: DataFrame, stored: DataFrame | None, *, placed: bool) -> DataFrame:
     """Upserts and deletes with their positions, and the stored ``Versions`` of their keys -> ``classified``.
 
     ``classified``: the event's columns and ``_fate``; for the newest fresh event of each key also ``_version`` and ``_row`` (what is
-    stored). The newest position of a key wins, whatever the order of arrival.
+    stored). The newest position of a key wins, whatever the order of arrival. ``placed``: every event has a position of its own.
     """
     known = _with_stored(table, events, stored)
-    placed = known.withColumn("_position", _placed(table))
+    ordered = known if placed else known.withColumn("_position", _placed(table))
     fate = (
         F.when(F.col("_position") < F.col("_version"), str(Fate.STALE))
         .when(F.col("_position") == F.col("_version"), str(Fate.DUPLICATE))
         .otherwise("fresh")
     )
-    judged = placed.withColumn("_fate", fate)
+    judged = ordered.withColumn("_fate", fate)
     newest = Window.partitionBy(*_key(table), "_fate").orderBy(F.col("_position").desc(), F.col("_arrival").desc_nulls_last())
     same = F.lag("_position").over(newest) == F.col("_position")
     among = F.when(F.row_number().over(newest) == 1, str(Fate.APPLIED)).when(same, str(Fate.DUPLICATE)).otherwise(str(Fate.SUPERSEDED))
