@@ -10,6 +10,7 @@ from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry
 from pyiceberg.table import Table
 from pyiceberg.types import BooleanType, DateType, DecimalType, IntegerType, LongType, StringType
+from pyiceberg.utils.datetime import days_to_date
 
 from rejoin.stages.frames import RUN
 
@@ -109,7 +110,8 @@ def bounds(table: Table, file: DataFile, column: str) -> tuple[Any, Any] | None:
     low, high = (file.lower_bounds or {}).get(field.field_id), (file.upper_bounds or {}).get(field.field_id)
     if not isinstance(field.field_type, _ORDERED) or low is None or high is None:
         return None
-    return from_bytes(field.field_type, low), from_bytes(field.field_type, high)
+    found = from_bytes(field.field_type, low), from_bytes(field.field_type, high)
+    return (days_to_date(found[0]), days_to_date(found[1])) if isinstance(field.field_type, DateType) else found
 
 
 def overlapping(table: Table, files: Iterable[DataFile], column: str, low: Any, high: Any) -> list[DataFile]:

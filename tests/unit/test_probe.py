@@ -1,0 +1,141 @@
+"""Reads and commits on the driver, against PyIceberg's own reader: any key type, deletes, changed columns; and where they refuse."""
+
+import datetime as dt
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.table import Table
+
+from rejoin.lake import probe
+from rejoin.lake.commit import data_files, delete_file
+from rejoin.lake.config import lake_config
+from rejoin.lake.duck import FILE, POSITION
+from rejoin.lake.files import files_of
+from rejoin.lake.refs import Refs
+
+KEYS: dict[str, tuple[pa.DataType, Any]] = {
+    "BIGINT": (pa.int64(), lambda i: i - 50),
+    "INT": (pa.int32(), lambda i: i),
+    "STRING": (pa.string(), lambda i: f"{'é' if i % 3 else 'z'}'\"{i % 40}\u00a0{i}"),
+    "DECIMAL": (pa.decimal128(20, 3), lambda i: Decimal(i) / 8),
+    "BINARY": (pa.binary(), lambda i: bytes([i % 256, 0, 255 - i % 256])),
+    "DATE": (pa.date32(), lambda i: dt.date(1970, 1, 1) + dt.timedelta(i - 50)),
+    "TIMESTAMP": (pa.timestamp("us", "UTC"), lambda i: dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=i)),
+    "TIMESTAMP_NTZ": (pa.timestamp("us"), lambda i: dt.datetime(1969, 12, 31) + dt.timedelta(microseconds=i)),  # noqa: DTZ001
+    "BOOLEAN": (pa.bool_(), lambda i: i % 2 == 0),
+}
+COUNT = 200
+
+
+class Lake:
+    """One table, written as rejoin writes small runs."""
+
+    def __init__(self, root: Path, schema: pa.Schema) -> None:
+        self.refs = Refs(lake_config(str(root)), "t")
+        self.refs.ensure_namespace()
+        self.refs.create("rows", schema, {"write.parquet.row-group-limit": "16"})
+        self.head, self._writes = self.refs.empty("rows"), 0
+
+    @property
+    def table(self) -> Table:
+        return self.refs.require("rows", self.head)
+
+    def write(self, rows: pa.Table, gone: pa.Table | None = None) -> None:
+        """One more snapshot; ``gone`` has the places of rows to hide."""
+        self._writes += 1
+        deletes = [] if gone is None else [delete_file(self.table, gone)]
+        self.head = self.refs.commit_files("rows", f"b{self._writes}", self.head, data_files(self.table, rows), deletes)
+
+    def having(self, key: list[str], keys: pa.Table, columns: list[str]) -> pa.Table:
+        found = probe.having(self.table, self.head, key, keys, columns)
+        assert isinstance(found, pa.Table), found
+        return found
+
+    def expected(self, wanted: set[tuple[Any, ...]], key: list[str]) -> list[dict[str, Any]]:
+        found = self.table.scan(snapshot_id=self.head).to_arrow().to_pylist()
+        return [{c: row[c] for c in ("n", "_run", "note")} for row in found if tuple(row[k] for k in key) in wanted]
+
+
+def rows(kind: str, numbers: list[int], run: int) -> pa.Table:
+    type_, value = KEYS[kind]
+    columns = {"k": pa.array([value(i) for i in numbers], type_), "n": pa.array(numbers, pa.int64())}
+    return pa.table(
+        {**columns, "_run": pa.array([run] * len(numbers), pa.int64()), "note": pa.array([f"{run} {i}" for i in numbers], pa.string())}
+    )
+
+
+def same(found: pa.Table, expected: list[dict[str, Any]]) -> None:
+    assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, expected))
+
+
+@pytest.fixture
+def lake(tmp_path: Path, request: pytest.FixtureRequest) -> Lake:
+    return Lake(tmp_path, rows(request.param, [], 0).schema)
+
+
+@pytest.mark.parametrize(("lake", "kind"), [(k, k) for k in KEYS], indirect=["lake"])
+def test_rows_are_found_by_keys_of_every_type_and_hidden_rows_are_not(lake: Lake, kind: str) -> None:
+    rng, (type_, value) = random.Random(3), KEYS[kind]
+    for run in range(1, 4):
+        some = rng.sample(range(COUNT), 60)
+        lake.write(rows(kind, sorted(some), run))
+    asked = rng.sample(range(COUNT + 20), 40)
+    keys = pa.table({"k": pa.array([value(i) for i in asked], type_)})
+    wanted = {(value(i),) for i in asked}
+    found = lake.having(["k"], keys, ["n", "_run", "note"])
+    same(found, lake.expected(wanted, ["k"]))
+    assert found.num_rows > 20
+    # Hide every second one of them, in two deletes.
+    places = lake.having(["k"], keys, [FILE, POSITION])
+    paths = [f"file://{p}" for p in places[FILE].to_pylist()]
+    assert set(paths) <= {f.file_path for f in files_of(lake.table, lake.head).data}
+    gone = pa.table({"file_path": paths, "pos": places[POSITION]})
+    lake.write(rows(kind, [], 4), gone.take(list(range(0, gone.num_rows, 4))))
+    lake.write(rows(kind, [1], 5), gone.take(list(range(2, gone.num_rows, 4))))
+    left = lake.having(["k"], keys, ["n", "_run", "note"])
+    same(left, lake.expected(wanted, ["k"]))
+    assert left.num_rows < found.num_rows
+
+
+@pytest.mark.parametrize("lake", ["BIGINT"], indirect=True)
+def test_a_column_that_was_dropped_and_added_again_is_empty_in_old_rows(lake: Lake) -> None:
+    lake.write(rows("BIGINT", list(range(10)), 1))
+    with lake.table.update_schema(allow_incompatible_changes=True) as update:
+        update.delete_column("note")
+    with lake.table.update_schema() as update:
+        update.add_column("note", lake.table.schemas()[0].find_field("note").field_type)
+    lake.write(rows("BIGINT", [3], 2))
+    keys = pa.table({"k": pa.array([KEYS["BIGINT"][1](i) for i in (3, 4)], pa.int64())})
+    found = lake.having(["k"], keys, ["n", "_run", "note"]).to_pylist()
+    assert sorted((r["n"], r["_run"], r["note"]) for r in found if r["note"] is not None) == [(3, 2, "2 3")]
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize("lake", ["BIGINT"], indirect=True)
+def test_the_rows_of_one_run_are_read_from_its_files(lake: Lake) -> None:
+    for run in (1, 2, 3):
+        lake.write(rows("BIGINT", [run, run + 10], run))
+    found = probe.of_run(lake.table, lake.head, 2, ["n", "_run"])
+    assert isinstance(found, pa.Table) and sorted(found["n"].to_pylist()) == [2, 12]
+
+
+@pytest.mark.parametrize("lake", ["BIGINT"], indirect=True)
+def test_what_is_too_large_is_refused_with_a_reason(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.write(rows("BIGINT", list(range(50)), 1))
+    keys = pa.table({"k": pa.array(range(-50, 0), pa.int64())})
+    monkeypatch.setattr(probe, "LOCAL_ROWS", 49)
+    assert "more than 49" in getattr(probe.having(lake.table, lake.head, ["k"], keys, ["n"]), "why", "")
+    assert "50 rows" in getattr(probe.every(lake.table, lake.head, ["n"]), "why", "")
+    monkeypatch.setattr(probe, "PROBE_ROWS", 10)
+    assert "decoded" in getattr(probe.having(lake.table, lake.head, ["k"], keys, ["n"]), "why", "")
+
+
+def test_floating_point_keys_are_left_to_spark(tmp_path: Path) -> None:
+    found = Lake(tmp_path, pa.schema([("k", pa.float64()), ("_run", pa.int64())]))
+    found.write(pa.table({"k": [0.0, -0.0], "_run": pa.array([1, 1], pa.int64())}))
+    answer = probe.having(found.table, found.head, ["k"], pa.table({"k": [0.0]}), ["k"])
+    assert isinstance(answer, probe.TooLarge)
