@@ -69,6 +69,11 @@ def cursor() -> duckdb.DuckDBPyConnection:
     return _database().cursor()
 
 
+def evolved(table: Table) -> bool:
+    """Whether files of the table may have other columns than it has now. Reading by field id costs: joins no longer skip row groups."""
+    return len(table.metadata.schemas) > 1
+
+
 def relation(table: Table, data: Sequence[DataFile], deletes: Sequence[DataFile], clause: str = "") -> Relation | None:
     """The rows of some data files (at least one) that no delete file hides; None if the files are not on this machine.
 
@@ -82,7 +87,8 @@ def relation(table: Table, data: Sequence[DataFile], deletes: Sequence[DataFile]
     if None in paths or None in hidden:
         return None
     files = [p for p in paths if p is not None]
-    scan = f"read_parquet($files, filename = '{FILE}', file_row_number = true, schema = {_schema(table)})"
+    schema = f", schema = {_schema(table)}" if evolved(table) else ""
+    scan = f"read_parquet($files, filename = '{FILE}', file_row_number = true{schema})"
     rows = f"SELECT * RENAME (file_row_number AS {POSITION}) FROM {scan} {clause}"
     if not hidden:
         return Relation(f"({rows})", {"files": files})

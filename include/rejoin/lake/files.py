@@ -110,7 +110,7 @@ def bounds(table: Table, file: DataFile, column: str) -> tuple[Any, Any] | None:
     low, high = (file.lower_bounds or {}).get(field.field_id), (file.upper_bounds or {}).get(field.field_id)
     if not isinstance(field.field_type, _ORDERED) or low is None or high is None:
         return None
-    found = from_bytes(field.field_type, low), from_bytes(field.field_type, high)
+    found: tuple[Any, Any] = from_bytes(field.field_type, low), from_bytes(field.field_type, high)
     return (days_to_date(found[0]), days_to_date(found[1])) if isinstance(field.field_type, DateType) else found
 
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
-from pyiceberg.types import DoubleType, FloatType
+from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
 
-from rejoin.lake.duck import FILE, POSITION, columns_text, cursor, relation
+from rejoin.lake.duck import FILE, POSITION, columns_text, cursor, evolved, relation
 from rejoin.lake.files import files_of, overlapping
 from rejoin.stages.frames import RUN
 
@@ -21,6 +21,8 @@ LOCAL_ROWS = 100_000
 """The driver never holds more rows of a frame than these, nor looks up more keys."""
 PROBE_ROWS = 30_000_000
 """A lookup that would have to decode more rows than these is left to Spark."""
+LISTED_KEYS = 10_000
+"""No longer list of keys is written into a query."""
 ROW_GROUP = 8_192
 """Rows in a row group of the tables that rejoin writes: small enough for lookups, large enough for scans (docs/benchmarks.md)."""
 
@@ -47,7 +49,16 @@ def having(table: Table, snapshot_id: int, key: Sequence[str], keys: pa.Table, c
     touched = sum(min(f.record_count, keys.num_rows * ROW_GROUP) for f in data)
     if touched > PROBE_ROWS:
         return TooLarge(f"{touched:,} rows would be decoded")
-    return _read(table, data, found.deletes, columns, f"SEMI JOIN wanted USING ({columns_text(key)})", {"wanted": keys.select(list(key))})
+    clause = f"SEMI JOIN wanted USING ({columns_text(key)})" + _listed(table, key[0], keys)
+    return _read(table, data, found.deletes, columns, clause, {"wanted": keys.select(list(key))})
+
+
+def _listed(table: Table, column: str, keys: pa.Table) -> str:
+    """The keys once more as a list, which skips row groups where the join does not (``evolved``)."""
+    plain = isinstance(table.schema().find_field(column).field_type, IntegerType | LongType)
+    if not evolved(table) or not plain or keys.num_rows > LISTED_KEYS:
+        return ""
+    return f" WHERE {columns_text([column])} IN ({', '.join(map(str, keys[column].to_pylist()))})"
 
 
 def among(rows: pa.Table, key: Sequence[str], keys: pa.Table) -> pa.Table:
