@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from pyiceberg.manifest import (
+    DATA_FILE_TYPE,
     DataFile,
     DataFileContent,
     FileFormat,
@@ -28,6 +29,7 @@ from pyiceberg.typedef import EMPTY_DICT, Record
 from rejoin.lake.files import files_of
 
 _PATH_ID, _POS_ID = 2147483546, 2147483545  # reserved field ids of position delete files
+_SPLIT_OFFSETS = [field.name for field in DATA_FILE_TYPE[2].fields].index("split_offsets")
 _DELETES = pa.schema(
     [
         pa.field("file_path", pa.string(), nullable=False, metadata={"PARQUET:field_id": str(_PATH_ID)}),
@@ -43,7 +45,10 @@ def data_files(table: Table, rows: pa.Table | pa.RecordBatchReader) -> list[Data
     # This setting is for Spark; PyIceberg warns that it does not know it.
     properties = {k: v for k, v in table.metadata.properties.items() if k != "write.parquet.row-group-size-bytes"}
     metadata = table.metadata.model_copy(update={"properties": properties})
-    return list(_dataframe_to_data_files(table_metadata=metadata, df=rows, io=table.io))
+    files = list(_dataframe_to_data_files(table_metadata=metadata, df=rows, io=table.io))
+    for file in files:
+        file[_SPLIT_OFFSETS] = None  # else Spark plans a split a row group
+    return files
 
 
 def delete_file(table: Table, positions: pa.Table) -> DataFile:

@@ -18,7 +18,9 @@ from rejoin.lake.files import files_of, overlapping
 from rejoin.stages.frames import RUN
 
 LOCAL_ROWS = 100_000
-"""The driver never holds more rows of a frame than these, nor looks up more keys."""
+"""The driver looks up no more keys and writes no more rows than these."""
+VERSIONS = 4
+"""A lookup may find so many stored rows a key: old versions that are not compacted yet, or subscribers."""
 PROBE_ROWS = 30_000_000
 """A lookup that would have to decode more rows than these is left to Spark."""
 LISTED_KEYS = 10_000
@@ -95,9 +97,10 @@ def _read(
     with cursor() as database:
         for name, frame in frames.items():
             database.register(name, frame)
-        sql = f"SELECT {columns_text(columns)} FROM {source.sql} LIMIT {LOCAL_ROWS + 1}"
+        most = VERSIONS * LOCAL_ROWS
+        sql = f"SELECT {columns_text(columns)} FROM {source.sql} LIMIT {most + 1}"
         found: pa.Table = database.sql(sql, params=source.parameters).to_arrow_table()
-    return TooLarge(f"more than {LOCAL_ROWS:,} rows were found") if found.num_rows > LOCAL_ROWS else found
+    return TooLarge(f"more than {most:,} rows were found") if found.num_rows > most else found
 
 
 def _nothing(table: Table, columns: Sequence[str]) -> pa.Table:

@@ -24,6 +24,9 @@ from rejoin.stages.frames import HASH, RUN
 PROPERTIES = {
     "format-version": "2",
     "write.distribution-mode": "none",
+    # Spark takes each row group for a split of its own and adds this for it and each of its delete files; with the default of 4 MB
+    # every one of thousands of row groups became a task.
+    "read.split.open-file-cost": str(64 << 10),
     "write.delete.mode": "merge-on-read",
     "write.delete.distribution-mode": "none",
     "write.metadata.delete-after-commit.enabled": "true",

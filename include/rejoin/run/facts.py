@@ -73,8 +73,9 @@ class Facts:
         return None if why is None else str(why)
 
     def affected(self, node: Node) -> int:
-        """How many output rows this run can change, at most."""
-        return self.left_rows(node) + self.answers(node)
+        """How many output rows this run can change, at most. Without changes on the right, only changed left rows got responses."""
+        moved = any(self.right_changed(node, e) for e in node.edges)
+        return self.left_rows(node) + (self.answers(node) if moved else 0)
 
     # --- follow the changes or recompute ------------------------------------------------------------------------------------
 
