@@ -127,3 +127,9 @@ def test_a_truncate_deletes_what_was_before_it_and_nothing_after(feed: Feed) -> 
     assert feed.published() == {2: ("new", "B")}
     assert feed.run(put(15, 1, "late"))["stale"] == 1
     assert feed.published() == {2: ("new", "B")}
+
+
+def test_a_row_that_changes_twenty_thousand_times_in_a_cut_is_one_net_change(feed: Feed) -> None:
+    counts = feed.run(*(put(position, 1, f"version {position}") for position in range(1, 20_001)))
+    assert (counts["read"], counts["applied"], counts["superseded"], counts["changes"]) == (20_000, 1, 19_999, 1)
+    assert feed.published() == {1: ("version 20000", "B")}

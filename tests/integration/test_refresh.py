@@ -194,3 +194,21 @@ def test_a_run_says_how_it_read(shop: Shop) -> None:
     shop.orders([1, 2], "looked up")
     reads = shop.step(shop.run(), "resolve.enriched").detail["reads"]
     assert {(r["table"], r["path"], r["why"], r["rows"]) for r in reads} >= {("enriched", "local", "2 keys", 2)}
+
+
+def test_a_run_without_changes_starts_no_spark_job_and_writes_nothing_but_the_ledger(shop: Shop) -> None:
+    def files() -> set[str]:
+        return {str(p) for p in (shop.root / "lake" / "warehouse").rglob("*")}
+
+    before = files()
+    done = shop.run()
+    assert files() == before
+    assert {s.jobs for s in shop.topology.ledger.steps(done.number).values()} == {0}
+
+
+def test_a_small_run_is_a_job_for_each_frame_that_is_needed_and_no_more(shop: Shop) -> None:
+    shop.run()
+    shop.orders([1, 2, 3], "small")
+    steps = shop.topology.ledger.steps(shop.run().number)
+    jobs = {name: record.jobs for name, record in steps.items() if record.jobs}
+    assert jobs == {"ingest.orders": 1, "subscribe.enriched": 1, "respond.enriched.customers": 2, "resolve.enriched": 2}
