@@ -165,6 +165,9 @@ class Refs:
         for attempt in range(40):
             try:
                 return change(self._existing(name))
-            except CommitFailedException:
+            except (CommitFailedException, ValueError) as error:
+                # PyIceberg's SQL catalog reports a snapshot that another commit has overtaken as a ValueError of this text.
+                if isinstance(error, ValueError) and "older than last sequence number" not in str(error):
+                    raise
                 time.sleep(min(0.01 * 2**attempt, 0.5))
         raise LedgerConflict(f"table {self.topology}.{name}: 40 metadata commits met other writers", next_step="try again")
