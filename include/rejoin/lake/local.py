@@ -28,7 +28,8 @@ def collected(frame: DataFrame) -> LocalRows:
     """The frame computed now. Only for frames that are known to be small."""
     loose = [(f.name, f.dataType, _loose(f.dataType)) for f in frame.schema.fields]
     # Spark takes ``x3 IS NOT NULL`` for NOT NULL also inside a struct that may be null; Arrow refuses that.
-    rows = frame.withColumns({name: F.col(f"`{name}`").cast(wanted) for name, kind, wanted in loose if kind != wanted})
+    casts = {name: F.col(f"`{name}`").cast(wanted) for name, kind, wanted in loose if kind != wanted}
+    rows = frame.withColumns(casts) if casts else frame
     return LocalRows(rows.toArrow(), rows.schema)
 
 
