@@ -57,6 +57,7 @@ def test_a_user_runs_looks_verifies_and_compacts(tmp_path: Path) -> None:
     assert rejoin("abandon", *lake).returncode == 4
 
 
+@pytest.mark.filterwarnings("ignore:Parquet writer option")  # ours for Spark; PyIceberg does not know it
 @pytest.mark.filterwarnings("ignore:Merge on read is not yet supported")  # PyIceberg rewrites the file instead, which is as good here
 def test_verify_finds_a_row_that_was_edited_by_hand(tmp_path: Path) -> None:
     from pyiceberg.expressions import EqualTo
