@@ -37,6 +37,13 @@ def wait_for_port(port: int, process: subprocess.Popen[bytes], log: Path, second
     raise AssertionError(f"server on port {port} did not come up:\n{log.read_text()[-3000:]}")
 
 
+def wait_for_text(text: str, times: int, log: Path, seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while log.read_text().count(text) < times:
+        assert time.monotonic() < deadline, f"not {times} times {text!r} in:\n{log.read_text()[-3000:]}"
+        time.sleep(0.2)
+
+
 @contextmanager
 def spark_connect(config: LakeConfig, directory: Path) -> Iterator[str]:
     """A Spark Connect server with this project's settings; yields its address."""
@@ -80,6 +87,7 @@ def spark_cluster(directory: Path, workers: int = 2) -> Iterator[str]:
                 made = subprocess.Popen([str(home / "bin" / "spark-class"), *command], stdout=out, stderr=out, env=environment)
                 processes.append(made)
                 wait_for_port(port, processes[0], log)
+            wait_for_text("Successfully registered with master", workers, log)
         yield url
     finally:
         for process in reversed(processes):

@@ -1,4 +1,4 @@
-"""`rejoin demo` on two weeks of flights: what it prints is what plain Python counts in the same data."""
+"""`rejoin demo` on four weeks of flights: what it prints is what plain Python counts in the same data."""
 
 import multiprocessing
 import re
@@ -13,7 +13,7 @@ from rich.console import Console
 from rejoin.demo import demo
 from rejoin.demo_story import EACH_CORRECTED, EACH_DELETED, EACH_PLANE, RENAMED_AIRPORT, RENAMED_CARRIER, Row, Year, key_of
 
-DAYS = 14
+DAYS = 28
 RUN = re.compile(
     r"run (?P<run>\d+): (?P<read>[\d,]+) rows read; flights_enriched: "
     r"(?P<inserted>[\d,]+) inserted, (?P<updated>[\d,]+) updated, (?P<deleted>[\d,]+) deleted; [\d.]+ s, \d+ Spark jobs"

@@ -151,6 +151,15 @@ class Writer:
         self._start(table, base)
         return self._written(table)
 
+    def widen(self, table: str, schema: StructType) -> None:
+        """Makes an existing table able to hold rows of ``schema``.
+
+        Raises:
+            SchemaRefused: a column would have to become something that its type cannot be promoted to.
+        """
+        if not _holds(spark_schema(self._refs.require(table, self._base[table])), schema):
+            evolve(self._spark, full_name(self._refs.topology, table), schema)
+
     def _table(self, table: str, schema: StructType, key: Sequence[str]) -> tuple[Table, int]:
         """The table, made or evolved so that it can hold rows of ``schema``, and the snapshot that this attempt starts from."""
         existing = self._refs.table(table)
