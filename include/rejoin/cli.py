@@ -14,7 +14,7 @@ from rich.console import Console
 from rejoin import owner
 from rejoin.errors import RejoinError, RunUnknown, UnknownTable
 from rejoin.lake.config import LakeConfig, lake_config
-from rejoin.plan.model import Fuse, Plan, Refresh
+from rejoin.plan.model import DECLARABLE, Fuse, Plan, Refresh, RunOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,14 +93,24 @@ def main() -> None:
 @lake_option
 @root_option
 @click.option("--owner", "who", default=None, help="Name of whoever runs this: the same name goes on with its own failed run and cut.")
-@click.option(
-    "--refresh", type=click.Choice([str(r) for r in Refresh]), default=None, help="How to bring every output up to date in this run."
-)
+@click.option("--refresh", type=click.Choice(DECLARABLE), default=None, help="How to bring every output up to date in this run.")
 @click.option(
     "--fuse", type=click.Choice([str(f) for f in Fuse]), default=None, help="What to do about an output that would change too much."
 )
+@click.option("--only", multiple=True, metavar="OUTPUT", help="Only this output and what it is made of (may be given several times).")
+@click.option("--note", default="", help="A sentence to keep with the run.")
 @json_option
-def run(topology_file: str, location: str, root: str, who: str | None, refresh: str | None, fuse: str | None, as_json: bool) -> None:
+def run(
+    topology_file: str,
+    location: str,
+    root: str,
+    who: str | None,
+    refresh: str | None,
+    fuse: str | None,
+    only: tuple[str, ...],
+    note: str,
+    as_json: bool,
+) -> None:
     """Run TOPOLOGY_FILE once: read what is new, update every output, make all of it visible at once.
 
     Nothing is visible if it fails; running again is always safe.
@@ -115,8 +125,7 @@ def run(topology_file: str, location: str, root: str, who: str | None, refresh: 
             _session(topology.config),
             who or owner.this_process(),
             live.progress,
-            Refresh(refresh) if refresh else None,
-            Fuse(fuse) if fuse else None,
+            RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note),
         )
     steps = list(topology.ledger.steps(done.number).values())
     if as_json:

@@ -12,14 +12,14 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from rejoin import crash, owner, sources
-from rejoin.errors import InvariantBroken, RunSuperseded, code_of
+from rejoin.errors import InvariantBroken, RunSuperseded, RunUnknown, code_of
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.evolve import drop_columns
 from rejoin.lake.ledger import LEASE_SECONDS, Ledger, Run, StepRecord
 from rejoin.lake.refs import Refs
 from rejoin.plan.compatible import refuse_incompatible
 from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Fuse, Plan, Refresh
+from rejoin.plan.model import Plan, RunOptions
 from rejoin.plan.steps import Step, Verb, steps
 from rejoin.sources import Pin, PinnedFile
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 PARALLEL_STEPS = 3
 """Steps that run at once in one session: small steps wait for the driver more than for cores."""
+
+EVERYTHING = RunOptions()
+"""A run without special wishes."""
 
 Progress = Callable[[Step, StepRecord | None], None]
 """Called when a step starts (None) and when it has ended."""
@@ -40,19 +43,38 @@ class Topology:
         plan: what to run.
         config: where the lake is.
         root: where relative source paths start.
+        life: what is known of the owner of somebody else's open run.
     """
 
-    def __init__(self, plan: Plan, config: LakeConfig, root: str) -> None:
-        self.plan, self.config, self.root = plan, config, root
+    def __init__(self, plan: Plan, config: LakeConfig, root: str, life: Callable[[str], owner.Life] = owner.life) -> None:
+        self.plan, self.config, self.root, self._life = plan, config, root, life
         self.ledger = Ledger(config.ledger, plan.topology)
         self.refs = Refs(config, plan.topology)
 
-    def open(self, who: str, refresh: Refresh | None = None, fuse: Fuse | None = None) -> Run:
-        """The owner's open run or a new one; finishes first what a crash left between a commit and its roll-forward.
+    def open(self, who: str, options: RunOptions = EVERYTHING) -> Run:
+        """The owner's open run or a new one with these options; finishes first what a crash left between a commit and its roll-forward.
 
-        ``refresh`` and ``fuse`` replace those of every output in a new run.
+        Raises:
+            RunBusy: somebody else's run is open and alive.
         """
-        return self._open(who, self.plan.with_policy(refresh, fuse), "run")
+        return self._open(who, self.plan.with_options(options), "run")
+
+    def mine(self, who: str) -> Run:
+        """The owner's newest run, which its cut has opened; committed if all is done.
+
+        Raises:
+            RunUnknown: the owner never opened one.
+            RunSuperseded: it was abandoned.
+        """
+        run = self.ledger.newest_of(who)
+        if run is None:
+            raise RunUnknown(f"{who} has no run of topology {self.plan.topology!r}", next_step="do its cut first")
+        if run.state == "abandoned":
+            raise RunSuperseded(
+                f"run {run.number} of topology {run.topology!r} is closed ({run.note}); this attempt changed nothing",
+                next_step="nothing: the next run reads its input; or start again from the cut",
+            )
+        return run
 
     def open_compaction(self, who: str) -> Run:
         """The same for a compaction, which keeps the plan of the last committed run."""
@@ -63,15 +85,15 @@ class Topology:
         self.refs.ensure_namespace()
         self.roll_forward()
         current = self.ledger.open_run()
-        dead = current.owner if current is not None and owner.is_dead(current.owner) else None
+        lives = {} if current is None or current.owner == who else {current.owner: self._life(current.owner)}
         if (head := self.ledger.head()) is not None:
             refuse_incompatible(self.ledger.run(head).plan, plan)
         prints = {n.name: fingerprint(plan, n) for n in plan.nodes}
-        run = self.ledger.open(who, plan, prints, kind=kind, dead=dead)
+        run = self.ledger.open(who, plan, prints, kind=kind, lives=lives)
         crash.point("open:opened")
         return run
 
-    def cut(self, run: Run) -> StepRecord:
+    def cut(self, run: Run, note: str = "") -> StepRecord:
         """Pins what every source reads in this run. A repeated cut keeps the first one's pins."""
         done = self.ledger.steps(run.number).get(Verb.CUT)
         if done is not None:
@@ -90,7 +112,8 @@ class Topology:
             "bytes": sum(p.size for p in pins),
             "superseded_snapshots": sum(p.superseded for p in pins),
         }
-        return self._register(run, Step(Verb.CUT, "", ()), counts, (), "cut", time.monotonic() - started, 0)
+        detail = {"note": note} if note else {}
+        return self._register(run, Step(Verb.CUT, "", ()), counts, (), "cut", time.monotonic() - started, 0, detail)
 
     def stage(self, spark: "Callable[[], SparkSession]", run: Run, step: Step) -> StepRecord:
         """Does one Spark step of an open run, or returns what the attempt that was first registered.
@@ -180,18 +203,17 @@ def run_topology(
     spark: Callable[[], "SparkSession"],
     who: str,
     progress: Progress = lambda *_: None,
-    refresh: Refresh | None = None,
-    fuse: Fuse | None = None,
+    options: RunOptions = EVERYTHING,
 ) -> Run:
-    """One run from open to visible. Returns the committed run. ``refresh`` and ``fuse`` are as for ``Topology.open``.
+    """One run from open to visible. Returns the committed run.
 
     An error closes nothing: the run stays open without a lease, so the same owner can go on and any other takes over. Nothing is visible.
     """
-    run = topology.open(who, refresh, fuse)
+    run = topology.open(who, options)
     try:
         with alive(topology.ledger, run):
             progress(Step(Verb.CUT, "", ()), None)
-            progress(Step(Verb.CUT, "", ()), topology.cut(run))
+            progress(Step(Verb.CUT, "", ()), topology.cut(run, options.note))
             _run_steps(topology, _once(spark), run, progress)
             last = Step(Verb.PUBLISH, "", ())
             progress(last, None)

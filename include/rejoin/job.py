@@ -5,48 +5,84 @@ The steps of one run share nothing but the ledger and the lake, and find their r
 
 import json
 import sys
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rejoin.conduct import Topology, alive
-from rejoin.errors import RejoinError, UnknownTable
+from rejoin.conduct import EVERYTHING, Topology, alive
+from rejoin.errors import RejoinError, RunSuperseded, UnknownTable
 from rejoin.lake.config import lake_config
 from rejoin.lake.ledger import Run, StepRecord
+from rejoin.lake.session import session
 from rejoin.load import load
+from rejoin.plan.model import RunOptions
 from rejoin.plan.steps import Verb, steps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def step(topology: Topology, owner: str, verb: Verb, target: str) -> StepRecord:
-    """Does one step of the owner's run, which ``cut`` opens; a repeated step returns what the first one registered.
+BETWEEN_STEPS = 900.0
+"""Seconds that a scheduler may take to start a run's next step before others may take the run over."""
+
+Session = Callable[[], "SparkSession"]
+
+
+def step(
+    topology: Topology, owner: str, verb: Verb, target: str, spark: Session | None = None, options: RunOptions = EVERYTHING
+) -> StepRecord:
+    """Does one step of the owner's run, which its cut opens; a repeated step returns what the first one registered.
+
+    Args:
+        topology: the topology.
+        owner: whose run.
+        verb: the step's verb.
+        target: its table, node, or ``node.edge``; empty for cut and publish.
+        spark: makes the session where the step needs one; default: the usual one.
+        options: for the cut that opens a new run.
 
     Raises:
+        RunUnknown: the owner has no run, and the step is not its cut.
+        RunSuperseded: the run was abandoned.
         UnknownTable: the plan has no such step.
     """
-    run = topology.open(owner)
-    with alive(topology.ledger, run):
-        return _step(topology, run, verb, target)
+    run = topology.open(owner, options) if verb is Verb.CUT else topology.mine(owner)
+    if run.state == "committed":
+        return _again(topology, run, verb, target)
+    try:
+        with alive(topology.ledger, run):
+            done = _step(topology, run, verb, target, spark or partial(session, topology.config), options.note)
+    except RejoinError as error:
+        if not isinstance(error, RunSuperseded):
+            topology.ledger.fail(run.number, f"{error.code}: {str(error)[:2000]}")
+        raise
+    if verb is not Verb.PUBLISH:
+        topology.ledger.renew(run.number, BETWEEN_STEPS)
+    return done
 
 
-def _step(topology: Topology, run: Run, verb: Verb, target: str) -> StepRecord:
+def _again(topology: Topology, run: Run, verb: Verb, target: str) -> StepRecord:
+    """A step of a run that is visible already."""
+    if verb is Verb.PUBLISH:
+        return topology.publish(run)
+    name = f"{verb}.{target}" if target else str(verb)
+    made = topology.ledger.steps(run.number)
+    if name not in made:
+        raise UnknownTable(f"run {run.number} of topology {run.topology!r} has no step {name}", expected=", ".join(made))
+    return made[name]
+
+
+def _step(topology: Topology, run: Run, verb: Verb, target: str, spark: Session, note: str) -> StepRecord:
     if verb is Verb.CUT:
-        return topology.cut(run)
+        return topology.cut(run, note)
     if verb is Verb.PUBLISH:
         return topology.publish(run)
     known = {s.target: s for s in steps(run.plan) if s.verb is verb}
     if target not in known:
         raise UnknownTable(f"topology {run.topology!r} has no step {verb}.{target}", expected=", ".join(known) or "(none)")
-
-    def spark() -> "SparkSession":
-        from rejoin.lake.session import session
-
-        return session(topology.config)
-
     return topology.stage(cache(spark), run, known[target])
 
 

@@ -1,11 +1,20 @@
-"""Who runs: a text that tells whether its process still lives, where that can be known."""
+"""Who runs: a text that tells whether the one who runs still lives, where that can be known."""
 
 import os
 import platform
+from enum import StrEnum
 
 import psutil
 
 _PREFIX = "process"
+
+
+class Life(StrEnum):
+    """What is known of a run's owner."""
+
+    ALIVE = "alive"  # it goes on, however long it has been silent
+    GONE = "gone"  # it will never come back
+    UNKNOWN = "unknown"  # only the lease tells
 
 
 def this_process() -> str:
@@ -13,12 +22,13 @@ def this_process() -> str:
     return f"{_PREFIX}:{platform.node()}:{os.getpid()}:{psutil.Process().create_time():.2f}"
 
 
-def is_dead(owner: str) -> bool:
-    """Whether the owner is a process of this host that is gone. False where that cannot be known: then only the lease tells."""
+def life(owner: str) -> Life:
+    """GONE for a process of this host that has ended; UNKNOWN for anything else."""
     parts = owner.split(":")
     if len(parts) != 4 or parts[0] != _PREFIX or parts[1] != platform.node():
-        return False
+        return Life.UNKNOWN
     try:
-        return f"{psutil.Process(int(parts[2])).create_time():.2f}" != parts[3]
+        same = f"{psutil.Process(int(parts[2])).create_time():.2f}" == parts[3]
     except psutil.NoSuchProcess:
-        return True
+        same = False
+    return Life.UNKNOWN if same else Life.GONE

@@ -21,7 +21,7 @@ from rejoin.lake import names
 from rejoin.lake.config import LakeConfig, lake_config
 from rejoin.lake.ledger import topologies
 from rejoin.plan.compile import compile
-from rejoin.plan.model import Fuse
+from rejoin.plan.model import Fuse, RunOptions
 from rejoin.replay_scenarios import Event, Scenario, scenarios
 from rejoin.replay_shapes import OUTPUT, SHAPES, topology
 
@@ -103,7 +103,7 @@ class _Shape:
         runs: dict[int, int] = {}
         for index in range(max(len(b) for b in batches.values())):
             self._land(index, [(n, event) for n, b in batches.items() for event in (b[index] if index < len(b) else ())])
-            run = conduct.run_topology(self._topology, lambda: self._spark, owner.this_process(), fuse=Fuse.APPLY)
+            run = conduct.run_topology(self._topology, lambda: self._spark, owner.this_process(), options=RunOptions(fuse=Fuse.APPLY))
             runs[run.number] = index
         self._collect(runs, played)
 

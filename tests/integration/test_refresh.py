@@ -15,7 +15,7 @@ from rejoin.lake import names, probe
 from rejoin.lake.config import lake_config
 from rejoin.lake.ledger import Run, StepRecord
 from rejoin.load import load
-from rejoin.plan.model import Fuse, Refresh
+from rejoin.plan.model import Fuse, Refresh, RunOptions
 from rejoin.run import refresh
 from rejoin.verify import verify
 
@@ -53,7 +53,7 @@ class Shop:
     def run(self, how: Refresh | None = None, fuse: Fuse | None = None) -> Run:
         topology = self.topology
         who = f"test {len(topology.ledger.runs())}"
-        return run_topology(topology, lambda: self.sessions(topology), who, refresh=how, fuse=fuse)
+        return run_topology(topology, lambda: self.sessions(topology), who, options=RunOptions(how, fuse))
 
     def step(self, run: Run, name: str) -> StepRecord:
         return self.topology.ledger.steps(run.number)[name]

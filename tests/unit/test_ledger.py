@@ -11,6 +11,7 @@ import pytest
 from rejoin import Topology, snapshot
 from rejoin.errors import RunBusy, RunCommitted, RunSuperseded, RunUnknown
 from rejoin.lake.ledger import Ledger, Run, StepRecord, Write, topologies
+from rejoin.owner import Life
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
 
@@ -78,9 +79,29 @@ def test_another_owner_takes_over_a_run_that_is_not_alive_and_numbers_are_never_
     if how == "failed":
         ledger.fail(old.number, "it broke")
     time.sleep(0.05)
-    new = ledger.open("b", plan(), PRINTS, dead="a" if how == "known to be dead" else None)
+    new = ledger.open("b", plan(), PRINTS, lives={"a": Life.GONE} if how == "known to be dead" else {})
     assert new.number == old.number + 1
     assert ledger.run(old.number).state == "abandoned"
+
+
+def test_an_owner_that_is_known_to_live_is_waited_for_after_its_lease(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rejoin.lake.ledger.LEASE_SECONDS", 0.01)
+    ledger.open("a", plan(), PRINTS)
+    time.sleep(0.05)
+    with pytest.raises(RunBusy, match="waiting for its next step"):
+        ledger.open("b", plan(), PRINTS, lives={"a": Life.ALIVE})
+
+
+def test_the_newest_run_of_an_owner_and_what_a_run_held_back(ledger: Ledger) -> None:
+    assert ledger.newest_of("a") is None
+    run = ledger.open("a", plan(), PRINTS)
+    ledger.publish(run.number, ["people"])
+    assert ledger.newest_of("a") == ledger.run(run.number)
+    assert ledger.held(run.number) == ["people"]
+    compaction = ledger.open("c", plan(), PRINTS, kind="compact")
+    ledger.publish(compaction.number)
+    assert ledger.held(compaction.number) == ["people"], "a compaction is no rebuild"
+    assert ledger.open("d", plan(), PRINTS).rebuild == ("people",)
 
 
 def test_twenty_opens_at_once_make_one_run(tmp_path: Path) -> None:

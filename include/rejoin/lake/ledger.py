@@ -12,7 +12,7 @@ Wall clock is used for leases and for display, never to order data.
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,10 +23,13 @@ from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from rejoin.errors import LedgerConflict, RunBusy, RunCommitted, RunSuperseded, RunUnknown
 from rejoin.lake import ledger_schema as t
+from rejoin.owner import Life
 from rejoin.plan.model import Plan
 
 LEASE_SECONDS = 60.0
 """How long a run counts as alive after its owner's last sign of life."""
+NOBODY: Mapping[str, Life] = {}
+"""Nothing is known of any owner."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +79,11 @@ class Ledger:
 
     # --- opening and closing ------------------------------------------------------------------------------------------
 
-    def open(self, owner: str, plan: Plan, fingerprints: dict[str, str], *, kind: str = "run", dead: str | None = None) -> Run:
+    def open(self, owner: str, plan: Plan, fingerprints: dict[str, str], *, kind: str = "run", lives: Mapping[str, Life] = NOBODY) -> Run:
         """The owner's open run, or a new one on top of the head.
 
-        Another owner's open run is abandoned if it failed, its lease ran out, or its owner is ``dead``, known to be gone.
+        Another owner's open run is abandoned if its owner is gone, or its lease ran out (at once where the owner said that it
+        failed) and nothing more is known of it. ``lives`` is what is known of owners.
 
         Raises:
             RunBusy: another owner's run is alive.
@@ -92,7 +96,7 @@ class Ledger:
                 if current is not None and current.owner == owner:
                     self._renew(db, current.run)
                     return self._run(current)
-                if current is not None and current.owner != dead and current.lease_until >= time.time():
+                if current is not None and _alive(lives.get(current.owner, Life.UNKNOWN), current.lease_until):
                     raise _busy(self.topology, current)
                 if not self._swap(db, version, head):
                     continue
@@ -123,7 +127,9 @@ class Ledger:
             )
             if db.execute(moved).rowcount != 1 or db.execute(closed).rowcount != 1:
                 raise _superseded(self.topology, run)
-            prints = {n: p for n, p in json.loads(str(row.fingerprints)).items() if n not in held}
+            # What a compaction finds to be rebuilt stays to be rebuilt.
+            unmade = set(held) | (set(json.loads(str(row.rebuild))) if row.kind != "run" else set())
+            prints = {n: p for n, p in json.loads(str(row.fingerprints)).items() if n not in unmade}
             db.execute(update(t.runs).where(self._is(t.runs, run)).values(fingerprints=json.dumps(prints, sort_keys=True)))
             self._record_states(db, run, row.base)
             self._record_files(db, run)
@@ -152,14 +158,14 @@ class Ledger:
         with self._transaction() as db:
             db.execute(update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(lease_until=0.0, note=note))
 
-    def renew(self, run: int) -> None:
+    def renew(self, run: int, seconds: float = LEASE_SECONDS) -> None:
         """A sign of life: the lease starts anew.
 
         Raises:
             RunSuperseded: the run is closed.
         """
         with self._transaction() as db:
-            self._renew(db, run)
+            self._renew(db, run, seconds)
 
     # --- within a run -------------------------------------------------------------------------------------------------
 
@@ -226,6 +232,19 @@ class Ledger:
         with self._transaction() as db:
             row = self._open_row(db)
             return None if row is None else self._run(row)
+
+    def newest_of(self, owner: str) -> Run | None:
+        """The owner's newest run."""
+        with self._transaction() as db:
+            mine = select(t.runs).where(t.runs.c.topology == self.topology, t.runs.c.owner == owner)
+            row = db.execute(mine.order_by(t.runs.c.run.desc()).limit(1)).first()
+            return None if row is None else self._run(row)
+
+    def held(self, run: int) -> list[str]:
+        """The nodes that a committed run left as they were, so that the next one rebuilds them."""
+        with self._transaction() as db:
+            row = self._row(db, run)
+            return sorted({n.name for n in self._run(row).plan.nodes} - set(json.loads(str(row.fingerprints))))
 
     def runs(self) -> list[Run]:
         """All runs, oldest first."""
@@ -307,8 +326,8 @@ class Ledger:
             raise RunUnknown(f"topology {self.topology!r} has no run {run}", next_step="see `rejoin history`")
         return row
 
-    def _renew(self, db: Connection, run: int) -> None:
-        alive = update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(lease_until=time.time() + LEASE_SECONDS)
+    def _renew(self, db: Connection, run: int, seconds: float = LEASE_SECONDS) -> None:
+        alive = update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(lease_until=time.time() + seconds)
         if db.execute(alive).rowcount != 1:
             raise _superseded(self.topology, run)
 
@@ -379,9 +398,15 @@ def topologies(url: str) -> list[str]:
         return [r.topology for r in db.execute(select(t.topologies.c.topology).order_by(t.topologies.c.topology))]
 
 
+def _alive(life: Life, lease_until: float) -> bool:
+    return life is Life.ALIVE or (life is Life.UNKNOWN and lease_until >= time.time())
+
+
 def _busy(topology: str, row: Row[tuple[object, ...]]) -> RunBusy:
+    left = row.lease_until - time.time()
+    lease = f"lease ends in {left:.0f} s" if left > 0 else "waiting for its next step"
     return RunBusy(
-        f"run {row.run} of topology {topology!r} is open and alive (owner {row.owner}, lease ends in {row.lease_until - time.time():.0f} s)",
+        f"run {row.run} of topology {topology!r} is open and alive (owner {row.owner}, {lease})",
         expected="one open run a topology",
         next_step=f"wait for it, or close it with `rejoin abandon --run {row.run}` if its process is gone",
     )

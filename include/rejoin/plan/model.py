@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from rejoin.errors import UnknownTable
+
 
 class JoinKind(StrEnum):
     """What happens to a left row whose foreign key is null or finds no right row."""
@@ -40,6 +42,11 @@ class Refresh(StrEnum):
     INCREMENTAL = "incremental"  # by what changed; by recomputing only where the definition is new
     FULL = "full"  # by recomputing all of it and comparing with what is there
     INCREMENTAL_STRICT = "incremental_strict"  # by what changed, or the run stops
+    SKIP = "skip"  # not in this run; the next one recomputes it (asked of a run by ``RunOptions.only``, never declared)
+
+
+DECLARABLE = tuple(str(r) for r in Refresh if r is not Refresh.SKIP)
+"""What a topology or a run may name as its refresh."""
 
 
 class Fuse(StrEnum):
@@ -58,6 +65,20 @@ class Policy:
     refresh: Refresh = Refresh.AUTO
     max_change_share: float = 0.5
     fuse: Fuse = Fuse.STOP
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What somebody asks of one run.
+
+    ``refresh`` and ``fuse`` replace those of every output; ``only`` names the outputs to bring up to date, with what they are made
+    of (empty: all; what is left out is recomputed by the next run that does not leave it out); ``note`` is kept with the run.
+    """
+
+    refresh: Refresh | None = None
+    fuse: Fuse | None = None
+    only: tuple[str, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -190,14 +211,31 @@ class Plan:
         """Key columns of a source table or of a node's output."""
         return self.table(name).key if self.is_table(name) else self.node(name).key
 
-    def with_policy(self, refresh: Refresh | None, fuse: Fuse | None) -> "Plan":
-        """The plan with another refresh or fuse of every node, for one run."""
+    def with_options(self, options: RunOptions) -> "Plan":
+        """The plan for one run.
 
-        def changed(policy: Policy) -> Policy:
-            return Policy(refresh or policy.refresh, policy.max_change_share, fuse or policy.fuse)
+        Raises:
+            UnknownTable: ``only`` names something that is no output.
+        """
+        wanted = self._made_of(options.only) if options.only else {n.name for n in self.nodes}
 
-        nodes = tuple(dataclasses.replace(n, policy=changed(n.policy)) for n in self.nodes)
-        return dataclasses.replace(self, nodes=nodes)
+        def changed(node: Node) -> Node:
+            refresh = (options.refresh or node.policy.refresh) if node.name in wanted else Refresh.SKIP
+            policy = Policy(refresh, node.policy.max_change_share, options.fuse or node.policy.fuse)
+            return dataclasses.replace(node, policy=policy)
+
+        return dataclasses.replace(self, nodes=tuple(changed(n) for n in self.nodes))
+
+    def _made_of(self, outputs: tuple[str, ...]) -> set[str]:
+        """The outputs and every node that they read."""
+        known = {n.name for n in self.nodes}
+        if unknown := [name for name in outputs if name not in known]:
+            raise UnknownTable(f"topology {self.topology!r} has no output {', '.join(unknown)}", expected=", ".join(sorted(known)))
+        found = set(outputs)
+        for node in reversed(self.nodes):  # readers stand after what they read
+            if node.name in found:
+                found |= {v.table for v in (node.left, *(e.right for e in node.edges))} & known
+        return found
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), sort_keys=True, ensure_ascii=False)

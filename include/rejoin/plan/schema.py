@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from rejoin.plan import types
-from rejoin.plan.model import Column, DebeziumSource, OnBadRecord, Policy, Refresh, SnapshotSource, Source
+from rejoin.plan.model import DECLARABLE, Column, DebeziumSource, OnBadRecord, Policy, Refresh, SnapshotSource, Source
 from rejoin.plan.problems import BAD_OPTION, BAD_SCHEMA, DUPLICATE_NAME, UNSAFE_NAME, Reporter, did_you_mean
 from rejoin.topology import NameDeclaration, SourceDeclaration, TableDeclaration
 
@@ -122,8 +122,8 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], complete: b
 def policy(declaration: NameDeclaration, report: Reporter) -> Policy:
     """How an output is maintained. The default after a report."""
     found = Policy()
-    if declaration.refresh not in [str(r) for r in Refresh]:
-        report(BAD_OPTION, f"refresh must be one of {', '.join(repr(str(r)) for r in Refresh)}")
+    if declaration.refresh not in DECLARABLE:
+        report(BAD_OPTION, f"refresh must be one of {', '.join(map(repr, DECLARABLE))}")
     else:
         found = replace(found, refresh=Refresh(declaration.refresh))
     share = _share("max_change_share", {"max_change_share": declaration.max_change_share}, report)

@@ -12,12 +12,21 @@ from rejoin.lake.ledger import Ledger, Run
 from rejoin.lake.reader import Reader
 from rejoin.lake.refs import Refs
 from rejoin.lake.writer import Writer
+from rejoin.plan.model import Refresh
 from rejoin.plan.steps import Step, Verb
 from rejoin.run.facts import Facts
 from rejoin.run.ingesting import Ingesting
 from rejoin.run.joining import Joining
 from rejoin.run.resolving import Resolving
 from rejoin.run.work import Outcome, Work
+
+UNCHANGED = dict.fromkeys(("stale", "inserted", "updated", "deleted", "unchanged", "changes"), 0)
+SKIPPED = {
+    Verb.SUBSCRIBE: {"subscribed": 0, "unsubscribed": 0},
+    Verb.RESPOND: {"responses": 0},
+    Verb.RESOLVE: {**UNCHANGED, "held": 0},
+}
+"""What the steps of a node count that the run leaves out."""
 
 
 class Attempt:
@@ -41,6 +50,8 @@ class Attempt:
     def nothing_to_do(self, step: Step) -> Outcome | None:
         """The outcome of a step that has no input, so that a run without changes starts no Spark at all; None if it has some."""
         facts = self._facts
+        if step.verb is not Verb.INGEST and facts.skipped(step.target):
+            return Outcome(dict(SKIPPED[step.verb]), detail={"refresh": str(Refresh.SKIP), "why": "not asked of this run"})
         match step.verb:
             case Verb.INGEST:
                 idle = self._pins[step.target] is None and step.target in self._base
@@ -57,7 +68,7 @@ class Attempt:
                 node = facts.plan.node(step.target)
                 if facts.left_changed(node) or any(facts.responded(node, e) or facts.left_out(node, e) for e in node.edges):
                     return None
-                return Outcome(dict.fromkeys(("stale", "inserted", "updated", "deleted", "unchanged", "changes"), 0))
+                return Outcome(dict(UNCHANGED))
             case _:
                 raise ValueError(f"step {step.id} is not a Spark stage")
 

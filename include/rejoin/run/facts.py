@@ -6,7 +6,7 @@ from rejoin.checks import Counts
 from rejoin.lake import names
 from rejoin.lake.files import Sizes
 from rejoin.lake.ledger import Run, StepRecord
-from rejoin.plan.model import Edge, Node
+from rejoin.plan.model import Edge, Node, Refresh
 from rejoin.plan.steps import Verb
 from rejoin.run.refresh import why_recompute
 
@@ -34,6 +34,10 @@ class Facts:
         node_name, edge_name = target.split(".")
         node = self.plan.node(node_name)
         return node, next(e for e in node.edges if e.name == edge_name)
+
+    def skipped(self, target: str) -> bool:
+        """Whether the run leaves out the node of a step's target."""
+        return self.plan.node(target.partition(".")[0]).policy.refresh is Refresh.SKIP
 
     def rebuilt(self, node: Node) -> bool:
         """Whether the node's definition is new."""
