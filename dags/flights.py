@@ -1,6 +1,7 @@
 """The flights that left New York in 2013, each with its airline, its plane and both airports. `rejoin demo` runs this file."""
 
 from rejoin import Topology, debezium, snapshot
+from rejoin.airflow import to_dag
 
 nyc = Topology("flights")
 
@@ -28,3 +29,5 @@ enriched = (
     .left_join(airports, foreign_key="dest", select=["left.*", "right.name AS to_airport"])
     .named("flights_enriched")
 )
+
+dag = to_dag(nyc, schedule="@daily")

@@ -1,6 +1,7 @@
 """Orders, their customers and their items, from Debezium's change events of a PostgreSQL database: one landing directory, a topic a table."""
 
 from rejoin import Topology, debezium
+from rejoin.airflow import to_dag
 
 LANDING = "landing/shop"
 
@@ -37,3 +38,5 @@ items.left_join(
     foreign_key="order_id",
     select=["left.*", "right.customer", "right.total AS order_total"],
 ).named("items_enriched")
+
+dag = to_dag(shop, schedule="@hourly")

@@ -262,3 +262,11 @@ class BadRecord(Exception):
 
     code: str
     reason: str
+
+
+def by_exit_code(code: int | None) -> type[RejoinError] | None:
+    """The kind of error that an exit code of the command line or of a job stands for; None if it stands for none of ours."""
+    terminal = {k.exit_code for k in TerminalError.__subclasses__()} - {TerminalError.exit_code}
+    if code == TransientError.exit_code:
+        return TransientError
+    return TerminalError if code in terminal else None

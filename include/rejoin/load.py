@@ -6,12 +6,20 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from rejoin.errors import RejoinError, TopologyFileError
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
 from rejoin.topology import Topology
+
+_loading: ContextVar[bool] = ContextVar("rejoin_loading", default=False)
+
+
+def is_loading() -> bool:
+    """Whether a topology file is being read by rejoin itself, and not by Airflow or as a script."""
+    return _loading.get()
 
 
 def load(file: str) -> Plan:
@@ -40,7 +48,11 @@ def _run(path: str) -> dict[str, object]:
     """The globals of the file after it ran, with its own directory importable as for a script."""
     try:
         with _importable(str(Path(path).resolve().parent)):
-            return runpy.run_path(path)
+            token = _loading.set(True)
+            try:
+                return runpy.run_path(path)
+            finally:
+                _loading.reset(token)
     except RejoinError:
         raise
     except (Exception, SystemExit) as error:

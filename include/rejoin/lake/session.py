@@ -85,7 +85,9 @@ def _start(config: LakeConfig) -> "SparkSession":
     if problem := java_problem():
         raise SetupError(problem)
     builder = SparkSession.builder
-    for key, value in static_settings(config).items():
+    # spark-submit has started the JVM: master, memory and jars are its affair.
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    for key, value in ({**RUNTIME, **config.spark_settings()} if submitted else static_settings(config)).items():
         builder = builder.config(key, value)
     logging.getLogger("py4j").setLevel(logging.ERROR)
     spark = builder.getOrCreate()

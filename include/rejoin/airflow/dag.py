@@ -1,0 +1,147 @@
+"""A plan as a DAG: a task a step, in the order that ``plan.steps`` says, grouped by what they make."""
+
+from collections.abc import Callable, Collection
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import DAG, BaseOperator, Context, TaskGroup
+from airflow.sdk.definitions.callback import SyncCallback
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
+
+from rejoin.airflow import assets, describe, form
+from rejoin.airflow.retry import WAIT_FOR_RUN, ByError
+from rejoin.airflow.stage import PublishOperator, StageOperator
+from rejoin.plan.compile import compile
+from rejoin.plan.model import Plan
+from rejoin.plan.steps import Step, Verb, steps
+from rejoin.topology import Topology
+
+WAIT_AT_MOST = timedelta(hours=12)
+"""How long a DAG run waits for somebody else's run to end."""
+SOURCES = "sources"
+
+
+def build(
+    topology: Topology,
+    *,
+    schedule: Any = None,
+    dag_id: str | None = None,
+    start_date: datetime = datetime(2024, 1, 1, tzinfo=UTC),
+    catchup: bool = False,
+    retries: int = 4,
+    retry_delay: timedelta = timedelta(seconds=15),
+    deadline: timedelta | None = None,
+    on_deadline: Callable[..., None] | None = None,
+    on_failure: Any = None,
+    tags: Collection[str] = (),
+) -> DAG:
+    """The DAG of a topology.
+
+    Args:
+        topology: what to run.
+        schedule: any schedule of Airflow: ``"@hourly"``, a timetable, assets; None: only by hand.
+        dag_id: default: the topology's name.
+        start_date: of the schedule.
+        catchup: whether missed intervals get a run each. A cut takes everything that is there, so the first of them does all the work.
+        retries: how often a task is tried again after an error that may pass; waiting for another run does not count.
+        retry_delay: before the first of them; doubled each time, at most five minutes.
+        deadline: the longest time from the queueing of a run to its end; later, ``on_deadline`` is called.
+        on_deadline: a function that can be imported by its name, called with ``context``; default: writes an error to the scheduler's log.
+        on_failure: Airflow's ``on_failure_callback`` of the DAG: a notifier or a function.
+        tags: more tags.
+
+    Raises:
+        TopologyError: the topology has mistakes.
+    """
+    plan = compile(topology)
+    alert = None
+    if deadline is not None:
+        callback = SyncCallback(
+            on_deadline or late, kwargs={"what": f"{plan.topology} is not published {deadline} after its run was queued"}
+        )
+        alert = DeadlineAlert(reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=deadline, callback=callback)
+    dag = DAG(
+        dag_id or plan.topology,
+        description=f"rejoin: {', '.join(n.name for n in plan.nodes if n.published)}",
+        schedule=schedule,
+        start_date=start_date,
+        catchup=catchup,
+        max_active_runs=1,
+        params=form.form(plan),
+        tags=["rejoin", *tags],
+        doc_md=describe.topology(plan),
+        deadline=alert,
+        on_failure_callback=on_failure,
+        default_args={
+            "retries": retries,
+            "retry_delay": retry_delay,
+            "retry_policy": ByError(retries, retry_delay),
+        },
+    )
+    file = f"{topology.place.file}:{plan.topology}"
+    groups: dict[str, TaskGroup] = {}
+    tasks: dict[str, BaseOperator] = {}
+    for step in steps(plan):
+        name = _group(plan, step)
+        if name is not None and name not in groups:
+            groups[name] = TaskGroup(name, dag=dag, prefix_group_id=False, tooltip=describe.group(plan, name))
+        with groups[name] if name else nullcontext():
+            tasks[step.id] = _task(dag, plan, step, file)
+        for before in step.after:
+            tasks[before] >> tasks[step.id]
+    return _with_approval(dag, tasks)
+
+
+def _group(plan: Plan, step: Step) -> str | None:
+    if step.verb is Verb.INGEST:
+        return SOURCES
+    name = step.target.partition(".")[0]
+    return name if any(n.name == name for n in plan.nodes) else None
+
+
+def _task(dag: DAG, plan: Plan, step: Step, file: str) -> BaseOperator:
+    common: dict[str, Any] = {
+        "task_id": step.id,
+        "dag": dag,
+        "topology_file": file,
+        "verb": str(step.verb),
+        "target": step.target,
+        "doc_md": describe.step(plan, step),
+    }
+    if step.verb is Verb.CUT:
+        return StageOperator(**common | {"retries": int(WAIT_AT_MOST / WAIT_FOR_RUN)})
+    if step.verb is Verb.INGEST:
+        return StageOperator(**common, inlets=[assets.source(plan.topology, step.target)])
+    if step.verb is Verb.PUBLISH:
+        return PublishOperator(**common, outlets=[assets.output(plan.topology, n.name) for n in plan.nodes if n.published])
+    return StageOperator(**common)
+
+
+def _with_approval(dag: DAG, tasks: dict[str, BaseOperator]) -> DAG:
+    """Puts the question for an approval before publish."""
+    publish = tasks[str(Verb.PUBLISH)]
+    before = list(publish.upstream_list)
+    approve = Approval(task_id="approve", dag=dag, subject=f"Publish this run of {dag.dag_id}?", doc_md=describe.APPROVE)
+    for task in before:
+        publish.upstream_task_ids.discard(task.task_id)
+        task.downstream_task_ids.discard(publish.task_id)
+        task >> approve
+    approve >> publish
+    return dag
+
+
+class Approval(ApprovalOperator):
+    """Waits for a person, if the run was asked to; a rejected run is not published, and the next one reads its input."""
+
+    def execute(self, context: Context) -> Any:
+        """Goes on at once where nobody asked to be asked."""
+        return super().execute(context) if context["params"][form.STOP] else None
+
+
+def late(context: dict[str, Any], what: str) -> None:  # noqa: ARG001  Airflow passes the context
+    """The default alert of a missed deadline."""
+    import logging
+
+    logging.getLogger("rejoin").error("DEADLINE %s", what)

@@ -1,0 +1,55 @@
+"""The form of a triggered run: what a person can ask of it, typed, and checked by Airflow before the run starts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import Param
+
+from rejoin.plan.model import DECLARABLE, Fuse, Plan, Refresh, RunOptions
+
+AS_DECLARED = "as declared"
+"""The choice that leaves a setting as the topology has it."""
+STOP = "stop_before_publish"
+
+
+def form(plan: Plan) -> dict[str, Param]:
+    """The parameters of a topology's DAG."""
+    outputs = [n.name for n in plan.nodes]
+    return {
+        "refresh": Param(
+            AS_DECLARED, type="string", enum=[AS_DECLARED, *DECLARABLE], title="Refresh", description="How to bring the outputs up to date."
+        ),
+        "fuse": Param(
+            AS_DECLARED,
+            type="string",
+            enum=[AS_DECLARED, *(str(f) for f in Fuse)],
+            title="If too much would change",
+            description="What to do about an output of which more would change than its max_change_share allows.",
+        ),
+        "only": Param(
+            [],
+            type="array",
+            items={"type": "string", "enum": outputs},
+            examples=outputs,
+            title="Only these outputs",
+            description="Empty: all. What is left out is recomputed by the next run that does not leave it out.",
+        ),
+        STOP: Param(
+            False,
+            type="boolean",
+            title="Stop before publish",
+            description="Wait for an approval in this UI before anything becomes visible.",
+        ),
+        "note": Param("", type="string", maxLength=500, title="Note", description="Kept with the run."),
+    }
+
+
+def options(params: Mapping[str, Any]) -> RunOptions:
+    """What the form asks for."""
+    refresh, fuse = params["refresh"], params["fuse"]
+    return RunOptions(
+        None if refresh == AS_DECLARED else Refresh(refresh),
+        None if fuse == AS_DECLARED else Fuse(fuse),
+        tuple(params["only"]),
+        params["note"],
+    )

@@ -1,0 +1,202 @@
+"""A real Airflow: PostgreSQL metadata, LocalExecutor, every component a process of its own on loopback; driven as a user does, by REST."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from integration.servers import free_port, postgres, wait_for_port
+
+PROJECT = Path(__file__).parents[2]
+USER, PASSWORD = "admin", "for this test only"
+DONE = ("success", "failed")
+Json = dict[str, Any]
+
+
+@dataclass
+class Airflow:
+    """Processes of one Airflow and a client of its API.
+
+    Args:
+        home: AIRFLOW_HOME; DAG files are in ``home/dags``.
+        port: of the api-server.
+        environment: of every process.
+    """
+
+    home: Path
+    port: int
+    environment: Mapping[str, str]
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _token: str = ""
+
+    def start(self, component: str) -> None:
+        """Starts a component (again) in a process group of its own."""
+        with (self.home / f"{component}.log").open("ab") as log:
+            self.processes[component] = subprocess.Popen(
+                [sys.executable, "-m", "airflow", component],
+                env=dict(self.environment),
+                stdout=log,
+                stderr=log,
+                cwd=self.home,
+                start_new_session=True,
+            )
+
+    def kill(self, component: str) -> None:
+        """kill -9 of the component's process alone: what it has started lives on."""
+        self.processes[component].kill()
+        self.processes[component].wait(30)
+
+    def stop(self) -> None:
+        """Ends everything, what was left alone included."""
+        for process in self.processes.values():
+            try:
+                os.killpg(process.pid, signal.SIGTERM)
+            except ProcessLookupError:
+                continue
+        for process in self.processes.values():
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(20)
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+    def call(self, method: str, path: str, body: Json | None = None, **query: Any) -> Json:
+        """One request as the logged-in user; fails on any refusal."""
+        answer = self.request(method, path, body, **query)
+        assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}"
+        return dict(answer.json()) if answer.content else {}
+
+    def request(self, method: str, path: str, body: Json | None = None, **query: Any) -> httpx.Response:
+        """One request as the logged-in user."""
+        if not self._token:
+            token = httpx.post(f"http://127.0.0.1:{self.port}/auth/token", json={"username": USER, "password": PASSWORD}, timeout=30)
+            self._token = token.raise_for_status().json()["access_token"]
+        headers = {"Authorization": f"Bearer {self._token}"}
+        return httpx.request(method, f"http://127.0.0.1:{self.port}{path}", json=body, params=query, headers=headers, timeout=60)
+
+    def trigger(self, dag: str, run_id: str, **params: Any) -> str:
+        """Starts a run from the form; returns its id."""
+        self.call("POST", f"/api/v2/dags/{dag}/dagRuns", {"dag_run_id": run_id, "logical_date": None, "conf": params})
+        return run_id
+
+    def run(self, dag: str, run_id: str) -> Json:
+        """A DAG run."""
+        return self.call("GET", f"/api/v2/dags/{dag}/dagRuns/{run_id}")
+
+    def tasks(self, dag: str, run_id: str) -> dict[str, Json]:
+        """The task instances of a DAG run, by task id."""
+        found = self.call("GET", f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances")
+        return {t["task_id"]: t for t in found["task_instances"]}
+
+    def wait(self, dag: str, run_id: str, seconds: float = 420) -> str:
+        """The state in which a run ends."""
+        self.until(lambda: self.run(dag, run_id)["state"] in DONE, f"end of {dag} {run_id}", seconds, lambda: self.states(dag, run_id))
+        return str(self.run(dag, run_id)["state"])
+
+    def states(self, dag: str, run_id: str) -> dict[str, str]:
+        """Task id -> state."""
+        return {t: i["state"] for t, i in self.tasks(dag, run_id).items()}
+
+    def log(self, dag: str, run_id: str, task: str, attempt: int) -> str:
+        """What a try of a task has logged."""
+        return json.dumps(self.call("GET", f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task}/logs/{attempt}", full_content=True))
+
+    def until(self, done: Callable[[], bool], what: str, seconds: float = 120, state: Callable[[], object] = lambda: "") -> None:
+        """Waits until something is so."""
+        deadline = time.monotonic() + seconds
+        while not done():
+            assert time.monotonic() < deadline, f"no {what} after {seconds:.0f} s: {state()}\n{self._logs()}"
+            time.sleep(0.5)
+
+    def ready(self, dag: str) -> None:
+        """Waits until all components are healthy and a DAG is there; unpauses it."""
+
+        def healthy() -> bool:
+            try:
+                found = httpx.get(f"http://127.0.0.1:{self.port}/api/v2/monitor/health", timeout=5).json()
+            except httpx.HTTPError:
+                return False
+            return all(found[c]["status"] == "healthy" for c in ("metadatabase", "scheduler", "dag_processor", "triggerer"))
+
+        self.until(healthy, "health", 180)
+        self.until(lambda: self.request("GET", f"/api/v2/dags/{dag}").is_success, f"DAG {dag}", 120)
+        self.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
+
+    def _logs(self) -> str:
+        return "\n".join(f"--- {name}\n{(self.home / f'{name}.log').read_text(errors='replace')[-1500:]}" for name in self.processes)
+
+
+COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
+
+
+def settings(home: Path, port: int, metadata: str) -> dict[str, str]:
+    """The environment of every component."""
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "dags").mkdir(exist_ok=True)
+    (home / "passwords.json").write_text(json.dumps({USER: PASSWORD}))
+    section = {
+        "CORE__DAGS_FOLDER": home / "dags",
+        "CORE__PLUGINS_FOLDER": PROJECT / "plugins",
+        "CORE__LOAD_EXAMPLES": False,
+        "CORE__EXECUTOR": "LocalExecutor",
+        "CORE__PARALLELISM": 3,
+        "CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
+        "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+        "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": home / "passwords.json",
+        "DATABASE__SQL_ALCHEMY_CONN": metadata,
+        "DATABASE__SQL_ALCHEMY_CONN_ASYNC": metadata,
+        "API__HOST": "127.0.0.1",
+        "API__PORT": port,
+        "API__WORKERS": 1,
+        "API_AUTH__JWT_SECRET": "only for tests " * 5,
+        "API__SECRET_KEY": "only for tests",
+        # What a killed task or scheduler costs is waiting: these make the waits of a test short.
+        "SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": 3,
+        "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": 20,
+        "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": 3,
+        "SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": 10,
+        "SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": 15,
+        "SCHEDULER__JOB_HEARTBEAT_SEC": 3,
+        "DAG_PROCESSOR__REFRESH_INTERVAL": 3,
+        "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": 3,
+        "USAGE_DATA_COLLECTION__ENABLED": False,
+        "TRIGGERER__LOGGING_LEVEL": "WARNING",
+    }
+    made = {k: v for k, v in os.environ.items() if not k.startswith("AIRFLOW")}
+    made.pop("SPARK_REMOTE", None)
+    return (
+        made | {f"AIRFLOW__{k}": str(v) for k, v in section.items()} | {"AIRFLOW_HOME": str(home), "PYTHONPATH": str(PROJECT / "include")}
+    )
+
+
+@contextmanager
+def airflow(home: Path, **environment: str) -> Iterator[Airflow]:
+    """A whole Airflow, started and stopped; DAG files may be put into ``home/dags`` before and after."""
+    with postgres() as metadata:
+        port = free_port()
+        made = Airflow(home, port, settings(home, port, metadata) | environment)
+        migrated = subprocess.run(
+            [sys.executable, "-m", "airflow", "db", "migrate"],
+            env=dict(made.environment),
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=home,
+        )
+        assert migrated.returncode == 0, migrated.stderr[-3000:]
+        try:
+            for component in COMPONENTS:
+                made.start(component)
+            wait_for_port(port, made.processes["api-server"], home / "api-server.log", 120)
+            yield made
+        finally:
+            made.stop()

@@ -1,0 +1,63 @@
+"""The shop of these tests as a DAG file, with faults that a test can order: each fires once, and proves that it did."""
+
+from pathlib import Path
+
+from integration.shop import SOURCE, Shop
+
+FAULTS = '''
+import os, signal
+from datetime import timedelta
+from pathlib import Path
+
+from rejoin import crash
+from rejoin.airflow import to_dag
+from rejoin.errors import SetupError
+
+ORDERED = Path({folder!r})
+
+
+def point(name):
+    """Does what a file of this name says, once."""
+    order = ORDERED / name.replace(":", "@")
+    try:
+        what = order.read_text()
+        order.rename(order.with_suffix(".fired"))
+    except FileNotFoundError:
+        return
+    if what == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if what == "hang":
+        import time
+
+        time.sleep(600)
+    raise SetupError("ordered by a test") if what == "terminal" else RuntimeError("ordered by a test")
+
+
+crash.point = point
+'''
+
+DAG = """
+dag = to_dag(shop, {settings}, retries=2, retry_delay=timedelta(seconds=1))
+"""
+
+
+class DagShop(Shop):
+    """The shop under ``root``, and its DAG file in ``dags``."""
+
+    def write_dag(self, dags: Path, settings: str = "schedule=None") -> None:
+        """The DAG ``shop``."""
+        self.faults.mkdir(exist_ok=True)
+        self.file.write_text(SOURCE + FAULTS.format(folder=str(self.faults)) + DAG.format(settings=settings))
+        (dags / "shop.py").write_text(self.file.read_text())
+
+    @property
+    def faults(self) -> Path:
+        return self.root / "faults"
+
+    def order(self, point: str, what: str) -> None:
+        """The next attempt that reaches this point is killed (``kill``), fails (``fail``, ``terminal``) or hangs (``hang``)."""
+        (self.faults / point.replace(":", "@")).write_text(what)
+
+    def fired(self, point: str) -> bool:
+        """Whether it did."""
+        return (self.faults / point.replace(":", "@")).with_suffix(".fired").exists()
