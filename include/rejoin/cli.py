@@ -254,6 +254,25 @@ def compact(location: str, name: str | None) -> None:
 @main.command()
 @lake_option
 @topology_option
+@click.option("--keep-days", type=click.FloatRange(min=0), default=7.0, show_default=True, help="States of runs younger than this stay.")
+def expire(location: str, name: str | None, keep_days: float) -> None:
+    """Free the storage that only older runs need, and files that crashed attempts left (older than three days)."""
+    from datetime import timedelta
+
+    from rejoin.expire import expire as free
+    from rejoin.report import summary
+
+    topology = _existing(location, name)
+    done = free(topology, _session(topology.config), owner.this_process(), timedelta(days=keep_days))
+    if done is None:
+        out.print("nothing to expire: nothing was run yet")
+    else:
+        summary(out, done, list(topology.ledger.steps(done.number).values()))
+
+
+@main.command()
+@lake_option
+@topology_option
 @click.option("--run", "number", type=int, default=None, help="Which run; default: the open one.")
 def abandon(location: str, name: str | None, number: int | None) -> None:
     """Close an open run: what it wrote never becomes visible, and the next run reads its input again."""

@@ -38,7 +38,7 @@ def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str) -
     wanted = [t for t in state if t in keys and todo(topology.refs.require(t, state[t]), state[t], keys[t])]
     if not wanted:
         return None
-    run = topology.open_compaction(who)
+    run = topology.open_upkeep(who, "compact")
     try:
         with alive(topology.ledger, run):
             for table in wanted:

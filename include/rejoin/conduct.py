@@ -76,10 +76,10 @@ class Topology:
             )
         return run
 
-    def open_compaction(self, who: str) -> Run:
-        """The same for a compaction, which keeps the plan of the last committed run."""
+    def open_upkeep(self, who: str, kind: str) -> Run:
+        """The same for a compaction (``compact``) or an expiry (``expire``), which keep the plan of the last committed run."""
         head = self.ledger.head()
-        return self._open(who, self.plan if head is None else self.ledger.run(head).plan, "compact")
+        return self._open(who, self.plan if head is None else self.ledger.run(head).plan, kind)
 
     def _open(self, who: str, plan: Plan, kind: str) -> Run:
         self.refs.ensure_namespace()

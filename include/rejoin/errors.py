@@ -210,6 +210,13 @@ class RunUnknown(TerminalError):
     exit_code = 4
 
 
+class Stale(TerminalError):
+    """A topology was not published for longer than its operators allow."""
+
+    code = "STALE"
+    exit_code = 4
+
+
 class SnapshotExpired(TerminalError):
     """The state of a run is beyond retention: its Iceberg snapshot is gone."""
 

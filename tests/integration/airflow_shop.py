@@ -36,19 +36,39 @@ def point(name):
 crash.point = point
 '''
 
-DAG = """
-dag = to_dag(shop, {settings}, retries=2, retry_delay=timedelta(seconds=1))
+DAGS = """
+soon = dict(retries=2, retry_delay=timedelta(seconds=1))
+dag = to_dag(shop, **soon)
+often = to_dag(shop, dag_id="shop_often", schedule=timedelta(seconds=10), **soon)
+daily = to_dag(shop, dag_id="shop_daily", schedule="@daily", **soon)
+"""
+
+READER = """
+from airflow.sdk import dag, task
+from rejoin.airflow import assets
+
+@dag("reader", schedule=[assets.output("shop", "enriched")])
+def reader():
+    @task
+    def seen(triggering_asset_events=None):
+        return [e.extra for events in triggering_asset_events.values() for e in events]
+
+    seen()
+
+reader()
 """
 
 
 class DagShop(Shop):
     """The shop under ``root``, and its DAG file in ``dags``."""
 
-    def write_dag(self, dags: Path, settings: str = "schedule=None") -> None:
-        """The DAG ``shop``."""
+    def write_dags(self, dags: Path) -> None:
+        """The DAGs ``shop`` (by hand), ``shop_often`` and ``shop_daily`` of the one topology, and ``reader``, started by its output."""
         self.faults.mkdir(exist_ok=True)
-        self.file.write_text(SOURCE + FAULTS.format(folder=str(self.faults)) + DAG.format(settings=settings))
+        self.file.write_text(SOURCE + FAULTS.format(folder=str(self.faults)) + DAGS)
         (dags / "shop.py").write_text(self.file.read_text())
+        (dags / "reader.py").write_text(READER)
+        (dags / "operations.py").write_text((Path(__file__).parents[2] / "dags" / "operations.py").read_text())
 
     @property
     def faults(self) -> Path:

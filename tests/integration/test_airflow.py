@@ -23,18 +23,196 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Airflow,
         connection = f'{{"conn_type": "spark_connect", "host": "{host}", "port": {port}}}'
         places = {"REJOIN_LAKE": str(shop.lake), "REJOIN_ROOT": str(shop.root), "AIRFLOW_CONN_REJOIN_SPARK": connection}
         (root / "home" / "dags").mkdir(parents=True)
-        shop.write_dag(root / "home" / "dags")
+        shop.write_dags(root / "home" / "dags")
         with airflow(root / "home", **places) as made:
             made.ready("shop")
             yield made, shop
 
 
+def finished(flow: Airflow, shop: DagShop, run_id: str, dag: str = "shop") -> None:
+    """The run ends well, and the table and its changes are what plain Python says."""
+    assert flow.wait(dag, run_id) == "success", flow.states(dag, run_id)
+    check(shop)
+
+
+def clear(flow: Airflow, run_id: str, task: str) -> None:
+    """What the button does."""
+    body = {
+        "dry_run": False,
+        "dag_run_id": run_id,
+        "task_ids": [task],
+        "only_failed": True,
+        "include_downstream": True,
+        "reset_dag_runs": True,
+    }
+    flow.call("POST", "/api/v2/dags/shop/clearTaskInstances", body)
+
+
 def test_a_triggered_run_publishes_and_says_what_it_did(running: tuple[Airflow, DagShop]) -> None:
     flow, shop = running
     shop.next_batch()
-    assert flow.wait("shop", flow.trigger("shop", "first", note="the first load")) == "success"
-    check(shop)
-    summary = flow.call("GET", "/api/v2/dags/shop/dagRuns/first/taskInstances/publish/xcomEntries/return_value", deserialize=True)
-    assert '"state": "committed"' in str(summary["value"]).replace("'", '"')
+    finished(flow, shop, flow.trigger("shop", "first", note="the first load"))
+    summary = flow.call("GET", "/api/v2/dags/shop/dagRuns/first/taskInstances/publish/xcomEntries/return_value", deserialize=True)["value"]
+    assert summary["state"] == "committed" and summary["run"] == 1
     assert shop.topology().ledger.steps(1)["cut"].detail == {"note": "the first load"}
     assert shop.topology().ledger.run(1).owner == "airflow:shop:first"
+
+
+def test_the_form_is_checked_before_a_run_starts(running: tuple[Airflow, DagShop]) -> None:
+    flow, _ = running
+    for wrong in ({"refresh": "sometimes"}, {"only": ["no such output"]}, {"stop_before_publish": "perhaps"}):
+        answer = flow.request("POST", "/api/v2/dags/shop/dagRuns", {"dag_run_id": "wrong", "logical_date": None, "conf": wrong})
+        assert answer.status_code == 400, wrong
+
+
+def test_a_terminal_error_fails_at_once_and_clearing_the_task_goes_on_with_the_same_cut(running: tuple[Airflow, DagShop]) -> None:
+    flow, shop = running
+    before = output(shop.topology())
+    shop.next_batch()
+    shop.order(f"{RESOLVE}:written", "terminal")
+    assert flow.wait("shop", flow.trigger("shop", "terminal")) == "failed"
+    assert shop.fired(f"{RESOLVE}:written")
+    assert flow.tasks("shop", "terminal")[RESOLVE]["try_number"] == 1, "a terminal error is not tried again"
+    assert output(shop.topology()) == before, "a failed run shows nothing"
+    number = shop.topology().ledger.newest_of("airflow:shop:terminal")
+    expected = shop.expected()
+    shop.next_batch()  # arrives after the cut: not for this run
+    clear(flow, "terminal", RESOLVE)
+    assert flow.wait("shop", "terminal") == "success"
+    assert output(shop.topology()) == expected
+    assert shop.topology().ledger.head() == number.number if number else False
+    finished(flow, shop, flow.trigger("shop", "after terminal"))
+
+
+def test_the_next_run_abandons_a_failed_one_and_takes_its_input_along(running: tuple[Airflow, DagShop]) -> None:
+    flow, shop = running
+    shop.next_batch()
+    shop.order("ingest.orders:written", "terminal")
+    assert flow.wait("shop", flow.trigger("shop", "left behind")) == "failed"
+    shop.next_batch()
+    finished(flow, shop, flow.trigger("shop", "takes along"))
+    left = shop.topology().ledger.newest_of("airflow:shop:left behind")
+    assert left is not None and left.state == "abandoned"
+    clear(flow, "left behind", "ingest.orders")  # too late: it says so, and harms nobody
+    assert flow.wait("shop", "left behind") == "failed"
+    assert "RUN_SUPERSEDED" in flow.log("shop", "left behind", "ingest.orders", 2)
+    check(shop)
+
+
+@pytest.mark.parametrize("what", ["fail", "kill"])
+def test_an_error_that_may_pass_and_a_killed_task_are_tried_again(running: tuple[Airflow, DagShop], what: str) -> None:
+    flow, shop = running
+    shop.next_batch()
+    shop.order(f"{RESOLVE}:registering", what)
+    finished(flow, shop, flow.trigger("shop", what))
+    assert shop.fired(f"{RESOLVE}:registering")
+    assert flow.tasks("shop", what)[RESOLVE]["try_number"] == 2
+
+
+def test_two_triggers_at_once_run_one_after_the_other(running: tuple[Airflow, DagShop]) -> None:
+    flow, shop = running
+    shop.next_batch()
+    runs = [flow.trigger("shop", f"at once {n}") for n in range(2)]
+    for run in runs:
+        finished(flow, shop, run)
+
+
+def test_a_run_of_somebody_else_is_waited_for(running: tuple[Airflow, DagShop]) -> None:
+    flow, shop = running
+    shop.next_batch()
+    other = shop.topology().open("somebody at a terminal")
+    run = flow.trigger("shop", "waits")
+    flow.until(lambda: flow.states("shop", run)["cut"] == "up_for_retry", "waiting cut")
+    assert "RUN_BUSY" in flow.log("shop", run, "cut", 1)
+    shop.topology().ledger.abandon(other.number, "gone home")
+    finished(flow, shop, run)
+
+
+def test_stop_before_publish_waits_for_an_approval(running: tuple[Airflow, DagShop]) -> None:
+    flow, shop = running
+    before = output(shop.topology())
+    shop.next_batch()
+    run = flow.trigger("shop", "asks", stop_before_publish=True)
+    flow.until(lambda: flow.states("shop", run)["approve"] == "awaiting_input", "question", 240, lambda: flow.states("shop", run))
+    assert output(shop.topology()) == before
+    flow.call(
+        "PATCH",
+        f"/api/v2/dags/shop/dagRuns/{run}/taskInstances/approve/-1/hitlDetails",
+        {"chosen_options": ["Approve"], "params_input": {}},
+    )
+    finished(flow, shop, run)
+
+
+def test_other_dags_are_started_by_an_output_that_changed(running: tuple[Airflow, DagShop]) -> None:
+    flow, shop = running
+    flow.ready("reader")
+    shop.next_batch()
+    finished(flow, shop, flow.trigger("shop", "tells"))
+    head = shop.topology().ledger.head()
+
+    def seen() -> list[str]:
+        runs = flow.call("GET", "/api/v2/dags/reader/dagRuns")["dag_runs"]
+        return [r["dag_run_id"] for r in runs if r["state"] == "success"]
+
+    flow.until(lambda: len(seen()) == 1, "run of the reader")
+    value = flow.call("GET", f"/api/v2/dags/reader/dagRuns/{seen()[0]}/taskInstances/seen/xcomEntries/return_value", deserialize=True)[
+        "value"
+    ]
+    assert value[0]["run"] == head and value[0]["changes"] > 0
+    finished(flow, shop, flow.trigger("shop", "nothing new"))
+    time.sleep(8)
+    assert len(seen()) == 1, "an output without changes starts nobody"
+
+
+def test_a_backfill_of_five_intervals_beside_a_live_run(running: tuple[Airflow, DagShop]) -> None:
+    flow, shop = running
+    flow.ready("shop_daily")
+    shop.next_batch()
+    start = datetime(2025, 3, 1, tzinfo=UTC)
+    body = {
+        "dag_id": "shop_daily",
+        "from_date": start.isoformat(),
+        "to_date": (start + timedelta(days=4)).isoformat(),
+        "max_active_runs": 2,
+    }
+    flow.call("POST", "/api/v2/backfills", body | {"reprocess_behavior": "none", "run_backwards": False, "dag_run_conf": {}})
+    live = flow.trigger("shop", "beside the backfill")
+
+    def states() -> list[str]:
+        runs = flow.call("GET", "/api/v2/dags/shop_daily/dagRuns", run_type="backfill")["dag_runs"]
+        return [r["state"] for r in runs]
+
+    flow.until(lambda: len(states()) == 5 and set(states()) <= {"success", "failed"}, "end of the backfill", 900, states)
+    assert states() == ["success"] * 5
+    finished(flow, shop, live)
+
+
+def test_scheduled_runs_go_on_while_batches_arrive(running: tuple[Airflow, DagShop]) -> None:
+    flow, shop = running
+    flow.ready("shop_often")
+
+    def ended() -> list[str]:
+        runs = flow.call("GET", "/api/v2/dags/shop_often/dagRuns", run_type="scheduled")["dag_runs"]
+        return [r["state"] for r in runs if r["state"] in ("success", "failed")]
+
+    for number in range(1, 4):
+        shop.next_batch()
+        flow.until(lambda wanted=number: len(ended()) >= wanted, "scheduled run", 300, ended)  # type: ignore[misc]
+    flow.call("PATCH", "/api/v2/dags/shop_often", {"is_paused": True})
+    assert set(ended()) == {"success"}
+    finished(flow, shop, flow.trigger("shop", "after the scheduled ones"))
+
+
+def test_operations_maintain_verify_and_abandon(running: tuple[Airflow, DagShop]) -> None:
+    flow, shop = running
+    topology = shop.topology()
+    for dag, params in (("rejoin_maintenance", {}), ("rejoin_verify", {"full": True}), ("rejoin_freshness", {})):
+        flow.ready(dag)
+        assert flow.wait(dag, flow.trigger(dag, "by hand", **params)) == "success", flow.states(dag, "by hand")
+    kinds = {r.kind for r in topology.ledger.runs() if r.state == "committed"}
+    assert kinds == {"run", "compact", "expire"}
+    opened = topology.open("somebody at a terminal")
+    flow.ready("rejoin_abandon")
+    assert flow.wait("rejoin_abandon", flow.trigger("rejoin_abandon", "by hand", topology="shop")) == "success"
+    assert topology.ledger.run(opened.number).state == "abandoned"
+    check(shop)

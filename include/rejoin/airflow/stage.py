@@ -1,24 +1,17 @@
 """The task of one stage: the same step as ``rejoin run`` does, on the engine that the deployment has chosen."""
 
 import os
-import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
-
 from rejoin.airflow import form, run
 from rejoin.airflow.links import RunLink
-from rejoin.airflow.place import CONNECTION, Engine, engine_of, place
-from rejoin.errors import by_exit_code
+from rejoin.airflow.place import Engine, place
+from rejoin.airflow.submit import RejoinOperator
 from rejoin.plan.steps import Verb
 
 if TYPE_CHECKING:
-    from airflow.sdk import Connection, Context
+    from airflow.sdk import Context
     from pyspark.sql import SparkSession
 
     from rejoin.conduct import Topology
@@ -28,7 +21,7 @@ ON_SPARK = (Verb.INGEST, Verb.SUBSCRIBE, Verb.RESPOND, Verb.RESOLVE)
 """The verbs that may need Spark; the others only read and write the ledger and tables' metadata."""
 
 
-class StageOperator(SparkSubmitOperator):
+class StageOperator(RejoinOperator):
     """One step of the DAG run's rejoin run.
 
     Args:
@@ -37,7 +30,7 @@ class StageOperator(SparkSubmitOperator):
         target: its table, node, or ``node.edge``.
         settings: those of any operator.
 
-    Returns (as the task's XCom): what the step has counted, its seconds and Spark jobs, how it was done.
+    Returns (as the task's XCom): what the step has counted, its seconds and Spark jobs, and the engine.
 
     Raises:
         RejoinError: terminal ones fail the task, transient ones are tried again (``rejoin.airflow.retry``).
@@ -47,29 +40,24 @@ class StageOperator(SparkSubmitOperator):
     ui_color = "#e3eefc"
 
     def __init__(self, *, topology_file: str, verb: str, target: str, **settings: Any) -> None:
-        super().__init__(conn_id=CONNECTION, name="rejoin", **settings)
+        super().__init__(**settings)
         self.topology_file, self.verb, self.target = topology_file, verb, target
 
     def execute(self, context: "Context") -> dict[str, Any]:  # type: ignore[override]  # its result is worth keeping
         """Does the step, or returns what an earlier attempt registered."""
         topology, who = _topology(self.topology_file, context), _owner(context)
-        engine = Engine.PROCESS if Verb(self.verb) not in ON_SPARK else engine_of(_connection())
+        engine = self.engine() if Verb(self.verb) in ON_SPARK else Engine.PROCESS
         done = self._submit(context, topology, who) if engine is Engine.SUBMIT else self._here(context, topology, who, engine)
         self.log.info("%s: %s in %.2f s", done.step, done.counts, done.seconds)
         for what, why in done.detail.items():
             self.log.info("%s: %s", what, why)
         return {"step": done.step, "counts": done.counts, "seconds": round(done.seconds, 3), "jobs": done.jobs, "engine": str(engine)}
 
-    def on_kill(self) -> None:
-        """Stops what spark-submit started."""
-        if self._hook is not None:
-            super().on_kill()
-
     def _here(self, context: "Context", topology: "Topology", who: str, engine: Engine) -> "StepRecord":
         from rejoin.job import step
 
         if engine is Engine.CONNECT:
-            os.environ["SPARK_REMOTE"] = SparkConnectHook(CONNECTION).get_connection_url()
+            os.environ["SPARK_REMOTE"] = self.remote()
         return step(topology, who, Verb(self.verb), self.target, options=form.options(context["params"]))
 
     def _submit(self, context: "Context", topology: "Topology", who: str) -> "StepRecord":
@@ -81,22 +69,9 @@ class StageOperator(SparkSubmitOperator):
         except _SparkNeeded:
             pass
         where = place()
-        with tempfile.TemporaryDirectory() as directory:
-            # In a file that only we can read: settings may hold the catalog's password, and command lines are public.
-            self.properties_file = _properties(Path(directory) / "rejoin.conf", topology)
-            self.application = str(Path(where.jobs) / f"{self.verb}.py")
-            self.application_args = [self.topology_file, self.target, "--owner", who, "--lake", where.lake, "--root", where.root]
-            self.env_vars = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-            try:
-                super().execute(context)
-            except AirflowException as error:
-                code = self._hook._submit_sp.poll() if self._hook and self._hook._submit_sp else None  # noqa: SLF001  no other way to it
-                if known := by_exit_code(code):
-                    raise known(
-                        f"spark-submit of {self.task_id} ended with {code}", next_step="the job's own message is in this log"
-                    ) from error
-                raise
-        return topology.ledger.steps(topology.mine(who).number)[self.task_id]
+        arguments = [self.topology_file, self.target, "--owner", who, "--lake", where.lake, "--root", where.root]
+        self.submit(context, topology.config, f"{self.verb}.py", arguments)
+        return topology.ledger.steps(topology.mine(who).number)[f"{self.verb}.{self.target}"]
 
 
 class PublishOperator(StageOperator):
@@ -112,10 +87,10 @@ class PublishOperator(StageOperator):
         topology = _topology(self.topology_file, context)
         done = topology.mine(_owner(context))
         steps = topology.ledger.steps(done.number)
-        changed = {n.name: steps[f"{Verb.RESOLVE}.{n.name}"].counts["changes"] for n in done.plan.nodes}
-        self.outlets = [a for a in self.outlets if changed.get(a.name.partition(".")[2], 0) > 0]
+        changed = {f"{done.topology}.{n.name}": steps[f"{Verb.RESOLVE}.{n.name}"].counts["changes"] for n in done.plan.nodes}
+        self.outlets = [asset for asset in self.outlets if changed.get(asset.name)]
         for asset in self.outlets:
-            context["outlet_events"][asset].extra = {"run": done.number, "changes": changed[asset.name.partition(".")[2]]}
+            context["outlet_events"][asset].extra = {"run": done.number, "changes": changed[asset.name]}
         return summary_data(done, list(steps.values()))
 
 
@@ -131,13 +106,6 @@ def _owner(context: "Context") -> str:
     return run.owner_of(context["dag_run"].dag_id, context["dag_run"].run_id)
 
 
-def _connection() -> "Connection | None":
-    try:
-        return BaseHook.get_connection(CONNECTION)
-    except AirflowNotFoundException:
-        return None
-
-
 def _topology(file: str, context: "Context") -> "Topology":
     from rejoin.conduct import Topology
     from rejoin.lake.config import lake_config
@@ -145,12 +113,3 @@ def _topology(file: str, context: "Context") -> "Topology":
 
     where = place()
     return Topology(load(file), lake_config(where.lake), str(Path(where.root).resolve()), run.life(context))
-
-
-def _properties(file: Path, topology: "Topology") -> str:
-    from rejoin.lake.session import static_settings
-
-    settings = {k: v for k, v in static_settings(topology.config).items() if k not in ("spark.master", "spark.app.name")}
-    file.touch(mode=0o600)
-    file.write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
-    return str(file)

@@ -157,6 +157,18 @@ class Refs:
 
         self._commit(name, change)
 
+    def drop_tags(self, name: str, runs: list[int]) -> None:
+        """Drops the tags of these runs."""
+        tags = {names.tag(run) for run in runs}
+
+        def change(table: Table) -> None:
+            if left := tags & set(table.refs()):
+                with table.manage_snapshots() as changes:
+                    for ref in sorted(left):
+                        changes.remove_tag(ref)
+
+        self._commit(name, change)
+
     def _existing(self, name: str) -> Table:
         return self._catalog.load_table((self.topology, name))
 

@@ -1,0 +1,60 @@
+"""Retention: what runs older than a limit left behind is freed, and files that crashed attempts left.
+
+An expiry is a run of its own kind: it takes the same place as a run, so nothing is written while files are deleted. It changes no table's
+state; afterwards ``--as-of`` an older run is refused (``SNAPSHOT_EXPIRED``).
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from rejoin.conduct import Topology, alive
+from rejoin.errors import code_of
+from rejoin.lake.ledger import Run, StepRecord
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KEEP = timedelta(days=7)
+"""How long the state after a run can be asked for, if nobody says otherwise."""
+ORPHANS = timedelta(days=3)
+"""How old a file that nobody knows must be before it is deleted: a running job may still be about to commit it."""
+
+
+def expire(topology: Topology, spark: Callable[[], "SparkSession"], who: str, keep: timedelta = KEEP) -> Run | None:
+    """Frees what only runs that ended longer than ``keep`` ago need; the newest committed run is always kept. None if nothing was run yet.
+
+    Raises:
+        RunBusy: a run is open and alive.
+    """
+    topology.roll_forward()
+    if topology.ledger.head() is None:
+        return None
+    run = topology.open_upkeep(who, "expire")
+    try:
+        with alive(topology.ledger, run):
+            _expire(topology, spark(), run, datetime.now(UTC) - keep)
+        topology.publish(run)
+    except BaseException as error:
+        topology.ledger.fail(run.number, f"{code_of(error)}: {str(error)[:2000]}")
+        raise
+    return topology.ledger.run(run.number)
+
+
+def _expire(topology: Topology, spark: "SparkSession", run: Run, limit: datetime) -> None:
+    from rejoin.lake import upkeep
+
+    committed = [r for r in topology.ledger.runs() if r.state == "committed"]
+    old = [r.number for r in committed if r.number != run.base and (r.closed_at or 0.0) < limit.timestamp()]
+    kept: dict[str, set[int]] = {}
+    for number in (r.number for r in committed if r.number not in old):
+        for table, snapshot in topology.ledger.states(number).items():
+            kept.setdefault(table, set()).add(snapshot)
+    topology.drop_garbage()
+    for table in topology.refs.tables():
+        started = monotonic()
+        topology.refs.drop_tags(table, old)
+        counts = upkeep.expire(spark, topology.refs, table, kept.get(table, set()))
+        counts["orphans"] = upkeep.remove_orphans(spark, topology.refs, table, datetime.now(UTC) - ORPHANS)
+        topology.ledger.register(run.number, StepRecord(f"expire.{table}", counts, monotonic() - started, None), "expire", ())
