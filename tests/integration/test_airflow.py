@@ -1,12 +1,14 @@
 """A DAG under a real scheduler, as a user has it: triggers, schedules, failures, clears, retries, backfills, kills. Every time the table is right."""
 
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from integration.airflow_server import Airflow, airflow
 from integration.airflow_shop import DagShop
 from integration.servers import spark_connect
-from integration.shop import check
+from integration.shop import check, output
 
 pytestmark = [pytest.mark.slow, pytest.mark.airflow, pytest.mark.postgres, pytest.mark.timeout(1800)]
 
