@@ -30,8 +30,18 @@ help: ## Show this list
 setup: $(PROJECT) $(JARS) ## Make .venv from the locks and fetch Spark's jars (once; the others do it when needed)
 
 .PHONY: demo
-demo: setup ## Show the whole thing on the example data
-	@$(BIN)/rejoin demo
+demo: setup ## Show the whole thing on real data: a DAG in an Airflow that is started for it
+	@$(BIN)/rejoin demo --airflow
+
+.PHONY: up
+up: setup ## Start Airflow with the DAGs of dags/ and a Spark Connect server; print the login (PORT=8080)
+	@$(BIN)/rejoin up --port $(PORT)
+
+.PHONY: down
+down: ## Stop what `make up` has started
+	@$(BIN)/rejoin down
+
+PORT := 8080
 
 ##@ Develop
 .PHONY: test

@@ -307,12 +307,42 @@ def replay(files: tuple[str, ...], runs: str, location: str | None) -> None:
 @click.option(
     "--lake", "location", default="build/demo", show_default=True, help="A directory for the demo's lake and landing files; emptied first."
 )
-def demo(location: str) -> None:
+@click.option("--airflow", is_flag=True, help="Every run through Airflow, which is started for the demo.")
+def demo(location: str, airflow: bool) -> None:
     """The flights of New York 2013: first load, several runs of changes, then verify."""
     from rejoin.demo import demo as show
 
-    if show(out, Path(location)):
+    if show(out, Path(location), airflow=airflow):
         sys.exit(1)
+
+
+@main.command()
+@click.option("--dir", "folder", default="build/up", show_default=True, help="Where its database, logs, lake and landing files are.")
+@click.option("--port", default=8080, show_default=True, help="Of the UI.")
+def up(folder: str, port: int) -> None:
+    """Start Airflow with the DAGs of dags/ and a warm Spark Connect server on this machine; print the login."""
+    from rejoin.airflow import local
+    from rejoin.examples import deliver
+
+    delivered = deliver(Path(folder))
+    made = local.up(Path(folder), port, lambda text: err.print(text, markup=False))
+    out.print(f"Airflow   {made.url}   user {local.USER}   password {made.password}", soft_wrap=True)
+    out.print(
+        f"files     {made.folder}: landing/, lake/, logs/{' (the examples have their first files)' if delivered else ''}", soft_wrap=True
+    )
+    out.print(f"Spark     {made.remote}   by hand: REJOIN_LAKE={made.folder}/lake rejoin history", soft_wrap=True)
+    out.print("next      unpause `flights` or `shop` in the UI and trigger it; stop all of it with `make down`")
+
+
+@main.command()
+@click.option("--dir", "folder", default="build/up", show_default=True, help="The folder that `rejoin up` was given.")
+def down(folder: str) -> None:
+    """Stop what `rejoin up` has started. Its files stay."""
+    from rejoin.airflow import local
+
+    if local.state(Path(folder)) is None:
+        out.print(f"nothing runs in {folder}")
+    local.down(Path(folder), out.print)
 
 
 # --- helpers ----------------------------------------------------------------------------------------------------------

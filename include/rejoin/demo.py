@@ -3,7 +3,9 @@
 import shutil
 import sys
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +20,7 @@ from rejoin.conduct import Topology, run_topology
 from rejoin.demo_story import Chapter, Landing, Year, story
 from rejoin.errors import SetupError
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger import StepRecord
+from rejoin.lake.ledger import Run, StepRecord
 from rejoin.load import load
 
 if TYPE_CHECKING:
@@ -29,13 +31,14 @@ MARKER = ".rejoin-demo"
 """The file that says: this directory may be emptied, a demo made it."""
 
 
-def demo(console: Console, location: Path, days: int = 365) -> int:
+def demo(console: Console, location: Path, days: int = 365, *, airflow: bool = False) -> int:
     """Runs the demo in ``location``, which is emptied first, and tells its story on ``console``.
 
     Args:
         console: where to print.
         location: a directory that does not exist, is empty, or was made by an earlier demo.
         days: only the flights of so many days, for tests; at least 8.
+        airflow: every run is a run of the DAG ``flights`` in an Airflow that is started for the demo; else a run in this process.
 
     Returns:
         How many differences ``verify`` found at the end; 0 unless rejoin is broken.
@@ -47,15 +50,67 @@ def demo(console: Console, location: Path, days: int = 365) -> int:
     console.print(
         f"Every flight that left New York in 2013, joined with its airline, its plane and both airports ({location})", soft_wrap=True
     )
-    topology = Topology(load(str(TOPOLOGY)), lake_config(str(location / "lake")), str(location))
-    spark = _session(console, topology)
+    topology = Topology(load(str(TOPOLOGY)), lake_config(str(location / "lake")), str(location.resolve()))
     chapters = story(Year.read(days), Landing(location / "landing"))
-    told = [_run(console, topology, spark, chapter) for chapter in chapters]  # each run before the next chapter is delivered
+    with (_in_airflow if airflow else _in_process)(console, topology, location) as run:
+        told = [_told_run(console, topology, run, chapter) for chapter in chapters]  # each run before the next chapter is delivered
     console.print()
     console.print(_table(told))
-    differences = _verify(console, topology, spark())
+    differences = _verify(console, topology, _session(console, topology)())
     _next_steps(console, location, told)
     return differences
+
+
+# --- two ways to run ------------------------------------------------------------------------------------------------------
+
+Runs = Callable[[], Run]
+
+
+@contextmanager
+def _in_process(console: Console, topology: Topology, location: Path) -> Iterator[Runs]:  # noqa: ARG001
+    """As ``rejoin run`` does it."""
+    spark = _session(console, topology)
+
+    def run() -> Run:
+        with report.Live(console) as live:
+            return run_topology(topology, spark, owner.this_process(), live.progress)
+
+    yield run
+
+
+@contextmanager
+def _in_airflow(console: Console, topology: Topology, location: Path) -> Iterator[Runs]:
+    """As a trigger in Airflow's UI does it: one task a stage, on a warm Spark Connect server."""
+    from rejoin.airflow import local
+    from rejoin.airflow.client import Client
+
+    started = time.monotonic()
+    where = local.up(location, local.free_port(), lambda text: console.print(text, markup=False))
+    client, dag = Client(where.url, local.USER, where.password), topology.plan.topology
+    try:
+        client.pause(dag, paused=False)
+        console.print(f"Airflow started in {time.monotonic() - started:.1f} s; while the demo runs, look at it:")
+        console.print(f"  {where.url}/dags/{dag}   user {local.USER}   password {where.password}", markup=False, soft_wrap=True)
+
+        def run() -> Run:
+            with console.status("waiting for Airflow") as status:
+                state = client.follow(
+                    dag, client.trigger(dag, f"demo-{uuid.uuid4().hex[:8]}"), lambda tasks: status.update(_progress(tasks))
+                )
+            if state != "success":
+                raise SetupError(
+                    f"a run of the DAG {dag} ended as {state}", next_step=f"look at {where.url}, or at {where.folder}/airflow/logs"
+                )
+            return topology.ledger.runs()[-1]
+
+        yield run
+    finally:
+        local.down(location, lambda text: console.print(f"Airflow {text}", markup=False))
+
+
+def _progress(tasks: dict[str, str]) -> str:
+    now = [task for task, state in tasks.items() if state == "running"]
+    return f"{sum(state == 'success' for state in tasks.values())} of {len(tasks)} tasks done, now {', '.join(now) or '-'}"
 
 
 # --- running and printing -----------------------------------------------------------------------------------------------
@@ -75,11 +130,10 @@ class Told:
     jobs: int | None
 
 
-def _run(console: Console, topology: Topology, spark: "Callable[[], SparkSession]", chapter: Chapter) -> Told:
+def _told_run(console: Console, topology: Topology, runs: Runs, chapter: Chapter) -> Told:
     console.print(f"\n[bold]{chapter.name}[/bold]: ", end="")
     console.print(chapter.sentence, markup=False, soft_wrap=True)
-    with report.Live(console) as live:
-        run = run_topology(topology, spark, owner.this_process(), live.progress)
+    run = runs()
     told = _told(chapter, run.number, (run.closed_at or time.time()) - run.opened_at, list(topology.ledger.steps(run.number).values()))
     cost = f"{told.seconds:.1f} s" + ("" if told.jobs is None else f", {told.jobs} Spark jobs")
     changed = f"{told.inserted:,} inserted, {told.updated:,} updated, {told.deleted:,} deleted"
@@ -141,7 +195,7 @@ def _empty(location: Path) -> None:
         )
     location.mkdir(parents=True, exist_ok=True)
     (location / MARKER).write_text("`rejoin demo` made this directory and empties it whenever it runs.\n")
-    for name in ("lake", "landing"):
+    for name in ("lake", "landing", "airflow", "logs"):
         shutil.rmtree(location / name, ignore_errors=True)
 
 

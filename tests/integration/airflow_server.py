@@ -8,22 +8,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import httpx
 from integration.servers import free_port, postgres, wait_for_port
 
+from rejoin.airflow.client import DONE, Client
+
 PROJECT = Path(__file__).parents[2]
 USER, PASSWORD = "admin", "for this test only"
-DONE = ("success", "failed")
-Json = dict[str, Any]
 
 
-@dataclass
-class Airflow:
-    """Processes of one Airflow and a client of its API.
+class Airflow(Client):
+    """Processes of one Airflow, and its API.
 
     Args:
         home: AIRFLOW_HOME; DAG files are in ``home/dags``.
@@ -31,11 +28,10 @@ class Airflow:
         environment: of every process.
     """
 
-    home: Path
-    port: int
-    environment: Mapping[str, str]
-    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-    _token: str = ""
+    def __init__(self, home: Path, port: int, environment: Mapping[str, str]) -> None:
+        super().__init__(f"http://127.0.0.1:{port}", USER, PASSWORD)
+        self.home, self.environment = home, environment
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, component: str) -> None:
         """Starts a component (again) in a process group of its own."""
@@ -69,46 +65,10 @@ class Airflow:
             except ProcessLookupError:
                 continue
 
-    def call(self, method: str, path: str, body: Json | None = None, **query: Any) -> Json:
-        """One request as the logged-in user; fails on any refusal."""
-        answer = self.request(method, path, body, **query)
-        assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}"
-        return dict(answer.json()) if answer.content else {}
-
-    def request(self, method: str, path: str, body: Json | None = None, **query: Any) -> httpx.Response:
-        """One request as the logged-in user."""
-        if not self._token:
-            token = httpx.post(f"http://127.0.0.1:{self.port}/auth/token", json={"username": USER, "password": PASSWORD}, timeout=30)
-            self._token = token.raise_for_status().json()["access_token"]
-        headers = {"Authorization": f"Bearer {self._token}"}
-        return httpx.request(method, f"http://127.0.0.1:{self.port}{path}", json=body, params=query, headers=headers, timeout=60)
-
-    def trigger(self, dag: str, run_id: str, **params: Any) -> str:
-        """Starts a run from the form; returns its id."""
-        self.call("POST", f"/api/v2/dags/{dag}/dagRuns", {"dag_run_id": run_id, "logical_date": None, "conf": params})
-        return run_id
-
-    def run(self, dag: str, run_id: str) -> Json:
-        """A DAG run."""
-        return self.call("GET", f"/api/v2/dags/{dag}/dagRuns/{run_id}")
-
-    def tasks(self, dag: str, run_id: str) -> dict[str, Json]:
-        """The task instances of a DAG run, by task id."""
-        found = self.call("GET", f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances")
-        return {t["task_id"]: t for t in found["task_instances"]}
-
     def wait(self, dag: str, run_id: str, seconds: float = 420) -> str:
         """The state in which a run ends."""
         self.until(lambda: self.run(dag, run_id)["state"] in DONE, f"end of {dag} {run_id}", seconds, lambda: self.states(dag, run_id))
         return str(self.run(dag, run_id)["state"])
-
-    def states(self, dag: str, run_id: str) -> dict[str, str]:
-        """Task id -> state."""
-        return {t: i["state"] for t, i in self.tasks(dag, run_id).items()}
-
-    def log(self, dag: str, run_id: str, task: str, attempt: int) -> str:
-        """What a try of a task has logged."""
-        return json.dumps(self.call("GET", f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task}/logs/{attempt}", full_content=True))
 
     def until(self, done: Callable[[], bool], what: str, seconds: float = 120, state: Callable[[], object] = lambda: "") -> None:
         """Waits until something is so."""
@@ -122,14 +82,14 @@ class Airflow:
 
         def healthy() -> bool:
             try:
-                found = httpx.get(f"http://127.0.0.1:{self.port}/api/v2/monitor/health", timeout=5).json()
+                found = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
             except httpx.HTTPError:
                 return False
             return all(found[c]["status"] == "healthy" for c in ("metadatabase", "scheduler", "dag_processor", "triggerer"))
 
         self.until(healthy, "health", 180)
         self.until(lambda: self.request("GET", f"/api/v2/dags/{dag}").is_success, f"DAG {dag}", 120)
-        self.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
+        self.pause(dag, paused=False)
 
     def _logs(self) -> str:
         return "\n".join(f"--- {name}\n{(self.home / f'{name}.log').read_text(errors='replace')[-1500:]}" for name in self.processes)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyspark
 
 from rejoin.lake.config import LakeConfig
-from rejoin.lake.session import static_settings
+from rejoin.lake.session import connect_command
 
 
 def free_port() -> int:
@@ -48,18 +48,11 @@ def wait_for_text(text: str, times: int, log: Path, seconds: float = 90) -> None
 def spark_connect(config: LakeConfig, directory: Path) -> Iterator[str]:
     """A Spark Connect server with this project's settings; yields its address."""
     port, log = free_port(), directory / "connect.log"
-    settings = {k: v for k, v in static_settings(config).items() if k != "spark.app.name"}
-    settings["spark.connect.grpc.binding.port"] = str(port)
-    settings["spark.connect.grpc.binding.address"] = "127.0.0.1"
-    home = Path(pyspark.__file__).parent
-    command = [str(home / "bin" / "spark-submit"), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
-    for key, value in settings.items():
-        command += ["--conf", f"{key}={value}"]
-    environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": "include"}
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": "include"}
     environment.pop("SPARK_REMOTE", None)
     with log.open("wb") as out:
         # spark-submit becomes the JVM (exec), so the pid is the server's.
-        process = subprocess.Popen([*command, "local"], stdout=out, stderr=out, env=environment)
+        process = subprocess.Popen(connect_command(config, port), stdout=out, stderr=out, env=environment)
         try:
             wait_for_port(port, process, log)
             yield f"sc://127.0.0.1:{port}"

@@ -200,7 +200,7 @@ def test_scheduled_runs_go_on_while_batches_arrive(running: tuple[Airflow, DagSh
     for number in range(1, 4):
         shop.next_batch()
         flow.until(lambda wanted=number: len(ended()) >= wanted, "scheduled run", 300, ended)  # type: ignore[misc]
-    flow.call("PATCH", "/api/v2/dags/shop_often", {"is_paused": True})
+    flow.pause("shop_often", paused=True)
     assert set(ended()) == {"success"}
     finished(flow, shop, flow.trigger("shop", "after the scheduled ones"))
 

@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
@@ -56,6 +57,24 @@ def static_settings(config: LakeConfig) -> dict[str, str]:
         **RUNTIME,
         **config.spark_settings(),
     }
+
+
+def connect_command(config: LakeConfig, port: int) -> list[str]:
+    """The command that becomes a Spark Connect server for this lake on loopback; it needs ``PYSPARK_PYTHON`` and rejoin importable.
+
+    Raises:
+        SetupError: no Java 17 or 21, or the jars are missing.
+    """
+    if problem := java_problem():
+        raise SetupError(problem)
+    settings = static_settings(config) | {
+        "spark.app.name": "rejoin connect",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    binary = Path(str(find_spec("pyspark").submodule_search_locations[0])) / "bin" / "spark-submit"  # type: ignore[union-attr, index]
+    conf = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    return [str(binary), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", *conf, "local"]
 
 
 def session(config: LakeConfig) -> "SparkSession":

@@ -1,0 +1,19 @@
+"""Files for the example topologies of ``dags/``: a month of flights, and the events of a small shop."""
+
+from pathlib import Path
+
+from rejoin.demo_story import Landing, Year, story
+
+DAYS = 31
+SHOP = Path(__file__).parents[2] / "tests" / "data" / "captures" / "debezium_capture.jsonl"
+
+
+def deliver(root: Path) -> bool:
+    """Lands the first files of both examples under ``root/landing``; False if something was landed there before."""
+    landing = root / "landing"
+    if landing.is_dir() and any(landing.iterdir()):
+        return False
+    next(story(Year.read(DAYS), Landing(landing)))
+    (landing / "shop").mkdir(parents=True)
+    (landing / "shop" / "0001.jsonl").write_bytes(SHOP.read_bytes())
+    return True
