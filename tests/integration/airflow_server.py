@@ -126,8 +126,7 @@ def settings(home: Path, port: int, metadata: str) -> dict[str, str]:
         "SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": 10,
         "SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": 15,
         "SCHEDULER__JOB_HEARTBEAT_SEC": 3,
-        "DAG_PROCESSOR__REFRESH_INTERVAL": 3,
-        "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": 3,
+        "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": 120,  # reading DAG files again and again takes a core
         "USAGE_DATA_COLLECTION__ENABLED": False,
         "TRIGGERER__LOGGING_LEVEL": "WARNING",
     }

@@ -21,7 +21,7 @@ def point(name):
     order = ORDERED / name.replace(":", "@")
     try:
         what = order.read_text()
-        order.rename(order.with_suffix(".fired"))
+        order.rename(order.with_name(order.name + ".fired"))
     except FileNotFoundError:
         return
     if what == "kill":
@@ -80,4 +80,4 @@ class DagShop(Shop):
 
     def fired(self, point: str) -> bool:
         """Whether it did."""
-        return (self.faults / point.replace(":", "@")).with_suffix(".fired").exists()
+        return (self.faults / (point.replace(":", "@") + ".fired")).exists()

@@ -83,21 +83,21 @@ def test_a_terminal_error_fails_at_once_and_clearing_the_task_goes_on_with_the_s
     assert flow.wait("shop", "terminal") == "success"
     assert output(shop.topology()) == expected
     assert shop.topology().ledger.head() == number.number if number else False
-    finished(flow, shop, flow.trigger("shop", "after terminal"))
+    finished(flow, shop, flow.trigger("shop", "after_terminal"))
 
 
 def test_the_next_run_abandons_a_failed_one_and_takes_its_input_along(running: tuple[Airflow, DagShop]) -> None:
     flow, shop = running
     shop.next_batch()
     shop.order("ingest.orders:written", "terminal")
-    assert flow.wait("shop", flow.trigger("shop", "left behind")) == "failed"
+    assert flow.wait("shop", flow.trigger("shop", "left_behind")) == "failed"
     shop.next_batch()
-    finished(flow, shop, flow.trigger("shop", "takes along"))
-    left = shop.topology().ledger.newest_of("airflow:shop:left behind")
+    finished(flow, shop, flow.trigger("shop", "takes_along"))
+    left = shop.topology().ledger.newest_of("airflow:shop:left_behind")
     assert left is not None and left.state == "abandoned"
-    clear(flow, "left behind", "ingest.orders")  # too late: it says so, and harms nobody
-    assert flow.wait("shop", "left behind") == "failed"
-    assert "RUN_SUPERSEDED" in flow.log("shop", "left behind", "ingest.orders", 2)
+    clear(flow, "left_behind", "ingest.orders")  # too late: it says so, and harms nobody
+    assert flow.wait("shop", "left_behind") == "failed"
+    assert "RUN_SUPERSEDED" in flow.log("shop", "left_behind", "ingest.orders", 2)
     check(shop)
 
 
@@ -114,7 +114,7 @@ def test_an_error_that_may_pass_and_a_killed_task_are_tried_again(running: tuple
 def test_two_triggers_at_once_run_one_after_the_other(running: tuple[Airflow, DagShop]) -> None:
     flow, shop = running
     shop.next_batch()
-    runs = [flow.trigger("shop", f"at once {n}") for n in range(2)]
+    runs = [flow.trigger("shop", f"at_once_{n}") for n in range(2)]
     for run in runs:
         finished(flow, shop, run)
 
@@ -161,7 +161,7 @@ def test_other_dags_are_started_by_an_output_that_changed(running: tuple[Airflow
         "value"
     ]
     assert value[0]["run"] == head and value[0]["changes"] > 0
-    finished(flow, shop, flow.trigger("shop", "nothing new"))
+    finished(flow, shop, flow.trigger("shop", "nothing_new"))
     time.sleep(8)
     assert len(seen()) == 1, "an output without changes starts nobody"
 
@@ -178,7 +178,7 @@ def test_a_backfill_of_five_intervals_beside_a_live_run(running: tuple[Airflow, 
         "max_active_runs": 2,
     }
     flow.call("POST", "/api/v2/backfills", body | {"reprocess_behavior": "none", "run_backwards": False, "dag_run_conf": {}})
-    live = flow.trigger("shop", "beside the backfill")
+    live = flow.trigger("shop", "beside_the_backfill")
 
     def states() -> list[str]:
         runs = flow.call("GET", "/api/v2/dags/shop_daily/dagRuns", run_type="backfill")["dag_runs"]
@@ -202,7 +202,7 @@ def test_scheduled_runs_go_on_while_batches_arrive(running: tuple[Airflow, DagSh
         flow.until(lambda wanted=number: len(ended()) >= wanted, "scheduled run", 300, ended)  # type: ignore[misc]
     flow.pause("shop_often", paused=True)
     assert set(ended()) == {"success"}
-    finished(flow, shop, flow.trigger("shop", "after the scheduled ones"))
+    finished(flow, shop, flow.trigger("shop", "after_the_scheduled_ones"))
 
 
 def test_operations_maintain_verify_and_abandon(running: tuple[Airflow, DagShop]) -> None:
@@ -210,11 +210,11 @@ def test_operations_maintain_verify_and_abandon(running: tuple[Airflow, DagShop]
     topology = shop.topology()
     for dag, params in (("rejoin_maintenance", {}), ("rejoin_verify", {"full": True}), ("rejoin_freshness", {})):
         flow.ready(dag)
-        assert flow.wait(dag, flow.trigger(dag, "by hand", **params)) == "success", flow.states(dag, "by hand")
+        assert flow.wait(dag, flow.trigger(dag, "by_hand", **params)) == "success", flow.states(dag, "by_hand")
     kinds = {r.kind for r in topology.ledger.runs() if r.state == "committed"}
     assert kinds == {"run", "compact", "expire"}
     opened = topology.open("somebody at a terminal")
     flow.ready("rejoin_abandon")
-    assert flow.wait("rejoin_abandon", flow.trigger("rejoin_abandon", "by hand", topology="shop")) == "success"
+    assert flow.wait("rejoin_abandon", flow.trigger("rejoin_abandon", "by_hand", topology="shop")) == "success"
     assert topology.ledger.run(opened.number).state == "abandoned"
     check(shop)

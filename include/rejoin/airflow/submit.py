@@ -1,6 +1,7 @@
 """A task that can be given to spark-submit: what stages and commands have in common."""
 
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -48,10 +49,14 @@ class RejoinOperator(SparkSubmitOperator):
             RejoinError: the job ended with one of rejoin's exit codes: transient or terminal.
             AirflowException: it ended with another one.
         """
+        from rejoin.lake.session import spark_submit
+
         with tempfile.TemporaryDirectory() as directory:
             # In a file that only we can read: settings may hold the catalog's password, and command lines are public.
             self.properties_file = _properties(Path(directory) / "rejoin.conf", config)
             self.application, self.application_args = str(Path(place().jobs) / job), arguments
+            if shutil.which("spark-submit") is None:
+                self._spark_binary = spark_submit()  # the one of this environment's pyspark
             self.env_vars = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
             try:
                 super().execute(context)

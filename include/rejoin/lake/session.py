@@ -59,6 +59,13 @@ def static_settings(config: LakeConfig) -> dict[str, str]:
     }
 
 
+def spark_submit() -> str:
+    """The spark-submit of the installed pyspark, found without importing it."""
+    found = find_spec("pyspark")
+    assert found is not None and found.submodule_search_locations
+    return str(Path(found.submodule_search_locations[0]) / "bin" / "spark-submit")
+
+
 def connect_command(config: LakeConfig, port: int) -> list[str]:
     """The command that becomes a Spark Connect server for this lake on loopback; it needs ``PYSPARK_PYTHON`` and rejoin importable.
 
@@ -72,9 +79,8 @@ def connect_command(config: LakeConfig, port: int) -> list[str]:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
     }
-    binary = Path(str(find_spec("pyspark").submodule_search_locations[0])) / "bin" / "spark-submit"  # type: ignore[union-attr, index]
     conf = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
-    return [str(binary), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", *conf, "local"]
+    return [spark_submit(), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", *conf, "local"]
 
 
 def session(config: LakeConfig) -> "SparkSession":
