@@ -37,7 +37,7 @@ crash.point = point
 '''
 
 DAGS = """
-soon = dict(retries=2, retry_delay=timedelta(seconds=1))
+soon = dict(retries=3, retry_delay=timedelta(seconds=5))
 dag = to_dag(shop, **soon)
 often = to_dag(shop, dag_id="shop_often", schedule=timedelta(seconds=10), **soon)
 daily = to_dag(shop, dag_id="shop_daily", schedule="@daily", **soon)

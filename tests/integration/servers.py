@@ -44,21 +44,43 @@ def wait_for_text(text: str, times: int, log: Path, seconds: float = 90) -> None
         time.sleep(0.2)
 
 
+class ConnectServer:
+    """A Spark Connect server with this project's settings, on a port that it keeps when it is started again."""
+
+    def __init__(self, config: LakeConfig, directory: Path) -> None:
+        self.port, self._config, self._log = free_port(), config, directory / "connect.log"
+        self.address = f"sc://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self) -> None:
+        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": "include"}
+        environment.pop("SPARK_REMOTE", None)
+        with self._log.open("ab") as out:
+            # spark-submit becomes the JVM (exec), so the pid is the server's.
+            self._process = subprocess.Popen(connect_command(self._config, self.port), stdout=out, stderr=out, env=environment)
+        try:
+            wait_for_port(self.port, self._process, self._log)
+        except BaseException:
+            self.stop()
+            raise
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(30)
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(30)
+
+
 @contextmanager
 def spark_connect(config: LakeConfig, directory: Path) -> Iterator[str]:
-    """A Spark Connect server with this project's settings; yields its address."""
-    port, log = free_port(), directory / "connect.log"
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": "include"}
-    environment.pop("SPARK_REMOTE", None)
-    with log.open("wb") as out:
-        # spark-submit becomes the JVM (exec), so the pid is the server's.
-        process = subprocess.Popen(connect_command(config, port), stdout=out, stderr=out, env=environment)
-        try:
-            wait_for_port(port, process, log)
-            yield f"sc://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-            process.wait(30)
+    """A Spark Connect server; yields its address."""
+    server = ConnectServer(config, directory)
+    try:
+        yield server.address
+    finally:
+        server.stop()
 
 
 @contextmanager

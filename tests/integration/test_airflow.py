@@ -3,11 +3,12 @@
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 import pytest
 from integration.airflow_server import Airflow, airflow
 from integration.airflow_shop import DagShop
-from integration.servers import spark_connect
+from integration.servers import ConnectServer
 from integration.shop import check, output
 
 pytestmark = [pytest.mark.slow, pytest.mark.airflow, pytest.mark.postgres, pytest.mark.timeout(1800)]
@@ -15,20 +16,29 @@ pytestmark = [pytest.mark.slow, pytest.mark.airflow, pytest.mark.postgres, pytes
 RESOLVE = "resolve.enriched"
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Airflow, DagShop]]:
+class Running(NamedTuple):
     """One Airflow and one warm Spark Connect server for all tests of this file; the shop's lake grows through them."""
+
+    flow: Airflow
+    shop: DagShop
+    connect: ConnectServer
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     root = tmp_path_factory.mktemp("airflow")
     shop = DagShop(root / "shop")
-    with spark_connect(shop.topology().config, root) as remote:
-        host, port = remote.removeprefix("sc://").split(":")
-        connection = f'{{"conn_type": "spark_connect", "host": "{host}", "port": {port}}}'
+    connect = ConnectServer(shop.topology().config, root)
+    try:
+        connection = f'{{"conn_type": "spark_connect", "host": "127.0.0.1", "port": {connect.port}}}'
         places = {"REJOIN_LAKE": str(shop.lake), "REJOIN_ROOT": str(shop.root), "AIRFLOW_CONN_REJOIN_SPARK": connection}
         (root / "home" / "dags").mkdir(parents=True)
         shop.write_dags(root / "home" / "dags")
         with airflow(root / "home", **places) as made:
             made.ready("shop")
-            yield made, shop
+            yield Running(made, shop, connect)
+    finally:
+        connect.stop()
 
 
 def finished(flow: Airflow, shop: DagShop, run_id: str, dag: str = "shop") -> None:
@@ -50,8 +60,8 @@ def clear(flow: Airflow, run_id: str, task: str) -> None:
     flow.call("POST", "/api/v2/dags/shop/clearTaskInstances", body)
 
 
-def test_a_triggered_run_publishes_and_says_what_it_did(running: tuple[Airflow, DagShop]) -> None:
-    flow, shop = running
+def test_a_triggered_run_publishes_and_says_what_it_did(running: Running) -> None:
+    flow, shop, _ = running
     shop.next_batch()
     finished(flow, shop, flow.trigger("shop", "first", note="the first load"))
     summary = flow.call("GET", "/api/v2/dags/shop/dagRuns/first/taskInstances/publish/xcomEntries/return_value", deserialize=True)["value"]
@@ -60,15 +70,15 @@ def test_a_triggered_run_publishes_and_says_what_it_did(running: tuple[Airflow, 
     assert shop.topology().ledger.run(1).owner == "airflow:shop:first"
 
 
-def test_the_form_is_checked_before_a_run_starts(running: tuple[Airflow, DagShop]) -> None:
-    flow, _ = running
+def test_the_form_is_checked_before_a_run_starts(running: Running) -> None:
+    flow = running.flow
     for wrong in ({"refresh": "sometimes"}, {"only": ["no such output"]}, {"stop_before_publish": "perhaps"}):
         answer = flow.request("POST", "/api/v2/dags/shop/dagRuns", {"dag_run_id": "wrong", "logical_date": None, "conf": wrong})
         assert answer.status_code == 400, wrong
 
 
-def test_a_terminal_error_fails_at_once_and_clearing_the_task_goes_on_with_the_same_cut(running: tuple[Airflow, DagShop]) -> None:
-    flow, shop = running
+def test_a_terminal_error_fails_at_once_and_clearing_the_task_goes_on_with_the_same_cut(running: Running) -> None:
+    flow, shop, _ = running
     before = output(shop.topology())
     shop.next_batch()
     shop.order(f"{RESOLVE}:written", "terminal")
@@ -86,8 +96,8 @@ def test_a_terminal_error_fails_at_once_and_clearing_the_task_goes_on_with_the_s
     finished(flow, shop, flow.trigger("shop", "after_terminal"))
 
 
-def test_the_next_run_abandons_a_failed_one_and_takes_its_input_along(running: tuple[Airflow, DagShop]) -> None:
-    flow, shop = running
+def test_the_next_run_abandons_a_failed_one_and_takes_its_input_along(running: Running) -> None:
+    flow, shop, _ = running
     shop.next_batch()
     shop.order("ingest.orders:written", "terminal")
     assert flow.wait("shop", flow.trigger("shop", "left_behind")) == "failed"
@@ -102,8 +112,8 @@ def test_the_next_run_abandons_a_failed_one_and_takes_its_input_along(running: t
 
 
 @pytest.mark.parametrize("what", ["fail", "kill"])
-def test_an_error_that_may_pass_and_a_killed_task_are_tried_again(running: tuple[Airflow, DagShop], what: str) -> None:
-    flow, shop = running
+def test_an_error_that_may_pass_and_a_killed_task_are_tried_again(running: Running, what: str) -> None:
+    flow, shop, _ = running
     shop.next_batch()
     shop.order(f"{RESOLVE}:registering", what)
     finished(flow, shop, flow.trigger("shop", what))
@@ -111,16 +121,16 @@ def test_an_error_that_may_pass_and_a_killed_task_are_tried_again(running: tuple
     assert flow.tasks("shop", what)[RESOLVE]["try_number"] == 2
 
 
-def test_two_triggers_at_once_run_one_after_the_other(running: tuple[Airflow, DagShop]) -> None:
-    flow, shop = running
+def test_two_triggers_at_once_run_one_after_the_other(running: Running) -> None:
+    flow, shop, _ = running
     shop.next_batch()
     runs = [flow.trigger("shop", f"at_once_{n}") for n in range(2)]
     for run in runs:
         finished(flow, shop, run)
 
 
-def test_a_run_of_somebody_else_is_waited_for(running: tuple[Airflow, DagShop]) -> None:
-    flow, shop = running
+def test_a_run_of_somebody_else_is_waited_for(running: Running) -> None:
+    flow, shop, _ = running
     shop.next_batch()
     other = shop.topology().open("somebody at a terminal")
     run = flow.trigger("shop", "waits")
@@ -130,8 +140,8 @@ def test_a_run_of_somebody_else_is_waited_for(running: tuple[Airflow, DagShop]) 
     finished(flow, shop, run)
 
 
-def test_stop_before_publish_waits_for_an_approval(running: tuple[Airflow, DagShop]) -> None:
-    flow, shop = running
+def test_stop_before_publish_waits_for_an_approval(running: Running) -> None:
+    flow, shop, _ = running
     before = output(shop.topology())
     shop.next_batch()
     run = flow.trigger("shop", "asks", stop_before_publish=True)
@@ -145,8 +155,8 @@ def test_stop_before_publish_waits_for_an_approval(running: tuple[Airflow, DagSh
     finished(flow, shop, run)
 
 
-def test_other_dags_are_started_by_an_output_that_changed(running: tuple[Airflow, DagShop]) -> None:
-    flow, shop = running
+def test_other_dags_are_started_by_an_output_that_changed(running: Running) -> None:
+    flow, shop, _ = running
     flow.ready("reader")
     shop.next_batch()
     finished(flow, shop, flow.trigger("shop", "tells"))
@@ -166,8 +176,8 @@ def test_other_dags_are_started_by_an_output_that_changed(running: tuple[Airflow
     assert len(seen()) == 1, "an output without changes starts nobody"
 
 
-def test_a_backfill_of_five_intervals_beside_a_live_run(running: tuple[Airflow, DagShop]) -> None:
-    flow, shop = running
+def test_a_backfill_of_five_intervals_beside_a_live_run(running: Running) -> None:
+    flow, shop, _ = running
     flow.ready("shop_daily")
     shop.next_batch()
     start = datetime(2025, 3, 1, tzinfo=UTC)
@@ -189,8 +199,8 @@ def test_a_backfill_of_five_intervals_beside_a_live_run(running: tuple[Airflow, 
     finished(flow, shop, live)
 
 
-def test_scheduled_runs_go_on_while_batches_arrive(running: tuple[Airflow, DagShop]) -> None:
-    flow, shop = running
+def test_scheduled_runs_go_on_while_batches_arrive(running: Running) -> None:
+    flow, shop, _ = running
     flow.ready("shop_often")
 
     def ended() -> list[str]:
@@ -205,8 +215,8 @@ def test_scheduled_runs_go_on_while_batches_arrive(running: tuple[Airflow, DagSh
     finished(flow, shop, flow.trigger("shop", "after_the_scheduled_ones"))
 
 
-def test_operations_maintain_verify_and_abandon(running: tuple[Airflow, DagShop]) -> None:
-    flow, shop = running
+def test_operations_maintain_verify_and_abandon(running: Running) -> None:
+    flow, shop, _ = running
     topology = shop.topology()
     for dag, params in (("rejoin_maintenance", {}), ("rejoin_verify", {"full": True}), ("rejoin_freshness", {})):
         flow.ready(dag)
@@ -218,3 +228,27 @@ def test_operations_maintain_verify_and_abandon(running: tuple[Airflow, DagShop]
     assert flow.wait("rejoin_abandon", flow.trigger("rejoin_abandon", "by_hand", topology="shop")) == "success"
     assert topology.ledger.run(opened.number).state == "abandoned"
     check(shop)
+
+
+def test_a_killed_scheduler_started_again_ends_the_run(running: Running) -> None:
+    flow, shop, _ = running
+    shop.next_batch()
+    run = flow.trigger("shop", "scheduler_killed")
+    flow.until(lambda: "running" in flow.states("shop", run).values() and flow.states("shop", run)["cut"] == "success", "running stage")
+    flow.kill("scheduler")
+    time.sleep(3)
+    flow.start("scheduler")
+    finished(flow, shop, run)
+
+
+def test_a_killed_spark_connect_server_started_again_ends_the_run(running: Running) -> None:
+    flow, shop, connect = running
+    shop.next_batch()
+    run = flow.trigger("shop", "connect_killed")
+    flow.until(lambda: flow.states("shop", run)["subscribe.enriched"] == "running", "running stage")
+    connect.kill()
+    time.sleep(3)
+    connect.start()
+    finished(flow, shop, run)
+    tries = [t["try_number"] for t in flow.tasks("shop", run).values()]
+    assert max(tries) > 1, "the kill hit nothing"

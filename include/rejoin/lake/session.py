@@ -62,7 +62,8 @@ def static_settings(config: LakeConfig) -> dict[str, str]:
 def spark_submit() -> str:
     """The spark-submit of the installed pyspark, found without importing it."""
     found = find_spec("pyspark")
-    assert found is not None and found.submodule_search_locations
+    assert found is not None
+    assert found.submodule_search_locations
     return str(Path(found.submodule_search_locations[0]) / "bin" / "spark-submit")
 
 
