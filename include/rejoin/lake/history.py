@@ -94,6 +94,12 @@ class History:
             raise RunUnknown(f"topology {self.topology!r} has no run {number}", next_step="see `rejoin history`")
         return lines[0]
 
+    def owners(self, limit: int) -> list[str]:
+        """The owners of the newest runs, newest first."""
+        found = select(t.runs.c.owner).where(t.runs.c.topology == self.topology).order_by(t.runs.c.run.desc()).limit(limit)
+        with self._reading() as db:
+            return [r.owner for r in db.execute(found)]
+
     def published(self) -> RunLine | None:
         """The newest committed run that is no compaction: what is visible is as of its input."""
         wanted = (t.runs.c.topology == self.topology, t.runs.c.state == "committed", t.runs.c.kind == "run")

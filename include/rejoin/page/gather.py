@@ -111,7 +111,7 @@ class Lake:
     def dag_of(self, name: str) -> str | None:
         """The DAG that ran a topology last, if one did lately."""
         history, _ = self._open(name)
-        made = (owners.dag_run(r.owner) for r in history.runs(LOOKED_BACK))
+        made = (owners.dag_run(text) for text in history.owners(LOOKED_BACK))
         return next((d.dag for d in made if d is not None), None)
 
     def of_dag(self, dag: str) -> str | None:
