@@ -120,10 +120,13 @@ def settled(driver: WebDriver) -> None:
 
 
 def dag_graph(driver: WebDriver, url: str, dag: str, path: Path) -> None:
-    """A picture of the DAG's newest run as a graph in Airflow's UI."""
-    driver.get(f"{url}/dags/{quote(dag)}")
-    driver.execute_script("localStorage.setItem(arguments[0], JSON.stringify('graph'))", f"dag_view-{dag}")
-    driver.get(f"{url}/dags/{quote(dag)}")
+    """A picture of the DAG's newest run (of the DAG, if there is none) as a graph in Airflow's UI."""
+    driver.get(url)
+    driver.execute_script("localStorage.setItem('default_dag_view', JSON.stringify('graph'))")  # as the button above the grid does
+    newest = f"{url}/api/v2/dags/{quote(dag)}/dagRuns?order_by=-run_after&limit=1"
+    answer = "fetch(arguments[0]).then(r => r.json()).then(arguments[1])"
+    runs = driver.execute_async_script(answer, newest)["dag_runs"]
+    driver.get(f"{url}/dags/{quote(dag)}" + "".join(f"/runs/{quote(run['dag_run_id'])}" for run in runs))
     wait_for(driver, lambda: driver.find_elements(By.CSS_SELECTOR, ".react-flow__node"), f"the graph of {dag}")
     save(driver, path)
 
@@ -139,7 +142,7 @@ def main(url: str, user: str, password: str, dag: str, out: Path) -> None:
     for dark in (False, True):
         with browser(dark=dark) as driver:
             log_in(driver, url, user, password)
-            open_embedded(driver, url, f"/dags/{quote(dag)}/plugin/rejoin-topology", "Graph")
+            open_embedded(driver, url, f"/plugin/rejoin/rejoin/dag/{quote(dag)}", "Graph")
             save(driver, out / f"page-{'dark' if dark else 'light'}.png")
             if not dark:
                 dag_graph(driver, url, dag, out / "dag.png")

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 from small_lake import DAG_RUN, NASTY, SUBSCRIPTIONS, append, make, plan
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from rejoin.errors import RunUnknown, UnknownTable
-from rejoin.lake import look
+from rejoin.lake import history, look
 from rejoin.lake.history import History
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.look import Newest, Refused, Skew
@@ -207,6 +209,8 @@ def test_a_dag_finds_its_topology_by_its_runs_or_by_its_name(lake: Lake) -> None
 def test_reading_the_ledger_takes_no_lock_and_cannot_write(location: str) -> None:
     lake = Lake(location)
     assert lake.config is not None
-    ledger = Ledger(lake.config.ledger, "shop")
-    with ledger._transaction():  # a writer holds the lock
-        assert History(lake.config.ledger, "shop").runs(1)[0].number == 3
+    url = lake.config.ledger
+    with Ledger(url, "shop")._transaction():  # a writer holds the lock
+        assert History(url, "shop").runs(1)[0].number == 3
+    with history._reader(url).connect() as db, pytest.raises(OperationalError, match="readonly"):
+        db.execute(text("DELETE FROM rejoin_runs"))

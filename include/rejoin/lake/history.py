@@ -207,7 +207,7 @@ def _reading(url: str) -> Iterator[Connection | None]:
         with _reader(url).connect() as db:
             yield db if inspect(db).has_table(t.topologies.name) else None
     except OperationalError as error:
-        raise LedgerConflict("the ledger did not answer", next_step="try again; if it stays, look at the ledger's database") from error
+        raise LedgerConflict("the ledger could not be read", next_step="try again; if it stays, look at the ledger's database") from error
 
 
 @cache

@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from rejoin.lake import names
 from rejoin.page.model import Kind, TableLine
 from rejoin.page.words import cut_off
 from rejoin.plan.model import Edge, JoinKind, Node, Plan
 
-WIDTH, HEIGHT = 190, 66
-ACROSS, DOWN, MARGIN = 70, 22, 4
-LETTERS = 26
+WIDTH, HEIGHT = 200, 66
+ACROSS, DOWN, MARGIN = 56, 22, 4
+LETTERS = 25
 """So many letters fit in a box."""
 
 
@@ -25,6 +26,10 @@ class Box:
     column: int
     x: int = 0
     y: int = 0
+
+    @property
+    def middle(self) -> int:
+        return self.y + _height(self) // 2
 
 
 @dataclass(frozen=True)
@@ -59,11 +64,11 @@ def graph(plan: Plan, tables: Sequence[TableLine]) -> Graph:
             links += [(node.left.table, box.table), (edge.right.table, box.table), (box.table, node.name)]
         if not node.edges:
             links.append((node.left.table, node.name))
-    placed = _placed(boxes, links)
-    at = {b.table: b for b in placed}
-    width = MARGIN * 2 + max(b.x for b in placed) + WIDTH
-    height = MARGIN * 2 + max(b.y for b in placed) + HEIGHT
-    return Graph(width, height, tuple(placed), tuple(Arrow(_curve(at[a], at[b])) for a, b in dict.fromkeys(links)))
+    placed = {b.table: b for b in _placed(*_with_bends(boxes, links))}
+    shown = tuple(b for b in placed.values() if b.title)
+    width = MARGIN + max(b.x for b in shown) + WIDTH
+    height = MARGIN + max(b.y + _height(b) for b in placed.values())
+    return Graph(width, height, shown, tuple(Arrow(_path(placed, start, end)) for start, end in dict.fromkeys(links)))
 
 
 def summary(line: TableLine | None) -> str:
@@ -101,8 +106,24 @@ def _table_box(lines: Mapping[str, TableLine], name: str, kind: Kind, column: in
 def _edge_box(lines: Mapping[str, TableLine], node: Node, edge: Edge, column: int) -> Box:
     table = names.subscriptions(node, edge)
     kind = "left join" if edge.kind is JoinKind.LEFT else "join"
-    foreign = ", ".join(part.removeprefix("l.").replace("`", "") for part in edge.foreign_key)
+    foreign = ", ".join(part.replace("l.`", "").replace("`", "") for part in edge.foreign_key)
     return Box(table, Kind.SUBSCRIPTIONS, f"{kind} {edge.name}", (f"on {foreign}", summary(lines.get(table))), column)
+
+
+def _bend(start: str, end: str, column: int) -> str:
+    return f"{start} > {end} @ {column}"
+
+
+def _with_bends(boxes: Sequence[Box], links: Sequence[tuple[str, str]]) -> tuple[list[Box], list[tuple[str, str]]]:
+    """A link over several columns bends in each: there it gets a place of its own, a box without height, so that it meets no other box."""
+    column = {b.table: b.column for b in boxes}
+    every, short = list(boxes), []
+    for start, end in dict.fromkeys(links):
+        between = [Box(_bend(start, end, c), Kind.OTHER, "", (), c) for c in range(column[start] + 1, column[end])]
+        every += between
+        stops = [start, *(b.table for b in between), end]
+        short += list(pairwise(stops))
+    return every, short
 
 
 def _placed(boxes: Sequence[Box], links: Sequence[tuple[str, str]]) -> list[Box]:
@@ -116,19 +137,34 @@ def _placed(boxes: Sequence[Box], links: Sequence[tuple[str, str]]) -> list[Box]
         beside = {b.table: [order[a if forward else z] for a, z in links if (z if forward else a) == b.table] for b in columns[column]}
         columns[column].sort(key=lambda b: sum(beside[b.table]) / len(beside[b.table]) if beside[b.table] else order[b.table])
         order |= {b.table: float(i) for i, b in enumerate(columns[column])}
-    tallest = max(len(c) for c in columns.values())
+    heights = {c: sum(_height(b) + DOWN for b in column) - DOWN for c, column in columns.items()}
     placed = []
     for number, column in enumerate(sorted(columns)):
-        top = MARGIN + (tallest - len(columns[column])) * (HEIGHT + DOWN) // 2
-        for i, box in enumerate(columns[column]):
-            placed.append(replace(box, x=MARGIN + number * (WIDTH + ACROSS), y=top + i * (HEIGHT + DOWN)))
+        y = MARGIN + (max(heights.values()) - heights[column]) // 2
+        for box in columns[column]:
+            placed.append(replace(box, x=MARGIN + number * (WIDTH + ACROSS), y=y))
+            y += _height(box) + DOWN
     return placed
 
 
-def _curve(start: Box, end: Box) -> str:
-    x1, y1, x2, y2 = start.x + WIDTH, start.y + HEIGHT // 2, end.x, end.y + HEIGHT // 2
-    bend = max(24, (x2 - x1) // 2)
-    return f"M {x1} {y1} C {x1 + bend} {y1} {x2 - bend} {y2} {x2 - 5} {y2}"
+def _height(box: Box) -> int:
+    return HEIGHT if box.title else 0
+
+
+def _path(at: Mapping[str, Box], start: str, end: str) -> str:
+    """The way of an arrow: straight through its bends, curved between columns."""
+    x, y = at[start].x + WIDTH, at[start].middle
+    text = f"M {x} {y}"
+    for column in range(at[start].column + 1, at[end].column):
+        bend = at[_bend(start, end, column)]
+        text += f"{_curve(x, y, bend.x, bend.y)} H {bend.x + WIDTH}"
+        x, y = bend.x + WIDTH, bend.y
+    return text + _curve(x, y, at[end].x - 5, at[end].middle)
+
+
+def _curve(x1: int, y1: int, x2: int, y2: int) -> str:
+    half = (x2 - x1) // 2
+    return f" C {x1 + half} {y1} {x2 - half} {y2} {x2} {y2}"
 
 
 def fits(text: str) -> str:
