@@ -18,6 +18,10 @@ PYTHONHASHSEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 PYTHONHASHSEED := $(PYTHONHASHSEED)
 export PYTHONHASHSEED
 
+# What `make pictures` shows.
+URL ?= http://127.0.0.1:8080
+DAG ?= flights
+
 QUICK := not slow and not airflow and not kafka and not postgres and not debezium and not browser
 PYTEST := $(BIN)/python -m pytest
 
@@ -69,6 +73,10 @@ bench-more: setup ## Measure many runs in a row, wide rows and many outputs (hou
 	@$(BIN)/python bench/steady.py
 	@$(BIN)/python bench/wide.py
 	@$(BIN)/python bench/fanout.py
+
+.PHONY: pictures
+pictures: setup ## Make the README's pictures of a running Airflow (URL, DAG; the password is in REJOIN_PASSWORD)
+	@$(BIN)/python docs/pictures.py --url "$(URL)" --dag "$(DAG)"
 
 .PHONY: lock
 lock: $(PACKAGES) ## Recompile requirements*.txt from pyproject.toml (UPGRADE=--upgrade for newer versions)

@@ -21,6 +21,8 @@ class ImportRule:
     because: str
     anywhere: bool = True
     """False: imports inside functions, and those for type checkers only, are allowed."""
+    but: tuple[str, ...] = ()
+    """Files that the rule is not about."""
 
 
 IMPORT_RULES = (
@@ -45,6 +47,26 @@ IMPORT_RULES = (
         "Airflow parses these files every few seconds, in under one",
         anywhere=False,
     ),
+    ImportRule(
+        (f"{PACKAGE}/page",),
+        (
+            "great_expectations",
+            "pyspark",
+            "rejoin.airflow",
+            "rejoin.conduct",
+            "rejoin.run",
+            "rejoin.sinks",
+            "rejoin.sources",
+            "rejoin.stages",
+        ),
+        "the page reads the ledger and Iceberg's tables, never Spark",
+    ),
+    ImportRule(
+        (f"{PACKAGE}/page",),
+        ("airflow", "fastapi", "starlette"),
+        "pages are made without a server: routes.py alone knows Airflow",
+        but=(f"{PACKAGE}/page/routes.py",),
+    ),
 )
 
 STORAGE = (f"{PACKAGE}/lake", f"{PACKAGE}/sources", f"{PACKAGE}/sinks")
@@ -64,7 +86,7 @@ def violations(path: str, source: str) -> list[str]:
     found = [
         f"{path}:{line} imports {name}: {rule.because}"
         for rule in IMPORT_RULES
-        if _within(path, rule.where)
+        if _within(path, rule.where) and not _within(path, rule.but)
         for line, name in (_imports(tree) if rule.anywhere else _imports_when_loaded(tree))
         if _matches(name, rule.never)
     ]

@@ -28,15 +28,15 @@ def light_modules() -> list[str]:
     return names
 
 
-def load_in_fresh_interpreter() -> dict[str, object]:
-    command = [sys.executable, "-c", IMPORT_AND_REPORT, *light_modules()]
+def load_in_fresh_interpreter(modules: list[str]) -> dict[str, object]:
+    command = [sys.executable, "-c", IMPORT_AND_REPORT, *modules]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT / "include")
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 
 
 def test_loading_topology_and_plan_loads_nothing_heavy() -> None:
-    loaded = {str(name).partition(".")[0] for name in load_in_fresh_interpreter()["modules"]}
+    loaded = {str(name).partition(".")[0] for name in load_in_fresh_interpreter(light_modules())["modules"]}
     assert not loaded & set(HEAVY), (
         f"importing {', '.join(light_modules())} also loaded {sorted(loaded & set(HEAVY))}: import it inside functions"
     )
@@ -44,8 +44,14 @@ def test_loading_topology_and_plan_loads_nothing_heavy() -> None:
 
 def test_loading_topology_and_plan_takes_less_than_a_second() -> None:
     # The best of three: a busy machine makes any one of them slow.
-    seconds = min(float(str(load_in_fresh_interpreter()["seconds"])) for _ in range(3))
+    seconds = min(float(str(load_in_fresh_interpreter(light_modules())["seconds"])) for _ in range(3))
     assert seconds < LIGHT_SECONDS, f"a DAG file needs {seconds:.2f} s for rejoin's imports alone; allowed: {LIGHT_SECONDS} s"
+
+
+def test_loading_the_page_loads_neither_spark_nor_airflow() -> None:
+    loaded = {str(name).partition(".")[0] for name in load_in_fresh_interpreter(["rejoin.page.gather", "rejoin.page.render"])["modules"]}
+    assert "pyiceberg" in loaded, "the page reads tables with PyIceberg: this test looks in the wrong place"
+    assert not loaded & {"airflow", "fastapi", "great_expectations", "pyspark"}
 
 
 def test_files_know_only_what_they_may() -> None:
@@ -67,6 +73,10 @@ BROKEN = {
     "a runner that appends to a table": ("run.py", "frame.writeTo('t').append()", "uses frame.writeTo"),
     "a runner that runs SQL": ("run.py", "self._session.sql('DROP TABLE t')", "uses self._session.sql"),
     "a verifier that opens a table": ("verify.py", "spark.table('t')", "uses spark.table"),
+    "a page that imports Spark in a function": ("page/x.py", "def f():\n    import pyspark", "imports pyspark"),
+    "a page that imports the runner": ("page/routes.py", "from rejoin.run import Attempt", "imports rejoin.run.Attempt"),
+    "a page that knows Airflow": ("page/gather.py", "from airflow.configuration import conf", "imports airflow.configuration.conf"),
+    "a page that opens a table itself": ("page/x.py", "from pyiceberg.table import Table", "imports pyiceberg.table.Table"),
     "a runner that imports PyIceberg": ("run.py", "from pyiceberg.catalog import Catalog", "imports pyiceberg.catalog.Catalog"),
 }
 
@@ -87,6 +97,8 @@ ALLOWED = {
     "a runner that imports the lake": ("run.py", "from rejoin.lake import reader"),
     "a plan that prints an expression and reads a file": ("plan/x.py", "text = expression.sql('spark')\nbody = file.read()"),
     "a runner that counts what was read": ("run.py", "counts.read += 1\nout.write('done')"),
+    "the page's routes with Airflow": ("page/routes.py", "from airflow.api_fastapi.core_api.security import GetUserDep\nimport fastapi"),
+    "a page that imports the lake": ("page/x.py", "from rejoin.lake.history import History"),
     "a module whose name only starts alike": ("stages/x.py", "import rejoin.lakeside, airflows"),
 }
 

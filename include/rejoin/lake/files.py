@@ -12,7 +12,7 @@ from pyiceberg.table import Table
 from pyiceberg.types import BooleanType, DateType, DecimalType, IntegerType, LongType, StringType
 from pyiceberg.utils.datetime import days_to_date
 
-from rejoin.stages.frames import RUN
+from rejoin.stages.columns import RUN
 
 if TYPE_CHECKING:
     from rejoin.lake.refs import Refs

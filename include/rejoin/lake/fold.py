@@ -13,7 +13,7 @@ from rejoin.lake.commit import Entries
 from rejoin.lake.duck import columns_text, cursor, relation
 from rejoin.lake.files import Files, bounds, files_of, native
 from rejoin.lake.layout import MERGE_FILES, Layout, Lie, layout, to_fold, to_merge
-from rejoin.stages.frames import RUN
+from rejoin.stages.columns import RUN
 
 DRIVER_ROWS = 20_000_000
 """One key range with more rows than these is left to Spark."""

@@ -46,26 +46,38 @@ class PointQuery:
             SnapshotExpired: the run is beyond retention.
         """
         columns = self._columns(name)
-        names_ = self.plan.key_of(name)
-        if len(key) != len(names_):
-            raise UnknownTable(
-                f"the key of {name!r} has {len(names_)} column(s): {', '.join(names_)}", next_step=f"rejoin get {name} {' '.join(names_)}"
-            )
-        types = self._key_types(name)
-        # PyIceberg knows no Z for UTC.
-        values = [re.sub("Z$", "+00:00", v) if types[n] == "TIMESTAMP" else v for n, v in zip(names_, key, strict=True)]
-        matches = _equal(names_[0], values[0])
-        for column, value in zip(names_[1:], values[1:], strict=True):
-            matches = And(matches, _equal(column, value))
-        try:
-            rows = self._scan(name, matches)
-        except ValueError as error:
-            wanted = ", ".join(f"{column} {type_}" for column, type_ in types.items())
-            raise UnknownTable(f"a key value does not fit the key of {name!r}", expected=wanted) from error
+        rows = self._having(name, name, key)
         if not rows:
             return None
         newest = max(rows, key=lambda row: int(row["_run"]))
         return None if newest.get("_op") == "D" else {c: newest.get(c) for c in columns}
+
+    def history(self, name: str, key: tuple[str, ...], most: int) -> list[Row]:
+        """The newest changes of the row with this key, newest first: ``{"run", "op", "before", "after"}`` (rows without bookkeeping).
+
+        Of an output all its net changes; of a source table the versions that compaction has left, each with the values before it.
+
+        Raises:
+            As ``get``.
+        """
+        columns = self._columns(name)
+        if not self.plan.is_table(name):
+            rows = self._having(name, names.changes(name), key)
+            found = [(r["_run"], r["_op"], _plain(r["_before"]), _plain(r["_after"])) for r in rows]
+        else:
+            rows = self._having(name, name, key)
+            key_columns = self.plan.key_of(name)
+            found = [
+                (
+                    r["_run"],
+                    r["_op"],
+                    None if r["_before"] is None else {c: r[c] if c in key_columns else r["_before"].get(c) for c in columns},
+                    None if r["_op"] == "D" else {c: r.get(c) for c in columns},
+                )
+                for r in rows
+            ]
+        newest = sorted(found, key=lambda r: -int(r[0]))[:most]
+        return [dict(zip(("run", "op", "before", "after"), r, strict=True)) for r in newest]
 
     def changes(self, name: str, run: int) -> Iterator[Row]:
         """What a run changed in an output: ``{"op", "before", "after"}`` in key order.
@@ -79,6 +91,25 @@ class PointQuery:
         rows = self._scan(names.changes(name), _equal("_run", run))
         for row in sorted(rows, key=lambda r: tuple(str(r[k]) for k in key)):
             yield {"op": row["_op"], "before": _plain(row["_before"]), "after": _plain(row["_after"])}
+
+    def _having(self, name: str, stored: str, key: tuple[str, ...]) -> list[Row]:
+        """The rows of the table ``stored`` with a key (texts) of ``name``."""
+        names_ = self.plan.key_of(name)
+        if len(key) != len(names_):
+            raise UnknownTable(
+                f"the key of {name!r} has {len(names_)} column(s): {', '.join(names_)}", next_step=f"rejoin get {name} {' '.join(names_)}"
+            )
+        types = self._key_types(name)
+        # PyIceberg knows no Z for UTC.
+        values = [re.sub("Z$", "+00:00", v) if types[n] == "TIMESTAMP" else v for n, v in zip(names_, key, strict=True)]
+        matches = _equal(names_[0], values[0])
+        for column, value in zip(names_[1:], values[1:], strict=True):
+            matches = And(matches, _equal(column, value))
+        try:
+            return self._scan(stored, matches)
+        except ValueError as error:
+            wanted = ", ".join(f"{column} {type_}" for column, type_ in types.items())
+            raise UnknownTable(f"a key value does not fit the key of {name!r}", expected=wanted) from error
 
     def _key_types(self, name: str) -> dict[str, str | None]:
         columns = self.plan.table(name).columns if self.plan.is_table(name) else self.plan.node(name).columns

@@ -15,7 +15,7 @@ from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
 
 from rejoin.lake.duck import FILE, POSITION, columns_text, cursor, evolved, relation
 from rejoin.lake.files import files_of, overlapping
-from rejoin.stages.frames import RUN
+from rejoin.stages.columns import RUN
 
 LOCAL_ROWS = 100_000
 """The driver looks up no more keys and writes no more rows than these."""

@@ -17,7 +17,8 @@ from rejoin.lake.local import LocalRows, spark_schema
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, Plan
 from rejoin.plan.query import topology_query
-from rejoin.stages.frames import HASH, RUN, numbered, quoted
+from rejoin.stages.columns import HASH, RUN
+from rejoin.stages.frames import numbered, quoted
 
 BROADCAST_KEYS = 1_000_000
 """Key sets up to this size are sent to every task of a scan; larger ones are joined by a shuffle."""

@@ -1,7 +1,8 @@
 """The columns of the tables whose shape the plan alone decides."""
 
 from rejoin.plan.model import Table
-from rejoin.stages.frames import HASH, quoted
+from rejoin.stages.columns import HASH
+from rejoin.stages.frames import quoted
 
 
 def source_ddl(table: Table) -> str:

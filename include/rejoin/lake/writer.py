@@ -19,7 +19,7 @@ from rejoin.lake.ledger import Write
 from rejoin.lake.local import LocalRows, arrow_schema, fitted, spark_schema
 from rejoin.lake.reader import full_name
 from rejoin.lake.refs import Refs
-from rejoin.stages.frames import HASH, RUN
+from rejoin.stages.columns import HASH, RUN
 
 PROPERTIES = {
     "format-version": "2",

@@ -24,9 +24,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from rejoin.plan.model import View
-
-HASH = "_hash"
-RUN = "_run"
+from rejoin.stages.columns import HASH
 
 
 def numbered(prefix: str, count: int) -> list[str]:

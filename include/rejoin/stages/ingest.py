@@ -12,7 +12,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from rejoin.plan.model import Table
-from rejoin.stages.frames import HASH, quoted
+from rejoin.stages.columns import HASH
+from rejoin.stages.frames import quoted
 from rejoin.stages.hashing import canonical, murmur3
 
 

@@ -11,7 +11,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from rejoin.plan.model import Edge, JoinKind, Node
-from rejoin.stages.frames import HASH, null_struct, nullable, numbered, renamed, viewed
+from rejoin.stages.columns import HASH
+from rejoin.stages.frames import null_struct, nullable, numbered, renamed, viewed
 from rejoin.stages.hashing import provenance
 from rejoin.stages.subscribe import foreign_key
 

@@ -1,0 +1,191 @@
+"""Bounded looks into tables, for pages: sizes from metadata, counts by DuckDB over a limited number of rows, the newest rows by PyIceberg.
+
+A snapshot never changes, so what was counted of it is kept for the life of the process.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
+from typing import Any
+
+from pyiceberg.expressions import GreaterThanOrEqual
+from pyiceberg.table import Table
+
+from rejoin.lake.duck import cursor, relation
+from rejoin.lake.files import bounds, files_of, native
+from rejoin.stages.columns import RUN
+
+COUNTED_ROWS = 1_000_000
+"""Live rows of a table are counted up to so many stored versions; above, only a bound is known."""
+
+SKEW_ROWS = 1_000_000
+"""So many stored subscriptions are looked at; of more, a sample by primary key."""
+
+SKEW_REFUSED = 50_000_000
+"""Not even a sample is taken of more subscriptions: every file would have to be read."""
+
+NEWEST_FILE_ROWS = 100_000
+"""The newest rows are taken from files with at most so many rows."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """What metadata says of a snapshot. ``rows``: stored, hidden rows and old versions included; ``live``: not hidden by a delete file."""
+
+    rows: int
+    live: int
+    bytes: int
+    files: int
+    delete_files: int
+    local: bool
+
+
+@dataclass(frozen=True)
+class Skew:
+    """Who has how many subscribers. ``sampled``: one in so many primary keys was counted (1: all); counts are scaled up by it.
+
+    ``top``: (foreign key, live subscribers), most first.
+    """
+
+    live: int
+    keys: int
+    top: tuple[tuple[tuple[Any, ...], int], ...]
+    sampled: int
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Why something was not counted."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Newest:
+    """The newest rows of a table, newest first, and whether these are all it has."""
+
+    rows: tuple[dict[str, Any], ...]
+    all: bool
+
+
+@dataclass(frozen=True)
+class Added:
+    """What a snapshot added; None where its summary does not tell."""
+
+    rows: int | None
+    files: int | None
+    bytes: int | None
+
+
+def size(table: Table, snapshot_id: int) -> Size:
+    """How large a snapshot is."""
+    files = files_of(table, snapshot_id)
+    every = (*files.data, *files.deletes)
+    local = all(native(f.file_path) is not None for f in every)
+    return Size(files.rows, files.live, sum(f.file_size_in_bytes for f in every), len(files.data), len(files.deletes), local)
+
+
+def added(table: Table, snapshot_id: int) -> Added | None:
+    """What the snapshot added to its table; None if it is beyond retention."""
+    snapshot = table.snapshot_by_id(snapshot_id)
+    if snapshot is None:
+        return None
+    summary = {} if snapshot.summary is None else snapshot.summary.additional_properties
+
+    def number(name: str) -> int | None:
+        return int(summary[name]) if name in summary else None
+
+    # Iceberg leaves a number out when it is zero.
+    rows = number("added-records") or (0 if "total-records" in summary else None)
+    files = number("added-data-files") or (0 if "total-data-files" in summary else None)
+    return Added(rows, files, number("added-files-size") or (0 if "total-files-size" in summary else None))
+
+
+def live_rows(table: Table, snapshot_id: int, key: Sequence[str]) -> int | Refused:
+    """The keys of a versioned table whose newest version is no delete."""
+    known = size(table, snapshot_id)
+    if known.rows == 0:
+        return 0
+    if known.rows > COUNTED_ROWS:
+        return Refused(f"more than {COUNTED_ROWS:,} stored versions are not counted")
+    if not known.local:
+        return Refused("its files are not on this machine")
+    return _live_rows(_Snapshot(table, snapshot_id), tuple(key))
+
+
+def skew(table: Table, snapshot_id: int, fks: Sequence[str], pks: Sequence[str], most: int = 20) -> Skew | Refused:
+    """The foreign keys with most live subscribers, of a subscription table with these key columns."""
+    known = size(table, snapshot_id)
+    if known.rows == 0:
+        return Skew(0, 0, (), 1)
+    if known.rows > SKEW_REFUSED:
+        return Refused(f"more than {SKEW_REFUSED:,} stored subscriptions are not looked at")
+    if not known.local:
+        return Refused("its files are not on this machine")
+    return _skew(_Snapshot(table, snapshot_id), tuple(fks), tuple(pks), most, ceil(known.rows / SKEW_ROWS))
+
+
+def newest(table: Table, snapshot_id: int, most: int) -> Newest | Refused:
+    """The rows of the newest runs, at most so many, of a table with a column ``_run``."""
+    files = files_of(table, snapshot_id).data
+    ranges = sorted(((bounds(table, f, RUN) or (0, 0), f.record_count) for f in files), key=lambda r: -r[0][1])
+    low, taken = None, 0
+    for (first, _last), count in ranges:
+        if taken >= most:
+            break
+        low, taken = first if low is None else min(low, first), taken + count
+    if low is None:
+        return Newest((), all=True)
+    if taken > NEWEST_FILE_ROWS:
+        return Refused(f"its newest file has more than {NEWEST_FILE_ROWS:,} rows")
+    # pydantic hides the positional form from mypy
+    condition = GreaterThanOrEqual(RUN, low)  # type: ignore[call-arg, arg-type]
+    rows = table.scan(row_filter=condition, snapshot_id=snapshot_id, limit=NEWEST_FILE_ROWS).to_arrow().to_pylist()
+    rows.sort(key=lambda r: -int(r[RUN]))
+    return Newest(tuple(rows[:most]), all=len(rows) <= most and len(rows) == sum(f.record_count for f in files))
+
+
+class _Snapshot:
+    """A snapshot as a key of a cache."""
+
+    def __init__(self, table: Table, snapshot_id: int) -> None:
+        self.table, self.id = table, snapshot_id
+        self._identity = (str(table.metadata.table_uuid), snapshot_id)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Snapshot) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    def query(self, text: str) -> list[tuple[Any, ...]]:
+        """``text`` with ``{rows}`` for the stored rows."""
+        files = files_of(self.table, self.id)
+        found = relation(self.table, files.data, files.deletes)
+        assert found is not None, "callers ask only for local files"
+        with cursor() as db:
+            return db.execute(text.format(rows=found.sql), found.parameters).fetchall()
+
+
+@lru_cache(maxsize=512)
+def _live_rows(snapshot: _Snapshot, key: tuple[str, ...]) -> int:
+    groups = ", ".join(f'"{k}"' for k in key)
+    newest_op = f"SELECT arg_max(_op, {RUN}) AS op FROM {{rows}} GROUP BY {groups}"
+    return int(snapshot.query(f"SELECT count(*) FROM ({newest_op}) WHERE op <> 'D'")[0][0])
+
+
+@lru_cache(maxsize=64)
+def _skew(snapshot: _Snapshot, fks: tuple[str, ...], pks: tuple[str, ...], most: int, one_in: int) -> Skew:
+    keys, foreign = ", ".join((*fks, *pks)), ", ".join(fks)
+    sample = f"WHERE hash({', '.join(pks)}) % {one_in} = 0"
+    newest_op = f"SELECT {keys}, arg_max(_op, {RUN}) AS op FROM {{rows}} {sample} GROUP BY {keys}"
+    counted = f"SELECT {foreign}, count(*) AS n FROM ({newest_op}) WHERE op = 'S' GROUP BY {foreign}"
+    text = (
+        f"WITH c AS ({counted}) SELECT *, (SELECT sum(n) FROM c), (SELECT count(*) FROM c) FROM c ORDER BY n DESC, {foreign} LIMIT {most}"
+    )
+    rows = snapshot.query(text)
+    if not rows:
+        return Skew(0, 0, (), one_in)
+    top = tuple((tuple(r[: len(fks)]), int(r[len(fks)]) * one_in) for r in rows)
+    return Skew(int(rows[0][-2]) * one_in, int(rows[0][-1]), top, one_in)

@@ -1,0 +1,160 @@
+"""The tables of a committed run: how large they are, what changed them last, what is special about one of them."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rejoin.errors import SnapshotExpired, UnknownTable
+from rejoin.lake import look, names
+from rejoin.lake.history import History, RunLine
+from rejoin.lake.ledger import Ledger
+from rejoin.lake.look import Newest, Refused, Skew
+from rejoin.lake.pointquery import PointQuery
+from rejoin.lake.refs import Refs
+from rejoin.page.model import Change, Fresh, KeyEvent, KeyView, Kind, Refusals, Rows, TableLine, TablePage
+from rejoin.plan.model import Edge, Node, Plan
+
+QUARANTINED = 500
+"""So many of the newest refused records are read."""
+
+KEY_EVENTS = 100
+"""So many changes of a key are shown."""
+
+
+class Tables:
+    """The tables of one topology as of its newest committed run.
+
+    Args:
+        history: the topology's runs.
+        refs: its tables.
+        head: the newest committed run.
+        plan: of this run.
+        runs: the newest runs, newest first: the last change of a table is looked for in these.
+    """
+
+    def __init__(self, history: History, refs: Refs, head: int, plan: Plan, runs: Sequence[RunLine]) -> None:
+        self._history, self._refs, self._head, self._plan, self._runs = history, refs, head, plan, runs
+        self._states = history.states(head)
+        self._writers = history.writers(self._states)
+        self._edges = {names.subscriptions(n, e): (n, e) for n in plan.nodes for e in n.edges}
+
+    def lines(self) -> tuple[TableLine, ...]:
+        """Every table, in the plan's order, those that belong to one beside it."""
+        order: list[str] = []
+        for table in self._plan.tables:
+            order += [table.name, names.quarantine(table.name)]
+        for node in self._plan.nodes:
+            order += [*(names.subscriptions(node, e) for e in node.edges), node.name, names.changes(node.name)]
+        known = [t for t in dict.fromkeys([*order, *sorted(self._states)]) if t in self._states]
+        return tuple(self.line(t) for t in known)
+
+    def line(self, name: str) -> TableLine:
+        """One table. A part of it that is beyond retention is not known."""
+        kind, change = self._kind(name), self._change(name)
+        try:
+            table = self._refs.require(name, self._states[name])
+        except SnapshotExpired as error:
+            return TableLine(name, kind, Rows(None, why=error.what), change=change)
+        size = look.size(table, self._states[name])
+        rows = Rows(size.live)
+        key = self._version_key(name)
+        if key is not None:
+            counted = look.live_rows(table, self._states[name], key)
+            rows = Rows(size.rows, exact=False, why=counted.why) if isinstance(counted, Refused) else Rows(counted)
+        return TableLine(
+            name, kind, rows, size.rows, size.bytes, size.files, size.delete_files, written_by=self._writers.get(name), change=change
+        )
+
+    def page(self, name: str, key: tuple[str, ...], ledger: str, fresh: Fresh | None, published: RunLine | None) -> TablePage:
+        """One table and what is special about it. ``ledger``: its address, for the lookup of a key.
+
+        Raises:
+            UnknownTable: no such table, or the key does not fit it.
+        """
+        if name not in self._states:
+            raise UnknownTable(f"topology {self._plan.topology!r} has no table {name!r}", expected=", ".join(sorted(self._states)))
+        kind = self._kind(name)
+        table = self._refs.require(name, self._states[name])
+        refused = name if kind is Kind.QUARANTINE else names.quarantine(name)
+        keyed = kind in (Kind.SOURCE, Kind.OUTPUT, Kind.INTERMEDIATE)
+        return TablePage(
+            topology=self._plan.topology,
+            run=self._head,
+            table=self.line(name),
+            columns=tuple((f.name, str(f.field_type)) for f in table.schema().fields),
+            key=self._plan.key_of(name) if keyed else (),
+            fresh=fresh,
+            published=published,
+            refusals=self._refusals(refused) if refused in self._states else None,
+            skew=self._skew(name),
+            key_view=self._key_view(name, key, ledger) if keyed and key else None,
+        )
+
+    def _kind(self, name: str) -> Kind:
+        if self._plan.is_table(name):
+            return Kind.SOURCE
+        node = next((n for n in self._plan.nodes if n.name == name), None)
+        if node is not None:
+            return Kind.OUTPUT if node.published else Kind.INTERMEDIATE
+        if name in self._edges:
+            return Kind.SUBSCRIPTIONS
+        for kind, mark in ((Kind.CHANGES, names.changes("")), (Kind.QUARANTINE, names.quarantine(""))):
+            if name.endswith(mark):
+                return kind
+        return Kind.OTHER
+
+    def _version_key(self, name: str) -> tuple[str, ...] | None:
+        """The key of a table of versions; None for tables of one row a key or a record."""
+        if self._plan.is_table(name):
+            return self._plan.key_of(name)
+        if name in self._edges:
+            foreign, primary = _numbered(*self._edges[name])
+            return (*foreign, *primary)
+        return None
+
+    def _change(self, name: str) -> Change | None:
+        kind = self._kind(name)
+        if kind not in (Kind.SOURCE, Kind.OUTPUT, Kind.INTERMEDIATE):
+            return None
+        step = f"{'ingest' if kind is Kind.SOURCE else 'resolve'}.{name}"
+        wanted = ("changes",) if kind is Kind.SOURCE else ("inserted", "updated", "deleted")
+        for run in self._runs:
+            line = run.step(step)
+            if run.state == "committed" and line is not None and line.record.counts.get("changes"):
+                return Change(run.number, run.closed_at, tuple((c, line.record.counts.get(c, 0)) for c in wanted))
+        return None
+
+    def _refusals(self, name: str) -> Refusals:
+        found = look.newest(self._refs.require(name, self._states[name]), self._states[name], QUARANTINED)
+        codes = Counter(str(r.get("_code")) for r in found.rows) if isinstance(found, Newest) else Counter()
+        return Refusals(name, found, tuple(codes.most_common()))
+
+    def _skew(self, name: str) -> Skew | Refused | None:
+        if name not in self._edges:
+            return None
+        foreign, primary = _numbered(*self._edges[name])
+        return look.skew(self._refs.require(name, self._states[name]), self._states[name], foreign, primary)
+
+    def _key_view(self, name: str, key: tuple[str, ...], ledger: str) -> KeyView:
+        query = PointQuery(Ledger(ledger, self._plan.topology), self._refs, self._head)
+        found = query.history(name, key, KEY_EVENTS)
+        when = self._history.published_at([r["run"] for r in found])
+        events = tuple(
+            KeyEvent(r["run"], when.get(r["run"]), r["op"], r["before"], r["after"], _differ(r["before"], r["after"])) for r in found
+        )
+        return KeyView(key, query.get(name, key), events)
+
+
+def added(refs: Refs, name: str, snapshot: int) -> look.Added | None:
+    """What a snapshot added to a table; None if either is gone."""
+    table = refs.table(name)
+    return None if table is None else look.added(table, snapshot)
+
+
+def _numbered(node: Node, edge: Edge) -> tuple[list[str], list[str]]:
+    return [f"fk_{i + 1}" for i in range(len(edge.foreign_key))], [f"pk_{i + 1}" for i in range(len(node.key))]
+
+
+def _differ(before: dict[str, object] | None, after: dict[str, object] | None) -> frozenset[str]:
+    if before is None or after is None:
+        return frozenset()
+    return frozenset(c for c in after if before.get(c) != after[c])

@@ -1,0 +1,232 @@
+"""rejoin's page in a real Airflow: refused without login, and in a real browser with one, alone and inside Airflow's UI."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote, urlparse
+
+import pictures
+import pytest
+from api_server import PASSWORDS, Airflow, airflow
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webdriver import WebDriver
+from shop import Shop
+
+from rejoin.conduct import run_topology
+from rejoin.lake.session import session
+
+pytestmark = [pytest.mark.airflow, pytest.mark.browser, pytest.mark.slow]
+
+DAG = """
+from airflow.sdk import DAG, task
+
+with DAG("shop"):
+    before = None
+    for step in ("cut", "ingest.orders", "ingest.customers", "subscribe.enriched", "respond.enriched.customers", "resolve.enriched", "publish"):
+        one = task(task_id=step)(lambda: None)()
+        before >> one if before is not None else None
+        before = one
+"""
+DAG_RUN = "manual__2026-11-21T10:00:00+00:00"
+BAD = '{"key": {"id": "x"}, "value": {"before": null, "after": {"id": "x", "note": "<b>bad</b>"}, "op": "c"}, "headers": {}}\n'
+
+PAGES = (
+    "/",
+    "/t/shop",
+    "/t/shop/runs/1",
+    "/t/shop/tables/orders",
+    "/t/shop/tables/enriched?key=101",
+    "/t/shop/tables/enriched__subscriptions__customers",
+    "/static/page.css",
+    "/static/page.js",
+)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    """Three runs: by hand, by a DAG, and one that quarantines a record."""
+    made = Shop(tmp_path_factory.mktemp("page"))
+    for number, owner in enumerate(("process:here:1:2.0", f"airflow:shop:{DAG_RUN}", "process:here:1:2.0"), start=1):
+        made.next_batch()
+        if number == 3:
+            feed = made.root / "landing" / "orders" / f"{made.batch:04}.jsonl"
+            feed.write_text(feed.read_text() + BAD)
+        topology = made.topology()
+        run_topology(topology, lambda t=topology: session(t.config), owner)
+    return made
+
+
+@pytest.fixture(scope="module")
+def server(shop: Shop) -> Iterator[Airflow]:
+    dags = shop.root / "dags"
+    dags.mkdir()
+    (dags / "shop.py").write_text(DAG)
+    with airflow(shop.root, str(shop.lake), dags) as running:
+        body = {"dag_run_id": DAG_RUN, "logical_date": "2026-11-21T10:00:00Z"}
+        made = running.ask("/api/v2/dags/shop/dagRuns", running.token("admin"), body)
+        assert made.status == 200, made.text
+        yield running
+
+
+@pytest.fixture(scope="module", params=["light", "dark"])
+def browser(request: pytest.FixtureRequest, server: Airflow) -> Iterator[WebDriver]:
+    with pictures.browser(dark=request.param == "dark") as driver:
+        pictures.log_in(driver, server.url, "admin", PASSWORDS["admin"])
+        driver.dark = request.param == "dark"
+        yield driver
+
+
+@pytest.mark.parametrize("page", [*PAGES, "/dag/shop", f"/dag/shop/run/{quote(DAG_RUN)}", "/t/nope"])
+def test_without_a_login_every_page_is_refused_and_tells_nothing(server: Airflow, page: str) -> None:
+    answer, other = server.ask(f"/rejoin{page}"), server.ask("/rejoin/t/there-is-none")
+    assert answer.status == other.status == 401
+    assert re.sub('next=[^"]*', "", answer.text) == re.sub('next=[^"]*', "", other.text)
+    assert server.ask(f"/rejoin{page}", "no.such.token").status in (401, 403)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_viewer_sees_every_page_and_no_page_may_load_from_elsewhere(server: Airflow, page: str) -> None:
+    answer = server.ask(f"/rejoin{page}", server.token("viewer"))
+    assert answer.status == 200, answer.text
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'")
+    assert "frame-ancestors 'self'" in policy
+    assert "unsafe" not in policy
+
+
+def test_pages_cannot_be_posted_to(server: Airflow) -> None:
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        assert server.ask("/rejoin/t/shop", server.token("admin"), {}, method).status == 405
+
+
+def test_who_may_not_read_the_dag_does_not_see_its_topology(server: Airflow) -> None:
+    token = server.token("stranger")
+    assert server.ask("/rejoin/t/shop/tables/orders", token).status == 403
+    assert server.ask("/rejoin/dag/shop", token).status == 403
+    overview = server.ask("/rejoin/", token)
+    assert overview.status == 200
+    assert "/t/shop" not in overview.text
+
+
+@pytest.mark.parametrize(
+    ("page", "status", "text"),
+    [
+        ("/t/nope", 404, "no topology &#39;nope&#39;"),
+        ("/t/%3Cscript%3E", 404, "&lt;script&gt;"),
+        ("/t/shop/runs/99", 404, "RUN_UNKNOWN"),
+        ("/t/shop/runs/x", 400, "Not found"),
+        ("/t/shop/tables/nope", 404, "UNKNOWN_TABLE"),
+        ("/t/shop/tables/orders?key=abc", 404, "does not fit"),
+        (f"/t/shop/tables/orders?key={'1' * 1001}", 400, "Not found"),
+        ("/dag/other", 404, "made no run"),
+        ("/dag/shop/run/other", 404, "opened no run"),
+        ("/nope", 404, "no such page"),
+    ],
+)
+def test_mistakes_are_pages_with_a_status_and_no_trace(server: Airflow, page: str, status: int, text: str) -> None:
+    answer = server.ask(f"/rejoin{page}", server.token("viewer"))
+    assert answer.status == status, answer.text
+    assert text in answer.text
+    assert "Traceback" not in answer.text
+    assert "<script>" not in answer.text
+
+
+def test_links_of_a_dag_and_of_a_task_lead_to_the_topology_and_to_the_step(server: Airflow) -> None:
+    token = server.token("viewer")
+    assert server.ask("/rejoin/dag/shop", token).headers["location"] == "/rejoin/t/shop"
+    of_task = server.ask(f"/rejoin/dag/shop/run/{quote(DAG_RUN)}?task=ingest.orders", token)
+    assert of_task.headers["location"] == "/rejoin/t/shop/runs/2#ingest.orders"
+
+
+def test_a_browser_without_a_login_is_led_to_the_form_and_back(server: Airflow) -> None:
+    with pictures.browser() as driver:
+        driver.get(f"{server.url}/rejoin/t/shop")
+        assert "Please log in" in pictures.shown(driver)
+        assert "orders" not in pictures.shown(driver)
+        pictures.log_in(driver, driver.find_element(By.LINK_TEXT, "Log in").get_attribute("href"), "viewer", PASSWORDS["viewer"])
+        pictures.wait_for(driver, lambda: "left join customers" in pictures.shown(driver), "the page after the login")
+        assert urlparse(driver.current_url).path == "/rejoin/t/shop"
+
+
+def test_the_page_alone_shows_graph_runs_and_a_keys_history(server: Airflow, shop: Shop, browser: WebDriver) -> None:
+    browser.get(f"{server.url}/rejoin/t/shop")
+    text = pictures.shown(browser)
+    boxes = [e.text for e in browser.find_elements(By.CSS_SELECTOR, "svg .name")]
+    assert sorted(boxes) == ["customers", "enriched", "left join customers", "orders"]
+    assert f"{len(shop.expected())} rows" in text
+    runs = [e.text.split() for e in browser.find_elements(By.CSS_SELECTOR, "#runs tbody tr")]
+    assert [(r[0], r[1]) for r in runs] == [("3", "committed"), ("2", "committed"), ("1", "committed")]
+
+    browser.find_element(By.LINK_TEXT, "enriched").click()
+    browser.find_element(By.NAME, "key").send_keys("101\n")
+    pictures.wait_for(browser, lambda: "History" in pictures.shown(browser), "the key's history")
+    note = str(shop.expected()[101]["note"])
+    row = browser.find_element(By.CSS_SELECTOR, "#key dl.row").text
+    assert note in row
+    history = [e.text.split() for e in browser.find_elements(By.CSS_SELECTOR, "table.history tbody tr")]
+    assert history[-1][0] == "1"
+    assert "inserted" in history[-1]
+
+
+def test_quarantine_and_skew_are_shown(server: Airflow, browser: WebDriver) -> None:
+    browser.get(f"{server.url}/rejoin/t/shop/tables/orders#quarantine")
+    assert "<b>bad</b>" in browser.find_element(By.ID, "quarantine").text
+    browser.get(f"{server.url}/rejoin/t/shop/tables/enriched__subscriptions__customers")
+    assert "live subscriptions" in browser.find_element(By.ID, "skew").text
+
+
+def test_pages_fit_a_laptop_screen_and_are_light_or_dark(server: Airflow, browser: WebDriver) -> None:
+    for page in PAGES[:6]:
+        browser.get(f"{server.url}/rejoin{page}")
+        wide = browser.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, f"{page} is {wide} pixels wider than the screen"
+        assert _brightness(browser) == ("dark" if browser.dark else "light")
+
+
+def test_the_page_is_a_menu_entry_of_airflow_and_a_tab_of_dags_runs_and_tasks(server: Airflow, browser: WebDriver) -> None:
+    browser.get(server.url)
+    pictures.wait_for(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "a[href*='plugin/rejoin']"), "the menu entry")
+    run = f"/dags/shop/runs/{quote(DAG_RUN)}"
+    for path, text in {
+        "/plugin/rejoin": "Topologies",
+        "/dags/shop/plugin/rejoin-topology": "left join customers",
+        f"{run}/plugin/rejoin-run": "resolve.enriched",
+        "/dags/shop/tasks/ingest.orders/plugin/rejoin-task": "left join customers",
+        f"{run}/tasks/ingest.orders/plugin/rejoin-step": "resolve.enriched",
+    }.items():
+        pictures.open_embedded(browser, server.url, path, text)
+        assert _brightness(browser) == ("dark" if browser.dark else "light"), path
+        if path.endswith("rejoin-step"):
+            assert browser.find_element(By.CSS_SELECTOR, "tr:target").get_attribute("id") == "ingest.orders"
+
+
+def test_inside_airflow_the_page_follows_its_setting_and_links_leave_the_frame(server: Airflow, browser: WebDriver) -> None:
+    pictures.open_embedded(browser, server.url, "/plugin/rejoin", "Topologies")
+    browser.find_element(By.LINK_TEXT, "shop").click()
+    pictures.wait_for(browser, lambda: "left join customers" in pictures.shown(browser), "the topology in the frame")
+    other = "light" if browser.dark else "dark"
+    browser.execute_script("parent.document.documentElement.className = arguments[0]", other)
+    pictures.wait_for(browser, lambda: _brightness(browser) == other, "the other colours")
+
+    browser.find_element(By.CSS_SELECTOR, "#runs a[data-airflow]").click()
+    browser.switch_to.default_content()
+    pictures.wait_for(browser, lambda: urlparse(browser.current_url).path.startswith("/dags/shop/runs/"), "Airflow's page of the DAG run")
+
+
+def test_a_picture_is_made_of_the_dags_graph(server: Airflow, browser: WebDriver, tmp_path: Path) -> None:
+    pictures.dag_graph(browser, server.url, "shop", tmp_path / "dag.png")
+    assert (tmp_path / "dag.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_nothing_was_fetched_from_anywhere_else(server: Airflow, browser: WebDriver) -> None:
+    pictures.open_embedded(browser, server.url, "/dags/shop/plugin/rejoin-topology", "left join customers")
+    urls = pictures.requested(browser)
+    assert any("/rejoin/static/page.css" in u for u in urls), "the log of requests is empty"
+    assert {urlparse(u).netloc for u in urls} == {urlparse(server.url).netloc}
+
+
+def _brightness(driver: WebDriver) -> str:
+    """Whether the background is light or dark."""
+    colour = str(driver.execute_script("return getComputedStyle(document.body).backgroundColor"))
+    red, green, blue = (int(part) for part in colour.strip("rgba()").split(",")[:3])
+    return "light" if red + green + blue > 3 * 128 else "dark"

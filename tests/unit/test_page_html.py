@@ -1,0 +1,194 @@
+"""From data to HTML: everything escaped, graphs in their places, numbers and times as people read them."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from plans import Shop, everything, star
+from small_lake import DAG_RUN, NASTY, SUBSCRIPTIONS, make
+
+from rejoin.page import graph, owners, render, words
+from rejoin.page.gather import Lake
+from rejoin.page.model import Kind
+
+PLACE = render.Place("/rejoin", "", 4_000_000_000.0)
+
+
+class Elements(HTMLParser):
+    """Every start tag with its attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Every kind of page of the small lake."""
+    lake = Lake(make(tmp_path_factory.mktemp("html")))
+    tables = {t.name: render.table(PLACE, lake.table("shop", t.name)) for t in lake.topology("shop").tables}
+    return tables | {
+        "overview": render.overview(PLACE, lake.location, [lake.line("shop")]),
+        "empty": render.overview(PLACE, NASTY, []),
+        "topology": render.topology(PLACE, lake.topology("shop"), "shop_dag"),
+        "run": render.run(PLACE, lake.run("shop", 1)),
+        "failed": render.run(PLACE, lake.run("shop", 3)),
+        "key": render.table(PLACE, lake.table("shop", "enriched", ("1",))),
+        "source key": render.table(PLACE, lake.table("shop", "orders", ("1",))),
+        "no such key": render.table(PLACE, lake.table("shop", "orders", ("99",))),
+        "message": render.message(PLACE, NASTY, NASTY, ("/x", NASTY)),
+    }
+
+
+def test_values_of_users_are_escaped_on_every_page(pages: dict[str, str]) -> None:
+    assert not [name for name, text in pages.items() if NASTY in text]
+    holding = {name for name, text in pages.items() if "alert(" in text}
+    assert holding == {"empty", "topology", "failed", "key", "source key", "message", "orders", "orders__quarantine", "no such key"}
+
+
+def test_no_page_loads_anything_from_elsewhere_or_runs_anything_inline(pages: dict[str, str]) -> None:
+    for name, text in pages.items():
+        for tag, attributes in Elements(text).found:
+            loaded = attributes.get("src") or (attributes.get("href") if tag == "link" else None)
+            assert loaded is None or loaded.startswith(("/rejoin/static/", "data:,")), (name, tag)
+            assert tag != "style", name
+            assert not any(a == "style" or a.startswith("on") for a in attributes), (name, tag, attributes)
+            assert attributes.get("method", "get") == "get", name
+
+
+def test_a_topology_links_to_its_dag_and_its_dag_runs(pages: dict[str, str]) -> None:
+    links = {a["href"] for t, a in Elements(pages["topology"]).found if t == "a" and "data-airflow" in a}
+    assert links == {"/dags/shop_dag", "/dags/shop_dag/runs/manual__2026-11-21T10%3A00%3A00%2B00%3A00"}
+
+
+def test_every_link_to_a_table_or_run_leads_to_a_page(pages: dict[str, str]) -> None:
+    known = {f"/rejoin/t/shop/runs/{n}" for n in (1, 2, 3)} | {f"/rejoin/t/shop/tables/{t}" for t in pages}
+    links = {str(a["href"]) for text in pages.values() for t, a in Elements(text).found if t == "a"}
+    assert "customers" in pages["topology"], "the graph shows customers, which no run has written yet, without a link"
+    assert {x for x in links if "/shop/" in x} <= known
+
+
+def test_a_step_can_be_linked_to(pages: dict[str, str]) -> None:
+    ids = {a["id"] for t, a in Elements(pages["run"]).found if t == "tr" and "id" in a}
+    assert {"cut", "ingest.orders", "respond.enriched.customers", "publish"} <= ids
+
+
+def test_a_step_says_how_it_was_done_and_one_without_an_end_says_so(pages: dict[str, str]) -> None:
+    assert "full: the definition is new" in pages["run"]
+    assert "by Spark: all" in pages["run"]
+    assert "did not run" in pages["run"]
+    assert "has not ended" in pages["failed"]
+    assert "failed, may go on" in pages["failed"]
+
+
+def test_spark_jobs_that_a_session_could_not_count_are_not_known(pages: dict[str, str]) -> None:
+    assert "not known Spark jobs" in " ".join(pages["run"].split())
+
+
+def test_nothing_in_the_lake_says_what_to_do(pages: dict[str, str]) -> None:
+    assert "rejoin run" in pages["empty"]
+    assert "REJOIN_LAKE" in pages["empty"]
+
+
+def test_a_key_without_history_says_so(pages: dict[str, str]) -> None:
+    assert "No run has changed this key" in pages["no such key"]
+    assert SUBSCRIPTIONS in pages["topology"]
+
+
+def test_boxes_of_a_graph_do_not_overlap_and_arrows_lead_to_the_right() -> None:
+    drawn = graph.graph(everything(), ())
+    places = {(b.x, b.y) for b in drawn.boxes}
+    assert len(places) == len(drawn.boxes)
+    assert all(0 <= b.x <= drawn.width - graph.WIDTH and 0 <= b.y <= drawn.height - graph.HEIGHT for b in drawn.boxes)
+    for arrow in drawn.arrows:
+        numbers = [int(n) for n in re.findall(r"\d+", arrow.path)]
+        assert numbers[0] < numbers[-2], arrow
+
+
+def test_an_arrow_over_several_columns_goes_past_the_boxes_between() -> None:
+    drawn = graph.graph(everything(), ())
+    long = [re.findall(r"(\d+) (\d+) H (\d+)", a.path) for a in drawn.arrows]
+    passed = [(int(x), int(y), int(end)) for found in long for x, y, end in found]
+    assert passed, "no arrow of this topology passes a column"
+    for x, y, end in passed:
+        assert end == x + graph.WIDTH
+        assert not [b for b in drawn.boxes if b.x == x and b.y <= y <= b.y + graph.HEIGHT]
+
+
+def test_a_star_is_tables_then_edges_then_the_output() -> None:
+    shop = Shop()
+    star(shop)
+    drawn = graph.graph(shop.compile(), ())
+    columns = {b.title: b.column for b in drawn.boxes}
+    assert (columns["orders"], columns["join customers"], columns["left join products"], columns["star"]) == (0, 1, 1, 2)
+    assert [b.lines for b in drawn.boxes if b.kind is Kind.OUTPUT] == [("rows not known", "no run yet")]
+
+
+def test_the_same_plan_gives_the_same_graph() -> None:
+    assert graph.graph(everything(), ()) == graph.graph(everything(), ())
+
+
+@pytest.mark.parametrize(
+    ("owner", "expected"),
+    [
+        (f"airflow:shop_dag:{DAG_RUN}", ("shop_dag", DAG_RUN)),
+        ("process:host:12:3.4", None),
+        ("airflow:shop_dag", None),
+        ("airflow::x", None),
+        ("airflow:shop:", None),
+        ("shop", None),
+    ],
+)
+def test_an_owner_tells_its_dag_run(owner: str, expected: tuple[str, str] | None) -> None:
+    assert owners.dag_run(owner) == expected
+
+
+@pytest.mark.parametrize("task", ["ingest.orders", "ingest_orders", "ingest__orders"])
+def test_a_task_finds_its_step_however_its_id_is_separated(task: str) -> None:
+    assert owners.step_of_task(task, ["cut", "ingest.orders", "publish"]) == "ingest.orders"
+
+
+def test_a_task_that_is_no_step_finds_none() -> None:
+    assert owners.step_of_task("deliver", ["cut", "publish"]) is None
+
+
+@pytest.mark.parametrize(
+    ("gone", "text"),
+    [
+        (0, "0 s ago"),
+        (59, "59 s ago"),
+        (62, "1 min 2 s ago"),
+        (660, "11 min ago"),
+        (3600, "1 h ago"),
+        (11_400, "3 h 10 min ago"),
+        (90_000, "1 d 1 h ago"),
+    ],
+)
+def test_ages_are_rounded_to_what_matters(gone: int, text: str) -> None:
+    assert words.age(1000.0, 1000.0 + gone) == text
+
+
+def test_what_is_not_known_is_never_a_number() -> None:
+    assert [words.number(None), words.seconds(None), words.size(None), words.moment(None), words.age(None, 0)] == ["not known"] * 5
+
+
+def test_numbers_sizes_and_values_are_readable() -> None:
+    assert [words.number(1234567), words.seconds(0.712), words.seconds(12.34), words.seconds(245)] == [
+        "1,234,567",
+        "0.71 s",
+        "12.3 s",
+        "4 min 5 s",
+    ]
+    assert [words.size(48), words.size(2048), words.size(3 << 30)] == ["48 B", "2.0 KiB", "3.0 GiB"]
+    assert [words.value(v) for v in (None, "null", 7, b"\x01", {"a": None})] == ["null", "null", "7", "01", '{"a": null}']
+    assert words.counts({"read": 3, "noop": 2, "stale": 0}) == "read 3, no-op 2"
+    assert words.cut_off("abcdef", 4) == "abc…"
+
+
+def test_templates_and_static_files_are_there() -> None:
+    assert {p.name for p in Path(render.STATIC).iterdir()} == {"page.css", "page.js"}

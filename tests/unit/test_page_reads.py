@@ -1,0 +1,216 @@
+"""What the pages read of a lake: known numbers, and what is not known said so."""
+
+from pathlib import Path
+
+import pytest
+from small_lake import DAG_RUN, NASTY, SUBSCRIPTIONS, append, make, plan
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
+
+from rejoin.errors import RunUnknown, UnknownTable
+from rejoin.lake import history, look
+from rejoin.lake.history import History
+from rejoin.lake.ledger import Ledger
+from rejoin.lake.look import Newest, Refused, Skew
+from rejoin.lake.refs import Refs
+from rejoin.page.gather import Lake
+from rejoin.page.model import Kind, Rows, TableLine
+
+
+@pytest.fixture(scope="module")
+def location(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return make(tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture
+def lake(location: str) -> Lake:
+    return Lake(location)
+
+
+def line(lake: Lake, name: str) -> TableLine:
+    return next(t for t in lake.topology("shop").tables if t.name == name)
+
+
+def test_a_lake_that_is_not_there_has_no_topologies_and_is_not_made(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    assert lake.topologies() == []
+    assert (lake.of_dag("shop"), lake.of_dag_run("shop", "x")) == (None, None)
+    with pytest.raises(UnknownTable, match="nothing was run"):
+        lake.topology("shop")
+    assert not (tmp_path / "lake").exists()
+
+
+def test_a_directory_without_a_ledger_has_no_topologies_and_gets_no_ledger(tmp_path: Path) -> None:
+    assert Lake(str(tmp_path)).topologies() == []
+    assert not (tmp_path / "ledger.db").exists()
+
+
+def test_an_unknown_topology_or_run_or_table_is_refused(lake: Lake) -> None:
+    with pytest.raises(UnknownTable, match="no topology 'nope'"):
+        lake.topology("nope")
+    with pytest.raises(RunUnknown, match="no run 9"):
+        lake.run("shop", 9)
+    with pytest.raises(UnknownTable, match="no table 'nope'"):
+        lake.table("shop", "nope")
+
+
+def test_a_topology_without_a_committed_run_has_a_graph_and_no_tables(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    assert lake.config is not None
+    Ledger(lake.config.ledger, "shop").open("me", plan(), {})
+    page = lake.topology("shop")
+    assert (page.published, page.tables, [f.input for f in page.fresh]) == (None, (), [None, None])
+    assert lake.line("shop").published is None
+    with pytest.raises(RunUnknown, match="no run was committed yet"):
+        lake.table("shop", "orders")
+
+
+def test_rows_are_what_readers_see_and_stored_rows_what_lies_there(lake: Lake) -> None:
+    orders, sent = line(lake, "orders"), line(lake, SUBSCRIPTIONS)
+    assert (orders.kind, orders.rows, orders.stored, orders.files) == (Kind.SOURCE, Rows(5), 8, 2)
+    assert (sent.kind, sent.rows, sent.stored) == (Kind.SUBSCRIPTIONS, Rows(5), 7)
+    assert line(lake, "enriched__changes").kind is Kind.CHANGES
+
+
+def test_what_is_too_large_to_count_is_only_bounded(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look, "COUNTED_ROWS", 4)
+    assert line(lake, "orders").rows == Rows(8, exact=False, why="more than 4 stored versions are not counted")
+
+
+def test_the_last_change_is_that_of_the_newest_committed_run_that_made_one(lake: Lake) -> None:
+    orders, enriched = line(lake, "orders"), line(lake, "enriched")
+    assert orders.change is not None
+    assert (orders.change.run, orders.change.counts) == (2, (("changes", 2),))
+    assert enriched.change is not None
+    assert (enriched.change.run, dict(enriched.change.counts)) == (2, {"inserted": 0, "updated": 1, "deleted": 1})
+    assert (enriched.written_by, line(lake, "orders__quarantine").written_by) == (1, 1)
+
+
+def test_freshness_is_when_the_newest_input_was_taken_not_when_a_run_found_nothing(lake: Lake) -> None:
+    page = lake.topology("shop")
+    orders, customers = page.fresh
+    assert orders.input is not None
+    assert (orders.input.run, orders.input.files) == (1, (("landing/orders/1.jsonl", 2048),))
+    assert customers.input is None
+    first = next(r for r in page.runs if r.number == 1)
+    assert (orders.taken_at, orders.published_at) == (first.steps[0].ended_at, first.closed_at)
+    assert page.published is not None
+    assert page.published.number == 2
+    assert page.looked_at == page.published.steps[0].ended_at
+
+
+def test_runs_come_newest_first_and_a_page_of_older_ones_on_request(lake: Lake) -> None:
+    assert [(r.number, r.state) for r in lake.topology("shop").runs] == [(3, "open"), (2, "committed"), (1, "committed")]
+    assert [r.number for r in lake.topology("shop", before=3).runs] == [2, 1]
+
+
+def test_a_run_shows_every_step_of_its_plan_and_what_it_wrote(lake: Lake) -> None:
+    page = lake.run("shop", 1)
+    assert {s.step: s.line is not None for s in page.steps} == {
+        "cut": True,
+        "ingest.orders": True,
+        "ingest.customers": False,
+        "subscribe.enriched": True,
+        "respond.enriched.customers": False,
+        "resolve.enriched": True,
+        "publish": False,
+    }
+    assert {w.table: w.added.rows for w in page.writes if w.added} == {
+        "orders": 6,
+        "orders__quarantine": 1,
+        SUBSCRIPTIONS: 6,
+        "enriched": 6,
+        "enriched__changes": 6,
+    }
+    assert "orders" in page.visible
+
+
+def test_the_history_of_an_outputs_key_is_its_net_changes(lake: Lake) -> None:
+    view = lake.table("shop", "enriched", ("1",)).key_view
+    assert view is not None
+    assert [(e.run, e.op, e.changed) for e in view.events] == [(2, "U", {"note"}), (1, "I", frozenset())]
+    assert view.events[0].before == {"id": 1, "note": "first", "customer": None}
+
+
+def test_the_history_of_a_sources_key_is_its_versions_and_a_deleted_row_is_gone(lake: Lake) -> None:
+    view = lake.table("shop", "orders", ("2",)).key_view
+    assert view is not None
+    assert view.row is None
+    assert [(e.run, e.op) for e in view.events] == [(2, "D"), (1, "U")]
+    assert (view.events[0].before, view.events[0].after) == ({"id": 2, "customer_id": 7, "note": "first"}, None)
+
+
+def test_a_key_that_does_not_fit_is_refused(lake: Lake) -> None:
+    for key in (("x",), ("1", "2")):
+        with pytest.raises(UnknownTable, match="key"):
+            lake.table("shop", "orders", key)
+
+
+def test_quarantined_records_come_with_their_reasons(lake: Lake) -> None:
+    refusals = lake.table("shop", "orders").refusals
+    assert refusals is not None
+    assert refusals.by_code == (("VALUE_TYPE", 1),)
+    assert isinstance(refusals.found, Newest)
+    assert refusals.found.all
+    assert refusals.found.rows[0]["_raw"] == NASTY
+
+
+def test_only_the_newest_refused_records_are_read(location: str, tmp_path: Path) -> None:
+    lake = Lake(make(tmp_path))
+    assert lake.config is not None
+    refs = Refs(lake.config, "shop")
+    rows = [{"_run": n, "_code": "C", "_reason": "r"} for n in (5, 5, 4)]
+    written = append(refs, "orders__quarantine", rows)
+    table = refs.require("orders__quarantine", written.snapshot_id)
+    found = look.newest(table, written.snapshot_id, 2)
+    assert isinstance(found, Newest)
+    assert ([r["_run"] for r in found.rows], found.all) == ([5, 5], False)
+    assert look.newest(table, written.snapshot_id, 10) == Newest(look.newest(table, written.snapshot_id, 10).rows, all=True)  # type: ignore[union-attr]
+
+
+def test_a_newest_file_that_is_too_large_is_not_read(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look, "NEWEST_FILE_ROWS", 0)
+    refusals = lake.table("shop", "orders").refusals
+    assert refusals is not None
+    assert isinstance(refusals.found, Refused)
+
+
+def test_skew_counts_live_subscribers(lake: Lake) -> None:
+    assert lake.table("shop", SUBSCRIPTIONS).skew == Skew(5, 4, (((7,), 2), ((4,), 1), ((5,), 1), ((6,), 1)), sampled=1)
+
+
+def test_skew_of_more_subscriptions_is_sampled_by_primary_key_and_of_too_many_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(make(tmp_path))
+    assert lake.config is not None
+    refs = Refs(lake.config, "shop")
+    written = append(refs, SUBSCRIPTIONS, [{"fk_1": i % 2, "pk_1": 100 + i, "_run": 3, "_op": "S"} for i in range(4000)])
+    table = refs.require(SUBSCRIPTIONS, written.snapshot_id)
+    monkeypatch.setattr(look, "SKEW_ROWS", 1000)
+    found = look.skew(table, written.snapshot_id, ["fk_1"], ["pk_1"], 2)
+    assert isinstance(found, Skew)
+    assert found.sampled == 5
+    assert [k for k, _ in sorted(found.top)] == [(0,), (1,)]
+    assert all(1400 < n < 2600 for _, n in found.top)
+    monkeypatch.setattr(look, "SKEW_REFUSED", 1000)
+    assert isinstance(look.skew(table, written.snapshot_id, ["fk_1"], ["pk_1"]), Refused)
+
+
+def test_a_dag_finds_its_topology_by_its_runs_or_by_its_name(lake: Lake) -> None:
+    assert [lake.of_dag(d) for d in ("shop_dag", "shop", "shop_d", "%")] == ["shop", "shop", None, None]
+    assert lake.dag_of("shop") == "shop_dag"
+    found = lake.of_dag_run("shop_dag", DAG_RUN)
+    assert found is not None
+    assert (found[0], found[1].number) == ("shop", 2)
+    assert lake.of_dag_run("shop_dag", DAG_RUN[:-1]) is None
+
+
+def test_reading_the_ledger_takes_no_lock_and_cannot_write(location: str) -> None:
+    lake = Lake(location)
+    assert lake.config is not None
+    url = lake.config.ledger
+    with Ledger(url, "shop")._transaction():  # a writer holds the lock
+        assert History(url, "shop").runs(1)[0].number == 3
+    with history._reader(url).connect() as db, pytest.raises(OperationalError, match="readonly"):
+        db.execute(text("DELETE FROM rejoin_runs"))
