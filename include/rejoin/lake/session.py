@@ -41,7 +41,7 @@ def static_settings(config: LakeConfig) -> dict[str, str]:
     return {
         "spark.master": f"local[{cores}]",
         "spark.app.name": "rejoin",
-        "spark.jars": ",".join(spark_jars()),
+        "spark.jars": ",".join(spark_jars(s3=config.s3)),
         "spark.driver.memory": "4g",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
