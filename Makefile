@@ -33,6 +33,11 @@ setup: $(PROJECT) $(JARS) ## Make .venv from the locks and fetch Spark's jars (o
 demo: setup ## Show the whole thing on the example data
 	@$(BIN)/rejoin demo
 
+.PHONY: compose-env
+compose-env: ## Make .env with random secrets for docker-compose.yaml (docs/compose.md)
+	@mkdir -p landing plugins
+	@$(BASE_PYTHON) docker/make_env.py .env
+
 ##@ Develop
 .PHONY: test
 test: setup ## Run every test

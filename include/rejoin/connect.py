@@ -19,7 +19,9 @@ SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 @click.command(help="Serves Spark Connect for the lake until it is stopped.")
 @click.option("--lake", "location", envvar="REJOIN_LAKE", default="lake", show_default=True)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on. There is no login: whoever reaches it runs code.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen on. There is no login: whoever reaches it runs code."
+)
 @click.option("--port", default=15002, show_default=True)
 @click.option("--memory", default="4g", show_default=True, help="Heap of the server's JVM.")
 def main(location: str, host: str, port: int, memory: str) -> None:
