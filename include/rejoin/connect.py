@@ -5,7 +5,6 @@ It has the settings of a session inside a process (``lake/session.py``), so a st
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 import click
@@ -51,11 +50,10 @@ def server(location: str, host: str, port: int, memory: str) -> tuple[list[str],
         "spark.connect.grpc.binding.port": str(port),
     }
     home = Path(pyspark.__file__).parent
-    # In a file that only this user can read, for the catalog's password is among them and everybody can read a command line.
-    descriptor, properties = tempfile.mkstemp(prefix="rejoin-connect-", suffix=".conf")
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.writelines(f"{key}={_escaped(value)}\n" for key, value in settings.items())
-    command = [str(home / "bin" / "spark-submit"), "--properties-file", properties, "--class", SERVER, "local"]
+    # The catalog's password is among them, and a command line is there for everybody to read: hence a file, of memory, that ends with the server.
+    properties = os.memfd_create("settings", flags=0)
+    os.write(properties, "".join(f"{key}={_escaped(value)}\n" for key, value in settings.items()).encode())
+    command = [str(home / "bin" / "spark-submit"), "--properties-file", f"/dev/fd/{properties}", "--class", SERVER, "local"]
     environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
     environment.pop("SPARK_REMOTE", None)
     environment.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "lake" / "spark_conf"))

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from composed import ROOT, services
+from composed import ROOT, mounts, services
 from integration.servers import free_port, wait_for_port
 
-PORTS = {"metadata": 5432, "object-store": 8333, "api-server": 8080, "spark-connect": 15002}
+PORTS = {"metadata": 5432, "object-store": 8333, "api-server": 8080, "spark-connect": 15002, "source": 5432}
 """The services that listen, and where inside their containers."""
 
 _ENV = re.compile(r"(\w+)=(\S+)")
@@ -50,8 +50,8 @@ class Natively:
         """Starts services one after the other, each when what it depends on is healthy or done."""
         for name in names:
             assert self.services[name].get("depends_on", {}).keys() <= self._started, f"{name} before what it depends on"
-            if name == "metadata":
-                self._metadata()
+            if self.services[name]["image"].startswith("postgres:"):
+                self._postgresql(name)
             elif name == "object-store":
                 self._run(name, [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.ports[name])])
                 wait_for_port(self.ports[name], self._running[-1], self._log(name))
@@ -66,7 +66,7 @@ class Natively:
     def wait_until_healthy(self, name: str, seconds: float = 120) -> None:
         """Runs the service's own health check until it says yes."""
         check = [self._here(name, part) for part in self.services[name]["healthcheck"]["test"][1:]]
-        environment, deadline = self.environment(name) | {"PGPORT": str(self.ports["metadata"])}, time.monotonic() + seconds
+        environment, deadline = self.environment(name) | {"PGPORT": str(self.ports.get(name))}, time.monotonic() + seconds
         while subprocess.run(check, env=environment, capture_output=True, check=False).returncode:
             assert self._running[-1].poll() is None and time.monotonic() < deadline, f"{name}:\n{self._log(name).read_text()[-3000:]}"
             time.sleep(0.5)
@@ -84,7 +84,7 @@ class Natively:
                 process.wait(10)
 
     def _command(self, name: str) -> list[str]:
-        return [self._here(name, part) for part in self.services[name]["command"]]
+        return [self._here(name, part) for part in self.services[name].get("command", [])]
 
     def _here(self, name: str, text: str) -> str:
         """A text of a service with the addresses and paths of this machine."""
@@ -108,11 +108,11 @@ class Natively:
             )
         self._running.append(made)
 
-    def _metadata(self) -> None:
+    def _postgresql(self, name: str) -> None:
         """What the image's entry point does: a new data directory, its user with password, its database, then the script of docker/."""
-        given, port = self.services["metadata"]["environment"], str(self.ports["metadata"])
+        given, port = self.services[name]["environment"], str(self.ports[name])
         user = "postgres" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
-        folder = self._directory / "postgresql"
+        folder = self._directory / f"{name}-files"
         folder.mkdir()
         (folder / "password").write_text(given["POSTGRES_PASSWORD"])
         if user:
@@ -120,15 +120,19 @@ class Natively:
                 shutil.chown(path, user)
         data = str(folder / "data")
         initdb = ["initdb", "-D", data, "--auth=scram-sha-256", f"--username={given['POSTGRES_USER']}", f"--pwfile={folder / 'password'}"]
-        environment = self.environment("metadata") | {"PGHOST": "127.0.0.1", "PGPORT": port, "PGPASSWORD": given["POSTGRES_PASSWORD"]}
+        environment = self.environment(name) | {"PGHOST": "127.0.0.1", "PGPORT": port, "PGPASSWORD": given["POSTGRES_PASSWORD"]}
         subprocess.run(initdb, check=True, capture_output=True, cwd=folder, user=user, env=environment)
         settings = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": folder, "fsync": "off"}
-        self._run("metadata", [str(_postgresql() / "postgres"), "-D", data, *(f"--{k}={v}" for k, v in settings.items())], user=user)
-        wait_for_port(int(port), self._running[-1], self._log("metadata"))
+        command = [str(_postgresql() / "postgres"), *self._command(name)[1:], "-D", data, *(f"--{k}={v}" for k, v in settings.items())]
+        self._run(name, command, user=user)
+        wait_for_port(int(port), self._running[-1], self._log(name))
         create = ["createdb", f"--username={given['POSTGRES_USER']}", given["POSTGRES_DB"]]
-        for command in (create, ["sh", str(ROOT / "docker" / "metadata.sh")]):
-            subprocess.run(command, check=True, capture_output=True, env=environment)
-        self.wait_until_healthy("metadata")
+        script = next(
+            outside for inside, outside in mounts(self.services[name]).items() if inside.startswith("/docker-entrypoint-initdb.d/")
+        )
+        for setup in (create, ["sh", str(ROOT / script)]):
+            subprocess.run(setup, check=True, capture_output=True, env=environment)
+        self.wait_until_healthy(name)
 
 
 @contextmanager

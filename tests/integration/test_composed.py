@@ -4,6 +4,8 @@ No container engine is needed or used, so this says nothing of images, networks 
 """
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import psycopg
 import pytest
 from composed import secrets
 from integration.natively import Natively, natively
@@ -91,8 +94,56 @@ def running() -> Iterator[Natively]:
         yield made
 
 
-def test_a_dag_runs_a_topology_through_spark_connect_on_the_object_store(running: Natively, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop = Shop(running.root)
+@pytest.fixture(scope="module")
+def shop(running: Natively) -> Shop:
+    return Shop(running.root)
+
+
+def tables(running: Natively, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Topology:
+    """The topology with the lake as the containers see it, for reading in this process."""
+    for name, value in running.environment("scheduler").items():
+        if name.startswith(("AWS_", "LAKE_")):
+            monkeypatch.setenv(name, value)
+    topology = Topology(load(str(shop.file)), lake_config(str(running.root / "docker" / "lake.toml")), str(shop.root))
+    assert topology.config.warehouse.startswith("s3://")
+    return topology
+
+
+def test_the_command_line_in_the_schedulers_container_runs_compacts_and_verifies(
+    running: Natively, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rejoin(*arguments: str) -> str:
+        program = Path(sys.executable).with_name("rejoin")
+        done = subprocess.run([program, *arguments], env=running.environment("scheduler"), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    for _ in range(2):
+        shop.next_batch()
+        rejoin("run", str(shop.file))
+        topology = tables(running, shop, monkeypatch)
+        assert output(topology) == shop.expected() == folded(topology)
+    rejoin("compact")
+    assert output(tables(running, shop, monkeypatch)) == shop.expected()
+    assert "0 differences" in rejoin("verify")
+
+
+def test_the_source_database_lets_debeziums_user_follow_the_shops_tables(running: Natively) -> None:
+    running.start("source")
+    address = f"postgresql://debezium:{secrets()['DEBEZIUM_PASSWORD']}@127.0.0.1:{running.ports['source']}/source"
+    with psycopg.connect(address, autocommit=True) as connection:
+        published = connection.execute("SELECT tablename FROM pg_publication_tables WHERE pubname = 'rejoin' ORDER BY 1").fetchall()
+        assert published == [("customers",), ("items",), ("orders",)]
+        connection.execute("SELECT pg_create_logical_replication_slot('rejoin', 'pgoutput')")
+        assert connection.execute("SELECT count(*) FROM shop.orders").fetchone() == (2,)
+        connection.execute("SELECT pg_drop_replication_slot('rejoin')")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("DELETE FROM shop.orders")
+
+
+def test_a_dag_runs_a_topology_through_spark_connect_on_the_object_store(
+    running: Natively, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shop.next_batch()
     (running.root / "dags" / "shop_dag.py").write_text(DAG)
     running.start("api-server", "scheduler", "dag-processor", "triggerer")
@@ -106,10 +157,5 @@ def test_a_dag_runs_a_topology_through_spark_connect_on_the_object_store(running
     assert done["state"] == "success", api.call(f"{run}/taskInstances/run/logs/1?full_content=true")
     remote = running.environment("scheduler")["SPARK_REMOTE"]
     assert api.call(f"{run}/taskInstances/run/xcomEntries/return_value")["value"] == f"spark_connect {remote}"
-
-    for name, value in running.environment("scheduler").items():
-        if name.startswith(("AWS_", "LAKE_")):
-            monkeypatch.setenv(name, value)
-    topology = Topology(load(str(shop.file)), lake_config(str(running.root / "docker" / "lake.toml")), str(shop.root))
-    assert topology.config.warehouse.startswith("s3://")
+    topology = tables(running, shop, monkeypatch)
     assert output(topology) == shop.expected() == folded(topology)
