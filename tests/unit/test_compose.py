@@ -1,6 +1,9 @@
 """docker-compose.yaml without an engine: its schema, the Dockerfile's lint, and the rules that this project has for both."""
 
+import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +96,21 @@ def test_the_script_makes_new_secrets_for_its_owner_only_and_overwrites_nothing(
     assert file.read_text() == before
     assert ".env" in (ROOT / ".gitignore").read_text().splitlines()
     assert "*" in (ROOT / ".dockerignore").read_text().splitlines()
+
+
+def test_what_kafka_has_lands_as_lines_that_rejoin_reads(tmp_path: Path) -> None:
+    (tmp_path / "docker").mkdir()
+    shutil.copy(ROOT / "docker" / "land.sh", tmp_path / "docker")
+    consumer = tmp_path / "bin" / "docker"
+    consumer.parent.mkdir()
+    consumer.write_text("""#!/bin/sh\nprintf '{"id":1}\\t{"after":{"note":"50%% \\\\t"}}\\n{"id":1}\\tnull\\nsomething else\\n'\n""")
+    consumer.chmod(0o755)
+    subprocess.run(["sh", tmp_path / "docker" / "land.sh"], env={"PATH": f"{consumer.parent}:{os.environ['PATH']}"}, check=True)
+    [landed] = (tmp_path / "landing" / "shop").iterdir()
+    lines = [json.loads(line) for line in landed.read_text().splitlines()]
+    assert landed.suffix == ".jsonl" and len(lines) == 6
+    assert lines[0] == {"topic": "e6.shop.customers", "key": {"id": 1}, "value": {"after": {"note": "50% \t"}}}
+    assert lines[5] == {"topic": "e6.shop.items", "key": {"id": 1}, "value": None}
 
 
 def test_a_path_means_the_same_file_in_airflow_and_in_spark() -> None:
