@@ -9,7 +9,7 @@ tab=$(printf '\t')
 for table in customers orders items; do
     topic=e6.shop.$table
     # Ends when nothing comes for five seconds, and says so as an error.
-    docker compose exec -T kafka /opt/kafka/bin/kafka-console-consumer.sh --bootstrap-server kafka:9092 --topic "$topic" --from-beginning \
+    docker compose --profile source exec -T kafka /opt/kafka/bin/kafka-console-consumer.sh --bootstrap-server kafka:9092 --topic "$topic" --from-beginning \
         --timeout-ms 5000 --property print.key=true --property "key.separator=$tab" |
         awk -F '\t' -v topic="$topic" 'NF == 2 { printf "{\"topic\": \"%s\", \"key\": %s, \"value\": %s}\n", topic, $1, $2 }'
 done > "$file.tmp"
