@@ -42,7 +42,9 @@ class Natively:
         given = dict(pair for line in re.findall(r"(?ms)^ENV (.*?[^\\])$", image) for pair in _ENV.findall(line))
         given.pop("REJOIN_UID")
         given |= self.services[name].get("environment", {})
-        outside = {k: os.environ[k] for k in ("JAVA_HOME", "LANG") if k in os.environ}
+        # Only the image of Spark Connect has Java: whoever else started it would fail.
+        java = os.environ.get("JAVA_HOME") if name == "spark-connect" else "/nowhere"
+        outside = {"JAVA_HOME": java} if java else {}
         path = f"{Path(sys.executable).parent}:{_postgresql()}:{os.environ['PATH']}"
         return {**outside, "PATH": path, "HOME": str(self._directory), **{k: self._here(name, v) for k, v in given.items()}}
 

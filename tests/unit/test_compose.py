@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 from composed import FILE, ROOT, VARIABLE, filled, mounts, raw, secrets, services
 
+from rejoin.errors import SetupError
+from rejoin.lake.config import lake_config
+from rejoin.setup_check import JARS, spark_jars
+
 BIN = Path(sys.executable).parent
 DOCKERFILE = ROOT / "docker" / "Dockerfile"
 TEXT = FILE.read_text()
@@ -111,6 +115,26 @@ def test_what_kafka_has_lands_as_lines_that_rejoin_reads(tmp_path: Path) -> None
     assert landed.suffix == ".jsonl" and len(lines) == 6
     assert lines[0] == {"topic": "e6.shop.customers", "key": {"id": 1}, "value": {"after": {"note": "50% \t"}}}
     assert lines[5] == {"topic": "e6.shop.items", "key": {"id": 1}, "value": None}
+
+
+def test_the_lake_file_says_the_same_to_spark_and_to_pyiceberg(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in services()["spark-connect"]["environment"].items():
+        monkeypatch.setenv(name, value)
+    config = lake_config(str(ROOT / "docker" / "lake.toml"))
+    spark, pyiceberg = config.spark_settings(), config.pyiceberg_settings()
+    assert config.s3 and config.ledger == config.uri
+    assert spark["spark.sql.catalog.lake.io-impl"] == "org.apache.iceberg.aws.s3.S3FileIO"
+    assert spark["spark.sql.catalog.lake.s3.secret-access-key"] == pyiceberg["s3.secret-access-key"] == secrets()["S3_SECRET_KEY"]
+    assert spark["spark.sql.catalog.lake.uri"] == "jdbc:postgresql://metadata:5432/lake"
+
+
+def test_a_warehouse_on_s3_without_its_jar_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REJOIN_JARS", str(tmp_path))
+    for jar in JARS:
+        (tmp_path / jar.name).write_text("a jar")
+    assert len(spark_jars()) == len(JARS)
+    with pytest.raises(SetupError, match=r"(?s)needs iceberg-aws-bundle.*setup_check --s3"):
+        spark_jars(s3=True)
 
 
 def test_a_path_means_the_same_file_in_airflow_and_in_spark() -> None:
