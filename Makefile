@@ -47,6 +47,11 @@ down: ## Stop what `make up` has started
 
 PORT := 8080
 
+.PHONY: compose-env
+compose-env: ## Make .env with random secrets for docker-compose.yaml (docs/compose.md)
+	@mkdir -p landing plugins
+	@$(BASE_PYTHON) docker/make_env.py .env
+
 ##@ Develop
 .PHONY: test
 test: setup ## Run every test

@@ -53,6 +53,9 @@ JARS = (
 )
 """Iceberg, and the drivers of the two catalog databases. Each runs alone: what they depend on is only annotations, or is in Spark."""
 
+S3_JAR = Jar("org.apache.iceberg:iceberg-aws-bundle:1.12.0", "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957")
+"""Iceberg's own client of S3, for a warehouse that begins with ``s3://``. 69 MB, so it is fetched only where it is asked for (``--s3``)."""
+
 
 def java_problem() -> str | None:
     """One line that says what is wrong with Java and how to get the right one; None if Spark can run."""
@@ -79,23 +82,28 @@ def jars_dir() -> Path:
     return Path(chosen) if chosen else Path(sys.prefix, "share", "rejoin", "jars")
 
 
-def spark_jars() -> list[str]:
-    """Paths of all jars for ``spark.jars``, in the order of ``JARS``.
+def spark_jars(*, s3: bool = False) -> list[str]:
+    """Paths of all jars for ``spark.jars``, in the order of ``JARS``; with ``s3`` that of S3 too.
 
     Raises:
         SetupError: one of them is not there.
     """
-    missing = _missing(jars_dir())
+    wanted = _wanted(s3=s3)
+    missing = _missing(jars_dir(), wanted)
+    if missing == [S3_JAR]:
+        raise _setup_error(
+            f"a warehouse on S3 needs {S3_JAR.name}, which is not in {jars_dir()}", next_step="run `python -m rejoin.setup_check --s3`"
+        )
     if missing:
         raise _setup_error(
             f"Spark's jars are not in {jars_dir()}: {_names(missing)}",
             expected="the jars that set-up fetches, or REJOIN_JARS naming a directory that holds them",
             next_step="run `make setup`",
         )
-    return [str(jars_dir() / jar.name) for jar in JARS]
+    return [str(jars_dir() / jar.name) for jar in wanted]
 
 
-def fetch_jars() -> list[Path]:
+def fetch_jars(*, s3: bool = False) -> list[Path]:
     """Fetch the missing jars with the Ivy inside Spark; return what was added (nothing, the second time).
 
     Which repository they come from is Spark's default or the machine's own setting (``spark.jars.ivySettings`` or ``spark.jars.repositories`` in
@@ -105,7 +113,7 @@ def fetch_jars() -> list[Path]:
         SetupError: Spark is not installed, the jars cannot be resolved, or one has other bytes than expected.
     """
     target = jars_dir()
-    missing = _missing(target)
+    missing = _missing(target, _wanted(s3=s3))
     if not missing:
         return []
     target.mkdir(parents=True, exist_ok=True)
@@ -114,8 +122,12 @@ def fetch_jars() -> list[Path]:
         return [_adopt(jar, Path(scratch, "jars", jar.ivy_name), target) for jar in missing]
 
 
-def _missing(directory: Path) -> list[Jar]:
-    return [jar for jar in JARS if not (path := directory / jar.name).is_file() or path.stat().st_size == 0]
+def _wanted(*, s3: bool) -> tuple[Jar, ...]:
+    return (*JARS, S3_JAR) if s3 else JARS
+
+
+def _missing(directory: Path, wanted: tuple[Jar, ...]) -> list[Jar]:
+    return [jar for jar in wanted if not (path := directory / jar.name).is_file() or path.stat().st_size == 0]
 
 
 def _names(jars: list[Jar]) -> str:
@@ -183,15 +195,16 @@ def _setup_error(what: str, *, expected: str = "", next_step: str = "") -> "Setu
 
 
 def main(arguments: list[str]) -> int:
-    """Check Java (``--java``: only that), then fetch the jars."""
+    """Check Java (``--java``: only that), then fetch the jars (``--s3``: with that of S3)."""
     problem = java_problem()
     if problem:
         print(problem, file=sys.stderr)
         return 5
     if arguments == ["--java"]:
         return 0
-    added = fetch_jars()
-    print(f"jars: {len(JARS)} in {jars_dir()}, {len(added)} of them new")
+    s3 = arguments == ["--s3"]
+    added = fetch_jars(s3=s3)
+    print(f"jars: {len(_wanted(s3=s3))} in {jars_dir()}, {len(added)} of them new")
     return 0
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 import pyspark
 
 from rejoin.lake.config import LakeConfig
-from rejoin.lake.session import connect_command
 
 
 def free_port() -> int:
@@ -53,11 +52,10 @@ class ConnectServer:
         self.start()
 
     def start(self) -> None:
-        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": "include"}
-        environment.pop("SPARK_REMOTE", None)
+        command = [sys.executable, "-m", "rejoin.connect", "--lake", self._config.location, "--port", str(self.port)]
         with self._log.open("ab") as out:
-            # spark-submit becomes the JVM (exec), so the pid is the server's.
-            self._process = subprocess.Popen(connect_command(self._config, self.port), stdout=out, stderr=out, env=environment)
+            # Each command becomes the next one (exec), so the pid is the server's.
+            self._process = subprocess.Popen(command, stdout=out, stderr=out, env={**os.environ, "PYTHONPATH": "include"})
         try:
             wait_for_port(self.port, self._process, self._log)
         except BaseException:

@@ -19,8 +19,6 @@ import httpx
 import psutil
 
 from rejoin.errors import SetupError
-from rejoin.lake.config import lake_config
-from rejoin.lake.session import connect_command
 
 PROJECT = Path(__file__).resolve().parents[3]
 USER = "admin"
@@ -68,11 +66,10 @@ def up(folder: Path, port: int, say: Say) -> Local:
     connect = free_port()
     password = _password(folder / "airflow" / "passwords.json")
     say("starting a Spark Connect server and Airflow (about half a minute)")
-    config = lake_config(str(folder / "lake"))
     environment = {k: v for k, v in os.environ.items() if not k.startswith("AIRFLOW") and k != "SPARK_REMOTE"}
-    environment |= {"PYTHONPATH": str(PROJECT / "include"), "PYSPARK_PYTHON": sys.executable}
+    environment |= {"PYTHONPATH": str(PROJECT / "include")}
     commands = {
-        "spark-connect": (connect_command(config, connect), environment),
+        "spark-connect": ([sys.executable, "-m", "rejoin.connect", "--lake", str(folder / "lake"), "--port", str(connect)], environment),
         "airflow": ([sys.executable, "-m", "airflow", "standalone"], environment | settings(folder, port, connect)),
     }
     processes = {name: _start(folder, name, command, env) for name, (command, env) in commands.items()}

@@ -2,7 +2,7 @@
 
 A TOML file (``${NAME}`` is replaced by the environment variable, so that no secret stands in the file)::
 
-    warehouse = "s3a://bucket/warehouse"            # any path that Spark's Hadoop and PyIceberg's FileIO can open
+    warehouse = "s3://bucket/warehouse"             # or any path that Spark's Hadoop and PyIceberg's FileIO can open
     catalog = "postgresql"                          # sqlite | postgresql | rest
     uri = "postgresql+psycopg://me:${PW}@host/db"   # SQLAlchemy URL of the catalog database, or the REST catalog's URL
     ledger = "postgresql+psycopg://me:${PW}@host/db"   # default: the catalog's database (not for rest)
@@ -42,6 +42,11 @@ class LakeConfig:
     properties: dict[str, str] = field(default_factory=dict)
     spark: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def s3(self) -> bool:
+        """Whether Iceberg reads and writes the warehouse with its own client of S3."""
+        return self.warehouse.startswith("s3://")
+
     def spark_settings(self) -> dict[str, str]:
         """Spark settings of the catalog and of the user."""
         prefix = f"spark.sql.catalog.{CATALOG}"
@@ -51,6 +56,8 @@ class LakeConfig:
         else:
             made |= {f"{prefix}.type": "jdbc", f"{prefix}.jdbc.schema-version": "V1"}
             made |= {f"{prefix}.{k}": v for k, v in _jdbc(make_url(self.uri)).items()}
+        if self.s3:
+            made[f"{prefix}.io-impl"] = "org.apache.iceberg.aws.s3.S3FileIO"
         # Cached metadata would hide what other processes committed.
         made[f"{prefix}.cache-enabled"] = "false"
         return made | {f"{prefix}.{k}": v for k, v in self.properties.items()} | self.spark

@@ -42,7 +42,7 @@ def static_settings(config: LakeConfig) -> dict[str, str]:
     return {
         "spark.master": f"local[{cores}]",
         "spark.app.name": "rejoin",
-        "spark.jars": ",".join(spark_jars()),
+        "spark.jars": ",".join(spark_jars(s3=config.s3)),
         "spark.driver.memory": "4g",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -65,23 +65,6 @@ def spark_submit() -> str:
     assert found is not None
     assert found.submodule_search_locations
     return str(Path(found.submodule_search_locations[0]) / "bin" / "spark-submit")
-
-
-def connect_command(config: LakeConfig, port: int) -> list[str]:
-    """The command that becomes a Spark Connect server for this lake on loopback; it needs ``PYSPARK_PYTHON`` and rejoin importable.
-
-    Raises:
-        SetupError: no Java 17 or 21, or the jars are missing.
-    """
-    if problem := java_problem():
-        raise SetupError(problem)
-    settings = static_settings(config) | {
-        "spark.app.name": "rejoin connect",
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-    }
-    conf = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
-    return [spark_submit(), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", *conf, "local"]
 
 
 def session(config: LakeConfig) -> "SparkSession":

@@ -1,0 +1,68 @@
+"""A Spark Connect server for one lake, in the place of this process: ``python -m rejoin.connect``.
+
+It has the settings of a session inside a process (``lake/session.py``), so a step gives the same tables either way.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from rejoin.errors import RejoinError, SetupError
+from rejoin.lake.config import lake_config
+from rejoin.setup_check import java_problem
+
+SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+@click.command(help="Serves Spark Connect for the lake until it is stopped.")
+@click.option("--lake", "location", envvar="REJOIN_LAKE", default="lake", show_default=True)
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen on. There is no login: whoever reaches it runs code."
+)
+@click.option("--port", default=15002, show_default=True)
+@click.option("--memory", default="4g", show_default=True, help="Heap of the server's JVM.")
+def main(location: str, host: str, port: int, memory: str) -> None:
+    try:
+        command, environment = server(location, host, port, memory)
+    except RejoinError as error:
+        click.echo(str(error), err=True)
+        sys.exit(error.exit_code)
+    os.execve(command[0], command, environment)
+
+
+def server(location: str, host: str, port: int, memory: str) -> tuple[list[str], dict[str, str]]:
+    """The command that becomes the server, and its environment.
+
+    Raises:
+        SetupError: no Java 17 or 21, a jar is missing, or ``location`` names no lake.
+    """
+    import pyspark
+
+    from rejoin.lake.session import static_settings
+
+    if problem := java_problem():
+        raise SetupError(problem)
+    settings = static_settings(lake_config(location)) | {
+        "spark.driver.memory": memory,
+        "spark.connect.grpc.binding.address": host,
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    home = Path(pyspark.__file__).parent
+    # The catalog's password is among them, and a command line is there for everybody to read: hence a file, of memory, that ends with the server.
+    properties = os.memfd_create("settings", flags=0)
+    os.write(properties, "".join(f"{key}={_escaped(value)}\n" for key, value in settings.items()).encode())
+    command = [str(home / "bin" / "spark-submit"), "--properties-file", f"/dev/fd/{properties}", "--class", SERVER, "local"]
+    environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
+    environment.pop("SPARK_REMOTE", None)
+    environment.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "lake" / "spark_conf"))
+    return command, environment
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\")
+
+
+if __name__ == "__main__":
+    main()
