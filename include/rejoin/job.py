@@ -25,9 +25,14 @@ if TYPE_CHECKING:
 def step(topology: Topology, owner: str, verb: Verb, target: str) -> StepRecord:
     """Does one step of the owner's run, which ``cut`` opens; a repeated step returns what the first one registered.
 
+    ``deliver`` needs no run: it delivers what is committed and not delivered yet.
+
     Raises:
         UnknownTable: the plan has no such step.
     """
+    if verb is Verb.DELIVER:
+        made = topology.deliver(target)
+        return StepRecord(f"{verb}.{target}", {"records": made.records}, made.seconds, 0, made.detail)
     run = topology.open(owner)
     with alive(topology.ledger, run):
         return _step(topology, run, verb, target)
@@ -53,12 +58,12 @@ def _step(topology: Topology, run: Run, verb: Verb, target: str) -> StepRecord:
 def main(verb: str) -> None:
     """The command line of ``jobs/<verb>.py``; prints the step's record as JSON and exits with the error's code."""
 
-    @click.command(help=f"{verb}: one step of a run. TARGET is a table, a node, or node.edge (none for cut and publish).")
+    @click.command(help=f"{verb}: one step of a run. TARGET is a table, a node, node.edge or output.sink (none for cut and publish).")
     @click.argument("topology_file")
     @click.argument("target", default="")
     @click.option("--lake", "location", envvar="REJOIN_LAKE", default="lake", show_default=True)
     @click.option("--root", envvar="REJOIN_ROOT", default=".", show_default=True)
-    @click.option("--owner", required=True, help="Whose run: the same for all steps of one run.")
+    @click.option("--owner", required=verb != Verb.DELIVER, default="", help="Whose run: the same for all steps of one run.")
     def command(topology_file: str, target: str, location: str, root: str, owner: str) -> None:
         try:
             topology = Topology(load(topology_file), lake_config(location), str(Path(root).resolve()))
