@@ -161,8 +161,8 @@ class _Work:
                     self._moved(after)
                 position = work.finished()
             self._moved(position)
-            self.detail = target.summary()
         finally:
+            self.detail = target.summary()
             target.close()
 
     def own(self, error: BaseException) -> BaseException:

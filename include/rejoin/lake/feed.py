@@ -123,5 +123,5 @@ def _sorted(sql: str, **frames: pa.RecordBatchReader) -> Iterator[pa.RecordBatch
     with closing(cursor()) as database:
         for name, frame in frames.items():
             database.register(name, frame)
-        found: pa.RecordBatchReader = database.execute(sql).to_arrow_reader(BATCH_ROWS)
+        found: pa.RecordBatchReader = database.sql(sql).to_arrow_reader(BATCH_ROWS)
         yield from found

@@ -20,6 +20,7 @@ from rejoin.sinks.records import Record, Records
 from rejoin.sinks.target import Rows
 
 POLL_SECONDS = 0.05
+STATISTICS_SECONDS = 1.0
 POLL_EVERY = 5_000
 """Callbacks are served after so many records."""
 
@@ -49,7 +50,7 @@ class KafkaTarget:
         made = settings.of_producer(sink, connection, self._marker, acknowledged=listened)
         self._producer = Producer({**made, "stats_cb": self._metrics.add, "on_delivery": self._delivered})
         self.at_once: int | None = sink.batch
-        self._partitions = 0
+        self._partitions, self._sent = 0, 0
 
     def take_over(self, known: Position | None) -> Position | None:
         """As ``Target`` says. At least once, the position is the ledger's."""
@@ -78,6 +79,7 @@ class KafkaTarget:
     def close(self) -> None:
         """Drops what was not sent."""
         self._producer.purge(in_flight=False)
+        del self._producer  # the client ends with it
 
     def _write(self, rows: Rows, position: Position) -> int:
         count = 0
@@ -101,6 +103,7 @@ class KafkaTarget:
         if self._once:
             self._commit()
         self._point("committed")
+        self._sent += count
         return count
 
     def _send(self, record: Record) -> None:
@@ -205,12 +208,9 @@ class KafkaTarget:
 
     def _wait_for_statistics(self) -> None:
         """The statistics of the last records come a moment after them."""
-        deadline, seen = time.monotonic() + 1.0, -1
-        while time.monotonic() < deadline and seen != self._metrics.seen:
-            seen = self._metrics.seen
-            until = time.monotonic() + 0.25
-            while time.monotonic() < until:
-                self._producer.poll(POLL_SECONDS)
+        deadline = time.monotonic() + STATISTICS_SECONDS
+        while time.monotonic() < deadline and self._metrics.seen < self._sent:
+            self._producer.poll(POLL_SECONDS)
 
     def _point(self, name: str) -> None:
         crash.point(f"deliver.{self._name}:{self._transactions}:{name}")

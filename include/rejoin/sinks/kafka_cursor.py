@@ -5,18 +5,17 @@ Of its own, because a transaction that hangs hides everything behind it on a par
 
 from collections.abc import Mapping
 from contextlib import closing
+from typing import Any
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
-    IsolationLevel,
     KafkaError,
     KafkaException,
     TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._offset import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from rejoin.errors import SinkDown
@@ -38,9 +37,9 @@ class Topics:
         seconds: how long to wait for an answer.
     """
 
-    def __init__(self, sink: str, connection: Mapping[str, str], seconds: float) -> None:
+    def __init__(self, sink: str, connection: Mapping[str, Any], seconds: float) -> None:
         self._sink, self._connection, self._seconds = sink, dict(connection), seconds
-        self._admin = AdminClient({**connection, "client.id": "rejoin"})
+        self._admin = AdminClient(dict(connection))
 
     def partitions(self, topic: str, made_with: int | None) -> int:
         """How many partitions a topic has. One that does not exist is made with ``made_with`` partitions.
@@ -72,18 +71,12 @@ class Topics:
         Raises:
             SinkDown: it could not be read in time.
         """
-        only, there = TopicPartition(topic, 0, OFFSET_BEGINNING), TopicPartition(topic, 0)
-        try:
-            ends = self._admin.list_offsets({there: OffsetSpec.latest()}, isolation_level=IsolationLevel.READ_COMMITTED)
-            end = ends[there].result(self._seconds).offset
-        except KafkaException as error:
-            raise coded(error.args[0], self._sink, topic, "reading") from None
         settings = {"group.id": "rejoin", "enable.auto.commit": False, "isolation.level": "read_committed", "enable.partition.eof": True}
-        with closing(Consumer({**self._connection, **settings, "client.id": "rejoin"})) as consumer:
-            consumer.assign([only])
-            return self._newest(consumer, topic, end)
+        with closing(Consumer({**self._connection, **settings})) as consumer:
+            consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+            return self._newest(consumer, topic)
 
-    def _newest(self, consumer: Consumer, topic: str, end: int) -> Position | None:
+    def _newest(self, consumer: Consumer, topic: str) -> Position | None:
         newest = None
         while True:
             message = consumer.poll(self._seconds)
@@ -95,10 +88,10 @@ class Topics:
                 value = message.value()
                 assert value is not None
                 newest = Position.from_json(value.decode())
-            elif error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 -- the client's own name
-                raise coded(error, self._sink, topic, "reading")
-            elif (message.offset() or 0) >= end:
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- the client's own name
                 return newest
+            else:
+                raise coded(error, self._sink, topic, "reading")
 
     def _described(self, topic: str) -> list[object]:
         [found] = self._admin.describe_topics(TopicCollection([topic]), request_timeout=self._seconds).values()

@@ -132,7 +132,7 @@ def upsert(target: Identifier, columns: Sequence[Column], key: Sequence[str]) ->
 
 
 def _same(key: Sequence[str]) -> Composed:
-    return Composed(SQL("t.{0} = s.{0}").format(Identifier(k)) for k in key).join(" AND ")
+    return Composed([SQL("t.{0} = s.{0}").format(Identifier(k)) for k in key]).join(" AND ")
 
 
 def _names(names: Sequence[str]) -> Composed:
@@ -140,4 +140,4 @@ def _names(names: Sequence[str]) -> Composed:
 
 
 def _list(parts: Iterable[Composable]) -> Composed:
-    return Composed(parts).join(", ")
+    return Composed(list(parts)).join(", ")

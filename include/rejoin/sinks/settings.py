@@ -4,7 +4,9 @@ Three differ in kind: ``max.block.ms`` has no counterpart (``kafka.py`` waits), 
 a batch and on the queue, in messages, are lifted, so that bytes alone decide as in Java.
 """
 
+import logging
 from collections.abc import Mapping
+from typing import Any
 
 from rejoin.plan import producer
 from rejoin.plan.sinks import MURMUR2, Guarantee, KafkaSink
@@ -17,20 +19,23 @@ _RENAMED = {
 _OURS = {"max.block.ms", "buffer.memory", "transaction.timeout.ms"}
 _OF_REGISTRY = "schema.registry."
 
+LOG = logging.getLogger("rejoin.kafka")
+"""Where the clients of a cluster say what they see; they would write to standard error."""
+LOG.addHandler(logging.NullHandler())
+
 
 def stated(sink: KafkaSink) -> dict[str, str]:
     """The sink's producer settings with defaults, under Kafka's names."""
     return producer.merged(dict(sink.producer))
 
 
-def connecting(connection: Mapping[str, str]) -> dict[str, str]:
+def connecting(connection: Mapping[str, str]) -> dict[str, Any]:
     """The settings that every client of the sink's cluster needs."""
-    return {name: value for name, value in connection.items() if not name.startswith(_OF_REGISTRY)}
+    own = {name: value for name, value in connection.items() if not name.startswith(_OF_REGISTRY)}
+    return {"client.id": "rejoin", "logger": LOG, **own}
 
 
-def of_producer(
-    sink: KafkaSink, connection: Mapping[str, str], transactional_id: str, *, acknowledged: bool
-) -> dict[str, str | int | bool]:
+def of_producer(sink: KafkaSink, connection: Mapping[str, str], transactional_id: str, *, acknowledged: bool) -> dict[str, Any]:
     """The configuration of a producer.
 
     Args:
@@ -40,7 +45,7 @@ def of_producer(
         acknowledged: every record's delivery is reported, not only failed ones.
     """
     known = stated(sink)
-    made: dict[str, str | int | bool] = {"client.id": "rejoin", **connecting(connection)}
+    made = connecting(connection)
     made |= {_RENAMED.get(name, name): value for name, value in known.items() if name not in _OURS}
     made["queue.buffering.max.kbytes"] = max(1, int(known["buffer.memory"]) // 1024)
     made["queue.buffering.max.messages"] = 0
