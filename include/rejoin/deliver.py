@@ -15,7 +15,7 @@ from rejoin import crash
 from rejoin.conduct import Progress, Topology
 from rejoin.errors import RunUnknown, SinkCursorLost, SinkFenced, SinksBehind, SinkSlow, UnknownTable, code_of
 from rejoin.lake import feed, names
-from rejoin.lake.deliveries import Cursor, Deliveries, Delivery
+from rejoin.lake.deliveries import Cursor, Deliveries, Delivery, fenced
 from rejoin.lake.ledger import StepRecord
 from rejoin.plan.model import Node
 from rejoin.plan.sinks import Sink, Start, sink_id
@@ -25,6 +25,8 @@ from rejoin.sinks.position import Content, Position
 from rejoin.sinks.target import Rows, Target
 
 PARALLEL_SINKS = 4
+TAKE_OVERS = 3
+"""So often does an attempt that is the newest one take over a sink that fenced it off."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,13 @@ def deliver(topology: Topology, name: str, restart: Restart | None = None) -> De
     if restart is None and (newest := _up_to_date(deliveries, name)) is not None:
         return Delivery(name, 0, 0, 0.0, newest)
     cursor = deliveries.begin(name)
-    work = _Work(topology, node, sink, deliveries, cursor, head)
+    work = _Work(topology, node, sink, deliveries, cursor, head, restart)
     try:
-        work.run(restart)
-    except BaseException as error:  # noqa: BLE001  noted, and raised again
-        coded = work.own(error)
-        failed = f"{code_of(coded)}: {str(coded)[:2000]}"
+        work.run()
+    except BaseException as error:
+        failed = f"{code_of(error)}: {str(error)[:2000]}"
         deliveries.end(Delivery(name, cursor.attempt, work.records, time.monotonic() - started, work.upto, failed, work.detail))
-        raise coded from (None if coded is error else error)
+        raise
     done = Delivery(name, cursor.attempt, work.records, time.monotonic() - started, work.upto, None, work.detail)
     deliveries.end(done)
     return done
@@ -141,20 +142,41 @@ def _up_to_date(deliveries: Deliveries, name: str) -> int | None:
 class _Work:
     """One attempt at one sink."""
 
-    def __init__(self, topology: Topology, node: Node, sink: Sink, deliveries: Deliveries, cursor: Cursor, head: int) -> None:
+    def __init__(
+        self, topology: Topology, node: Node, sink: Sink, deliveries: Deliveries, cursor: Cursor, head: int, restart: Restart | None
+    ) -> None:
         self._topology, self._node, self._sink, self._deliveries, self._cursor = topology, node, sink, deliveries, cursor
+        self._restart = restart
         self._head, self._states, self._runs = head, topology.ledger.states(head), deliveries.committed()
         self._columns = [p.name for p in topology.ledger.run(head).plan.node(node.name).columns]
         self.records, self.detail = 0, dict[str, object]()
         self.upto = None if cursor.position is None else Position.from_json(cursor.position).done
 
-    def run(self, restart: Restart | None) -> None:
-        """Delivers everything up to the newest run."""
+    def run(self) -> None:
+        """Delivers everything up to the newest run. An attempt that the sink fenced off although it is the newest one takes over again."""
+        for _ in range(TAKE_OVERS):
+            try:
+                return self._run()
+            except SinkFenced:
+                if self._overtaken:
+                    raise
+        sink = self._cursor.sink
+        raise SinkSlow(
+            f"sink {sink!r}: {TAKE_OVERS} times our transaction was ended, and no newer attempt has begun; nothing of it was committed",
+            expected="a transaction within transaction.timeout.ms",
+            next_step="try again later; raise transaction.timeout.ms, or lower batch",
+        )
+
+    @property
+    def _overtaken(self) -> bool:
+        return self._deliveries.cursors()[self._cursor.sink].attempt != self._cursor.attempt
+
+    def _run(self) -> None:
         stored = self._topology.refs.require(self._node.name, self._states[self._node.name]).schema().as_arrow()
         types = pa.schema([stored.field(c) for c in self._columns])
         target = connect(self._topology.plan.topology, self._node, self._sink, types, self._topology.config.sinks)
         try:
-            position = self._start(target, restart)
+            position = self._start(target)
             while (work := position.next(self._runs, self._sink.catch_up)) is not None:
                 for rows, after in self._units(work, target.at_once):
                     self.records += target.write(rows, after, whole=work.snapshot)
@@ -165,23 +187,15 @@ class _Work:
             self.detail = target.summary()
             target.close()
 
-    def own(self, error: BaseException) -> BaseException:
-        """A sink also calls an attempt fenced whose transaction was open for too long."""
-        if not isinstance(error, SinkFenced) or self._deliveries.cursors()[self._cursor.sink].attempt != self._cursor.attempt:
-            return error
-        return SinkSlow(
-            f"sink {self._cursor.sink!r}: the broker ended our transaction, and no other attempt has begun; nothing of it was committed",
-            expected="a transaction within transaction.timeout.ms",
-            next_step="try again later; raise transaction.timeout.ms, or lower batch",
-        )
-
-    def _start(self, target: Target, restart: Restart | None) -> Position:
+    def _start(self, target: Target) -> Position:
         """Where to go on. A new or restarted sink is told so first, so that it can be interrupted from then on."""
         known = None if self._cursor.position is None else Position.from_json(self._cursor.position)
         position = target.take_over(known)
         crash.point(f"deliver.{self._cursor.sink}:taken_over")
-        if restart is not None:
-            position = self._restarted(restart)
+        if self._overtaken:  # we have just fenced off a newer attempt; it will take over again
+            raise fenced(self._cursor.sink)
+        if self._restart is not None:
+            position = self._restarted(self._restart)
         elif position is not None:
             position.check(self._cursor.sink, self._head)
             return position
@@ -190,6 +204,7 @@ class _Work:
         else:
             position = Position.at(0) if self._sink.start is Start.CHANGES else Position(0, self._newest, content=Content.ROWS)
         target.write(_nothing, position, whole=False)
+        self._restart = None
         self._moved(position)
         return position
 

@@ -21,7 +21,7 @@ from rejoin.load import load
 SOURCE = """
 from rejoin import Topology, kafka, postgres, snapshot
 
-town = Topology("town")
+town = Topology("{name}")
 persons = town.table(
     "persons",
     key="id",
@@ -55,6 +55,7 @@ class Lake:
     sinks: str
     state: dict[int, Row] = field(default_factory=dict)
     seed: int = 3
+    name: str = "town"
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -71,7 +72,7 @@ class Lake:
 
     def declare(self, sinks: str) -> None:
         """Another list of sinks."""
-        self.file.write_text(SOURCE.replace("{sinks}", sinks))
+        self.file.write_text(SOURCE.replace("{sinks}", sinks).replace("{name}", self.name))
 
     def topology(self) -> Topology:
         return Topology(load(str(self.file)), lake_config(str(self.location)), str(self.root))
@@ -85,7 +86,8 @@ class Lake:
             self.state.pop(key, None) if new is None else self.state.__setitem__(key, {**new, "_run": run.number, "_hash": b"h"})
         log, output = self._table(topology, names.changes("people"), CHANGES), self._table(topology, "people", OUTPUT)
         log.append(pa.Table.from_pylist(rows, CHANGES))
-        output.overwrite(pa.Table.from_pylist(list(self.state.values()), OUTPUT))
+        rows_after = pa.Table.from_pylist(list(self.state.values()), OUTPUT)
+        output.overwrite(rows_after) if output.metadata.snapshots else output.append(rows_after)
         writes = []
         for name in ("people", names.changes("people")):
             found = topology.refs.table(name)

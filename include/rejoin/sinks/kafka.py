@@ -93,7 +93,7 @@ class KafkaTarget:
                 if count == 1:
                     self._point("first")
                 if count % POLL_EVERY == 0:
-                    self._producer.poll(0)
+                    self._calling("writing to", self._producer.poll, 0)
         self._point("produced")
         if self._once:
             self._produce(topic=self._marker, key=self._name, value=position.to_json(), partition=0)
@@ -134,7 +134,7 @@ class KafkaTarget:
         deadline: float | None = None
         while True:
             try:
-                self._producer.produce(**what)
+                self._calling("writing to", lambda: self._producer.produce(**what))
                 return
             except BufferError:
                 now = time.monotonic()
@@ -142,9 +142,7 @@ class KafkaTarget:
                 self._check()
                 if now > deadline:
                     raise self._full() from None
-                self._producer.poll(POLL_SECONDS)
-            except KafkaException as error:
-                raise self._coded(error.args[0], "writing to") from None
+                self._calling("writing to", self._producer.poll, POLL_SECONDS)
 
     def _full(self) -> SinkBufferFull:
         return SinkBufferFull(
@@ -156,7 +154,7 @@ class KafkaTarget:
     def _flush(self) -> None:
         """Waits until every record is acknowledged or given up."""
         deadline = time.monotonic() + self._patience + self._block
-        while self._producer.flush(POLL_SECONDS * 10):
+        while self._calling("writing to", self._producer.flush, POLL_SECONDS * 10):
             self._check()
             if time.monotonic() > deadline:
                 raise SinkSlow(
@@ -178,21 +176,27 @@ class KafkaTarget:
     def _abort(self) -> None:
         """Gives up what is under way; where that fails too, the next attempt's take-over does it."""
         if self._once:
-            with suppress(KafkaException):
+            with suppress(KafkaException, SystemError):
                 self._producer.abort_transaction(min(self._block, 10.0))
 
-    def _calling(self, doing: str, call: Callable[..., Any], *args: Any) -> None:
+    def _calling(self, doing: str, call: Callable[..., Any], *args: Any) -> Any:
         try:
-            call(*args)
+            return call(*args)
         except KafkaException as error:
             raise self._coded(error.args[0], doing) from None
+        except SystemError as error:  # the client raises a fatal error while it calls us back
+            if isinstance(error.__cause__, KafkaException):
+                raise self._coded(error.__cause__.args[0], doing) from None
+            raise
 
     def _coded(self, error: KafkaError, doing: str) -> RejoinError:
-        """The reason is the first record that failed: what comes after it only says that there was one."""
-        return coded(self._failed[0] if self._failed else error, self._name, self._sink.topic, doing)
+        """The reason is the first record that failed: what comes after it only says that there was one. Unless the client itself is at its end."""
+        return coded(self._failed[0] if self._failed and not error.fatal() else error, self._name, self._sink.topic, doing)
 
     def _check(self) -> None:
         if self._failed:
+            if self._once:
+                self._commit()  # cannot succeed, and says why
             raise coded(self._failed[0], self._name, self._sink.topic, "writing to")
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
