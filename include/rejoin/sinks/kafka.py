@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from rejoin import crash
-from rejoin.errors import RejoinError, SinkBufferFull, SinkRecordRefused, SinkSlow
+from rejoin.errors import RejoinError, SinkBufferFull, SinkDown, SinkRecordRefused, SinkSlow
 from rejoin.plan.sinks import MURMUR2, Guarantee, KafkaSink
 from rejoin.sinks import partition, settings
 from rejoin.sinks.kafka_cursor import Topics, marker_topic
@@ -184,10 +184,16 @@ class KafkaTarget:
             return call(*args)
         except KafkaException as error:
             raise self._coded(error.args[0], doing) from None
-        except SystemError as error:  # the client raises a fatal error while it calls us back
-            if isinstance(error.__cause__, KafkaException):
-                raise self._coded(error.__cause__.args[0], doing) from None
-            raise
+        except SystemError:  # the client came to its end while it called us back, and mixes up the two
+            raise self._ended(doing) from None
+
+    def _ended(self, doing: str) -> RejoinError:
+        """Why the client is at its end: every call that it refuses says so."""
+        try:
+            self._producer.abort_transaction(1.0)
+        except KafkaException as error:
+            return self._coded(error.args[0], doing)
+        return SinkDown(f"sink {self._name!r}: the client of topic {self._sink.topic!r} came to its end", next_step="try again")
 
     def _coded(self, error: KafkaError, doing: str) -> RejoinError:
         """The reason is the first record that failed: what comes after it only says that there was one. Unless the client itself is at its end."""
