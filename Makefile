@@ -36,6 +36,7 @@ demo: setup ## Show the whole thing on the example data
 ##@ Develop
 .PHONY: test
 test: setup ## Run every test
+	@$(BIN)/python -W ignore tests/integration/kafka_jars.py
 	@$(PYTEST)
 
 .PHONY: check
