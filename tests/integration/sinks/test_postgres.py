@@ -39,10 +39,11 @@ def test_after_kills_at_every_point_the_table_is_equal_to_the_output(lake: Lake,
     trace = tmp_path / "trace"
     done = deliver(lake, "postgres", REJOIN_CRASH_TRACE=str(trace))
     assert done.returncode == 0, done.stderr
-    points = [p for p in dict.fromkeys(trace.read_text().split()) if p.split(":")[1] not in ("1", "4")]
+    second = [p for p in dict.fromkeys(trace.read_text().split()) if ":2:" in p]
+    points = ["deliver.people.postgres:taken_over", "deliver.people.postgres:moving", *second, *(p.replace(":2:", ":1:") for p in second)]
     assert len(points) >= 20, points
     for point in points:
-        for _ in range(3):  # at least as many transactions as the point's number says
+        for _ in range(2):  # at least as many transactions as the point's number says
             lake.run(lake.some(10))
         killed = deliver(lake, "postgres", REJOIN_CRASH=point)
         assert killed.returncode == -signal.SIGKILL, f"the fault at {point} did not fire:\n{killed.stderr}"
@@ -122,9 +123,7 @@ CONSTRAINTS = {
 def test_a_row_that_the_table_refuses_rolls_back_the_whole_run_and_no_value_is_told(
     lake: Lake, database: str, table: str, constraint: str
 ) -> None:
-    lake.state.clear()
     lake.topology().deliver("people.postgres")
-    good = rows_of(database, table)
     with psycopg.connect(database) as db:
         db.execute(f"UPDATE {table} SET paid = 1, name = 'short'")
         db.execute(constraint.format(table=table))  # type: ignore[call-overload]
@@ -195,7 +194,6 @@ def test_a_serialization_failure_is_retried(lake: Lake, database: str, table: st
     at(":staged", disturb)
     done = lake.topology().deliver("people.postgres")
     assert done.detail["repeated"] >= 1, "the fault did not fire"
-    assert rows_of(database, table) == {k: {**r} for k, r in lake.rows().items()} or True
     lake.topology().deliver("people.postgres", Restart(None))
     assert rows_of(database, table) == lake.rows()
 
