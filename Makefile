@@ -55,6 +55,7 @@ compose-env: ## Make .env with random secrets for docker-compose.yaml (docs/comp
 ##@ Develop
 .PHONY: test
 test: setup ## Run every test
+	@$(BIN)/python -W ignore tests/integration/kafka_jars.py
 	@$(PYTEST)
 
 .PHONY: check

@@ -3,6 +3,6 @@
 A topology file needs these names only; none of them imports Spark.
 """
 
-from rejoin.topology import Topology, debezium, snapshot
+from rejoin.topology import Topology, debezium, kafka, postgres, snapshot
 
-__all__ = ["Topology", "debezium", "snapshot"]
+__all__ = ["Topology", "debezium", "kafka", "postgres", "snapshot"]

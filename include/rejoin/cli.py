@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from rejoin import owner
-from rejoin.errors import RejoinError, RunUnknown, UnknownTable
+from rejoin import cli_sinks, owner
+from rejoin.errors import RejoinError, RunUnknown, SinksBehind, UnknownTable
 from rejoin.lake.config import LakeConfig, lake_config
 from rejoin.plan.model import DECLARABLE, Fuse, Plan, Refresh, RunOptions
 
@@ -31,7 +31,8 @@ Exit codes:
   4   the run is closed, unknown or beyond retention
   5   set-up: Java, jars, catalog, or a schema change that a table cannot make
   6   a check that every run makes on itself failed; nothing was made visible
-  75  somebody else's run is open or the ledger is busy: try again later
+  7   the run is committed; a sink did not get it
+  75  somebody else's run is open, or the ledger or a sink is busy: try again later
 """
 
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)  # a file or pipe has no width of its own
@@ -117,21 +118,28 @@ def run(
     """
     from rejoin.conduct import run_topology
     from rejoin.report import Live, summary, summary_data
+    from rejoin.report_sinks import deliveries, deliveries_data
 
-    topology = _open_topology(_load(topology_file), location, root)
+    topology, behind = _open_topology(_load(topology_file), location, root), None
     with Live(err) as live:
-        done = run_topology(
-            topology,
-            _session(topology.config),
-            who or owner.this_process(),
-            live.progress,
-            RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note),
-        )
+        try:
+            done = run_topology(
+                topology,
+                _session(topology.config),
+                who or owner.this_process(),
+                live.progress,
+                RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note),
+            )
+        except SinksBehind as error:
+            done, behind = topology.ledger.run(topology.ledger.head() or 0), error
     steps = list(topology.ledger.steps(done.number).values())
     if as_json:
-        click.echo(json.dumps(summary_data(done, steps)))
+        click.echo(json.dumps(summary_data(done, steps) | deliveries_data(topology)))
     else:
         summary(out, done, steps)
+        deliveries(out, topology)
+    if behind is not None:
+        raise behind
 
 
 @main.command()
@@ -343,6 +351,10 @@ def down(folder: str) -> None:
     if local.state(Path(folder)) is None:
         out.print(f"nothing runs in {folder}")
     local.down(Path(folder), out.print)
+
+
+main.add_command(cli_sinks.publish)
+main.add_command(cli_sinks.sinks)
 
 
 # --- helpers ----------------------------------------------------------------------------------------------------------

@@ -26,6 +26,9 @@ from rejoin.sources import Pin, PinnedFile
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rejoin.deliver import Restart
+    from rejoin.lake.deliveries import Delivery
+
 PARALLEL_STEPS = 3
 """Steps that run at once in one session: small steps wait for the driver more than for cores."""
 
@@ -145,7 +148,7 @@ class Topology:
             RunSuperseded: the run was abandoned.
         """
         started, made = time.monotonic(), self.ledger.steps(run.number)
-        lacking = [s.id for s in steps(run.plan) if s.verb is not Verb.PUBLISH and s.id not in made]
+        lacking = [s.id for s in steps(run.plan) if s.verb not in (Verb.PUBLISH, Verb.DELIVER) and s.id not in made]
         if lacking and run.kind == "run":
             raise InvariantBroken(
                 f"run {run.number} cannot be published: {', '.join(lacking)} did not end", next_step="run these steps first"
@@ -164,6 +167,12 @@ class Topology:
         crash.point("publish:committed")
         self.roll_forward()
         return StepRecord(step.id, counts, time.monotonic() - started, 0)
+
+    def deliver(self, sink: str, restart: "Restart | None" = None) -> "Delivery":
+        """Brings a sink (``output.sink``) up to date with the newest committed run. No run has to be open. See ``rejoin.deliver``."""
+        from rejoin.deliver import deliver
+
+        return deliver(self, sink, restart)
 
     def roll_forward(self) -> None:
         """Makes every table show what the ledger says, for all closed runs that are not finished. Idempotent, needs no Spark."""
@@ -205,10 +214,15 @@ def run_topology(
     progress: Progress = lambda *_: None,
     options: RunOptions = EVERYTHING,
 ) -> Run:
-    """One run from open to visible. Returns the committed run.
+    """One run from open to visible, then every sink. Returns the committed run.
 
     An error closes nothing: the run stays open without a lease, so the same owner can go on and any other takes over. Nothing is visible.
+
+    Raises:
+        SinksBehind: the run is committed, and some sinks did not get it.
     """
+    from rejoin.deliver import deliver_all
+
     run = topology.open(who, options)
     try:
         with alive(topology.ledger, run):
@@ -222,6 +236,7 @@ def run_topology(
         with suppress(Exception):  # the first error is the one to tell
             topology.ledger.fail(run.number, f"{code_of(error)}: {str(error)[:2000]}")
         raise
+    deliver_all(topology, progress)
     return topology.ledger.run(run.number)
 
 
@@ -238,7 +253,7 @@ def _once(spark: "Callable[[], SparkSession]") -> "Callable[[], SparkSession]":
 
 def _run_steps(topology: Topology, spark: "Callable[[], SparkSession]", run: Run, progress: Progress) -> None:
     """Every Spark step as soon as the steps it comes after have ended."""
-    waiting = [s for s in steps(run.plan) if s.verb not in (Verb.CUT, Verb.PUBLISH)]
+    waiting = [s for s in steps(run.plan) if s.verb not in (Verb.CUT, Verb.PUBLISH, Verb.DELIVER)]
     ended = {str(Verb.CUT)}
     running: dict[Future[StepRecord], Step] = {}
 

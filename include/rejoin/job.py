@@ -44,11 +44,16 @@ def step(
         spark: makes the session where the step needs one; default: the usual one.
         options: for the cut that opens a new run.
 
+    ``deliver`` needs no run: it delivers what is committed and not delivered yet.
+
     Raises:
         RunUnknown: the owner has no run, and the step is not its cut.
         RunSuperseded: the run was abandoned.
         UnknownTable: the plan has no such step.
     """
+    if verb is Verb.DELIVER:
+        made = topology.deliver(target)
+        return StepRecord(f"{verb}.{target}", {"records": made.records}, made.seconds, 0, made.detail)
     run = topology.open(owner, options) if verb is Verb.CUT else topology.mine(owner)
     if run.state == "committed":
         return _again(topology, run, verb, target)
@@ -89,12 +94,12 @@ def _step(topology: Topology, run: Run, verb: Verb, target: str, spark: Session,
 def main(verb: str) -> None:
     """The command line of ``jobs/<verb>.py``; prints the step's record as JSON and exits with the error's code."""
 
-    @click.command(help=f"{verb}: one step of a run. TARGET is a table, a node, or node.edge (none for cut and publish).")
+    @click.command(help=f"{verb}: one step of a run. TARGET is a table, a node, node.edge or output.sink (none for cut and publish).")
     @click.argument("topology_file")
     @click.argument("target", default="")
     @click.option("--lake", "location", envvar="REJOIN_LAKE", default="lake", show_default=True)
     @click.option("--root", envvar="REJOIN_ROOT", default=".", show_default=True)
-    @click.option("--owner", required=True, help="Whose run: the same for all steps of one run.")
+    @click.option("--owner", required=verb != Verb.DELIVER, default="", help="Whose run: the same for all steps of one run.")
     def command(topology_file: str, target: str, location: str, root: str, owner: str) -> None:
         try:
             topology = Topology(load(topology_file), lake_config(location), str(Path(root).resolve()))

@@ -33,7 +33,7 @@ IMPORT_RULES = (
     ),
     ImportRule(
         (f"{PACKAGE}/plan", f"{PACKAGE}/topology.py", f"{PACKAGE}/__init__.py"),
-        ("airflow", "pandas", "pyiceberg", "pyspark", "rejoin.airflow", "rejoin.lake", "rejoin.run", "rejoin.stages"),
+        ("airflow", "pandas", "pyiceberg", "pyspark", "rejoin.airflow", "rejoin.lake", "rejoin.run", "rejoin.sinks", "rejoin.stages"),
         "a plan is data that is built without Spark, Airflow or a lake",
     ),
     ImportRule(
@@ -69,6 +69,9 @@ IMPORT_RULES = (
     ),
 )
 
+CLIENTS = ("confluent_kafka", "psycopg")
+CLIENTS_RULE = "only sinks/ talks to Kafka and PostgreSQL as sinks"
+
 STORAGE = (f"{PACKAGE}/lake", f"{PACKAGE}/sources", f"{PACKAGE}/sinks")
 """The only folders that read or write tables and files with Spark or PyIceberg."""
 STORAGE_RULE = "only lake/, sources/ and sinks/ touch storage"
@@ -90,6 +93,8 @@ def violations(path: str, source: str) -> list[str]:
         for line, name in (_imports(tree) if rule.anywhere else _imports_when_loaded(tree))
         if _matches(name, rule.never)
     ]
+    if not _within(path, (f"{PACKAGE}/sinks",)):
+        found += [f"{path}:{line} imports {name}: {CLIENTS_RULE}" for line, name in _imports(tree) if _matches(name, CLIENTS)]
     if not _within(path, STORAGE):
         found += [f"{path}:{line} imports {name}: {STORAGE_RULE}" for line, name in _imports(tree) if _matches(name, ("pyiceberg",))]
         found += [f"{path}:{line} uses {used}: {STORAGE_RULE}" for line, used in _storage_uses(tree)]

@@ -68,6 +68,10 @@ BROKEN = {
     "a topology that imports Spark": ("topology.py", "import pyspark", "imports pyspark"),
     "a DAG renderer that loads Spark": ("airflow/x.py", "try:\n    import pyspark\nexcept ImportError:\n    pass", "imports pyspark"),
     "a source that imports the runner": ("sources/x.py", "import rejoin.run", "imports rejoin.run"),
+    "a source that talks to Kafka": ("sources/x.py", "from confluent_kafka import Consumer", "imports confluent_kafka.Consumer"),
+    "a driver that talks to PostgreSQL": ("deliver.py", "import psycopg", "imports psycopg"),
+    "a plan that imports a sink": ("plan/x.py", "from rejoin.sinks import records", "imports rejoin.sinks.records"),
+    "a sink that knows runs": ("sinks/x.py", "from rejoin.conduct import Topology", "imports rejoin.conduct.Topology"),
     "a runner that reads": ("run.py", "rows = spark.read.parquet(path)", "uses spark.read"),
     "a runner that writes": ("run.py", "frame.write.parquet(path)", "uses frame.write"),
     "a runner that appends to a table": ("run.py", "frame.writeTo('t').append()", "uses frame.writeTo"),
@@ -91,6 +95,7 @@ def test_the_checker_sees(file: str, source: str, message: str) -> None:
 
 ALLOWED = {
     "a stage with Spark": ("stages/x.py", "from pyspark.sql import functions as F"),
+    "a sink with its client": ("sinks/x.py", "import confluent_kafka, psycopg"),
     "the lake with PyIceberg and writes": ("lake/x.py", "import pyiceberg\nframe.writeTo('t').append()\nspark.sql('SELECT 1')"),
     "a DAG renderer that loads Spark when a task runs": ("airflow/x.py", "def task():\n    import pyspark"),
     "a DAG renderer that names Spark's types": ("airflow/x.py", "if TYPE_CHECKING:\n    from pyspark.sql import DataFrame"),

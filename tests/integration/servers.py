@@ -1,5 +1,6 @@
 """Real servers for tests: started on loopback and free ports, stopped by pid."""
 
+import base64
 import os
 import shutil
 import signal
@@ -8,11 +9,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyspark
+from integration import kafka_jars
 
 from rejoin.lake.config import LakeConfig
 
@@ -131,3 +134,75 @@ def postgres() -> Iterator[str]:
             finally:
                 process.send_signal(signal.SIGINT)  # fast stop
                 process.wait(30)
+
+
+KAFKA_SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": 1,
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "offsets.topic.replication.factor": 1,
+    "offsets.topic.num.partitions": 1,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "transaction.state.log.num.partitions": 1,
+    "auto.create.topics.enable": "false",
+    "group.initial.rebalance.delay.ms": 0,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
+    "default.replication.factor": 1,
+}
+
+
+class KafkaServer:
+    """One broker (KRaft) that can be stopped and started again with what it has stored."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory, self._class_path = directory, kafka_jars.class_path()
+        self.port, controller = free_port(), free_port()
+        self._properties, self._log = directory / "server.properties", directory / "kafka.log"
+        listeners = f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}"
+        own = {"listeners": listeners, "controller.quorum.voters": f"1@127.0.0.1:{controller}", "log.dirs": directory / "data"}
+        self._properties.write_text("".join(f"{k}={v}\n" for k, v in {**KAFKA_SETTINGS, **own}.items()))
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        format_ = ["java", "-cp", self._class_path, "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c"]
+        subprocess.run([*format_, str(self._properties)], check=True, capture_output=True)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def class_path(self) -> str:
+        return self._class_path
+
+    def start(self) -> None:
+        """Starts the broker and waits until it answers."""
+        command = ["java", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", self._class_path]
+        with self._log.open("ab") as out:
+            self._process = subprocess.Popen([*command, "kafka.Kafka", str(self._properties)], stdout=out, stderr=out)
+        wait_for_port(self.port, self._process, self._log)
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """Stops it."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(60)
+            self._process = None
+
+    def signal(self, how: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(how)
+
+
+@contextmanager
+def kafka(directory: Path) -> Iterator[KafkaServer]:
+    """A running broker."""
+    server = KafkaServer(directory)
+    try:
+        server.start()
+        yield server
+    finally:
+        with suppress(AssertionError):
+            server.signal(signal.SIGCONT)
+        server.stop()

@@ -9,6 +9,7 @@ A TOML file (``${NAME}`` is replaced by the environment variable, so that no sec
 
     [properties]                                    # passed to both Iceberg catalogs, for example s3.endpoint
     [spark]                                         # extra Spark settings, for example spark.master
+    [sinks.kafka]                                   # where the sink of that name is (``sinks.config``)
 """
 
 import os
@@ -26,7 +27,7 @@ from rejoin.errors import SetupError
 CATALOG = "lake"
 """Name of the Iceberg catalog, in Spark and in PyIceberg: they must agree, the name is a column of the catalog's tables."""
 
-_KEYS = {"warehouse", "catalog", "uri", "ledger", "properties", "spark"}
+_KEYS = {"warehouse", "catalog", "uri", "ledger", "properties", "spark", "sinks"}
 _CATALOGS = ("sqlite", "postgresql", "rest")
 
 
@@ -41,6 +42,7 @@ class LakeConfig:
     ledger: str
     properties: dict[str, str] = field(default_factory=dict)
     spark: dict[str, str] = field(default_factory=dict)
+    sinks: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
 
     @property
     def s3(self) -> bool:
@@ -121,6 +123,7 @@ def _from_file(path: Path) -> LakeConfig:
         ledger=data.get("ledger", data["uri"]),
         properties=_texts(data.get("properties", {})),
         spark=_texts(data.get("spark", {})),
+        sinks={name: _texts(settings) for name, settings in data.get("sinks", {}).items()},
     )
 
 

@@ -13,7 +13,7 @@ Wall clock is used for leases and for display, never to order data.
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -288,6 +288,10 @@ class Ledger:
         """The tables now show what the ledger says of this run."""
         with self._transaction() as db:
             db.execute(update(t.runs).where(self._is(t.runs, run)).values(rolled_forward=True))
+
+    def transaction(self) -> AbstractContextManager[Connection]:
+        """One transaction, for those who keep tables of their own beside these (``lake.deliveries``)."""
+        return self._transaction()
 
     # --- inside a transaction -----------------------------------------------------------------------------------------
 

@@ -74,6 +74,31 @@ states = Table(
     Column("snapshot_id", BigInteger, nullable=False),
 )
 
+cursors = Table(
+    "rejoin_cursors",
+    metadata,
+    Column("topology", String(64), primary_key=True),
+    Column("sink", String(256), primary_key=True),
+    Column("attempt", Integer, nullable=False),  # grows with every delivery that begins; only the newest may move the cursor
+    Column("position", Text),  # JSON: how far the sink is
+    Column("needs", Integer),  # the oldest run whose data it still needs
+    Column("moved_at", Float),
+)
+
+deliveries = Table(
+    "rejoin_deliveries",
+    metadata,
+    Column("topology", String(64), primary_key=True),
+    Column("sink", String(256), primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("records", BigInteger, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("upto", Integer),  # the run that the sink is at after it
+    Column("failed", Text),  # code and message, where it did not reach the newest run
+    Column("detail", Text, nullable=False),  # JSON: the sink's own numbers (producer metrics), for people
+    Column("ended_at", Float, nullable=False),
+)
+
 files = Table(
     "rejoin_files",
     metadata,

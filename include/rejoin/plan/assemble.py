@@ -91,6 +91,7 @@ def _node(draft: Draft, published: bool) -> Node:
         used=(),
         published=published,
         policy=draft.policy,
+        sinks=draft.sinks,
     )
 
 

@@ -1,7 +1,7 @@
 """Topology -> plan. Checks everything, and reports all mistakes in one error, each with the user's own line."""
 
 from rejoin.errors import TopologyError
-from rejoin.plan import assemble, problems, schema
+from rejoin.plan import assemble, problems, schema, sinkcheck
 from rejoin.plan.expressions import Scope, expression
 from rejoin.plan.joins import check_join, check_select
 from rejoin.plan.model import Column, Plan, Table
@@ -16,6 +16,7 @@ from rejoin.topology import (
     Relation,
     SelectDeclaration,
     TableDeclaration,
+    ToDeclaration,
     Topology,
 )
 
@@ -87,6 +88,8 @@ class _Compiler:
                 return self._name(declaration)
             case ReferenceDeclaration():
                 return self._reference(declaration)
+            case ToDeclaration():
+                return self._to(declaration)
 
     def _table(self, declaration: TableDeclaration) -> Rows:
         report = self.problems.at(declaration.place, f"table {declaration.name!r}: ")
@@ -153,6 +156,18 @@ class _Compiler:
             return None
         return self._shape(found)
 
+    def _to(self, declaration: ToDeclaration) -> Shape | None:
+        shape, named = self._shape(declaration.input.declaration), declaration.input.declaration
+        if isinstance(named, ReferenceDeclaration):
+            named = self.by_name.get(str(named.name), named)
+        draft = self.outputs.get(named) if isinstance(named, NameDeclaration) else None
+        if shape is not None and draft is None:
+            message = "to(...): only an output has changes to deliver; name it first, with .named(...)"
+            self.problems.add(problems.BAD_OPTION, message, declaration.place)
+        elif draft is not None and shape is not None:
+            draft.sinks = sinkcheck.sinks(declaration, str(draft.name), shape.key, draft.sinks, self.problems)
+        return shape
+
     # --- checks of the whole ---------------------------------------------------------------------------------------------
 
     def _check_names(self, declarations: list[Declaration]) -> None:
@@ -194,7 +209,7 @@ def _inputs(declaration: Declaration) -> list[Relation]:
     match declaration:
         case JoinDeclaration():
             return [relation for relation in (declaration.left, declaration.right) if isinstance(relation, Relation)]
-        case FilterDeclaration() | SelectDeclaration() | NameDeclaration():
+        case FilterDeclaration() | SelectDeclaration() | NameDeclaration() | ToDeclaration():
             return [declaration.input]
         case TableDeclaration() | ReferenceDeclaration():
             return []

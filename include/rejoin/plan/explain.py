@@ -3,6 +3,7 @@
 """
 
 from rejoin.plan.model import DebeziumSource, Edge, JoinKind, Node, Plan, Projection, SnapshotSource, Source, Table, View
+from rejoin.plan.sinks import KafkaSink, Sink
 from rejoin.plan.steps import Step, Verb, steps
 
 
@@ -57,7 +58,16 @@ def _node(node: Node) -> list[str]:
     lines.append(f"    refresh  {node.policy.refresh}; stops if more than {node.policy.max_change_share:.0%} of the rows would change")
     if node.where is not None:
         lines.append(f"    where    {node.where}")
+    lines += [f"    to       {_sink(sink)}" for sink in node.sinks]
     return [*lines, f"    used     {', '.join(node.used)}"] if node.used else lines
+
+
+def _sink(sink: Sink) -> str:
+    if isinstance(sink, KafkaSink):
+        how = f"topic {sink.topic}: {sink.value} as {sink.format}, {sink.guarantee}, {sink.batch:,} records a transaction"
+    else:
+        how = f"table {sink.table}"
+    return f"{sink.kind} ({sink.name}), {how}; starts with: {sink.start}, catches up with: {sink.catch_up}"
 
 
 def _edge(edge: Edge, number: int) -> str:

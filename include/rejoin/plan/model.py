@@ -19,6 +19,7 @@ from enum import StrEnum
 from typing import Any
 
 from rejoin.errors import UnknownTable
+from rejoin.plan.sinks import Sink, sink_of
 
 
 class JoinKind(StrEnum):
@@ -177,6 +178,7 @@ class Node:
     ``key``: names of the output columns that are the key, in the key order of the left table.
     ``used``: the output columns that downstream nodes read (empty for a leaf).
     ``published``: named by the user, as against an intermediate result of a chain.
+    ``sinks``: where its changes are delivered; no part of its definition.
     """
 
     name: str
@@ -188,6 +190,7 @@ class Node:
     used: tuple[str, ...]
     published: bool
     policy: Policy = Policy()
+    sinks: tuple[Sink, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -283,4 +286,5 @@ def _node(data: dict[str, Any]) -> Node:
         used=tuple(data["used"]),
         published=data["published"],
         policy=_policy(data["policy"]) if "policy" in data else Policy(),
+        sinks=tuple(sink_of(s) for s in data.get("sinks", ())),
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from rejoin.plan.expressions import LEFT, Expression, Ref, Side, both, column
 from rejoin.plan.model import JoinKind, Policy, Table
+from rejoin.plan.sinks import Sink
 
 
 @dataclass(eq=False)
@@ -18,6 +19,7 @@ class Draft:
     name: str | None
     shape: "Shape"
     policy: Policy = field(default_factory=Policy)
+    sinks: tuple[Sink, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

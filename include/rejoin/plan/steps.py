@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rejoin.plan.model import Node, Plan
+from rejoin.plan.sinks import sink_id
 
 
 class Verb(StrEnum):
@@ -15,11 +16,12 @@ class Verb(StrEnum):
     RESPOND = "respond"  # an edge: changed subscriptions and changed right rows become responses
     RESOLVE = "resolve"  # a node: responses and left changes become changes of the output
     PUBLISH = "publish"  # the compare-and-swap that makes the run visible
+    DELIVER = "deliver"  # a sink: catches up with an output's changes, after the run is closed
 
 
 @dataclass(frozen=True)
 class Step:
-    """One unit of work of a run. ``target`` is a table, a node, or ``node.edge``; empty for cut and publish."""
+    """One unit of work of a run. ``target`` is a table, a node, ``node.edge`` or ``node.sink``; empty for cut and publish."""
 
     verb: Verb
     target: str
@@ -36,7 +38,13 @@ def steps(plan: Plan) -> tuple[Step, ...]:
     made += [Step(Verb.INGEST, table.name, (Verb.CUT,)) for table in plan.tables]
     for node in plan.nodes:
         made += _node_steps(plan, node)
-    return (*made, Step(Verb.PUBLISH, "", tuple(s.id for s in made if s.verb in (Verb.INGEST, Verb.RESOLVE))))
+    publish = Step(Verb.PUBLISH, "", tuple(s.id for s in made if s.verb in (Verb.INGEST, Verb.RESOLVE)))
+    return (*made, publish, *deliveries(plan))
+
+
+def deliveries(plan: Plan) -> tuple[Step, ...]:
+    """The steps after the run: one a sink, none of which waits for another."""
+    return tuple(Step(Verb.DELIVER, sink_id(node.name, sink), (Verb.PUBLISH,)) for node in plan.nodes for sink in node.sinks)
 
 
 def _node_steps(plan: Plan, node: Node) -> list[Step]:

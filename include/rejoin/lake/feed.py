@@ -1,0 +1,127 @@
+"""What a sink is given: the changes of an output after a run, or its rows at a run, batch by batch, in the order of the key.
+
+The order depends on the rows alone, not on files, so a reader that was interrupted after n rows goes on with ``offset=n``, whether or not
+the table was compacted in between. Memory: one data file at a time, and what DuckDB keeps to sort (``duck.MEMORY``; more goes to disk).
+
+Batches have the columns ``_run``, ``_op`` (I, U, D; R for a row of a snapshot), the key, ``_before`` and ``_after``.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+
+import pyarrow as pa
+from pyiceberg.expressions import And, BooleanExpression, GreaterThan, LessThanOrEqual
+from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
+from pyiceberg.table import Table
+
+from rejoin.lake.duck import columns_text, cursor
+
+BATCH_ROWS = 8_192
+
+
+def changes(
+    table: Table, snapshot_id: int, after: int, upto: int, key: Sequence[str], columns: Sequence[str], *, net: bool, offset: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """The changes of the runs above ``after``, up to and with ``upto``.
+
+    Args:
+        table: a changes table.
+        snapshot_id: its state to read.
+        after: a run.
+        upto: a later run.
+        key: its key columns.
+        columns: the columns of the images.
+        net: one change a key for all these runs, none where the key is back at the row it had; needed if more than one run changed anything.
+        offset: leaves out so many rows.
+    """
+    both = And(_condition(GreaterThan, after), _condition(LessThanOrEqual, upto))
+    source = _reader(table, snapshot_id, both)
+    if source is None:
+        return
+    have = set(source.schema.field("_after").type.names)
+    before, image = (_image(side, columns, have) for side in ("_before", "_after"))
+    keys = columns_text(key)
+    plain = f"SELECT _run, _op, {keys}, {before} AS _before, {image} AS _after FROM source"
+    if net:
+        first, last = (f"{name}(struct_pack(v := {side}), _run).v" for name, side in (("arg_min", "_before"), ("arg_max", "_after")))
+        grouped = f"SELECT max(_run) AS _run, {keys}, {first} AS _before, {last} AS _after FROM ({plain}) GROUP BY {keys}"
+        op = "CASE WHEN _before IS NULL THEN 'I' WHEN _after IS NULL THEN 'D' ELSE 'U' END"
+        plain = f"SELECT _run, {op} AS _op, {keys}, _before, _after FROM ({grouped}) WHERE _before IS DISTINCT FROM _after"
+    yield from _sorted(f"{plain} ORDER BY {keys} OFFSET {offset}", source=source)
+
+
+def rows(
+    table: Table,
+    snapshot_id: int,
+    key: Sequence[str],
+    columns: Sequence[str],
+    *,
+    gone: tuple[Table, int, int] | None = None,
+    offset: int = 0,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of an output, as changes from nothing; with ``gone`` also a delete for every key that was deleted and did not come back.
+
+    Args:
+        table: an output.
+        snapshot_id: its state to read.
+        key: its key columns.
+        columns: its columns.
+        gone: its changes table, that table's snapshot, and the run of the state.
+        offset: leaves out so many rows.
+    """
+    source = _reader(table, snapshot_id, None)
+    keys, have = columns_text(key), set(table.schema().as_arrow().names)
+    image = _struct({c: columns_text([c]) if c in have else "NULL" for c in columns})
+    if source is None:
+        source = schema_to_pyarrow(table.schema(), include_field_ids=False).empty_table().to_reader()
+    sql, frames = f"SELECT _run, 'R' AS _op, {keys}, NULL AS _before, {image} AS _after FROM source", {"source": source}
+    deleted = None if gone is None else _reader(gone[0], gone[1], _condition(LessThanOrEqual, gone[2]), ("_run", *key))
+    if deleted is not None:
+        frames["deleted"] = deleted
+        ever = f"SELECT {keys}, max(_run) AS _run FROM deleted GROUP BY {keys}"
+        sql = f"WITH live AS MATERIALIZED ({sql}), ever AS ({ever}) SELECT * FROM live UNION ALL BY NAME SELECT _run, 'D' AS _op, {keys} FROM ever ANTI JOIN live USING ({keys})"
+    yield from _sorted(f"SELECT * FROM ({sql}) ORDER BY {keys} OFFSET {offset}", **frames)
+
+
+def _condition(kind: type, run: int) -> BooleanExpression:
+    made: BooleanExpression = kind("_run", run)
+    return made
+
+
+def _image(side: str, columns: Sequence[str], have: set[str]) -> str:
+    """A struct of the wanted columns; a column that the output did not have then is null."""
+    fields = {c: f"{side}.{columns_text([c])}" if c in have else "NULL" for c in columns}
+    return f"CASE WHEN {side} IS NOT NULL THEN {_struct(fields)} END"
+
+
+def _struct(fields: dict[str, str]) -> str:
+    return f"struct_pack({', '.join(f'{columns_text([name])} := {value}' for name, value in fields.items())})"
+
+
+def _reader(
+    table: Table, snapshot_id: int, condition: BooleanExpression | None, columns: Sequence[str] = ("*",)
+) -> pa.RecordBatchReader | None:
+    """The rows that fulfil a condition, file after file; None if no file can have any."""
+    selected = {"selected_fields": tuple(columns), "snapshot_id": snapshot_id}
+    scan = table.scan(**selected) if condition is None else table.scan(row_filter=condition, **selected)  # type: ignore[arg-type]
+    tasks = list(scan.plan_files())
+    if not tasks:
+        return None
+    projection = scan.projection()
+    schema = schema_to_pyarrow(projection, include_field_ids=False)
+    reading = ArrowScan(table.metadata, table.io, projection, scan.row_filter)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for task in tasks:  # PyIceberg would read all files at once and keep what it has read
+            for batch in reading.to_record_batches([task]):
+                yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _sorted(sql: str, **frames: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    with closing(cursor()) as database:
+        for name, frame in frames.items():
+            database.register(name, frame)
+        found: pa.RecordBatchReader = database.sql(sql).to_arrow_reader(BATCH_ROWS)
+        yield from found

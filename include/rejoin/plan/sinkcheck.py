@@ -1,0 +1,96 @@
+"""What ``.to(kafka(...), postgres(...))`` says, checked: every mistake is reported with the line of the sink."""
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from rejoin.plan import producer
+from rejoin.plan.problems import BAD_OPTION, DUPLICATE_NAME, Problems, Reporter
+from rejoin.plan.schema import check_name
+from rejoin.plan.sinks import MURMUR2, CatchUp, Format, Guarantee, KafkaSink, Key, PostgresSink, Sink, Start, Value
+from rejoin.topology import SinkDeclaration, ToDeclaration
+
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_CODE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_TABLE: Final = re.compile(r"[^.\x00]{1,63}\.[^.\x00]{1,63}")
+
+
+def sinks(declaration: ToDeclaration, output: str, key: tuple[str, ...], before: tuple[Sink, ...], problems: Problems) -> tuple[Sink, ...]:
+    """The sinks of an output: those declared before and these. One with a mistake is reported and left out."""
+    made = list(before)
+    for written in declaration.sinks:
+        if not isinstance(written, SinkDeclaration):
+            problems.at(declaration.place, f"output {output!r}: ")(BAD_OPTION, "to(...) takes kafka(...) and postgres(...)")
+            continue
+        report = problems.at(written.place, f"output {output!r}, {written.kind}(...): ")
+        sink = _sink(written.kind, dict(written.options), key, report)
+        if sink is not None and sink.name in {s.name for s in made}:
+            report(DUPLICATE_NAME, f"the output has a sink {sink.name!r} already; give this one a name=")
+        elif sink is not None:
+            made.append(sink)
+    return tuple(made)
+
+
+def _sink(kind: str, options: Mapping[str, Any], key: tuple[str, ...], report: Reporter) -> Sink | None:
+    before = len(report.problems.found)
+    check_name(options["name"], "sink", report)
+    common = {"catch_up": _choice(CatchUp, "catch_up", options, report), "start": _choice(Start, "start", options, report)}
+    if kind == "postgres":
+        _matches("table", options, _TABLE, "a text such as 'schema.table'", report)
+        _number("retries", options, 0, report)
+        return PostgresSink(options["name"], options["table"], retries=options["retries"], **common) if _fine(before, report) else None
+    _matches("topic", options, _TOPIC, "letters, digits, '.', '_' and '-', at most 249", report)
+    _number("batch", options, 1, report)
+    if options["partitions"] is not None:
+        _number("partitions", options, 1, report)
+    if options["partitioner"] != MURMUR2:
+        _matches("partitioner", options, _CODE, "'murmur2' or 'module:function'", report)
+    chosen = {n: _choice(k, n, options, report) for n, k in (("value", Value), ("format", Format), ("key", Key), ("guarantee", Guarantee))}
+    if chosen["key"] is Key.TEXT and len(key) != 1:
+        report(BAD_OPTION, f"key='text' needs a key of one column, this one is {', '.join(key)}")
+    interceptors = _interceptors(options["interceptors"], report)
+    settings = _producer(options["producer"], chosen["guarantee"], report)
+    if not _fine(before, report):
+        return None
+    plain = {n: options[n] for n in ("name", "topic", "batch", "partitions", "partitioner")}
+    return KafkaSink(**plain, **common, **chosen, interceptors=interceptors, producer=settings)
+
+
+def _fine(before: int, report: Reporter) -> bool:
+    return len(report.problems.found) == before
+
+
+def _choice(kind: type[StrEnum], name: str, options: Mapping[str, Any], report: Reporter) -> Any:
+    if options[name] not in list(kind):
+        report(BAD_OPTION, f"{name} is {options[name]!r}; expected one of {', '.join(repr(str(k)) for k in kind)}")
+        return next(iter(kind))
+    return kind(options[name])
+
+
+def _matches(name: str, options: Mapping[str, Any], pattern: re.Pattern[str], expected: str, report: Reporter) -> None:
+    if not isinstance(options[name], str) or not pattern.fullmatch(options[name]):
+        report(BAD_OPTION, f"{name} is {options[name]!r}; expected {expected}")
+
+
+def _number(name: str, options: Mapping[str, Any], least: int, report: Reporter) -> None:
+    value = options[name]
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        report(BAD_OPTION, f"{name} is {value!r}; expected a whole number of at least {least}")
+
+
+def _interceptors(value: object, report: Reporter) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(v, str) and _CODE.fullmatch(v) for v in value):
+        report(BAD_OPTION, f"interceptors is {value!r}; expected a list of 'module:name'")
+        return ()
+    return tuple(value)
+
+
+def _producer(value: object, guarantee: Guarantee, report: Reporter) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, dict) or not all(isinstance(k, str) for k in value):
+        report(BAD_OPTION, "producer must be a dict such as {'linger.ms': 20}")
+        return ()
+    texts = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}
+    for said in producer.mistakes(texts, guarantee):
+        report.about("producer: ")(BAD_OPTION, said)
+    return tuple(sorted(texts.items()))

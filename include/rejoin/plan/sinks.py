@@ -1,0 +1,114 @@
+"""Where the changes of an output go, as part of the plan: names, targets and behaviour. Addresses and secrets are never part of a plan."""
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+
+class Guarantee(StrEnum):
+    """What a topic holds after crashes and retries."""
+
+    EXACTLY_ONCE = "exactly_once"  # a reader with isolation.level=read_committed sees every change once
+    AT_LEAST_ONCE = "at_least_once"  # a change may come again, with the same event id
+
+
+class CatchUp(StrEnum):
+    """What a sink gets that is several runs behind."""
+
+    EVERY = "every"  # the changes of every run, run after run
+    NET = "net"  # one change a key for all the runs that it missed
+
+
+class Start(StrEnum):
+    """What a new sink gets first."""
+
+    SNAPSHOT = "snapshot"  # the rows of the newest run, then the changes of later runs
+    CHANGES = "changes"  # the changes of every run since the first
+
+
+class Value(StrEnum):
+    """What a record's value holds. A delete has none: it is a tombstone."""
+
+    ENVELOPE = "envelope"  # op, before, after and source, as Debezium writes them
+    ROW = "row"  # the row after the change
+    KEY = "key"  # nothing but an empty text: the record says that this key changed
+
+
+class Format(StrEnum):
+    """How keys and values are encoded."""
+
+    JSON = "json"
+    AVRO = "avro"  # with the schema's id in a registry
+
+
+class Key(StrEnum):
+    """How a key is written in JSON."""
+
+    OBJECT = "object"  # {"order_id": 1}
+    TEXT = "text"  # 1; for keys of one column
+
+
+MURMUR2 = "murmur2"
+"""The partitioner that chooses as Java's default one does."""
+
+
+@dataclass(frozen=True)
+class KafkaSink:
+    """A topic. ``batch``: at most so many records a transaction. ``partitions``: how many to make it with if there is no such topic.
+
+    ``partitioner``: MURMUR2, or "module:function", called with (key bytes, row, number of partitions).
+    ``interceptors``: "module:name" of callables that make an interceptor.
+    ``producer``: settings under Kafka's names.
+    """
+
+    name: str
+    topic: str
+    value: Value = Value.ENVELOPE
+    format: Format = Format.JSON
+    key: Key = Key.OBJECT
+    guarantee: Guarantee = Guarantee.EXACTLY_ONCE
+    catch_up: CatchUp = CatchUp.EVERY
+    start: Start = Start.SNAPSHOT
+    batch: int = 10_000
+    partitions: int | None = None
+    partitioner: str = MURMUR2
+    interceptors: tuple[str, ...] = ()
+    producer: tuple[tuple[str, str], ...] = ()
+    kind: str = "kafka"
+
+
+@dataclass(frozen=True)
+class PostgresSink:
+    """A table, ``schema.table``. ``retries``: so often is a transaction repeated that met a deadlock or a serialization failure."""
+
+    name: str
+    table: str
+    catch_up: CatchUp = CatchUp.EVERY
+    start: Start = Start.SNAPSHOT
+    retries: int = 5
+    kind: str = "postgres"
+
+
+Sink = KafkaSink | PostgresSink
+
+_ENUMS = {"value": Value, "format": Format, "key": Key, "guarantee": Guarantee, "catch_up": CatchUp, "start": Start}
+
+
+def sink_of(data: dict[str, Any]) -> Sink:
+    """A sink from what ``dataclasses.asdict`` and JSON made of it."""
+    kind: type[KafkaSink | PostgresSink] = {"kafka": KafkaSink, "postgres": PostgresSink}[data["kind"]]
+    found: dict[str, Any] = {}
+    for name, value in data.items():
+        if name in _ENUMS:
+            found[name] = _ENUMS[name](value)
+        elif name == "producer":
+            found[name] = tuple((k, v) for k, v in value)
+        else:
+            found[name] = tuple(value) if isinstance(value, list) else value
+    made: Sink = kind(**{f.name: found[f.name] for f in fields(kind) if f.name in found})
+    return made
+
+
+def sink_id(output: str, sink: Sink) -> str:
+    """What names a sink in a topology: the target of its step, and of commands."""
+    return f"{output}.{sink.name}"

@@ -1,0 +1,47 @@
+"""Where sinks are: addresses and secrets, from the lake's ``.toml`` file or the environment, never from a topology or a plan.
+
+``[sinks.<name>]`` in the lake's file holds a sink's settings (``${NAME}`` is an environment variable). The environment variable
+``REJOIN_SINK_<NAME>`` does the same without a file, and wins: an address (``host:9092``, ``postgresql://...``), or settings as a JSON object.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+
+from rejoin.errors import SetupError
+
+ADDRESS = {"kafka": "bootstrap.servers", "postgres": "url"}
+"""The setting that every sink of a kind must have."""
+
+
+def connection(stated: Mapping[str, Mapping[str, str]], name: str, kind: str) -> dict[str, str]:
+    """The settings of a sink.
+
+    Args:
+        stated: the sections of the lake's file.
+        name: the sink's name in the topology.
+        kind: kafka or postgres.
+
+    Raises:
+        SetupError: there are none, or the address is missing.
+    """
+    variable, address = f"REJOIN_SINK_{name.upper()}", ADDRESS[kind]
+    found = dict(stated.get(name, {}))
+    if given := os.environ.get(variable):
+        found |= _settings(given, variable, address)
+    if address not in found:
+        raise SetupError(
+            f"nothing says where the {kind} sink {name!r} is",
+            expected=f"{address} in [sinks.{name}] of the lake's .toml file, or the environment variable {variable}",
+            next_step="write it there; the topology file has no addresses",
+        )
+    return found
+
+
+def _settings(given: str, variable: str, address: str) -> dict[str, str]:
+    if not given.lstrip().startswith("{"):
+        return {address: given}
+    try:
+        return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in json.loads(given).items()}
+    except json.JSONDecodeError as error:
+        raise SetupError(f"{variable} is no JSON object (line {error.lineno}, column {error.colno})", next_step="correct it") from None

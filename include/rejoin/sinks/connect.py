@@ -1,0 +1,35 @@
+"""From a plan's sink to one that is connected."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from rejoin.plan.model import Node
+from rejoin.plan.sinks import KafkaSink, Sink, sink_id
+from rejoin.sinks import config
+from rejoin.sinks.target import Target
+
+
+def connect(topology: str, node: Node, sink: Sink, types: pa.Schema, stated: Mapping[str, Mapping[str, str]]) -> Target:
+    """A sink, connected or about to be.
+
+    Args:
+        topology: the topology's name.
+        node: the output.
+        sink: one of its sinks.
+        types: the output's columns as they are stored.
+        stated: the sections of the lake's file about sinks.
+
+    Raises:
+        SetupError: nothing says where the sink is.
+        SinkDown, SinkDenied: it cannot be reached.
+    """
+    where, name = config.connection(stated, sink.name, sink.kind), sink_id(node.name, sink)
+    if isinstance(sink, KafkaSink):
+        from rejoin.sinks.kafka import KafkaTarget
+        from rejoin.sinks.records import Records, json_encoding
+
+        return KafkaTarget(topology, name, sink, where, Records(topology, node.name, node.key, sink, json_encoding(sink)))
+    from rejoin.sinks.postgres import PostgresTarget
+
+    return PostgresTarget(topology, name, sink, where["url"], types, node.key)

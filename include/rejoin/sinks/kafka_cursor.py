@@ -1,0 +1,106 @@
+"""Topics, and the marker that says how far a topic is: one record on a compacted topic of the sink's own, written in the transaction of the data.
+
+Of its own, because a transaction that hangs hides everything behind it on a partition from readers of committed records.
+"""
+
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from rejoin.errors import SinkDown
+from rejoin.sinks.kafka_errors import coded
+from rejoin.sinks.position import Position
+
+
+def marker_topic(topology: str, sink: str) -> str:
+    """The topic of a sink's marker."""
+    return f"rejoin.cursor.{topology}.{sink}"
+
+
+class Topics:
+    """The topics of one sink.
+
+    Args:
+        sink: its id, for messages.
+        connection: the client settings of its cluster.
+        seconds: how long to wait for an answer.
+    """
+
+    def __init__(self, sink: str, connection: Mapping[str, Any], seconds: float) -> None:
+        self._sink, self._connection, self._seconds = sink, dict(connection), seconds
+        self._admin = AdminClient(dict(connection))
+
+    def partitions(self, topic: str, made_with: int | None) -> int:
+        """How many partitions a topic has. One that does not exist is made with ``made_with`` partitions.
+
+        Raises:
+            SinkTargetMissing: there is none, and none is to be made.
+            SinkDown: no answer.
+        """
+        try:
+            return len(self._described(topic))
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or made_with is None:
+                raise coded(error.args[0], self._sink, topic, "looking at") from None
+        self._make(NewTopic(topic, made_with, -1))
+        return made_with
+
+    def ensure_marker(self, topic: str) -> None:
+        """Makes the marker's topic if there is none."""
+        try:
+            self._described(topic)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise coded(error.args[0], self._sink, topic, "looking at") from None
+            self._make(NewTopic(topic, 1, -1, config={"cleanup.policy": "compact"}))
+
+    def marker(self, topic: str) -> Position | None:
+        """The newest committed marker. Only after the transactions of older attempts were ended can no newer one appear.
+
+        Raises:
+            SinkDown: it could not be read in time.
+        """
+        settings = {"group.id": "rejoin", "enable.auto.commit": False, "isolation.level": "read_committed", "enable.partition.eof": True}
+        with closing(Consumer({**self._connection, **settings})) as consumer:
+            consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+            return self._newest(consumer, topic)
+
+    def _newest(self, consumer: Consumer, topic: str) -> Position | None:
+        newest = None
+        while True:
+            message = consumer.poll(self._seconds)
+            if message is None:
+                raise SinkDown(
+                    f"sink {self._sink!r}: reading topic {topic!r} took longer than {self._seconds:.0f} s", next_step="try again later"
+                )
+            if (error := message.error()) is None:
+                value = message.value()
+                assert value is not None
+                newest = Position.from_json(value.decode())
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- the client's own name
+                return newest
+            else:
+                raise coded(error, self._sink, topic, "reading")
+
+    def _described(self, topic: str) -> list[object]:
+        [found] = self._admin.describe_topics(TopicCollection([topic]), request_timeout=self._seconds).values()
+        partitions: list[object] = found.result(self._seconds + 5).partitions
+        return partitions
+
+    def _make(self, topic: NewTopic) -> None:
+        try:
+            self._admin.create_topics([topic], request_timeout=self._seconds)[topic.topic].result(self._seconds + 5)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise coded(error.args[0], self._sink, topic.topic, "making") from None

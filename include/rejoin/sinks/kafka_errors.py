@@ -1,0 +1,57 @@
+"""The client's errors -> ours: what happened, where, and what to do; no record's content."""
+
+from confluent_kafka import KafkaError
+
+from rejoin.errors import (
+    RejoinError,
+    SinkDenied,
+    SinkDown,
+    SinkError,
+    SinkMessageTooLarge,
+    SinkSlow,
+    SinkTargetMissing,
+)
+from rejoin.lake.deliveries import fenced
+
+_FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}  # noqa: SLF001 -- the client's own names
+_TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
+_MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}  # noqa: SLF001
+_SLOW = {KafkaError._MSG_TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}  # noqa: SLF001
+_DENIED = {
+    KafkaError._AUTHENTICATION,  # noqa: SLF001
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+_OTHERS_FAULT = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_REQUIRED_ACKS, KafkaError.POLICY_VIOLATION}
+
+
+def coded(error: KafkaError, sink: str, topic: str, doing: str) -> RejoinError:
+    """The error to raise for a client's error."""
+    code = error.code()
+    if code in _FENCED:
+        return fenced(sink)
+    what = f"sink {sink!r}: {doing} topic {topic!r} failed: {error.name()}; nothing of this transaction was committed"
+    if code in _TOO_LARGE:
+        return SinkMessageTooLarge(
+            what,
+            expected="records of at most max.request.size (producer) and max.message.bytes (topic)",
+            next_step="raise both limits, or deliver fewer columns (value='row' or 'key'); then `rejoin publish --sink " + sink + "`",
+        )
+    if code in _MISSING:
+        return SinkTargetMissing(
+            f"sink {sink!r}: there is no topic {topic!r}",
+            next_step=f"make the topic, or write kafka({topic!r}, partitions=...); then `rejoin publish --sink {sink}`",
+        )
+    if code in _DENIED:
+        return SinkDenied(
+            what, expected="rights to describe and write the topic, and to use transactions", next_step="check user and rights"
+        )
+    if code in _SLOW:
+        return SinkSlow(
+            what, expected="an answer within delivery.timeout.ms and transaction.timeout.ms", next_step="try again later, or raise both"
+        )
+    if code in _OTHERS_FAULT:
+        return SinkError(what, next_step="correct the setting")
+    return SinkDown(what, next_step=f"try again later; the next run does, and so does `rejoin publish --sink {sink}`")

@@ -1,0 +1,92 @@
+"""How far a sink is: pure, JSON both ways. Kept where the sink's data is, and moved in the same transaction."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+from rejoin.errors import SinkCursorAhead
+from rejoin.plan.sinks import CatchUp
+
+
+class Content(StrEnum):
+    """What is under way to a sink."""
+
+    CHANGES = "changes"  # of later runs
+    ROWS = "rows"  # all rows of a run, to a sink that has none yet
+    REPLACEMENT = "replacement"  # all rows of a run, and deletes of the others
+
+
+@dataclass(frozen=True)
+class Position:
+    """All changes up to run ``done`` are delivered; of what is under way towards run ``upto``, ``offset`` rows are.
+
+    ``done == upto`` with changes as the content: nothing is under way.
+    """
+
+    done: int
+    upto: int
+    offset: int = 0
+    content: Content = Content.CHANGES
+
+    @staticmethod
+    def at(run: int) -> "Position":
+        """Everything up to this run is delivered."""
+        return Position(run, run)
+
+    @staticmethod
+    def from_json(text: str) -> "Position":
+        found = json.loads(text)
+        return Position(found["done"], found["upto"], found["offset"], Content(found["content"]))
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @property
+    def idle(self) -> bool:
+        return self.done == self.upto and not self.snapshot
+
+    @property
+    def snapshot(self) -> bool:
+        """Whether rows are under way, not changes."""
+        return self.content is not Content.CHANGES
+
+    @property
+    def needs(self) -> int:
+        """The oldest run whose data is still needed: the state of it for a snapshot, else its changes (it may be yet to come)."""
+        return self.upto if self.snapshot else self.done + 1
+
+    def moved(self, rows: int) -> "Position":
+        """After so many more rows of what is under way."""
+        return Position(self.done, self.upto, self.offset + rows, self.content)
+
+    def finished(self) -> "Position":
+        """After all rows of what is under way."""
+        return Position.at(self.upto)
+
+    def next(self, runs: Sequence[int], catch_up: CatchUp) -> "Position | None":
+        """What to deliver now: what is under way, else the next run, or all later runs at once; None if there are none.
+
+        Args:
+            runs: the committed runs, ascending.
+            catch_up: what a sink gets that is several runs behind.
+        """
+        if not self.idle:
+            return self
+        later = [run for run in runs if run > self.done]
+        if not later:
+            return None
+        return Position(self.done, later[-1] if catch_up is CatchUp.NET else later[0])
+
+    def check(self, sink: str, head: int) -> None:
+        """Refuses a sink that is ahead of the lake.
+
+        Raises:
+            SinkCursorAhead: it has seen runs that the lake does not have.
+        """
+        if max(self.done, self.upto) > head:
+            raise SinkCursorAhead(
+                f"sink {sink!r} was delivered up to run {max(self.done, self.upto)}, and the lake's newest committed run is {head}",
+                expected="the lake that this sink was delivered from: was an older copy restored?",
+                next_step=f"bring the sink in line with this lake: `rejoin publish --sink {sink} --snapshot`",
+            )

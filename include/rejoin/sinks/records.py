@@ -1,0 +1,118 @@
+"""Changes of an output as records of a topic: key, value and headers. Pure; the same change always gives the same bytes.
+
+JSON: a decimal is a text with all its digits, a binary value base64, a date ``2024-05-01``, a timestamp ISO 8601 in UTC with ``Z``, one without
+time zone the same without ``Z``; not-a-number and infinities, which JSON lacks, are texts.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import mmh3
+import msgspec
+import pyarrow as pa
+
+from rejoin.plan.sinks import KafkaSink, Key, Value
+
+Row = Mapping[str, Any]
+Encode = Callable[[Any], bytes]
+
+RUN, EVENT, OP = "rejoin.run", "rejoin.event", "rejoin.op"
+"""Header names: the run of the change, its id (the same wherever and however often it is delivered), and what it is (c, u, d, r)."""
+
+OPS = {"I": "c", "U": "u", "D": "d", "R": "r"}
+"""Our letters and Debezium's."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record. ``row`` is the row that it is about: after the change, or before a delete; ``value`` None is a tombstone."""
+
+    key: bytes
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+    row: Row
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How keys and envelopes become bytes."""
+
+    key: Encode
+    value: Encode
+
+
+def json_encoding(sink: KafkaSink) -> Encoding:
+    """JSON as the sink wants it."""
+    encode = msgspec.json.Encoder().encode
+
+    def text(key: Row) -> bytes:
+        value = next(iter(key.values()))
+        return value.encode() if isinstance(value, str) else encode(value).strip(b'"')
+
+    return Encoding(text if sink.key is Key.TEXT else encode, encode)
+
+
+class Records:
+    """Makes the records of one output for one sink.
+
+    Args:
+        topology: for the envelope's source, and event ids.
+        output: the same.
+        key: the output's key columns.
+        sink: what the records shall hold.
+        encoding: how.
+    """
+
+    def __init__(self, topology: str, output: str, key: Sequence[str], sink: KafkaSink, encoding: Encoding) -> None:
+        self._name, self._key, self._value, self._encoding = f"{topology}.{output}", tuple(key), sink.value, encoding
+        self._source = {"connector": "rejoin", "topology": topology, "table": output}
+        self._canonical = msgspec.json.Encoder().encode
+
+    def of(self, batch: pa.RecordBatch) -> Iterator[Record]:
+        """The records of a batch of changes (``lake.feed``), in its order."""
+        fix = _without_nan if _has_floats(batch.schema.field("_after").type) else _same
+        runs, ops = batch["_run"].to_pylist(), batch["_op"].to_pylist()
+        keys = zip(*(batch[k].to_pylist() for k in self._key), strict=True)
+        afters = [fix(row) for row in batch["_after"].to_pylist()]
+        whole = self._value is Value.ENVELOPE
+        befores = [fix(row) for row in batch["_before"].to_pylist()] if whole else [None] * len(afters)
+        for run, op, values, before, after in zip(runs, ops, keys, befores, afters, strict=True):
+            yield self._record(run, op, dict(zip(self._key, values, strict=True)), before, after)
+
+    def _record(self, run: int, op: str, key: Row, before: Row | None, after: Row | None) -> Record:
+        headers = ((RUN, b"%d" % run), (EVENT, event_id(self._name, run, self._canonical(key)).encode()), (OP, OPS[op].encode()))
+        return Record(self._encoding.key(key), self._body(run, op, before, after), headers, after or before or key)
+
+    def _body(self, run: int, op: str, before: Row | None, after: Row | None) -> bytes | None:
+        if after is None:
+            return None
+        if self._value is Value.KEY:
+            return b""
+        if self._value is Value.ROW:
+            return self._encoding.value(after)
+        source = {**self._source, "run": run, "snapshot": op == "R"}
+        return self._encoding.value({"op": OPS[op], "before": before, "after": after, "source": source})
+
+
+def event_id(output: str, run: int, key: bytes) -> str:
+    """The id of a change: an output has at most one a key and run."""
+    return f"{output}/{run}/{mmh3.hash_bytes(key).hex()}"
+
+
+def _has_floats(kind: pa.DataType) -> bool:
+    return any(pa.types.is_floating(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _same(row: Row | None) -> Row | None:
+    return row
+
+
+def _without_nan(row: Row | None) -> Row | None:
+    if row is None:
+        return None
+    return {k: _NAMES.get(str(v), v) if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
+
+
+_NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}

@@ -1,0 +1,67 @@
+"""One broker and one database for all tests of this folder; a test that stops one starts it again."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from integration.made import Lake
+from integration.servers import KafkaServer, kafka, postgres
+
+from rejoin import crash
+
+Hook = Callable[[str, Callable[[], object]], None]
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    with kafka(tmp_path_factory.mktemp("kafka")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def database() -> Iterator[str]:
+    """A libpq URL."""
+    with postgres() as url:
+        yield url.replace("+psycopg", "")
+
+
+@pytest.fixture
+def topic() -> str:
+    """A name that no other test uses, for a topic or a schema."""
+    return f"t{next(_NUMBERS)}"
+
+
+@pytest.fixture
+def lake(tmp_path: Path, topic: str) -> Lake:
+    """A lake whose sinks the test declares; three runs are there."""
+    made = Lake(tmp_path, "", name=topic)  # else all would share one cursor
+    for _ in range(3):
+        made.run(made.some(15))
+    return made
+
+
+@pytest.fixture
+def at(monkeypatch: pytest.MonkeyPatch) -> Hook:
+    """Does something when a crash point is reached for the first time."""
+    hooks: dict[str, Callable[[], object]] = {}
+
+    def point(name: str) -> None:
+        for ending, action in list(hooks.items()):
+            if name.endswith(ending):
+                del hooks[ending]
+                action()
+
+    monkeypatch.setattr(crash, "point", point)
+    return hooks.__setitem__
+
+
+def rows_of(database: str, table: str) -> dict[int, dict[str, object]]:
+    """A table of PostgreSQL by key."""
+    with psycopg.connect(database) as db, db.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {table}")
+        assert cursor.description is not None
+        names = [c.name for c in cursor.description]
+        return {row[0]: dict(zip(names, row, strict=True)) for row in cursor}

@@ -1,0 +1,125 @@
+"""kill -9 around and within every transaction, attempts side by side, zombies: a reader of committed records sees every change once (F1, F2, P1, P3)."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Hook
+from integration.made import Lake, deliver, plain
+from integration.servers import KafkaServer
+from topics import check_once_and_in_order, folded, read
+
+from rejoin.errors import SinkFenced, SinkSlow
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
+
+ADDRESS = "REJOIN_SINK_KAFKA"
+
+
+def check(lake: Lake, broker: KafkaServer, topic: str) -> None:
+    """What is committed is exactly the output's history, and its fold the output."""
+    records = read(broker.address, topic)
+    check_once_and_in_order(records)
+    assert folded(records) == plain(lake.rows())
+
+
+def test_after_kills_at_every_point_a_topic_holds_every_change_once(
+    lake: Lake, broker: KafkaServer, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ADDRESS, broker.address)
+    lake.declare(f'kafka("{topic}", start="changes", partitions=3, batch=6)')
+    trace = tmp_path / "trace"
+    done = deliver(lake, "kafka", REJOIN_CRASH_TRACE=str(trace))
+    assert done.returncode == 0, done.stderr
+    reached = list(dict.fromkeys(trace.read_text().split()))
+    points = [p for p in reached if p.split(":")[1] in ("fenced", "taken_over", "moving", "1", "2", "3")]
+    assert len(points) >= 20, points
+    for point in points:  # crash upon crash: each attempt goes on from what the one before had committed
+        lake.run(lake.some(20))
+        killed = deliver(lake, "kafka", REJOIN_CRASH=point)
+        assert killed.returncode == -signal.SIGKILL, f"the fault at {point} did not fire:\n{killed.stderr}"
+    again = deliver(lake, "kafka")
+    assert again.returncode == 0, again.stderr
+    check(lake, broker, topic)
+    uncommitted = len(read(broker.address, topic, "read_uncommitted"))
+    print(f"\n{len(points)} kills; records {len(read(broker.address, topic))} committed, {uncommitted} written")
+    assert uncommitted > len(read(broker.address, topic)), "no kill fell into a transaction"
+
+
+def test_a_kill_within_the_first_snapshot_continues_it_and_then_follows_the_changes(
+    lake: Lake, broker: KafkaServer, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ADDRESS, broker.address)
+    lake.declare(f'kafka("{topic}", partitions=3, batch=4)')
+    assert deliver(lake, "kafka", REJOIN_CRASH="deliver.people.kafka:3:flushed").returncode == -signal.SIGKILL
+    lake.run(lake.some(15))
+    assert deliver(lake, "kafka").returncode == 0
+    check(lake, broker, topic)
+    assert {r.op for r in read(broker.address, topic)} >= {"r", "u"}
+
+
+def test_attempts_side_by_side_fence_each_other_off_and_nothing_comes_twice(
+    lake: Lake, broker: KafkaServer, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ADDRESS, broker.address)
+    lake.declare(f'kafka("{topic}", start="changes", partitions=3, batch=2)')
+    codes = set()
+    for _ in range(4):
+        lake.run(lake.some(20))
+        command = [sys.executable, "jobs/deliver.py", str(lake.file), "people.kafka", "--lake", str(lake.location)]
+        both = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+        said = [p.communicate(timeout=120)[1] for p in both]
+        codes |= {p.returncode for p in both}
+        assert all(p.returncode == 0 or "SINK_FENCED" in text for p, text in zip(both, said, strict=True)), "\n".join(said)
+    assert deliver(lake, "kafka").returncode == 0
+    check(lake, broker, topic)
+    assert codes == {0, 4}, "the two never met"
+
+
+@pytest.mark.parametrize("where", ["begun", "first", "marked", "flushed"])
+def test_an_attempt_that_a_newer_one_overtakes_commits_nothing(
+    lake: Lake, broker: KafkaServer, topic: str, where: str, at: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ADDRESS, broker.address)
+    lake.declare(f'kafka("{topic}", start="changes", partitions=3, batch=6)')
+    topology, newer = lake.topology(), []
+    at(f":3:{where}", lambda: newer.append(lake.topology().deliver("people.kafka")))
+    with pytest.raises(SinkFenced):
+        topology.deliver("people.kafka")
+    assert newer and newer[0].records > 0, "the newer attempt had something to do"
+    check(lake, broker, topic)
+
+
+def test_a_transaction_that_the_broker_gave_up_is_begun_again(
+    lake: Lake, broker: KafkaServer, topic: str, at: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ADDRESS, broker.address)
+    limits = '{"transaction.timeout.ms": 2000, "delivery.timeout.ms": 2000}'
+    lake.declare(f'kafka("{topic}", start="changes", partitions=3, batch=6, producer={limits})')
+    fired: list[float] = []
+    at(":2:flushed", lambda: (fired.append(1), time.sleep(6)))
+    lake.topology().deliver("people.kafka")
+    assert fired
+    check(lake, broker, topic)
+
+
+def test_a_transaction_that_the_broker_always_gives_up_is_told_as_slow(
+    lake: Lake, broker: KafkaServer, topic: str, at: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ADDRESS, broker.address)
+    limits = '{"transaction.timeout.ms": 2000, "delivery.timeout.ms": 2000}'
+    lake.declare(f'kafka("{topic}", start="changes", partitions=3, batch=6, producer={limits})')
+
+    def again() -> None:
+        at(":2:flushed", again)
+        time.sleep(5)
+
+    at(":2:flushed", again)
+    with pytest.raises(SinkSlow, match=r"transaction\.timeout\.ms"):
+        lake.topology().deliver("people.kafka")
+    at(":2:flushed", lambda: None)
+    lake.topology().deliver("people.kafka")
+    check(lake, broker, topic)
