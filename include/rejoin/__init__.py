@@ -3,6 +3,20 @@
 A topology file needs these names only; none of them imports Spark.
 """
 
+from rejoin.expectations import between, condition, fresh, in_set, matched, matches, not_null, row_count, unique
 from rejoin.topology import Topology, debezium, snapshot
 
-__all__ = ["Topology", "debezium", "snapshot"]
+__all__ = [
+    "Topology",
+    "between",
+    "condition",
+    "debezium",
+    "fresh",
+    "in_set",
+    "matched",
+    "matches",
+    "not_null",
+    "row_count",
+    "snapshot",
+    "unique",
+]

@@ -76,6 +76,11 @@ def kinds_of(table: Table, events: pa.Table) -> Kinds:
     )
 
 
+def no_kinds() -> Kinds:
+    """Of a cut without events."""
+    return Kinds(0, 0, 0, 0, 0, None, 0, 0, 0)
+
+
 def no_input() -> Counts:
     """The counts of an ingest that had nothing to read."""
     names = ("read", "skipped", "truncates", *(str(f) for f in Fate), "changes", "deleted", "implied", "live")

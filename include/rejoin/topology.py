@@ -93,7 +93,21 @@ class ReferenceDeclaration:
     place: Place
 
 
-Declaration = TableDeclaration | JoinDeclaration | FilterDeclaration | SelectDeclaration | NameDeclaration | ReferenceDeclaration
+@dataclass(frozen=True, eq=False)
+class ExpectDeclaration:
+    """``expectations``: ``Expected`` or objects of Great Expectations."""
+
+    input: "Relation"
+    expectations: tuple[object, ...]
+    severity: object
+    rows: object
+    max_share: object
+    place: Place
+
+
+Declaration = (
+    TableDeclaration | JoinDeclaration | FilterDeclaration | SelectDeclaration | NameDeclaration | ReferenceDeclaration | ExpectDeclaration
+)
 
 
 # --- what is written -------------------------------------------------------------------------------------------------
@@ -143,6 +157,18 @@ class Relation:
             max_change_share: a run that would change more than this share of the output's rows stops before it is visible.
         """
         return self.topology.record(NameDeclaration(self, name, refresh, max_change_share, _here()))
+
+    def expect(self, *expectations: object, severity: str = "fail", rows: str = "changed", max_share: float = 0.05) -> "Relation":
+        """Says what must be true of this table or named output in every run, and returns it.
+
+        Args:
+            expectations: ``not_null(...)`` and the others of ``rejoin.expectations``, or expectations of Great Expectations.
+            severity: ``"fail"`` stops the run, ``"quarantine"`` holds bad rows back (the last good version of the key stays), ``"warn"`` reports.
+            rows: ``"changed"`` looks at the rows that a run would change, ``"all"`` at the whole table in every run.
+            max_share: severity ``"quarantine"`` stops the run if more than this share of the rows (and more than ten) would be held back.
+        """
+        self.topology.record(ExpectDeclaration(self, expectations, severity, rows, max_share, _here()))
+        return self
 
     def _join(
         self, right: "Relation", foreign_key: str | list[str], select: list[str] | None, name: str | None, kind: JoinKind

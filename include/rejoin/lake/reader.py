@@ -17,7 +17,7 @@ from rejoin.lake.local import LocalRows, spark_schema
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, Plan
 from rejoin.plan.query import topology_query
-from rejoin.stages.frames import HASH, RUN, numbered, quoted
+from rejoin.stages.frames import HASH, HELD_CODE, RUN, numbered, quoted
 
 BROADCAST_KEYS = 1_000_000
 """Key sets up to this size are sent to every task of a scan; larger ones are joined by a shuffle."""
@@ -62,6 +62,10 @@ class Reader:
         self._tables: dict[str, Table] = {}
         self.reads: list[Read] = []
         self.located: dict[str, pa.Table] = {}
+
+    def with_writes(self, writes: Mapping[str, int]) -> "Reader":
+        """A reader of the same tables, some at other snapshots."""
+        return Reader(self._spark, self._plan, {**self._states, **writes}, self._refs)
 
     def has(self, table: str) -> bool:
         """Whether the table was ever written."""
@@ -112,6 +116,28 @@ class Reader:
         """The ``Responses`` of an edge in the open run; None if the edge had nothing to respond to."""
         name = names.responses(node, edge)
         return self._all(name, self._columns(name)) if self.has(name) else None
+
+    def candidates(self, node: Node) -> DataFrame | None:
+        """The ``Candidates`` of a node in the open run; None if it has none."""
+        name = names.candidates(node.name)
+        return self._all(name, self._columns(name)) if self.has(name) else None
+
+    def held(self, name: str, keys: Keys | None) -> DataFrame | None:
+        """The rows of a table or node that are held back, as its quarantine table has them, for some keys (None: all)."""
+        table = names.quarantine(name)
+        if not self.has(table) or "_op" not in (columns := self._columns(table)):
+            return None
+        key = self._plan.key_of(name)
+        entries = self._having(table, key, keys, columns).where(F.col("_code") == HELD_CODE)
+        return latest(entries, key).where("_op = 'Q'")
+
+    def stored(self, name: str) -> int:
+        """How many rows a table has, old versions and hidden ones included."""
+        return files_of(self._table(name), self._states[name]).rows if self.has(name) else 0
+
+    def live(self, name: str) -> int:
+        """How many rows an output has."""
+        return files_of(self._table(name), self._states[name]).live if self.has(name) else 0
 
     def recomputed(self, node: Node) -> DataFrame:
         """What a node's output should be: its defining query over the source tables of this cut."""

@@ -14,9 +14,12 @@ A node's output is by definition the result of this query (``plan.sql`` renders 
 
 import dataclasses
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from rejoin.plan.rules import Expectation, expectations_of
 
 
 class JoinKind(StrEnum):
@@ -116,6 +119,7 @@ class Table:
     columns: tuple[Column, ...]
     source: Source
     used: tuple[str, ...]
+    expectations: tuple[Expectation, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -167,15 +171,20 @@ class Node:
     used: tuple[str, ...]
     published: bool
     policy: Policy = Policy()
+    expectations: tuple[Expectation, ...] = ()
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole topology; ``nodes`` stand in an order in which every node comes after the nodes that it reads."""
+    """A whole topology; ``nodes`` stand in an order in which every node comes after the nodes that it reads.
+
+    ``replay``: tables and nodes whose held-back rows a run judges again.
+    """
 
     topology: str
     tables: tuple[Table, ...]
     nodes: tuple[Node, ...]
+    replay: tuple[str, ...] = ()
 
     def table(self, name: str) -> Table:
         return next(t for t in self.tables if t.name == name)
@@ -199,13 +208,23 @@ class Plan:
         nodes = tuple(dataclasses.replace(n, policy=changed(n.policy)) for n in self.nodes)
         return dataclasses.replace(self, nodes=nodes)
 
+    def expectations(self, name: str) -> tuple[Expectation, ...]:
+        """Those of a table or node; none if the plan has no such name."""
+        known = {t.name: t.expectations for t in self.tables} | {n.name: n.expectations for n in self.nodes}
+        return known.get(name, ())
+
+    def with_replay(self, names: Iterable[str]) -> "Plan":
+        """The plan whose run judges the held-back rows of these tables and nodes again, too."""
+        return dataclasses.replace(self, replay=tuple(sorted({*self.replay, *names})))
+
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), sort_keys=True, ensure_ascii=False)
 
     @staticmethod
     def from_json(text: str) -> "Plan":
         data = json.loads(text)
-        return Plan(data["topology"], tuple(_table(t) for t in data["tables"]), tuple(_node(n) for n in data["nodes"]))
+        tables, nodes = tuple(_table(t) for t in data["tables"]), tuple(_node(n) for n in data["nodes"])
+        return Plan(data["topology"], tables, nodes, replay=tuple(data.get("replay", ())))
 
 
 def _table(data: dict[str, Any]) -> Table:
@@ -215,7 +234,8 @@ def _table(data: dict[str, Any]) -> Table:
         source["units"] = tuple((c, u) for c, u in source["units"])
     kinds: dict[str, type[SnapshotSource | DebeziumSource]] = {"snapshot": SnapshotSource, "debezium": DebeziumSource}
     columns = tuple(Column(**c) for c in data["columns"])
-    return Table(data["name"], tuple(data["key"]), columns, kinds[source["kind"]](**source), tuple(data["used"]))
+    used, expectations = tuple(data["used"]), expectations_of(data)
+    return Table(data["name"], tuple(data["key"]), columns, kinds[source["kind"]](**source), used, expectations=expectations)
 
 
 def _projections(data: list[dict[str, Any]]) -> tuple[Projection, ...]:
@@ -245,4 +265,5 @@ def _node(data: dict[str, Any]) -> Node:
         used=tuple(data["used"]),
         published=data["published"],
         policy=_policy(data["policy"]) if "policy" in data else Policy(),
+        expectations=expectations_of(data),
     )

@@ -27,6 +27,8 @@ from rejoin.plan.model import View
 
 HASH = "_hash"
 RUN = "_run"
+HELD_CODE = "EXPECTATION"
+"""The quarantine code of a row that is held back by validation."""
 
 
 def numbered(prefix: str, count: int) -> list[str]:
