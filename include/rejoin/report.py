@@ -117,10 +117,10 @@ def run_list(console: Console, runs: Iterable[tuple[Run, Sequence[StepRecord]]])
 
 def verification(console: Console, found: "Sequence[Difference]", *, fast: bool) -> None:
     """The result of ``verify``."""
-    columns = ["output", "rows", "missing", "extra", "different", "subscriptions"] + (["suspects"] if fast else [])
+    columns = ["output", "rows", "missing", "extra", "different", "subscriptions", "held back"] + (["suspects"] if fast else [])
     table = Table(*columns, box=None)
     for d in found:
-        row = [d.node, f"{d.rows:,}", d.missing, d.extra, d.different, d.subscriptions] + ([d.suspects] if fast else [])
+        row = [d.node, f"{d.rows:,}", d.missing, d.extra, d.different, d.subscriptions, d.held] + ([d.suspects] if fast else [])
         table.add_row(*(str(c) for c in row))
     console.print(table)
     total = sum(d.total for d in found)

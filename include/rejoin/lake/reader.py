@@ -16,7 +16,7 @@ from rejoin.lake.files import files_of, unique
 from rejoin.lake.local import LocalRows, spark_schema
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, Plan
-from rejoin.plan.query import topology_query
+from rejoin.plan.query import node_query, upstream
 from rejoin.stages.frames import HASH, HELD_CODE, RUN, numbered, quoted
 
 BROADCAST_KEYS = 1_000_000
@@ -140,14 +140,32 @@ class Reader:
         return files_of(self._table(name), self._states[name]).live if self.has(name) else 0
 
     def recomputed(self, node: Node) -> DataFrame:
-        """What a node's output should be: its defining query over the source tables of this cut."""
+        """What a node's output should be: its defining query over the source tables of this cut, where in this node and in those below
+        the keys that are held back have their published rows.
+        """
 
         def view(name: str) -> str:
             made = f"{self._plan.topology}__{name}"
-            self.current(name).select("_row.*").drop(HASH).createOrReplaceTempView(made)
+            if self._plan.is_table(name):
+                self.current(name).select("_row.*").drop(HASH).createOrReplaceTempView(made)
             return made
 
-        return self._spark.sql(topology_query(self._plan, node, view))
+        def rows(of: Node) -> DataFrame:
+            return self._with_published(of, self._spark.sql(node_query(self._plan, of, view)))
+
+        for below in upstream(self._plan, node):
+            rows(below).createOrReplaceTempView(f"{self._plan.topology}__{below.name}")
+        return rows(node)
+
+    def _with_published(self, node: Node, rows: DataFrame) -> DataFrame:
+        held = self.held(node.name, None)
+        if held is None:
+            return rows
+        keys, key = held.select(*node.key), list(node.key)
+        stored = (
+            self.current(node.name).join(keys, on=key, how="left_semi").select(*(F.col(f"_row.{quoted(p.name)}") for p in node.columns))
+        )
+        return rows.join(keys, on=key, how="left_anti").select(*(p.name for p in node.columns)).union(stored)
 
     def table(self, name: str) -> DataFrame:
         """A table as it is stored, at its snapshot."""

@@ -95,10 +95,13 @@ class Session:
 def _context(docs: Path | None) -> Any:
     os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read when the package is loaded
     import great_expectations as gx
-    from great_expectations.data_context.types.base import ProgressBarsConfig
+    from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults, ProgressBarsConfig
 
-    context: Any = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
+    bars = ProgressBarsConfig(globally=False, metric_calculations=False)
+    config = DataContextConfig(
+        store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False), progress_bars=bars, analytics_enabled=False
+    )
+    context: Any = gx.get_context(mode="ephemeral", project_config=config)
     if docs is not None:
         store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(docs)}
         index = {"class_name": "DefaultSiteIndexBuilder"}
