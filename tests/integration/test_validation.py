@@ -1,15 +1,13 @@
 """Nothing bad gets out: expectations stop a run, warn, or hold rows back; held-back rows come again when they are fixed (P8, I1, I7)."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.conftest import Go, Sessions
+from integration.conftest import Sessions
 from integration.shop import Row, event, folded, output, rows
 
 from rejoin.conduct import Topology, run_topology
-from rejoin.errors import BadRecords, ValidationFailed
 from rejoin.lake import names
 from rejoin.lake.config import lake_config
 from rejoin.lake.ledger import Run

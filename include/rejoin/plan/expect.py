@@ -82,6 +82,8 @@ def _one(given: object, side: Side, report: Reporter) -> Expectation | None:
     about = report.about(f"{type_}: ")
     before = len(report.problems.found)
     kwargs = _resolved(type_, kwargs, side, about)
+    if isinstance(given, Expected):
+        kwargs |= _typed(kwargs, side)
     return Expectation(type_, kwargs, level) if len(report.problems.found) == before else None
 
 
@@ -105,6 +107,23 @@ def _resolved(type_: str, kwargs: dict[str, Any], side: Side, report: Reporter) 
         report(BAD_OPTION, "its arguments cannot be written as JSON")
         return {}
     return plain
+
+
+def _typed(kwargs: Mapping[str, Any], side: Side) -> dict[str, str]:
+    """Limits and sets of columns whose values JSON cannot hold are compared by Spark, as a condition."""
+    name = str(kwargs.get("column"))
+    type_ = side.columns.get(name) or ""
+    if not type_.startswith(("DATE", "TIMESTAMP", "DECIMAL")):
+        return {}
+
+    def literal(value: object) -> str:
+        text = str(value).replace("\\", "\\\\").replace("'", "\\'")
+        return f"CAST('{text}' AS {type_})"
+
+    parts = [f"t.`{name}` {op} {literal(kwargs[limit])}" for limit, op in (("min_value", ">="), ("max_value", "<=")) if limit in kwargs]
+    if "value_set" in kwargs:
+        parts.append(f"t.`{name}` IN ({', '.join(map(literal, kwargs['value_set'])) or 'NULL'})")
+    return {"resolved": " AND ".join(parts)} if parts else {}
 
 
 def _condition(sql: object, side: Side, report: Reporter) -> Mapping[str, str]:

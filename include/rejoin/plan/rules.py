@@ -31,7 +31,8 @@ class Rows(StrEnum):
 class Expectation:
     """One expectation on a table or output; no part of a node's definition.
 
-    ``type``: a type of Great Expectations, or one of ``plan.expect.OWN``. ``kwargs``: its arguments, as JSON has them.
+    ``type``: a type of Great Expectations, or one of ``plan.expect.OWN``. ``kwargs``: its arguments, as JSON has them;
+    ``resolved`` among them is what Spark evaluates for it, a condition over ``t``.
     ``max_share``: severity QUARANTINE holds back at most this share of the rows that it looked at, else the run stops.
     """
 
@@ -45,7 +46,7 @@ class Expectation:
     @property
     def title(self) -> str:
         """One line for people: holds what the user declared, no value of a row."""
-        return f"{self.type}({', '.join(f'{k}={v!r}' for k, v in self.kwargs.items())})"
+        return f"{self.type}({', '.join(f'{k}={v!r}' for k, v in self.kwargs.items() if k != 'resolved')})"
 
 
 def expectations_of(data: dict[str, Any]) -> tuple[Expectation, ...]:

@@ -82,12 +82,16 @@ class Facts:
     # --- rows that are held back ---------------------------------------------------------------------------------------------
 
     def held(self, of: Table | Node) -> int:
-        """How many rows of a table or node are held back before this run, at most."""
+        """How many rows of a table or node are held back before this run, at most. Those of a table without expectations came back when it
+        lost the last one; what is in its quarantine are records that could not be read.
+        """
+        if isinstance(of, Table) and not can_hold(of) and not self.asked_again(of.name):
+            return 0
         return self.before.rows(names.quarantine(of.name))
 
     def may_hold(self, node: Node) -> bool:
         """Whether rows of the node can be, or are, held back: then ``validate`` writes it, not ``resolve``."""
-        return any(e.severity is Severity.QUARANTINE for e in node.expectations) or self.held(node) > 0
+        return can_hold(node) or self.held(node) > 0
 
     def asked_again(self, name: str) -> bool:
         """Whether the expectations are others than in the last run, or a replay was asked for."""
@@ -127,6 +131,11 @@ class Facts:
 
     def _why(self, node: Node, affected: int) -> str | None:
         return why_recompute(node.policy, rebuilt=self.rebuilt(node), affected=affected, rows=self.now.rows(node.left.table))
+
+
+def can_hold(of: Table | Node) -> bool:
+    """Whether an expectation holds rows back."""
+    return any(e.severity is Severity.QUARANTINE for e in of.expectations)
 
 
 def watched(of: Table | Node) -> bool:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import DoubleType, FloatType, StringType, StructField, StructType
 
 from rejoin.lake import probe
 from rejoin.lake.local import LocalRows, collected
@@ -158,6 +158,14 @@ def hours_since_newest(name: str, column: str, reader: Reader, opened_at: float)
 
 
 def _with_conditions(rows: DataFrame, numbered: Numbered) -> DataFrame:
-    """All columns of ``_row``, and what every ``condition`` says of it."""
+    """All columns of ``_row``, and what every condition says of it. NaN becomes null: pandas cannot tell them apart, so Spark must not."""
+    kind = rows.schema["_row"].dataType
+    assert isinstance(kind, StructType)
+    columns = [F.col(f"t.`{f.name}`") if f.dataType not in (DoubleType(), FloatType()) else _number(f.name) for f in kind.fields]
     made = [F.expr(sql).alias(name) for name, sql in conditions(numbered).items()]
-    return rows.select(F.col("_row").alias("t")).select("t.*", *made)
+    return rows.select(F.col("_row").alias("t")).select(*columns, *made)
+
+
+def _number(name: str) -> Column:
+    column = F.col(f"t.`{name}`")
+    return F.when(~F.isnan(column), column).alias(name)

@@ -67,11 +67,11 @@ def condition_column(number: int) -> str:
 
 
 def row_questions(numbered: Sequence[tuple[int, Expectation]]) -> list[Question]:
-    """Expectations of level ROW, over rows that have a ``condition_column`` for each ``condition``."""
+    """Expectations of level ROW, over rows that have a ``condition_column`` for each of ``conditions``."""
     made = []
     for number, one in numbered:
         type_, kwargs = one.type, dict(one.kwargs)
-        if one.type == "condition":
+        if "resolved" in one.kwargs:
             type_, kwargs = "expect_column_values_to_be_in_set", {"column": condition_column(number), "value_set": [True]}
         made.append(Question(number, one.title, type_, kwargs))
     return made
@@ -79,7 +79,7 @@ def row_questions(numbered: Sequence[tuple[int, Expectation]]) -> list[Question]
 
 def conditions(numbered: Sequence[tuple[int, Expectation]]) -> dict[str, str]:
     """Condition column -> its SQL text over ``t``."""
-    return {condition_column(number): one.kwargs["resolved"] for number, one in numbered if one.type == "condition"}
+    return {condition_column(number): one.kwargs["resolved"] for number, one in numbered if "resolved" in one.kwargs}
 
 
 def measure_question(number: int, one: Expectation) -> Question:
