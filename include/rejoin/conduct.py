@@ -5,7 +5,7 @@ The same functions serve one process that does everything (``rejoin run``) and a
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import cache, partial
@@ -49,17 +49,22 @@ class Topology:
         self.ledger = Ledger(config.ledger, plan.topology)
         self.refs = Refs(config, plan.topology)
 
-    def open(self, who: str, refresh: Refresh | None = None, fuse: Fuse | None = None) -> Run:
+    def open(self, who: str, refresh: Refresh | None = None, fuse: Fuse | None = None, replay: Sequence[str] = ()) -> Run:
         """The owner's open run or a new one; finishes first what a crash left between a commit and its roll-forward.
 
-        ``refresh`` and ``fuse`` replace those of every output in a new run.
+        ``refresh`` and ``fuse`` replace those of every output in a new run; ``replay``: tables and outputs whose rows and records that are
+        kept aside are judged again.
         """
-        return self._open(who, self.plan.with_policy(refresh, fuse), "run")
+        return self._open(who, self.plan.with_policy(refresh, fuse).with_replay(replay), "run")
 
     def open_compaction(self, who: str) -> Run:
         """The same for a compaction, which keeps the plan of the last committed run."""
+        return self.open_upkeep(who, "compact")
+
+    def open_upkeep(self, who: str, kind: str) -> Run:
+        """The same for a run that reads no input and keeps the plan of the last committed run."""
         head = self.ledger.head()
-        return self._open(who, self.plan if head is None else self.ledger.run(head).plan, "compact")
+        return self._open(who, self.plan if head is None else self.ledger.run(head).plan, kind)
 
     def _open(self, who: str, plan: Plan, kind: str) -> Run:
         self.refs.ensure_namespace()
@@ -186,12 +191,13 @@ def run_topology(
     progress: Progress = lambda *_: None,
     refresh: Refresh | None = None,
     fuse: Fuse | None = None,
+    replay: Sequence[str] = (),
 ) -> Run:
-    """One run from open to visible. Returns the committed run. ``refresh`` and ``fuse`` are as for ``Topology.open``.
+    """One run from open to visible. Returns the committed run. ``refresh``, ``fuse`` and ``replay`` are as for ``Topology.open``.
 
     An error closes nothing: the run stays open without a lease, so the same owner can go on and any other takes over. Nothing is visible.
     """
-    run = topology.open(who, refresh, fuse)
+    run = topology.open(who, refresh, fuse, replay)
     try:
         with alive(topology.ledger, run):
             progress(Step(Verb.CUT, "", ()), None)

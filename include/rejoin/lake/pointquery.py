@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pyiceberg.expressions import And, BooleanExpression, EqualTo
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo
 from pyiceberg.table import Table
 
 from rejoin.errors import RunUnknown, UnknownTable
@@ -79,6 +79,10 @@ class PointQuery:
         rows = self._scan(names.changes(name), _equal("_run", run))
         for row in sorted(rows, key=lambda r: tuple(str(r[k]) for k in key)):
             yield {"op": row["_op"], "before": _plain(row["_before"]), "after": _plain(row["_after"])}
+
+    def quarantine(self, name: str) -> list[Row]:
+        """All rows of what is kept aside of a table or output, those that were released or dropped later included."""
+        return self._scan(names.quarantine(name), AlwaysTrue())
 
     def _key_types(self, name: str) -> dict[str, str | None]:
         columns = self.plan.table(name).columns if self.plan.is_table(name) else self.plan.node(name).columns

@@ -131,6 +131,14 @@ class Reader:
         entries = self._having(table, key, keys, columns).where(F.col("_code") == HELD_CODE)
         return latest(entries, key).where("_op = 'Q'")
 
+    def refused(self, name: str) -> DataFrame | None:
+        """The records of a source table that could not be applied and were neither replayed nor dropped; None if there were never any."""
+        table = names.quarantine(name)
+        if not self.has(table) or "_op" not in (columns := self._columns(table)):
+            return None
+        records = self._all(table, columns).where(F.col("_code") != HELD_CODE)
+        return latest(records, ["_file", "_line"]).where("_op IS DISTINCT FROM 'R'")
+
     def stored(self, name: str) -> int:
         """How many rows a table has, old versions and hidden ones included."""
         return files_of(self._table(name), self._states[name]).rows if self.has(name) else 0

@@ -11,14 +11,25 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from rejoin import sources
-from rejoin.checks import Kinds, check_conservation, check_deletes, check_policy, check_rows, count_kinds, kinds_of, no_input, no_kinds
+from rejoin.checks import (
+    Kinds,
+    check_conservation,
+    check_deletes,
+    check_policy,
+    check_rows,
+    count_kinds,
+    kinds_of,
+    no_input,
+    no_kinds,
+    with_replayed,
+)
 from rejoin.lake import names, probe
 from rejoin.lake.ledger import Write
 from rejoin.lake.local import LocalRows, collected
 from rejoin.lake.reader import Keys, Reader
 from rejoin.lake.tables import source_ddl
 from rejoin.plan.expect import of_level
-from rejoin.plan.model import SnapshotSource, Table
+from rejoin.plan.model import DebeziumSource, SnapshotSource, Table
 from rejoin.plan.rules import Expectation, Level, Rows
 from rejoin.run.facts import watched
 from rejoin.run.judging import Judging, hours_since_newest, measured
@@ -81,9 +92,12 @@ class Ingesting:
         held = self._held(table, None if truncated or again else keys)
         if held is not None:
             facts = facts.unionByName(hold.held_events(table, held), allowMissingColumns=True)
-            if again:
-                at_most = keys.at_most + self._facts.held(table)
-                keys = Keys(keys.frame.select(*table.key).union(held.select(*table.key)).distinct(), at_most)
+        if again:
+            mended = self._mended(table)
+            if mended is not None:
+                facts = facts.unionByName(mended.frame(self._work.spark))
+                kinds = with_replayed(kinds, kinds_of(table, mended.arrow))
+            keys = Keys(facts.select(*table.key).distinct(), keys.at_most + self._facts.held(table))
         stored = self._work.before.versions(table.name, None if truncated else keys, before=kinds.incomplete > 0)
         if kinds.truncated is not None:
             facts = ingest.truncation(table, facts, stored, kinds.truncated)
@@ -92,7 +106,9 @@ class Ingesting:
             classified = ingest.unsettled(table, classified, stored)
         made = ingest.versions(table, classified, keep_unchanged=True)
         at_most = (
-            kinds.read + (self._facts.before.rows(table.name) if truncated else 0) + (self._facts.held(table) if held is not None else 0)
+            kinds.read
+            + (self._facts.before.rows(table.name) if truncated else 0)
+            + (self._facts.held(table) if again or held is not None else 0)
         )
         return self._store(table, made, kinds, events.where("_kind = 'quarantined'"), at_most, held)
 
@@ -152,15 +168,24 @@ class Ingesting:
             bad = made.where(real & (F.col("_fate") == str(Fate.QUARANTINED)))
             bad = refused.unionByName(bad, allowMissingColumns=True) if late else refused
             check_policy(table, kinds.read, counts[Fate.QUARANTINED], bad, self._facts.run.number)
-        if counts[Fate.QUARANTINED] or held is not None:
+        if counts[Fate.QUARANTINED] or held is not None or self._facts.judged_again(table):
             aside = hold.records_aside(table, refused, made.where(real), held, made, self._facts.run.number)
-            at_most = counts[Fate.QUARANTINED] + (self._facts.held(table) if held is not None else 0)
+            at_most = counts[Fate.QUARANTINED] + self._facts.held(table)
             writes.append(self._work.writer.append(names.quarantine(table.name), small(aside, at_most), table.key))
         return Outcome(counts, tuple(writes))
 
     def _held(self, table: Table, keys: Keys | None) -> DataFrame | None:
         """The rows that are held back, of some keys or of all."""
         return self._work.before.held(table.name, keys) if self._facts.held(table) else None
+
+    def _mended(self, table: Table) -> LocalRows | None:
+        """The records in quarantine that can be decoded now; the next snapshot decides about those of a snapshot."""
+        refused = self._work.before.refused(table.name)
+        if refused is None or not isinstance(table.source, DebeziumSource):
+            return None
+        rows = collected(refused.orderBy("_run").limit(probe.LOCAL_ROWS)).arrow.to_pylist()
+        found = sources.read_again(table, [(r["_file"], r["_line"], r["_raw"]) for r in rows])
+        return LocalRows(found, from_arrow_schema(found.schema)) if found.num_rows else None
 
     def _judging(self, table: Table) -> Judging:
         return Judging(self._work.spark, table, self._facts.run.number, self._place)

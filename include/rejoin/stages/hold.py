@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from rejoin.plan.model import Column as TableColumn
 from rejoin.plan.model import Node, Table
+from rejoin.sources.events import HELD, REPLAYED
 from rejoin.stages.frames import HELD_CODE, quoted
 from rejoin.stages.ingest import Fate
 
@@ -77,7 +78,7 @@ def held_events(table: Table, held: DataFrame) -> DataFrame:
         *table.key,
         *values_,
         F.col("_version").alias("_position"),
-        F.lit(-1).cast("bigint").alias("_arrival"),
+        F.lit(HELD).cast("bigint").alias("_arrival"),
         F.array().cast("array<string>").alias("_missing"),
         F.lit(None)
         .cast(f"struct<{', '.join(f'{quoted(c.name)}: {c.type}' for k in table.key for c in table.columns if c.name == k)}>")
@@ -124,7 +125,7 @@ def records_aside(table: Table, refused: DataFrame, judged: DataFrame, held: Dat
         refused: events that could not be decoded.
         judged: those records of the cut that have a fate.
         held: what was held back of the keys of the cut.
-        made: ``judged``, and the rows of ``held`` that were judged again.
+        made: ``judged``, the rows of ``held`` that were judged again, and refused records that were replayed.
         run: the run.
     """
     types = {c.name: c.type for c in _others(table)}
@@ -146,24 +147,15 @@ def records_aside(table: Table, refused: DataFrame, judged: DataFrame, held: Dat
         F.when(is_held, F.struct(*(F.col(f"_new.{quoted(n)}").alias(n) for n in types)) if types else None).cast(row).alias("_row"),
     )
     nothing: tuple[Column, ...] = (F.lit(None).cast("string").alias("_version"), F.lit(None).cast(row).alias("_row"))
-    kept = refused.select(*own, "_raw", *nothing).unionByName(bad)
+    applied = (F.col("_arrival") == REPLAYED) & (F.col("_fate") != str(Fate.QUARANTINED))
+    marked = [*(F.col(quoted(k)) for k in table.key), F.lit(run).cast("bigint").alias("_run"), F.lit("R").alias("_op")]
+    again = made.where(applied).select(*marked, F.lit("REPLAYED").alias("_code"), "_reason", "_file", "_line", "_raw", *nothing)
+    kept = refused.select(*own, "_raw", *nothing).unionByName(bad).unionByName(again)
     if held is None:
         return kept
     still = made.where((F.col("_fate") == str(Fate.QUARANTINED)) & is_held).select(*table.key)
     released = held.join(still, on=list(table.key), how="left_anti")
-    return kept.unionByName(
-        released.select(
-            *(F.col(quoted(k)) for k in table.key),
-            F.lit(run).cast("bigint").alias("_run"),
-            F.lit("R").alias("_op"),
-            "_code",
-            "_reason",
-            "_file",
-            "_line",
-            "_raw",
-            *nothing,
-        )
-    )
+    return kept.unionByName(released.select(*marked, "_code", "_reason", "_file", "_line", "_raw", *nothing))
 
 
 def _others(table: Table) -> list[TableColumn]:
