@@ -144,9 +144,9 @@ class Topology:
         if step.id not in made:
             self._register(run, step, counts, (), "publish", 0.0, 0)
         crash.point("publish:before")
-        self.ledger.publish(
-            run.number, [n.name for n in run.plan.nodes if run.kind == "run" and "held" in made[f"{Verb.RESOLVE}.{n.name}"].counts]
-        )
+        skipped = [n.name for n in run.plan.nodes if run.kind == "run" and "held" in made[f"{Verb.RESOLVE}.{n.name}"].counts]
+        # Upkeep rebuilds nothing: what the next run would have rebuilt before, it still has to.
+        self.ledger.publish(run.number, skipped if run.kind == "run" else run.rebuild)
         crash.point("publish:committed")
         self.roll_forward()
         return StepRecord(step.id, counts, time.monotonic() - started, 0)

@@ -48,6 +48,7 @@ class Ingesting:
 
     def __init__(self, work: Work, place: Path | None) -> None:
         self._work, self._facts, self._place = work, work.facts, place
+        self._judge: Judging | None = None
 
     def run(self, table: Table, pinned: dict[str, Any] | None, root: str) -> Outcome:
         """Ingests what the cut has pinned, and judges what it comes to."""
@@ -188,7 +189,10 @@ class Ingesting:
         return LocalRows(found, from_arrow_schema(found.schema)) if found.num_rows else None
 
     def _judging(self, table: Table) -> Judging:
-        return Judging(self._work.spark, table, self._facts.run.number, self._place)
+        """One for the table's rows and the table, so that the results are kept together."""
+        if self._judge is None:
+            self._judge = Judging(self._work.spark, table, self._facts.run.number, self._place)
+        return self._judge
 
     def _measure(self, table: Table, one: Expectation, after: Reader) -> float | None:
         if one.type == "fresh":
