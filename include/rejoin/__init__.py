@@ -3,6 +3,22 @@
 A topology file needs these names only; none of them imports Spark.
 """
 
+from rejoin.expectations import between, condition, fresh, in_set, matched, matches, not_null, row_count, unique
 from rejoin.topology import Topology, debezium, kafka, postgres, snapshot
 
-__all__ = ["Topology", "debezium", "kafka", "postgres", "snapshot"]
+__all__ = [
+    "Topology",
+    "between",
+    "condition",
+    "debezium",
+    "fresh",
+    "in_set",
+    "kafka",
+    "matched",
+    "matches",
+    "not_null",
+    "postgres",
+    "row_count",
+    "snapshot",
+    "unique",
+]

@@ -1,6 +1,6 @@
 """What every ingest counts and checks: kinds of events, the policy on bad records, the conservation of records (I4), the share of deletes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -74,6 +74,17 @@ def kinds_of(table: Table, events: pa.Table) -> Kinds:
         adopted=count(pc.and_(missing, pc.is_valid(events["_old_key"]))),
         unplaced=count(pc.and_(pc.or_(has("upsert"), has("delete")), pc.is_null(events["_position"]))),
     )
+
+
+def no_kinds() -> Kinds:
+    """Of a cut without events."""
+    return Kinds(0, 0, 0, 0, 0, None, 0, 0, 0)
+
+
+def with_replayed(cut: Kinds, replayed: Kinds) -> Kinds:
+    """Of a cut and of records that come again with it: those are not read in this run, but may be incomplete or without position."""
+    incomplete, adopted = cut.incomplete + replayed.incomplete, cut.adopted + replayed.adopted
+    return replace(cut, incomplete=incomplete, adopted=adopted, unplaced=cut.unplaced + replayed.unplaced)
 
 
 def no_input() -> Counts:

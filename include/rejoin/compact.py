@@ -90,6 +90,8 @@ def _versions(plan: Plan, table: str) -> Versions | None:
         return Versions(alive="_op <> 'D'" if isinstance(plan.table(table).source, SnapshotSource) else "true", kept_for_deletes="_before")
     if table in {names.subscriptions(n, e) for n in plan.nodes for e in n.edges}:
         return Versions(alive="_op = 'S'", forgotten="_instruction")
+    if table in {names.quarantine(n.name) for n in plan.nodes}:
+        return Versions(alive="_op = 'Q'")
     return None
 
 
@@ -115,6 +117,7 @@ def _keys(plan: Plan) -> dict[str, list[str]]:
     for node in plan.nodes:
         made[node.name] = list(node.key)
         made[names.changes(node.name)] = ["_run", *node.key]
+        made[names.quarantine(node.name)] = list(node.key)
         for edge in node.edges:
             made[names.subscriptions(node, edge)] = [*numbered("fk", len(edge.foreign_key)), *numbered("pk", len(node.key))]
     return made

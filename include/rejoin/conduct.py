@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from rejoin import crash, owner, sources
@@ -17,11 +17,13 @@ from rejoin.lake.config import LakeConfig
 from rejoin.lake.evolve import drop_columns
 from rejoin.lake.ledger import LEASE_SECONDS, Ledger, Run, StepRecord
 from rejoin.lake.refs import Refs
+from rejoin.plan import expect
 from rejoin.plan.compatible import refuse_incompatible
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan, RunOptions
 from rejoin.plan.steps import Step, Verb, steps
 from rejoin.sources import Pin, PinnedFile
+from rejoin.validation import reports
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,7 +82,7 @@ class Topology:
         return run
 
     def open_upkeep(self, who: str, kind: str) -> Run:
-        """The same for a compaction (``compact``) or an expiry (``expire``), which keep the plan of the last committed run."""
+        """The same for a run that reads no input (a compaction, an expiry ...) and keeps the plan of the last committed run."""
         head = self.ledger.head()
         return self._open(who, self.plan if head is None else self.ledger.run(head).plan, kind)
 
@@ -90,7 +92,9 @@ class Topology:
         current = self.ledger.open_run()
         lives = {} if current is None or current.owner == who else {current.owner: self._life(current.owner)}
         if (head := self.ledger.head()) is not None:
-            refuse_incompatible(self.ledger.run(head).plan, plan)
+            last = self.ledger.run(head).plan
+            refuse_incompatible(last, plan)
+            plan = plan.with_replay(expect.changed(last, plan) if kind == "run" else ())
         prints = {n.name: fingerprint(plan, n) for n in plan.nodes}
         run = self.ledger.open(who, plan, prints, kind=kind, lives=lives)
         crash.point("open:opened")
@@ -131,7 +135,7 @@ class Topology:
             return done
         self.ledger.renew(run.number)
         started = time.monotonic()
-        attempt = Attempt(self.ledger, self.refs, run, self.root)
+        attempt = Attempt(self.ledger, self.refs, run, self.root, partial(reports.directory, self.config, run.topology, run.number))
         outcome = attempt.nothing_to_do(step)
         jobs: int | None = 0
         if outcome is None:
@@ -156,14 +160,13 @@ class Topology:
         step = Step(Verb.PUBLISH, "", ())
         counts = {"tables": sum(not w.transient for w in self.ledger.writes(run.number).values())}
         counts["changes"] = sum(
-            made[f"{Verb.RESOLVE}.{n.name}"].counts["changes"] for n in run.plan.nodes if run.kind == "run" and n.published
+            made[f"{Verb.VALIDATE}.{n.name}"].counts["changes"] for n in run.plan.nodes if run.kind == "run" and n.published
         )
         if step.id not in made:
             self._register(run, step, counts, (), "publish", 0.0, 0)
         crash.point("publish:before")
-        self.ledger.publish(
-            run.number, [n.name for n in run.plan.nodes if run.kind == "run" and "held" in made[f"{Verb.RESOLVE}.{n.name}"].counts]
-        )
+        skipped = [n.name for n in run.plan.nodes if run.kind == "run" and "held" in made[f"{Verb.RESOLVE}.{n.name}"].counts]
+        self.ledger.publish(run.number, skipped)
         crash.point("publish:committed")
         self.roll_forward()
         return StepRecord(step.id, counts, time.monotonic() - started, 0)

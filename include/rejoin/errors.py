@@ -162,6 +162,12 @@ class ChangeTooLarge(SourceError):
     code = "CHANGE_TOO_LARGE"
 
 
+class ValidationFailed(SourceError):
+    """An expectation of severity FAIL is not met, or more rows would be held back than stated."""
+
+    code = "VALIDATION_FAILED"
+
+
 class RefreshRefused(SourceError):
     """An output with ``refresh="incremental_strict"`` can only be brought up to date by recomputing it."""
 

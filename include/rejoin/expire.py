@@ -43,10 +43,12 @@ def expire(topology: Topology, spark: Callable[[], "SparkSession"], who: str, ke
 
 
 def _expire(topology: Topology, spark: "SparkSession", run: Run, limit: datetime) -> None:
+    from rejoin.deliver import oldest_needed
     from rejoin.lake import upkeep
 
-    committed = [r for r in topology.ledger.runs() if r.state == "committed"]
-    old = [r.number for r in committed if r.number != run.base and (r.closed_at or 0.0) < limit.timestamp()]
+    committed, needed = [r for r in topology.ledger.runs() if r.state == "committed"], oldest_needed(topology)
+    first = run.base if needed is None else needed  # what a sink still has to get stays, however old
+    old = [r.number for r in committed if r.number < (first or 0) and (r.closed_at or 0.0) < limit.timestamp()]
     kept: dict[str, set[int]] = {}
     for number in (r.number for r in committed if r.number not in old):
         for table, snapshot in topology.ledger.states(number).items():

@@ -13,6 +13,7 @@ from rejoin.lake.ledger import Run, StepRecord
 from rejoin.plan.steps import Step
 
 if TYPE_CHECKING:
+    from rejoin.quarantine import Entry
     from rejoin.verify import Difference
 
 INGEST_COUNTS = ("read", "applied", "superseded", "duplicate", "stale", "noop", "skipped", "quarantined")
@@ -70,15 +71,18 @@ def summary_data(run: Run, steps: Sequence[StepRecord]) -> dict[str, Any]:
 def summary(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
     """The tables at the end of a run: sources, outputs, then seconds and jobs a step."""
     ingests = [(s.step.split(".", 1)[1], s.counts) for s in steps if s.step.startswith("ingest.") and s.counts["read"]]
-    outputs = [(s.step.split(".", 1)[1], s.counts) for s in steps if s.step.startswith("resolve.")]
+    checked = {s.step.split(".", 1)[1]: s.counts for s in steps if s.step.startswith("validate.")}
+    resolved = {s.step.split(".", 1)[1]: s.counts for s in steps if s.step.startswith("resolve.")}
+    outputs = [(name, counts | checked.get(name, {})) for name, counts in resolved.items()]
     if ingests:
         console.print(_counts("rows in", ingests, INGEST_COUNTS))
     if outputs:
-        console.print(_counts("changes out", outputs, (*RESOLVE_COUNTS, "unchanged", "stale")))
+        console.print(_counts("changes out", outputs, (*RESOLVE_COUNTS, "unchanged", "stale", "held_back", "released")))
     table = Table("step", "seconds", "Spark jobs", "done", box=None, title=None)
     for s in steps:
         table.add_row(s.step, f"{s.seconds:.2f}", "-" if s.jobs is None else str(s.jobs), _done(s))
     console.print(table)
+    verdicts(console, steps)
     took = (run.closed_at or time.time()) - run.opened_at
     rebuilt = f", rebuilt: {', '.join(run.rebuild)}" if run.rebuild and run.kind == "run" else ""
     console.print(f"run {run.number} of {run.topology}: {run.state} in {took:.1f} s, {_jobs(steps)} Spark jobs{rebuilt}")
@@ -103,24 +107,49 @@ def decisions(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
 
 def run_list(console: Console, runs: Iterable[tuple[Run, Sequence[StepRecord]]]) -> None:
     """One line a run."""
-    table = Table("run", "kind", "state", "opened", "seconds", "jobs", "rows in", "changes out", "quarantined", "note", box=None)
+    table = Table(
+        "run", "kind", "state", "opened", "seconds", "jobs", "rows in", "changes out", "quarantined", "held back", "note", box=None
+    )
     for run, steps in runs:
         ingests = [s.counts for s in steps if s.step.startswith("ingest.")]
-        changed = sum(s.counts["changes"] for s in steps if s.step.startswith("resolve."))
+        checked = [s.counts for s in steps if s.step.startswith("validate.")] or [s.counts for s in steps if s.step.startswith("resolve.")]
+        changed, held = sum(c["changes"] for c in checked), sum(c.get("held_back", 0) for c in checked)
         took = f"{run.closed_at - run.opened_at:.1f}" if run.closed_at else "-"
         read, bad = sum(c["read"] for c in ingests), sum(c["quarantined"] for c in ingests)
         note = (run.note or "").split("\n")[0][:60]
-        row = (run.number, run.kind, run.state, _time(run.opened_at), took, _jobs(steps), f"{read:,}", f"{changed:,}", bad, note)
+        row = (run.number, run.kind, run.state, _time(run.opened_at), took, _jobs(steps), f"{read:,}", f"{changed:,}", bad, held, note)
         table.add_row(*(str(c) for c in row))
     console.print(table)
 
 
+def verdicts(console: Console, steps: Iterable[StepRecord]) -> None:
+    """What validation found in a run, expectations that are not met first; nothing if nothing was judged."""
+    judged = [(s.step.split(".", 1)[1], v) for s in steps for v in s.detail.get("validation", ())]
+    if not judged:
+        return
+    table = Table("validated", "expectation", "severity", "met", "rows", "bad", box=None)
+    for name, v in sorted(judged, key=lambda pair: pair[1]["met"]):
+        table.add_row(name, v["expectation"], v["severity"], "yes" if v["met"] else "no", f"{v['checked']:,}", f"{v['unexpected']:,}")
+    console.print(table)
+    for report in dict.fromkeys(s.detail["report"] for s in steps if s.detail.get("report")):
+        console.print(f"report: {report}", soft_wrap=True)
+
+
+def kept_aside(console: Console, found: "Sequence[Entry]") -> None:
+    """What is in quarantine."""
+    table = Table("table", "key", "code", "reason", "run", "where", box=None)
+    for e in found:
+        where = "" if e.file is None else f"{e.file}:{e.line}"
+        table.add_row(e.source, ", ".join(map(str, e.key.values())), e.code, e.reason, str(e.run), where)
+    console.print(table) if found else console.print("nothing is kept aside")
+
+
 def verification(console: Console, found: "Sequence[Difference]", *, fast: bool) -> None:
     """The result of ``verify``."""
-    columns = ["output", "rows", "missing", "extra", "different", "subscriptions"] + (["suspects"] if fast else [])
+    columns = ["output", "rows", "missing", "extra", "different", "subscriptions", "held back"] + (["suspects"] if fast else [])
     table = Table(*columns, box=None)
     for d in found:
-        row = [d.node, f"{d.rows:,}", d.missing, d.extra, d.different, d.subscriptions] + ([d.suspects] if fast else [])
+        row = [d.node, f"{d.rows:,}", d.missing, d.extra, d.different, d.subscriptions, d.held] + ([d.suspects] if fast else [])
         table.add_row(*(str(c) for c in row))
     console.print(table)
     total = sum(d.total for d in found)
@@ -138,7 +167,7 @@ def _done(step: StepRecord) -> str:
 def _counts(title: str, rows: Sequence[tuple[str, dict[str, int]]], names: Sequence[str]) -> Table:
     table = Table(title, box=None)
     for name in names:
-        table.add_column(name.replace("noop", "no-op"), justify="right")
+        table.add_column(name.replace("noop", "no-op").replace("_", " "), justify="right")
     for target, counts in rows:
         table.add_row(target, *(f"{counts.get(n, 0):,}" for n in names))
     return table

@@ -109,8 +109,27 @@ class ToDeclaration:
     place: Place
 
 
+@dataclass(frozen=True, eq=False)
+class ExpectDeclaration:
+    """``expectations``: ``Expected`` or objects of Great Expectations."""
+
+    input: "Relation"
+    expectations: tuple[object, ...]
+    severity: object
+    rows: object
+    max_share: object
+    place: Place
+
+
 Declaration = (
-    TableDeclaration | JoinDeclaration | FilterDeclaration | SelectDeclaration | NameDeclaration | ReferenceDeclaration | ToDeclaration
+    TableDeclaration
+    | JoinDeclaration
+    | FilterDeclaration
+    | SelectDeclaration
+    | NameDeclaration
+    | ReferenceDeclaration
+    | ToDeclaration
+    | ExpectDeclaration
 )
 
 
@@ -165,6 +184,18 @@ class Relation:
     def to(self, *sinks: SinkDeclaration) -> "Relation":
         """Delivers the changes of this output, a named relation, to ``kafka(...)`` and ``postgres(...)`` after every run. Returns the output."""
         self.topology.record(ToDeclaration(self, sinks, _here()))
+        return self
+
+    def expect(self, *expectations: object, severity: str = "fail", rows: str = "changed", max_share: float = 0.05) -> "Relation":
+        """Says what must be true of this table or named output in every run, and returns it.
+
+        Args:
+            expectations: ``not_null(...)`` and the others of ``rejoin.expectations``, or expectations of Great Expectations.
+            severity: ``"fail"`` stops the run, ``"quarantine"`` holds bad rows back (the last good version of the key stays), ``"warn"`` reports.
+            rows: ``"changed"`` looks at the rows that a run would change, ``"all"`` at the whole table in every run.
+            max_share: severity ``"quarantine"`` stops the run if more than this share of the rows (and more than ten) would be held back.
+        """
+        self.topology.record(ExpectDeclaration(self, expectations, severity, rows, max_share, _here()))
         return self
 
     def _join(

@@ -71,6 +71,8 @@ IMPORT_RULES = (
 
 CLIENTS = ("confluent_kafka", "psycopg")
 CLIENTS_RULE = "only sinks/ talks to Kafka and PostgreSQL as sinks"
+ENGINE = f"{PACKAGE}/validation/engine.py"
+ENGINE_RULE = "only validation/engine.py imports Great Expectations, inside functions: it takes five seconds"
 
 STORAGE = (f"{PACKAGE}/lake", f"{PACKAGE}/sources", f"{PACKAGE}/sinks")
 """The only folders that read or write tables and files with Spark or PyIceberg."""
@@ -98,6 +100,8 @@ def violations(path: str, source: str) -> list[str]:
     if not _within(path, STORAGE):
         found += [f"{path}:{line} imports {name}: {STORAGE_RULE}" for line, name in _imports(tree) if _matches(name, ("pyiceberg",))]
         found += [f"{path}:{line} uses {used}: {STORAGE_RULE}" for line, used in _storage_uses(tree)]
+    known = _imports_when_loaded(tree) if path == ENGINE else _imports(tree)
+    found += [f"{path}:{line} imports {name}: {ENGINE_RULE}" for line, name in known if _matches(name, ("great_expectations",))]
     return list(dict.fromkeys(found))
 
 

@@ -81,6 +81,8 @@ BROKEN = {
     "a page that imports the runner": ("page/routes.py", "from rejoin.run import Attempt", "imports rejoin.run.Attempt"),
     "a page that knows Airflow": ("page/gather.py", "from airflow.configuration import conf", "imports airflow.configuration.conf"),
     "a page that opens a table itself": ("page/x.py", "from pyiceberg.table import Table", "imports pyiceberg.table.Table"),
+    "a runner that imports Great Expectations": ("run/x.py", "def f():\n    import great_expectations", "imports great_expectations"),
+    "an engine that loads Great Expectations": ("validation/engine.py", "import great_expectations as gx", "imports great_expectations"),
     "a runner that imports PyIceberg": ("run.py", "from pyiceberg.catalog import Catalog", "imports pyiceberg.catalog.Catalog"),
 }
 
@@ -99,6 +101,7 @@ ALLOWED = {
     "the lake with PyIceberg and writes": ("lake/x.py", "import pyiceberg\nframe.writeTo('t').append()\nspark.sql('SELECT 1')"),
     "a DAG renderer that loads Spark when a task runs": ("airflow/x.py", "def task():\n    import pyspark"),
     "a DAG renderer that names Spark's types": ("airflow/x.py", "if TYPE_CHECKING:\n    from pyspark.sql import DataFrame"),
+    "an engine that imports Great Expectations when it is asked": ("validation/engine.py", "def f():\n    import great_expectations"),
     "a runner that imports the lake": ("run.py", "from rejoin.lake import reader"),
     "a plan that prints an expression and reads a file": ("plan/x.py", "text = expression.sql('spark')\nbody = file.read()"),
     "a runner that counts what was read": ("run.py", "counts.read += 1\nout.write('done')"),

@@ -13,7 +13,9 @@ _STEPS = {
     Verb.SUBSCRIBE: "Changed left rows of `{target}` say which right rows they need.",
     Verb.RESPOND: "`{target}`: changed subscriptions and changed right rows meet; each answer carries the hash of the left row that it is for.",
     Verb.RESOLVE: "Answers and left changes become changes of `{target}`; stale answers are dropped, rows that stay the same are not written.",
+    Verb.VALIDATE: "The changes of `{target}` are checked against what is expected of them, and by the checks that every run makes on itself; bad rows are held back or the run stops.",
     Verb.PUBLISH: "One compare-and-swap makes all tables of the run visible, or none. Its result is the summary of the run.",
+    Verb.DELIVER: "The sink `{target}` catches up with what is published and not delivered yet. A sink that is down fails this task only.",
 }
 
 

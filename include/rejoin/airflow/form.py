@@ -15,6 +15,7 @@ STOP = "stop_before_publish"
 def form(plan: Plan) -> dict[str, Param]:
     """The parameters of a topology's DAG."""
     outputs = [n.name for n in plan.nodes]
+    kept = [*(t.name for t in plan.tables), *outputs]
     return {
         "refresh": Param(
             AS_DECLARED, type="string", enum=[AS_DECLARED, *DECLARABLE], title="Refresh", description="How to bring the outputs up to date."
@@ -34,6 +35,14 @@ def form(plan: Plan) -> dict[str, Param]:
             title="Only these outputs",
             description="Empty: all. What is left out is recomputed by the next run that does not leave it out.",
         ),
+        "replay": Param(
+            [],
+            type="array",
+            items={"type": "string", "enum": kept},
+            examples=kept,
+            title="Judge again",
+            description="Tables and outputs whose rows and records that are kept aside are judged again, by what is true now.",
+        ),
         STOP: Param(
             False,
             type="boolean",
@@ -51,5 +60,6 @@ def options(params: Mapping[str, Any]) -> RunOptions:
         None if refresh == AS_DECLARED else Refresh(refresh),
         None if fuse == AS_DECLARED else Fuse(fuse),
         tuple(params["only"]),
+        tuple(params["replay"]),
         params["note"],
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rejoin.conduct import Topology
     from rejoin.lake.ledger import StepRecord
 
-ON_SPARK = (Verb.INGEST, Verb.SUBSCRIBE, Verb.RESPOND, Verb.RESOLVE)
+ON_SPARK = (Verb.INGEST, Verb.SUBSCRIBE, Verb.RESPOND, Verb.RESOLVE, Verb.VALIDATE)
 """The verbs that may need Spark; the others only read and write the ledger and tables' metadata."""
 
 
@@ -87,7 +87,7 @@ class PublishOperator(StageOperator):
         topology = _topology(self.topology_file, context)
         done = topology.mine(_owner(context))
         steps = topology.ledger.steps(done.number)
-        changed = {f"{done.topology}.{n.name}": steps[f"{Verb.RESOLVE}.{n.name}"].counts["changes"] for n in done.plan.nodes}
+        changed = {f"{done.topology}.{n.name}": steps[f"{Verb.VALIDATE}.{n.name}"].counts["changes"] for n in done.plan.nodes}
         self.outlets = [asset for asset in self.outlets if changed.get(asset.name)]
         for asset in self.outlets:
             context["outlet_events"][asset].extra = {"run": done.number, "changes": changed[asset.name]}

@@ -19,8 +19,13 @@ def responses(node: Node, edge: Edge) -> str:
 
 
 def quarantine(table: str) -> str:
-    """The refused records of a source table."""
+    """What is kept aside of a source table (refused records, rows held back) or of an output (rows held back)."""
     return f"{table}__quarantine"
+
+
+def candidates(node: str) -> str:
+    """What a node that can hold rows back would change: one run's rows on a branch, never on main."""
+    return f"{node}__candidates"
 
 
 def branch(run: int, attempt: str) -> str:

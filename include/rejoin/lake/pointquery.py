@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pyiceberg.expressions import And, BooleanExpression, EqualTo
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo
 from pyiceberg.table import Table
 
 from rejoin.errors import RunUnknown, UnknownTable
@@ -110,6 +110,10 @@ class PointQuery:
         except ValueError as error:
             wanted = ", ".join(f"{column} {type_}" for column, type_ in types.items())
             raise UnknownTable(f"a key value does not fit the key of {name!r}", expected=wanted) from error
+
+    def quarantine(self, name: str) -> list[Row]:
+        """All rows of what is kept aside of a table or output, those that were released or dropped later included."""
+        return self._scan(names.quarantine(name), AlwaysTrue())
 
     def _key_types(self, name: str) -> dict[str, str | None]:
         columns = self.plan.table(name).columns if self.plan.is_table(name) else self.plan.node(name).columns

@@ -71,11 +71,11 @@ def among(rows: pa.Table, key: Sequence[str], keys: pa.Table) -> pa.Table:
         return database.sql(f"SELECT * FROM found SEMI JOIN wanted USING ({columns_text(key)})").to_arrow_table()
 
 
-def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str]) -> pa.Table | TooLarge:
-    """The rows of a snapshot that a run wrote."""
+def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str], sample: int | None = None) -> pa.Table | TooLarge:
+    """The rows of a snapshot that a run wrote; ``sample``: only so many of them, any."""
     found = files_of(table, snapshot_id)
     data = overlapping(table, found.data, RUN, run, run)
-    return _read(table, data, found.deletes, columns, f"WHERE {columns_text([RUN])} = {run}", {})
+    return _read(table, data, found.deletes, columns, f"WHERE {columns_text([RUN])} = {run}", {}, sample)
 
 
 def every(table: Table, snapshot_id: int, columns: Sequence[str]) -> pa.Table | TooLarge:
@@ -87,7 +87,13 @@ def every(table: Table, snapshot_id: int, columns: Sequence[str]) -> pa.Table | 
 
 
 def _read(
-    table: Table, data: Sequence[DataFile], deletes: Sequence[DataFile], columns: Sequence[str], clause: str, frames: dict[str, pa.Table]
+    table: Table,
+    data: Sequence[DataFile],
+    deletes: Sequence[DataFile],
+    columns: Sequence[str],
+    clause: str,
+    frames: dict[str, pa.Table],
+    sample: int | None = None,
 ) -> pa.Table | TooLarge:
     if not data:
         return _nothing(table, columns)
@@ -98,7 +104,8 @@ def _read(
         for name, frame in frames.items():
             database.register(name, frame)
         most = VERSIONS * LOCAL_ROWS
-        sql = f"SELECT {columns_text(columns)} FROM {source.sql} LIMIT {most + 1}"
+        few = f"USING SAMPLE {sample} ROWS" if sample is not None else f"LIMIT {most + 1}"
+        sql = f"SELECT {columns_text(columns)} FROM {source.sql} {few}"
         found: pa.Table = database.sql(sql, params=source.parameters).to_arrow_table()
     return TooLarge(f"more than {most:,} rows were found") if found.num_rows > most else found
 

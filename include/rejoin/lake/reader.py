@@ -16,8 +16,8 @@ from rejoin.lake.files import files_of, unique
 from rejoin.lake.local import LocalRows, spark_schema
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, Plan
-from rejoin.plan.query import topology_query
-from rejoin.stages.columns import HASH, RUN
+from rejoin.plan.query import node_query, upstream
+from rejoin.stages.columns import HASH, HELD_CODE, RUN
 from rejoin.stages.frames import numbered, quoted
 
 BROADCAST_KEYS = 1_000_000
@@ -63,6 +63,10 @@ class Reader:
         self._tables: dict[str, Table] = {}
         self.reads: list[Read] = []
         self.located: dict[str, pa.Table] = {}
+
+    def with_writes(self, writes: Mapping[str, int]) -> "Reader":
+        """A reader of the same tables, some at other snapshots."""
+        return Reader(self._spark, self._plan, {**self._states, **writes}, self._refs)
 
     def has(self, table: str) -> bool:
         """Whether the table was ever written."""
@@ -114,15 +118,63 @@ class Reader:
         name = names.responses(node, edge)
         return self._all(name, self._columns(name)) if self.has(name) else None
 
+    def candidates(self, node: Node) -> DataFrame | None:
+        """The ``Candidates`` of a node in the open run; None if it has none."""
+        name = names.candidates(node.name)
+        return self._all(name, self._columns(name)) if self.has(name) else None
+
+    def held(self, name: str, keys: Keys | None) -> DataFrame | None:
+        """The rows of a table or node that are held back, as its quarantine table has them, for some keys (None: all)."""
+        table = names.quarantine(name)
+        if not self.has(table) or "_op" not in (columns := self._columns(table)):
+            return None
+        key = self._plan.key_of(name)
+        entries = self._having(table, key, keys, columns).where(F.col("_code") == HELD_CODE)
+        return latest(entries, key).where("_op = 'Q'")
+
+    def refused(self, name: str) -> DataFrame | None:
+        """The records of a source table that could not be applied and were neither replayed nor dropped; None if there were never any."""
+        table = names.quarantine(name)
+        if not self.has(table) or "_op" not in (columns := self._columns(table)):
+            return None
+        records = self._all(table, columns).where(F.col("_code") != HELD_CODE)
+        return latest(records, ["_file", "_line"]).where("_op IS DISTINCT FROM 'R'")
+
+    def stored(self, name: str) -> int:
+        """How many rows a table has, old versions and hidden ones included."""
+        return files_of(self._table(name), self._states[name]).rows if self.has(name) else 0
+
+    def live(self, name: str) -> int:
+        """How many rows an output has."""
+        return files_of(self._table(name), self._states[name]).live if self.has(name) else 0
+
     def recomputed(self, node: Node) -> DataFrame:
-        """What a node's output should be: its defining query over the source tables of this cut."""
+        """What a node's output should be: its defining query over the source tables of this cut, where in this node and in those below
+        the keys that are held back have their published rows.
+        """
 
         def view(name: str) -> str:
             made = f"{self._plan.topology}__{name}"
-            self.current(name).select("_row.*").drop(HASH).createOrReplaceTempView(made)
+            if self._plan.is_table(name):
+                self.current(name).select("_row.*").drop(HASH).createOrReplaceTempView(made)
             return made
 
-        return self._spark.sql(topology_query(self._plan, node, view))
+        def rows(of: Node) -> DataFrame:
+            return self._with_published(of, self._spark.sql(node_query(self._plan, of, view)))
+
+        for below in upstream(self._plan, node):
+            rows(below).createOrReplaceTempView(f"{self._plan.topology}__{below.name}")
+        return rows(node)
+
+    def _with_published(self, node: Node, rows: DataFrame) -> DataFrame:
+        held = self.held(node.name, None)
+        if held is None:
+            return rows
+        keys, key = held.select(*node.key), list(node.key)
+        stored = (
+            self.current(node.name).join(keys, on=key, how="left_semi").select(*(F.col(f"_row.{quoted(p.name)}") for p in node.columns))
+        )
+        return rows.join(keys, on=key, how="left_anti").select(*(p.name for p in node.columns)).union(stored)
 
     def table(self, name: str) -> DataFrame:
         """A table as it is stored, at its snapshot."""

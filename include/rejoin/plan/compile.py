@@ -1,14 +1,18 @@
 """Topology -> plan. Checks everything, and reports all mistakes in one error, each with the user's own line."""
 
+from dataclasses import replace
+
 from rejoin.errors import TopologyError
-from rejoin.plan import assemble, problems, schema, sinkcheck
+from rejoin.plan import assemble, expect, problems, schema, sinkcheck
 from rejoin.plan.expressions import Scope, expression
 from rejoin.plan.joins import check_join, check_select
 from rejoin.plan.model import Column, Plan, Table
 from rejoin.plan.problems import Problems, did_you_mean
+from rejoin.plan.rules import Expectation
 from rejoin.plan.shapes import Draft, Materialised, Rows, Shape, filtered, joined, rows_of, selected, side
 from rejoin.topology import (
     Declaration,
+    ExpectDeclaration,
     FilterDeclaration,
     JoinDeclaration,
     NameDeclaration,
@@ -47,6 +51,7 @@ class _Compiler:
         self.tables: dict[str, Table] = {}
         self.outputs: dict[NameDeclaration, Draft] = {}
         self.materialised = Materialised()
+        self.expected: dict[str, list[Expectation]] = {}
 
     def run(self) -> Plan | None:
         declarations = [relation.declaration for relation in self.topology.relations]
@@ -58,7 +63,18 @@ class _Compiler:
         if self.problems.found:
             return None
         outputs = [self.outputs[d] for d in declarations if isinstance(d, NameDeclaration)]
-        return assemble.plan(self.topology.name, self.tables.values(), outputs)
+        plan = self._with_expectations(assemble.plan(self.topology.name, self.tables.values(), outputs))
+        for declaration in declarations:
+            if isinstance(declaration, ExpectDeclaration):
+                self._check_node(plan, declaration)
+        return plan
+
+    def _with_expectations(self, plan: Plan) -> Plan:
+        return replace(
+            plan,
+            tables=tuple(replace(t, expectations=tuple(self.expected.get(t.name, ()))) for t in plan.tables),
+            nodes=tuple(replace(n, expectations=tuple(self.expected.get(n.name, ()))) for n in plan.nodes),
+        )
 
     # --- what every declaration comes to ---------------------------------------------------------------------------------
 
@@ -90,6 +106,8 @@ class _Compiler:
                 return self._reference(declaration)
             case ToDeclaration():
                 return self._to(declaration)
+            case ExpectDeclaration():
+                return self._expect(declaration)
 
     def _table(self, declaration: TableDeclaration) -> Rows:
         report = self.problems.at(declaration.place, f"table {declaration.name!r}: ")
@@ -168,6 +186,22 @@ class _Compiler:
             draft.sinks = sinkcheck.sinks(declaration, str(draft.name), shape.key, draft.sinks, self.problems)
         return shape
 
+    def _expect(self, declaration: ExpectDeclaration) -> Shape | None:
+        shape, of = self._shape(declaration.input.declaration), self._named(declaration.input.declaration)
+        report = self.problems.at(declaration.place)
+        if of is None:
+            report(problems.BAD_OPTION, "expect: only tables and named outputs are checked; call it after .named(...)")
+        elif shape is not None:
+            found = expect.check(declaration, side(shape), report.about(f"expect on {of!r}: "))
+            self.expected.setdefault(of, []).extend(found)
+        return shape
+
+    def _named(self, declaration: Declaration) -> str | None:
+        """The name of the table or output that a declaration stands for."""
+        if isinstance(declaration, ReferenceDeclaration):
+            declaration = self.by_name.get(str(declaration.name), declaration)
+        return str(declaration.name) if isinstance(declaration, TableDeclaration | NameDeclaration) else None
+
     # --- checks of the whole ---------------------------------------------------------------------------------------------
 
     def _check_names(self, declarations: list[Declaration]) -> None:
@@ -194,6 +228,12 @@ class _Compiler:
             message = f"topology {self.topology.name!r} makes nothing: name at least one relation with .named(...)"
             self.problems.add(problems.EMPTY_TOPOLOGY, message, self.topology.place)
 
+    def _check_node(self, plan: Plan, declaration: ExpectDeclaration) -> None:
+        name = self._named(declaration.input.declaration)
+        for node in plan.nodes:
+            if node.name == name:
+                expect.check_node(node, self.problems.at(declaration.place, f"expect on {name!r}: "))
+
     def _report_cycle(self, cycle: list[Declaration]) -> None:
         names = [d.name for d in cycle if isinstance(d, NameDeclaration)]
         place = next((d.place for d in cycle if isinstance(d, ReferenceDeclaration)), cycle[0].place)
@@ -211,5 +251,5 @@ def _inputs(declaration: Declaration) -> list[Relation]:
             return [relation for relation in (declaration.left, declaration.right) if isinstance(relation, Relation)]
         case FilterDeclaration() | SelectDeclaration() | NameDeclaration() | ToDeclaration():
             return [declaration.input]
-        case TableDeclaration() | ReferenceDeclaration():
+        case TableDeclaration() | ReferenceDeclaration() | ExpectDeclaration():
             return []

@@ -36,7 +36,8 @@ def groups(plan: Plan) -> tuple[tuple[Step, ...], ...]:
 def _table(table: Table) -> list[str]:
     types = ", ".join(f"{column.name} {column.type}" for column in table.columns)
     lines = [f"  {table.name}", f"    key      {', '.join(table.key)}", f"    columns  {types}"]
-    return [*lines, f"    used     {', '.join(table.used) or '(only the key)'}", f"    source   {_source(table.source)}"]
+    lines += [f"    used     {', '.join(table.used) or '(only the key)'}", f"    source   {_source(table.source)}"]
+    return lines + _expected(table)
 
 
 def _source(source: Source) -> str:
@@ -59,7 +60,12 @@ def _node(node: Node) -> list[str]:
     if node.where is not None:
         lines.append(f"    where    {node.where}")
     lines += [f"    to       {_sink(sink)}" for sink in node.sinks]
-    return [*lines, f"    used     {', '.join(node.used)}"] if node.used else lines
+    lines += [f"    used     {', '.join(node.used)}"] if node.used else []
+    return lines + _expected(node)
+
+
+def _expected(of: Table | Node) -> list[str]:
+    return [f"    expect   {one.title}, else {one.severity}" for one in of.expectations]
 
 
 def _sink(sink: Sink) -> str:

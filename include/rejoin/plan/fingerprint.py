@@ -14,12 +14,13 @@ def fingerprint(plan: Plan, node: Node, hash_version: int = HASH_VERSION) -> str
     """SHA-256 (hex) of a node's own part of the plan.
 
     It changes with the node's views, joins, filter, columns or key, with the name, key, or a read column's type of a table or
-    node that it reads directly, and with ``hash_version``. It does not change with source paths and options, with the refresh policy, with sinks, with columns
+    node that it reads directly, and with ``hash_version``. It does not change with source paths and options, with the refresh policy, with
+    sinks, with expectations, with columns
     that the node does not read, with what reads the node, or with how the nodes that it reads are made (their changes arrive
     as changes).
     """
     own = dataclasses.asdict(node)
-    for name in ("name", "used", "published", "policy", "sinks"):
+    for name in ("name", "used", "published", "policy", "sinks", "expectations"):
         del own[name]
     views = (node.left, *(edge.right for edge in node.edges))
     content = {"hash_version": hash_version, "node": own, "inputs": [_input(plan, view) for view in views]}

@@ -14,11 +14,13 @@ A node's output is by definition the result of this query (``plan.sql`` renders 
 
 import dataclasses
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from rejoin.errors import UnknownTable
+from rejoin.plan.rules import Expectation, expectations_of
 from rejoin.plan.sinks import Sink, sink_of
 
 
@@ -73,12 +75,14 @@ class RunOptions:
     """What somebody asks of one run.
 
     ``refresh`` and ``fuse`` replace those of every output; ``only`` names the outputs to bring up to date, with what they are made
-    of (empty: all; what is left out is recomputed by the next run that does not leave it out); ``note`` is kept with the run.
+    of (empty: all; what is left out is recomputed by the next run that does not leave it out); ``replay`` names tables and outputs whose
+    rows and records that are kept aside are judged again; ``note`` is kept with the run.
     """
 
     refresh: Refresh | None = None
     fuse: Fuse | None = None
     only: tuple[str, ...] = ()
+    replay: tuple[str, ...] = ()
     note: str = ""
 
 
@@ -138,6 +142,7 @@ class Table:
     columns: tuple[Column, ...]
     source: Source
     used: tuple[str, ...]
+    expectations: tuple[Expectation, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -191,15 +196,20 @@ class Node:
     published: bool
     policy: Policy = Policy()
     sinks: tuple[Sink, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole topology; ``nodes`` stand in an order in which every node comes after the nodes that it reads."""
+    """A whole topology; ``nodes`` stand in an order in which every node comes after the nodes that it reads.
+
+    ``replay``: tables and nodes whose held-back rows a run judges again.
+    """
 
     topology: str
     tables: tuple[Table, ...]
     nodes: tuple[Node, ...]
+    replay: tuple[str, ...] = ()
 
     def table(self, name: str) -> Table:
         return next(t for t in self.tables if t.name == name)
@@ -227,7 +237,7 @@ class Plan:
             policy = Policy(refresh, node.policy.max_change_share, options.fuse or node.policy.fuse)
             return dataclasses.replace(node, policy=policy)
 
-        return dataclasses.replace(self, nodes=tuple(changed(n) for n in self.nodes))
+        return dataclasses.replace(self, nodes=tuple(changed(n) for n in self.nodes)).with_replay(options.replay)
 
     def _made_of(self, outputs: tuple[str, ...]) -> set[str]:
         """The outputs and every node that they read."""
@@ -240,13 +250,23 @@ class Plan:
                 found |= {v.table for v in (node.left, *(e.right for e in node.edges))} & known
         return found
 
+    def expectations(self, name: str) -> tuple[Expectation, ...]:
+        """Those of a table or node; none if the plan has no such name."""
+        known = {t.name: t.expectations for t in self.tables} | {n.name: n.expectations for n in self.nodes}
+        return known.get(name, ())
+
+    def with_replay(self, names: Iterable[str]) -> "Plan":
+        """The plan whose run judges the held-back rows of these tables and nodes again, too."""
+        return dataclasses.replace(self, replay=tuple(sorted({*self.replay, *names})))
+
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), sort_keys=True, ensure_ascii=False)
 
     @staticmethod
     def from_json(text: str) -> "Plan":
         data = json.loads(text)
-        return Plan(data["topology"], tuple(_table(t) for t in data["tables"]), tuple(_node(n) for n in data["nodes"]))
+        tables, nodes = tuple(_table(t) for t in data["tables"]), tuple(_node(n) for n in data["nodes"])
+        return Plan(data["topology"], tables, nodes, replay=tuple(data.get("replay", ())))
 
 
 def _table(data: dict[str, Any]) -> Table:
@@ -256,7 +276,8 @@ def _table(data: dict[str, Any]) -> Table:
         source["units"] = tuple((c, u) for c, u in source["units"])
     kinds: dict[str, type[SnapshotSource | DebeziumSource]] = {"snapshot": SnapshotSource, "debezium": DebeziumSource}
     columns = tuple(Column(**c) for c in data["columns"])
-    return Table(data["name"], tuple(data["key"]), columns, kinds[source["kind"]](**source), tuple(data["used"]))
+    used, expectations = tuple(data["used"]), expectations_of(data)
+    return Table(data["name"], tuple(data["key"]), columns, kinds[source["kind"]](**source), used, expectations=expectations)
 
 
 def _projections(data: list[dict[str, Any]]) -> tuple[Projection, ...]:
@@ -287,4 +308,5 @@ def _node(data: dict[str, Any]) -> Node:
         published=data["published"],
         policy=_policy(data["policy"]) if "policy" in data else Policy(),
         sinks=tuple(sink_of(s) for s in data.get("sinks", ())),
+        expectations=expectations_of(data),
     )

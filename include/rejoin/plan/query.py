@@ -35,14 +35,13 @@ def topology_query(plan: Plan, node: Node, table: Callable[[str], str] = lambda 
     def relation(name: str) -> str:
         return table(name) if plan.is_table(name) else f"`{name}`"
 
-    needed = _upstream(plan, node)
-    parts = [f"`{n.name}` AS (\n{_indented(node_query(plan, n, relation))}\n)" for n in plan.nodes if n.name in needed]
+    parts = [f"`{n.name}` AS (\n{_indented(node_query(plan, n, relation))}\n)" for n in upstream(plan, node)]
     query = node_query(plan, node, relation)
     return "WITH " + ",\n".join(parts) + "\n" + query if parts else query
 
 
-def _upstream(plan: Plan, node: Node) -> set[str]:
-    """The names of the nodes that a node is made of, without itself."""
+def upstream(plan: Plan, node: Node) -> tuple[Node, ...]:
+    """The nodes that a node is made of, without itself; every one after those that it reads."""
     found: set[str] = set()
     waiting = [node]
     while waiting:
@@ -51,7 +50,7 @@ def _upstream(plan: Plan, node: Node) -> set[str]:
             if not plan.is_table(name) and name not in found:
                 found.add(name)
                 waiting.append(plan.node(name))
-    return found
+    return tuple(n for n in plan.nodes if n.name in found)
 
 
 def _join(edge: Edge, number: int, relation: Callable[[str], str]) -> str:

@@ -15,6 +15,7 @@ class Verb(StrEnum):
     SUBSCRIBE = "subscribe"  # a node: left changes become rows of its subscription tables
     RESPOND = "respond"  # an edge: changed subscriptions and changed right rows become responses
     RESOLVE = "resolve"  # a node: responses and left changes become changes of the output
+    VALIDATE = "validate"  # a node: its changes are checked, and bad rows held back
     PUBLISH = "publish"  # the compare-and-swap that makes the run visible
     DELIVER = "deliver"  # a sink: catches up with an output's changes, after the run is closed
 
@@ -38,7 +39,7 @@ def steps(plan: Plan) -> tuple[Step, ...]:
     made += [Step(Verb.INGEST, table.name, (Verb.CUT,)) for table in plan.tables]
     for node in plan.nodes:
         made += _node_steps(plan, node)
-    publish = Step(Verb.PUBLISH, "", tuple(s.id for s in made if s.verb in (Verb.INGEST, Verb.RESOLVE)))
+    publish = Step(Verb.PUBLISH, "", tuple(s.id for s in made if s.verb in (Verb.INGEST, Verb.VALIDATE)))
     return (*made, publish, *deliveries(plan))
 
 
@@ -49,16 +50,17 @@ def deliveries(plan: Plan) -> tuple[Step, ...]:
 
 def _node_steps(plan: Plan, node: Node) -> list[Step]:
     left = _ready(plan, node.left.table)
+    validate = Step(Verb.VALIDATE, node.name, (f"{Verb.RESOLVE}.{node.name}",))
     if not node.edges:
-        return [Step(Verb.RESOLVE, node.name, (left,))]
+        return [Step(Verb.RESOLVE, node.name, (left,)), validate]
     subscribe = Step(Verb.SUBSCRIBE, node.name, (left,))
     responds = [
         Step(Verb.RESPOND, f"{node.name}.{edge.name}", tuple(dict.fromkeys((subscribe.id, _ready(plan, edge.right.table)))))
         for edge in node.edges
     ]
-    return [subscribe, *responds, Step(Verb.RESOLVE, node.name, tuple(s.id for s in responds))]
+    return [subscribe, *responds, Step(Verb.RESOLVE, node.name, tuple(s.id for s in responds)), validate]
 
 
 def _ready(plan: Plan, name: str) -> str:
     """The step after which this run's state of a table or node can be read."""
-    return f"{Verb.INGEST if plan.is_table(name) else Verb.RESOLVE}.{name}"
+    return f"{Verb.INGEST if plan.is_table(name) else Verb.VALIDATE}.{name}"

@@ -1,7 +1,9 @@
 """One attempt at one step of an open run. Everything it writes goes to branches of its own; nothing counts before the ledger has registered it."""
 
 import uuid
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -12,12 +14,14 @@ from rejoin.lake.ledger import Ledger, Run
 from rejoin.lake.reader import Reader
 from rejoin.lake.refs import Refs
 from rejoin.lake.writer import Writer
-from rejoin.plan.model import Refresh
+from rejoin.plan.model import Node, Refresh
 from rejoin.plan.steps import Step, Verb
-from rejoin.run.facts import Facts
+from rejoin.run.facts import Facts, watched
 from rejoin.run.ingesting import Ingesting
 from rejoin.run.joining import Joining
 from rejoin.run.resolving import Resolving
+from rejoin.run.selfcheck import SelfCheck
+from rejoin.run.validating import Validating, kept
 from rejoin.run.work import Outcome, Work
 
 UNCHANGED = dict.fromkeys(("stale", "inserted", "updated", "deleted", "unchanged", "changes"), 0)
@@ -37,25 +41,27 @@ class Attempt:
         refs: the branches of its tables.
         run: the open run; its pinned plan is what is executed.
         root: where relative source paths start.
+        place: where the results of a table's or node's validation are kept, by its name.
     """
 
-    def __init__(self, ledger: Ledger, refs: Refs, run: Run, root: str) -> None:
+    def __init__(self, ledger: Ledger, refs: Refs, run: Run, root: str, place: Callable[[str], Path | None]) -> None:
         self.id = uuid.uuid4().hex[:10]
-        self._refs, self._run, self._root = refs, run, root
+        self._refs, self._run, self._root, self._place = refs, run, root, place
         self._pins = ledger.pins(run.number)
         self._base = ledger.states(run.base)
         self._now = self._base | {w.table: w.snapshot_id for w in ledger.writes(run.number).values()}
         self._facts = Facts(run, ledger.steps(run.number), Sizes(refs, self._base), Sizes(refs, self._now))
 
     def nothing_to_do(self, step: Step) -> Outcome | None:
-        """The outcome of a step that has no input, so that a run without changes starts no Spark at all; None if it has some."""
+        """The outcome of a step that has no input, or needs no Spark for it, so that a run without changes starts none at all; None if it does."""
         facts = self._facts
-        if step.verb is not Verb.INGEST and facts.skipped(step.target):
+        if step.verb in SKIPPED and facts.skipped(step.target):
             return Outcome(dict(SKIPPED[step.verb]), detail={"refresh": str(Refresh.SKIP), "why": "not asked of this run"})
         match step.verb:
             case Verb.INGEST:
-                idle = self._pins[step.target] is None and step.target in self._base
-                return Outcome(no_input()) if idle else None
+                table = facts.plan.table(step.target)
+                idle = self._pins[table.name] is None and table.name in self._base
+                return Outcome(no_input()) if idle and not facts.judged_again(table) and not watched(table) else None
             case Verb.SUBSCRIBE:
                 return None if facts.left_changed(facts.plan.node(step.target)) else Outcome({"subscribed": 0, "unsubscribed": 0})
             case Verb.RESPOND:
@@ -66,9 +72,18 @@ class Attempt:
                 return None if asked else Outcome({"responses": 0})
             case Verb.RESOLVE:
                 node = facts.plan.node(step.target)
-                if facts.left_changed(node) or any(facts.responded(node, e) or facts.left_out(node, e) for e in node.edges):
+                if (
+                    facts.left_changed(node)
+                    or facts.judged_again(node)
+                    or any(facts.responded(node, e) or facts.left_out(node, e) for e in node.edges)
+                ):
                     return None
                 return Outcome(dict(UNCHANGED))
+            case Verb.VALIDATE:
+                node = facts.plan.node(step.target)
+                if facts.to_be_judged(node) and not facts.skipped(node.name):
+                    return None
+                return self._checked(node, Outcome(kept(facts.counts(Verb.RESOLVE, node.name))))
             case _:
                 raise ValueError(f"step {step.id} is not a Spark stage")
 
@@ -80,13 +95,23 @@ class Attempt:
         match step.verb:
             case Verb.INGEST:
                 with sources.coded_errors():
-                    outcome = Ingesting(work).run(plan.table(step.target), self._pins[step.target], self._root)
+                    table = plan.table(step.target)
+                    outcome = Ingesting(work, self._place(table.name)).run(table, self._pins[table.name], self._root)
             case Verb.SUBSCRIBE:
                 outcome = Joining(work).subscribe(plan.node(step.target))
             case Verb.RESPOND:
                 outcome = Joining(work).respond(*facts.edge(step.target))
-            case _:
+            case Verb.RESOLVE:
                 outcome = Resolving(work).run(plan.node(step.target))
+            case _:
+                node = plan.node(step.target)
+                outcome = self._checked(node, Validating(work, self._place(node.name)).run(node))
         crash.point(f"{step.id}:written")
         reads = [asdict(read) for read in (*before.reads, *now.reads)]
         return replace(outcome, detail={**outcome.detail, "reads": reads})
+
+    def _checked(self, node: Node, outcome: Outcome) -> Outcome:
+        """The outcome of a node's validation, after the checks that every run makes on itself."""
+        now = self._now | {w.table: w.snapshot_id for w in outcome.writes}
+        checked = SelfCheck(self._refs, self._run, self._base, now).node(node, outcome.counts, self._facts)
+        return replace(outcome, detail={**outcome.detail, "self_checks": checked})

@@ -6,7 +6,8 @@ from rejoin.checks import Counts
 from rejoin.lake import names
 from rejoin.lake.files import Sizes
 from rejoin.lake.ledger import Run, StepRecord
-from rejoin.plan.model import Edge, Node, Refresh
+from rejoin.plan.model import Edge, Node, Refresh, Table
+from rejoin.plan.rules import Severity
 from rejoin.plan.steps import Verb
 from rejoin.run.refresh import why_recompute
 
@@ -45,7 +46,7 @@ class Facts:
 
     def changed(self, name: str) -> int:
         """How many rows of a source table or output this run has changed."""
-        return self.counts(Verb.INGEST if self.plan.is_table(name) else Verb.RESOLVE, name)["changes"]
+        return self.counts(Verb.INGEST if self.plan.is_table(name) else Verb.VALIDATE, name)["changes"]
 
     def left_changed(self, node: Node) -> bool:
         """Whether the node has something to look at on its left."""
@@ -79,7 +80,43 @@ class Facts:
     def affected(self, node: Node) -> int:
         """How many output rows this run can change, at most. Without changes on the right, only changed left rows got responses."""
         moved = any(self.right_changed(node, e) for e in node.edges)
-        return self.left_rows(node) + (self.answers(node) if moved else 0)
+        again = self.held(node) if self.judged_again(node) else 0
+        return self.left_rows(node) + (self.answers(node) if moved else 0) + again
+
+    # --- rows that are held back ---------------------------------------------------------------------------------------------
+
+    def held(self, of: Table | Node) -> int:
+        """How many rows of a table or node are held back before this run, at most. Those of a table without expectations came back when it
+        lost the last one; what is in its quarantine are records that could not be read.
+        """
+        if isinstance(of, Table) and not can_hold(of) and not self.asked_again(of.name):
+            return 0
+        return self.before.rows(names.quarantine(of.name))
+
+    def may_hold(self, node: Node) -> bool:
+        """Whether rows of the node can be, or are, held back: then ``validate`` writes it, not ``resolve``."""
+        return can_hold(node) or self.held(node) > 0
+
+    def asked_again(self, name: str) -> bool:
+        """Whether the expectations are others than in the last run, or a replay was asked for."""
+        return name in self.plan.replay
+
+    def judged_again(self, of: Table | Node) -> bool:
+        """Whether this run judges rows that are held back, even if nothing has changed."""
+        return self.asked_again(of.name) and self.held(of) > 0
+
+    def left_as_it_was(self, node: Node) -> bool:
+        """Whether the fuse keeps the node as it is."""
+        return "held" in self.counts(Verb.RESOLVE, node.name)
+
+    def to_be_judged(self, node: Node) -> bool:
+        """Whether ``validate`` has rows or a table to judge."""
+        made = self.counts(Verb.RESOLVE, node.name)
+        if self.left_as_it_was(node):
+            return False
+        if "held_before" in made:  # there are candidates
+            return True
+        return bool(node.expectations) and (made["changes"] > 0 or self.asked_again(node.name) or watched(node))
 
     # --- follow the changes or recompute ------------------------------------------------------------------------------------
 
@@ -98,3 +135,13 @@ class Facts:
 
     def _why(self, node: Node, affected: int) -> str | None:
         return why_recompute(node.policy, rebuilt=self.rebuilt(node), affected=affected, rows=self.now.rows(node.left.table))
+
+
+def can_hold(of: Table | Node) -> bool:
+    """Whether an expectation holds rows back."""
+    return any(e.severity is Severity.QUARANTINE for e in of.expectations)
+
+
+def watched(of: Table | Node) -> bool:
+    """Whether something is expected that can cease to be true without any change."""
+    return any(e.type == "fresh" for e in of.expectations)

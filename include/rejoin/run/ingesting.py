@@ -1,5 +1,7 @@
 """ingest: events and stored versions become new versions of a source table."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -9,28 +11,64 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from rejoin import sources
-from rejoin.checks import Kinds, check_conservation, check_deletes, check_policy, check_rows, count_kinds, kinds_of, no_input
-from rejoin.lake import names
+from rejoin.checks import (
+    Kinds,
+    check_conservation,
+    check_deletes,
+    check_policy,
+    check_rows,
+    count_kinds,
+    kinds_of,
+    no_input,
+    no_kinds,
+    with_replayed,
+)
+from rejoin.lake import names, probe
 from rejoin.lake.ledger import Write
-from rejoin.lake.local import LocalRows
-from rejoin.lake.reader import Keys
+from rejoin.lake.local import LocalRows, collected
+from rejoin.lake.reader import Keys, Reader
 from rejoin.lake.tables import source_ddl
-from rejoin.plan.model import SnapshotSource, Table
+from rejoin.plan.expect import of_level
+from rejoin.plan.model import DebeziumSource, SnapshotSource, Table
+from rejoin.plan.rules import Expectation, Level, Rows
+from rejoin.run.facts import watched
+from rejoin.run.judging import Judging, hours_since_newest, measured
 from rejoin.run.work import Outcome, Work, small
-from rejoin.stages import ingest
+from rejoin.stages import hold, ingest
 from rejoin.stages.ingest import Fate
 
 
 class Ingesting:
-    """One attempt to ingest a source table."""
+    """One attempt to ingest a source table.
 
-    def __init__(self, work: Work) -> None:
-        self._work, self._facts = work, work.facts
+    Args:
+        work: what the attempt works with.
+        place: where the results of the table's validation are kept; None: only in the ledger.
+    """
+
+    def __init__(self, work: Work, place: Path | None) -> None:
+        self._work, self._facts, self._place = work, work.facts, place
+        self._judge: Judging | None = None
 
     def run(self, table: Table, pinned: dict[str, Any] | None, root: str) -> Outcome:
-        """Ingests what the cut has pinned (None: nothing, and the table is new)."""
+        """Ingests what the cut has pinned, and judges what it comes to."""
+        outcome = self._ingested(table, pinned, root)
+        after = self._work.after(outcome.writes)
+        if not table.expectations or not (outcome.counts["changes"] or self._facts.asked_again(table.name) or watched(table)):
+            return outcome
+        measures = {n: self._measure(table, e, after) for n, e in measured(table)}
+        judging = self._judging(table)
+        judging.table(after, after.stored(table.name), measures)
+        return replace(outcome, detail={**outcome.detail, **judging.detail()})
+
+    def _ingested(self, table: Table, pinned: dict[str, Any] | None, root: str) -> Outcome:
         if pinned is None:
-            return Outcome(no_input(), (self._touch(table),))
+            known, held = self._work.before.has(table.name), self._held(table, None)
+            if known and held is not None and self._facts.judged_again(table):
+                return self._ingest_feed(
+                    table, hold.no_events(table, held), no_kinds(), Keys(held.select(*table.key), self._facts.held(table))
+                )
+            return Outcome(no_input(), () if known else (self._touch(table),))
         pin = sources.Pin.from_dict(pinned)
         here = sources.read_here(table, pin, root)
         if here is not None:
@@ -51,6 +89,16 @@ class Ingesting:
     def _ingest_feed(self, table: Table, events: DataFrame, kinds: Kinds, keys: Keys) -> Outcome:
         facts = events.where("_kind IN ('upsert', 'delete')")
         truncated = kinds.truncated is not None
+        again = self._facts.judged_again(table)
+        held = self._held(table, None if truncated or again else keys)
+        if held is not None:
+            facts = facts.unionByName(hold.held_events(table, held), allowMissingColumns=True)
+        if again:
+            mended = self._mended(table)
+            if mended is not None:
+                facts = facts.unionByName(mended.frame(self._work.spark))
+                kinds = with_replayed(kinds, kinds_of(table, mended.arrow))
+            keys = Keys(facts.select(*table.key).distinct(), keys.at_most + self._facts.held(table))
         stored = self._work.before.versions(table.name, None if truncated else keys, before=kinds.incomplete > 0)
         if kinds.truncated is not None:
             facts = ingest.truncation(table, facts, stored, kinds.truncated)
@@ -58,8 +106,12 @@ class Ingesting:
         if kinds.incomplete:
             classified = ingest.unsettled(table, classified, stored)
         made = ingest.versions(table, classified, keep_unchanged=True)
-        at_most = kinds.read + (self._facts.before.rows(table.name) if truncated else 0)
-        return self._store(table, made, kinds, refused=events.where("_kind = 'quarantined'"), at_most=at_most)
+        at_most = (
+            kinds.read
+            + (self._facts.before.rows(table.name) if truncated else 0)
+            + (self._facts.held(table) if again or held is not None else 0)
+        )
+        return self._store(table, made, kinds, events.where("_kind = 'quarantined'"), at_most, held)
 
     def _ingest_snapshot(self, table: Table, events: DataFrame, kinds: Kinds) -> Outcome:
         check_rows(table, kinds, self._facts.run.number)
@@ -68,14 +120,36 @@ class Ingesting:
         readable = kinds.quarantined_without_key == 0
         classified = ingest.snapshot(table, rows, refused.where(f"`{table.key[0]}` IS NOT NULL"), stored, deletes=readable)
         made = ingest.versions(table, classified, keep_unchanged=False)
-        outcome = self._store(table, made, kinds, refused, at_most=kinds.read + self._facts.before.rows(table.name))
+        outcome = self._store(table, made, kinds, refused, kinds.read + self._facts.before.rows(table.name), self._held(table, None))
         check_deletes(table, outcome.counts, self._facts.run.number)
         return outcome
 
-    def _store(self, table: Table, made: DataFrame, kinds: Kinds, refused: DataFrame, at_most: int) -> Outcome:
-        """Appends the new versions and the refused records; counts every record's fate and checks that none is lost (I4)."""
+    def _store(self, table: Table, made: DataFrame, kinds: Kinds, refused: DataFrame, at_most: int, held: DataFrame | None) -> Outcome:
+        """Judges the new versions and appends those that pass; appends what is kept aside; counts every record's fate and checks that none is lost (I4).
+
+        Args:
+            table: the table.
+            made: the frame of ``ingest.versions``.
+            kinds: counts of the cut.
+            refused: records that could not be decoded.
+            at_most: rows of ``made`` at most.
+            held: what the quarantine table holds back of the keys of this cut.
+        """
+        if not of_level(table.expectations, Level.ROW, Rows.CHANGED):
+            return self._append(table, made, kinds, refused, at_most, held)
+        kept = collected(made).frame(self._work.spark) if at_most <= probe.LOCAL_ROWS else made.persist()
+        try:
+            judging = self._judging(table)
+            bad = judging.changed_rows(hold.new_rows(table, kept), at_most)
+            marked = kept if bad is None else hold.held_back(kept, bad, table.key)
+            return replace(self._append(table, marked, kinds, refused, at_most, held), detail=judging.detail())
+        finally:
+            if at_most > probe.LOCAL_ROWS:
+                kept.unpersist()
+
+    def _append(self, table: Table, made: DataFrame, kinds: Kinds, refused: DataFrame, at_most: int, held: DataFrame | None) -> Outcome:
         seen = Observation()
-        real = F.col("_arrival").isNotNull()
+        real = F.coalesce(F.col("_arrival") >= 0, F.lit(False))
         effective = F.col("_op").isin("I", "U") | ((F.col("_op") == "D") & F.col("_before").isNotNull())
         fates = [F.count(F.when(real & (F.col("_fate") == str(fate)), 1)).alias(str(fate)) for fate in Fate]
         others = {
@@ -92,16 +166,39 @@ class Ingesting:
         counts[Fate.QUARANTINED] += kinds.quarantined
         check_conservation(table, counts, self._facts.run.number)
         if counts[Fate.QUARANTINED]:
-            bad = refused.unionByName(made.where(F.col("_fate") == str(Fate.QUARANTINED)), allowMissingColumns=True) if late else refused
+            bad = made.where(real & (F.col("_fate") == str(Fate.QUARANTINED)))
+            bad = refused.unionByName(bad, allowMissingColumns=True) if late else refused
             check_policy(table, kinds.read, counts[Fate.QUARANTINED], bad, self._facts.run.number)
-            writes.append(self._quarantine(table, bad))
+        if counts[Fate.QUARANTINED] or held is not None or self._facts.judged_again(table):
+            aside = hold.records_aside(table, refused, made.where(real), held, made, self._facts.run.number)
+            at_most = counts[Fate.QUARANTINED] + self._facts.held(table)
+            writes.append(self._work.writer.append(names.quarantine(table.name), small(aside, at_most), table.key))
         return Outcome(counts, tuple(writes))
 
-    def _quarantine(self, table: Table, bad: DataFrame) -> Write:
-        rows = bad.select(
-            *table.key, F.lit(self._facts.run.number).cast("bigint").alias("_run"), "_code", "_reason", "_file", "_line", "_raw"
-        )
-        return self._work.writer.append(names.quarantine(table.name), rows, table.key)
+    def _held(self, table: Table, keys: Keys | None) -> DataFrame | None:
+        """The rows that are held back, of some keys or of all."""
+        return self._work.before.held(table.name, keys) if self._facts.held(table) else None
+
+    def _mended(self, table: Table) -> LocalRows | None:
+        """The records in quarantine that can be decoded now; the next snapshot decides about those of a snapshot."""
+        refused = self._work.before.refused(table.name)
+        if refused is None or not isinstance(table.source, DebeziumSource):
+            return None
+        rows = collected(refused.orderBy("_run").limit(probe.LOCAL_ROWS)).arrow.to_pylist()
+        found = sources.read_again(table, [(r["_file"], r["_line"], r["_raw"]) for r in rows])
+        return LocalRows(found, from_arrow_schema(found.schema)) if found.num_rows else None
+
+    def _judging(self, table: Table) -> Judging:
+        """One for the table's rows and the table, so that the results are kept together."""
+        if self._judge is None:
+            self._judge = Judging(self._work.spark, table, self._facts.run.number, self._place)
+        return self._judge
+
+    def _measure(self, table: Table, one: Expectation, after: Reader) -> float | None:
+        if one.type == "fresh":
+            return hours_since_newest(table.name, one.kwargs["column"], after, self._facts.run.opened_at)
+        before = self._work.before.current(table.name).count() if self._work.before.has(table.name) else 0
+        return after.current(table.name).count() / before - 1 if before else None
 
     def _touch(self, table: Table) -> Write:
         return self._work.writer.touch(table.name, self._work.spark.createDataFrame([], source_ddl(table)).schema, table.key)

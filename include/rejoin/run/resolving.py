@@ -16,8 +16,9 @@ from rejoin.lake.reader import BROADCAST_KEYS, Keys
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Fuse, Node, Refresh
 from rejoin.run.joining import left_changes
+from rejoin.run.output import OPS, apply, counted
 from rejoin.run.work import Outcome, Work, small
-from rejoin.stages import resolve
+from rejoin.stages import hold, resolve
 from rejoin.stages.frames import numbered, renamed
 
 FUSE_ROWS = 1_000
@@ -43,9 +44,12 @@ class Resolving:
         changes, key = left_changes(self._work, node), self._facts.plan.key_of(node.left.table)
         # Only a changed right row, and only by a response, makes a left row affected that did not change itself.
         moved = any(e.name in responses and self._facts.right_changed(node, e) for e in node.edges)
+        again = self._held(node, None) if self._facts.judged_again(node) else None
         lefts = None
-        if moved:
-            lefts = self._work.now.lookup(node.left.table, Keys(resolve.touched(changes, responses, key), self._facts.answers(node)))
+        if moved or again is not None:
+            at_most = self._facts.answers(node) + self._facts.held(node)
+            touched = resolve.touched(changes, responses, key, None if again is None else renamed(again, node.key, key))
+            lefts = self._work.now.lookup(node.left.table, Keys(touched, at_most))
         paired = resolve.pair(node, changes, lefts, responses, key)
         if self._facts.affected(node) <= probe.LOCAL_ROWS:
             rows = collected(paired)
@@ -80,7 +84,7 @@ class Resolving:
             self._writer.widen(node.name, row)  # before old rows are compared as rows of the new definition
             old = self._work.before.current(node.name)
         at_most = self._facts.now.rows(node.left.table) + self._facts.before.rows(node.name)
-        outcome = self._write_output(node, resolve.difference(node, made, old, everything=True), 0, at_most)
+        outcome = self._write_output(node, resolve.difference(node, made, old, everything=True), 0, at_most, None)
         return replace(outcome, detail={"refresh": "full", "why": why})
 
     def _at_once(self, node: Node, paired: DataFrame) -> Outcome | None:
@@ -125,15 +129,32 @@ class Resolving:
         if rows is not None:
             here = rows.arrow.select(pks).rename_columns(list(node.key))
             made = made.coalesce(1)  # Spark forgets, after calling Python for the hash, that there is one partition only
-        old = self._work.before.lookup(node.name, Keys(renamed(paired, pks, node.key), self._facts.affected(node), here))
-        return self._write_output(
-            node, resolve.difference(node, made, old, everything=False), lacking.get("stale", 0), self._facts.affected(node)
-        )
+        keys = Keys(renamed(paired, pks, node.key), self._facts.affected(node), here)
+        made_of = resolve.difference(node, made, self._work.before.lookup(node.name, keys), everything=False)
+        return self._write_output(node, made_of, lacking.get("stale", 0), self._facts.affected(node), keys)
 
-    def _write_output(self, node: Node, difference: DataFrame, stale: int, at_most: int) -> Outcome:
+    def _held(self, node: Node, keys: Keys | None) -> DataFrame | None:
+        """The keys that are held back, of some keys or of all."""
+        return self._work.before.held(node.name, keys) if self._facts.held(node) else None
+
+    def _write_candidates(self, node: Node, difference: DataFrame, stale: int, at_most: int, keys: Keys | None) -> Outcome:
+        """For a node that can hold rows back: leaves to ``validate`` what becomes of the changes. ``keys``: those of ``difference``, None: all."""
         seen = Observation()
-        ops = {"inserted": "I", "updated": "U", "deleted": "D", "unchanged": "N"}
-        observed = difference.observe(seen, *(F.count(F.when(F.col("_op") == op, 1)).alias(n) for n, op in ops.items()))
+        marked = hold.candidates(difference, self._held(node, keys), node.key, everything=keys is None)
+        observed = marked.observe(seen, *counted(OPS | {"unchanged": "N"}), F.count(F.when(F.col("_held"), 1)).alias("held_before"))
+        rows = observed.where(hold.IS_CANDIDATE).select(*node.key, "_op", "_before", "_after", "_held")
+        written = self._writer.append(names.candidates(node.name), small(rows, at_most), node.key, transient=True)
+        counts = {"stale": stale, **{k: int(v) for k, v in seen.get.items()}}
+        counts["changes"] = counts["inserted"] + counts["updated"] + counts["deleted"]
+        if self._blown(node, counts["changes"]):
+            return Outcome({**dict.fromkeys(counts, 0), "held": counts["changes"]})
+        return Outcome(counts, (written,))
+
+    def _write_output(self, node: Node, difference: DataFrame, stale: int, at_most: int, keys: Keys | None) -> Outcome:
+        if self._facts.may_hold(node):
+            return self._write_candidates(node, difference, stale, at_most, keys)
+        seen = Observation()
+        observed = difference.observe(seen, *counted(OPS | {"unchanged": "N"}))
         rows = observed.where("_op <> 'N'").withColumn("_run", F.lit(self._facts.run.number).cast("bigint"))
         written = small(rows.select("_run", "_op", *node.key, "_before", "_after"), at_most)
         log = self._writer.append(names.changes(node.name), written, node.key)
@@ -142,13 +163,8 @@ class Resolving:
         counts["changes"] = counts["inserted"] + counts["updated"] + counts["deleted"]
         if self._blown(node, counts["changes"]):
             return Outcome({**dict.fromkeys(counts, 0), "held": counts["changes"]})
-        columns, inserts = [p.name for p in node.columns], counts["updated"] + counts["deleted"] == 0
-        if counts["changes"] == 0 and self._work.before.has(node.name) and not self._facts.rebuilt(node):
-            return Outcome(counts, (log,))
-        here = written if isinstance(written, LocalRows) else None
         located = self._work.before.located.get(node.name)
-        output = self._writer.upsert(node.name, here, log, columns, node.key, located, only_inserts=inserts)
-        return Outcome(counts, (log, output))
+        return Outcome(counts, apply(self._work, self._writer, node, written, log, counts, located))
 
     def _blown(self, node: Node, changes: int) -> bool:
         """Whether an output is left as it is, since too much of it would change.

@@ -1,5 +1,6 @@
 """What every step of an attempt works with, and what it comes to."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +41,10 @@ class Work:
     before: Reader
     now: Reader
     writer: Writer
+
+    def after(self, writes: Iterable[Write]) -> Reader:
+        """Reads the tables as they will be with what this step has written."""
+        return self.now.with_writes({w.table: w.snapshot_id for w in writes})
 
 
 def small(frame: DataFrame, at_most: int) -> DataFrame | LocalRows:

@@ -7,6 +7,6 @@
 from rejoin.sources.events import EventKind
 from rejoin.sources.files import PinnedFile
 from rejoin.sources.pins import Pin, available
-from rejoin.sources.read import coded_errors, read, read_here
+from rejoin.sources.read import coded_errors, read, read_again, read_here
 
-__all__ = ["EventKind", "Pin", "PinnedFile", "available", "coded_errors", "read", "read_here"]
+__all__ = ["EventKind", "Pin", "PinnedFile", "available", "coded_errors", "read", "read_again", "read_here"]

@@ -35,6 +35,8 @@ from rejoin.sources.values import decimal_of
 BATCH_ROWS = 10_000
 RAW_BYTES = 65_536
 ARRIVAL_BITS = 40
+HELD, REPLAYED = -1, -2
+"""``_arrival`` of rows that were held back, and of refused records that are tried again: they are no records of the cut."""
 
 
 class EventKind(StrEnum):

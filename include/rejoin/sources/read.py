@@ -9,18 +9,20 @@ paths, see the same files.
 import base64
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rejoin import errors
 from rejoin.errors import RejoinError
 from rejoin.plan.model import Table
+from rejoin.sources import debezium
 from rejoin.sources.decode import decode_file, decode_pin
-from rejoin.sources.events import ARRIVAL_BITS, RAW_BYTES, EventKind, events_ddl, events_schema, quoted
+from rejoin.sources.events import ARRIVAL_BITS, RAW_BYTES, REPLAYED, EventKind, events_ddl, events_schema, quoted
 from rejoin.sources.files import PinnedFile, check_size, corrupt, place, verify
 from rejoin.sources.parquet import check_parquet
 from rejoin.sources.pins import Pin, format_of
@@ -58,6 +60,20 @@ def read_here(table: Table, pin: Pin, root: str) -> pa.Table | None:
     for file in pin.files:
         check_size(root, file)
     return pa.Table.from_batches(decode_pin(table, pin, root), events_schema(table))
+
+
+def read_again(table: Table, records: Sequence[tuple[str, int, str]]) -> pa.Table:
+    """The upserts and deletes among records (file, line, raw) of a feed that were refused before and can be decoded now.
+
+    Their ``_arrival`` is ``REPLAYED``: they are no records of this cut. A record that was cut when it was kept cannot be decoded.
+    """
+    batches: list[pa.RecordBatch] = []
+    for file, line, raw in records:
+        batches += debezium.decode(table, file, 0, iter([(line, (raw or "").encode())]))
+    found = pa.Table.from_batches(batches, events_schema(table))
+    found = found.filter(pc.is_in(found["_kind"], pa.array([str(EventKind.UPSERT), str(EventKind.DELETE)])))
+    at = found.schema.get_field_index("_arrival")
+    return found.set_column(at, found.schema.field(at), pa.repeat(pa.scalar(REPLAYED, pa.int64()), found.num_rows))
 
 
 def _read_on_workers(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame":

@@ -2,3 +2,5 @@
 
 HASH = "_hash"
 RUN = "_run"
+HELD_CODE = "EXPECTATION"
+"""The quarantine code of a row that is held back by validation."""

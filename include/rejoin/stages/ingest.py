@@ -89,7 +89,7 @@ def _placed(table: Table) -> Column:
     with it, it is older than those; alone, it deletes the stored version (and is a duplicate if that is a delete already).
     """
     arrival = Window.partitionBy(*_key(table)).orderBy("_arrival")
-    arrived = F.when(F.col("_arrival").isNotNull(), F.col("_position"))
+    arrived = F.when(F.col("_arrival").isNotNull(), F.col("_position"))  # rows held back have arrived before all others
     earlier = F.last(arrived, ignorenulls=True).over(arrival.rowsBetween(Window.unboundedPreceding, -1))
     later = F.first(arrived, ignorenulls=True).over(arrival.rowsBetween(1, Window.unboundedFollowing))
     alone = F.when(F.col("_row").isNull(), F.col("_version")).otherwise(F.concat("_version", F.lit("~")))

@@ -17,12 +17,15 @@ from rejoin.stages.hashing import provenance
 from rejoin.stages.subscribe import foreign_key
 
 
-def touched(changes: DataFrame | None, responses: Mapping[str, DataFrame], key: tuple[str, ...]) -> DataFrame:
-    """The keys (columns ``key`` of the left table) that got a response though their left row did not change: their left rows have to
-    be looked up.
+def touched(
+    changes: DataFrame | None, responses: Mapping[str, DataFrame], key: tuple[str, ...], again: DataFrame | None = None
+) -> DataFrame:
+    """The keys (columns ``key`` of the left table) that got a response, or are in ``again``, though their left row did not change: their
+    left rows have to be looked up.
     """
     pks = numbered("pk", len(key))
-    answered = reduce(DataFrame.union, [renamed(r, pks, key) for r in responses.values()]).distinct()
+    answers = [renamed(r, pks, key) for r in responses.values()]
+    answered = reduce(DataFrame.union, answers if again is None else [*answers, again]).distinct()
     return answered if changes is None else answered.join(changes.select(*key), on=list(key), how="left_anti")
 
 

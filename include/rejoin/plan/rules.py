@@ -1,0 +1,57 @@
+"""Expectations as data of the plan."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Level(StrEnum):
+    """What an expectation is about."""
+
+    ROW = "row"  # each row passes or fails on its own
+    TABLE = "table"  # the table as it would become
+
+
+class Severity(StrEnum):
+    """What happens when an expectation is not met."""
+
+    FAIL = "fail"  # the run stops before anything is visible
+    QUARANTINE = "quarantine"  # the row is held back, the last good version of its key stays (level ROW only)
+    WARN = "warn"  # it is reported
+
+
+class Rows(StrEnum):
+    """Which rows an expectation of level ROW looks at."""
+
+    CHANGED = "changed"  # those that the run would change
+    ALL = "all"  # every row of the table as it would become
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """One expectation on a table or output; no part of a node's definition.
+
+    ``type``: a type of Great Expectations, or one of ``plan.expect.OWN``. ``kwargs``: its arguments, as JSON has them;
+    ``resolved`` among them is what Spark evaluates for it, a condition over ``t``.
+    ``max_share``: severity QUARANTINE holds back at most this share of the rows that it looked at, else the run stops.
+    """
+
+    type: str
+    kwargs: dict[str, Any] = field(hash=False)
+    level: Level
+    severity: Severity = Severity.FAIL
+    rows: Rows = Rows.CHANGED
+    max_share: float = 0.05
+
+    @property
+    def title(self) -> str:
+        """One line for people: holds what the user declared, no value of a row."""
+        return f"{self.type}({', '.join(f'{k}={v!r}' for k, v in self.kwargs.items() if k != 'resolved')})"
+
+
+def expectations_of(data: dict[str, Any]) -> tuple[Expectation, ...]:
+    """Those of a table or node in JSON; plans of earlier versions have none."""
+    return tuple(
+        Expectation(e["type"], e["kwargs"], Level(e["level"]), Severity(e["severity"]), Rows(e["rows"]), e["max_share"])
+        for e in data.get("expectations", ())
+    )

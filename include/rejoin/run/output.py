@@ -1,0 +1,42 @@
+"""What ``resolve`` and ``validate`` share: net changes become the new state of an output."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from rejoin.checks import Counts
+from rejoin.lake.ledger import Write
+from rejoin.lake.local import LocalRows
+from rejoin.lake.writer import Writer
+from rejoin.plan.model import Node
+from rejoin.run.work import Work
+
+OPS = {"inserted": "I", "updated": "U", "deleted": "D"}
+
+
+def counted(ops: Mapping[str, str]) -> list[Column]:
+    """Counts over ``_op``, by name."""
+    return [F.count(F.when(F.col("_op") == op, 1)).alias(name) for name, op in ops.items()]
+
+
+def apply(
+    work: Work, writer: Writer, node: Node, written: DataFrame | LocalRows, log: Write, counts: Counts, located: pa.Table | None
+) -> tuple[Write, ...]:
+    """Writes the output with a run's changes applied, unless there is nothing to write.
+
+    Args:
+        work: the attempt.
+        writer: its writer.
+        node: the node.
+        written: the changes, as they were written to the changes table.
+        log: that write.
+        counts: of them, by ``OPS`` and in all (``changes``).
+        located: where the rows to replace lie, if that is known.
+    """
+    columns, inserts = [p.name for p in node.columns], counts["updated"] + counts["deleted"] == 0
+    if counts["changes"] == 0 and work.before.has(node.name) and not work.facts.rebuilt(node):
+        return (log,)
+    here = written if isinstance(written, LocalRows) else None
+    return (log, writer.upsert(node.name, here, log, columns, node.key, located, only_inserts=inserts))

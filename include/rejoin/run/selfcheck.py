@@ -1,0 +1,119 @@
+"""What every run checks on itself, whatever the user expects: an output is its old rows and the run's changes, and left rows are subscribed.
+
+Counts come from metadata. Rows are looked up for a bounded number of keys, so the cost follows the change (ADR 0006). No Spark.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rejoin.checks import Counts
+from rejoin.errors import InvariantBroken
+from rejoin.lake import names, probe
+from rejoin.lake.files import Sizes
+from rejoin.lake.ledger import Run
+from rejoin.lake.refs import Refs
+from rejoin.plan.model import Edge, Node
+from rejoin.run.facts import Facts
+from rejoin.stages.columns import HASH, RUN
+from rejoin.stages.frames import numbered
+
+SAMPLE = 100
+"""So many keys of an output's changes, and of an edge's subscriptions, are looked up."""
+Key = tuple[Any, ...]
+
+
+class SelfCheck:
+    """The checks of one run.
+
+    Args:
+        refs: the tables.
+        run: the run.
+        before: table -> snapshot id of the base.
+        now: the same with what the run has written.
+    """
+
+    def __init__(self, refs: Refs, run: Run, before: Mapping[str, int], now: Mapping[str, int]) -> None:
+        self._refs, self._run, self._before, self._now = refs, run, before, now
+
+    def node(self, node: Node, counts: Counts, facts: Facts) -> dict[str, Any]:
+        """Checks a node's new state. Returns how many keys were looked up, or why none could be.
+
+        Raises:
+            InvariantBroken: a check failed.
+        """
+        done: dict[str, Any] = {}
+        if counts["changes"]:
+            done["changes"] = self._changes(node, counts)
+        for edge in node.edges:
+            if facts.sent(node):
+                done[f"subscriptions.{edge.name}"] = self._subscriptions(node, edge)
+        return done
+
+    def _changes(self, node: Node, counts: Counts) -> int | str:
+        """The changes folded over the old rows are the new rows: their number, and key by key for a sample; no key has two rows."""
+        before, now = Sizes(self._refs, self._before).live(node.name), Sizes(self._refs, self._now).live(node.name)
+        expected = before + counts["inserted"] - counts["deleted"]
+        if now != expected:
+            raise self._broken(f"output {node.name!r} has {now:,} rows", f"{expected:,}: {before:,} before, and this run's changes")
+        key = list(node.key)
+        changes = self._sample(names.changes(node.name), [*key, "_op", "_after"])
+        if isinstance(changes, probe.TooLarge):
+            return changes.why
+        found = self._having(node.name, key, changes, [*key, HASH])
+        if isinstance(found, probe.TooLarge):
+            return found.why
+        rows = [(_key(r, key), r[HASH]) for r in found.to_pylist()]
+        wanted = {_key(r, key): r["_after"][HASH] for r in changes.to_pylist() if r["_op"] != "D"}
+        if len(rows) != len(wanted) or dict(rows) != wanted:
+            raise self._broken(
+                f"output {node.name!r} has {len(rows)} rows for {changes.num_rows} changed keys that were looked up, or others than were written",
+                f"the {len(wanted)} rows that the changes say, one a key",
+            )
+        return len(changes)
+
+    def _subscriptions(self, node: Node, edge: Edge) -> int | str:
+        """A sample of this run's subscriptions has the left rows that made them, as they are now."""
+        pks, key = numbered("pk", len(node.key)), list(self._run.plan.key_of(node.left.table))
+        sent = self._sample(names.subscriptions(node, edge), [*pks, "_op", HASH])
+        if isinstance(sent, probe.TooLarge):
+            return sent.why
+        asked = sent.filter(pc.equal(sent["_op"], "S"))
+        of_table = self._run.plan.is_table(node.left.table)
+        columns = [*key, HASH, *([RUN, "_op"] if of_table else [])]
+        found = self._having(node.left.table, key, asked.select(pks).rename_columns(key), columns)
+        if isinstance(found, probe.TooLarge):
+            return found.why
+        newest: dict[Key, dict[str, Any]] = {}
+        for row in sorted(found.to_pylist(), key=lambda r: r.get(RUN, 0)):
+            newest[_key(row, key)] = row
+        lefts = {k: r[HASH] for k, r in newest.items() if r.get("_op") != "D"}
+        wrong = sum(lefts.get(_key(r, pks)) != r[HASH] for r in asked.to_pylist())
+        if wrong:
+            raise self._broken(
+                f"{wrong} of {asked.num_rows} subscriptions of {node.name!r} on {edge.name!r} that were looked up have no left row, or another one",
+                "one live left row each (I8)",
+            )
+        return len(asked)
+
+    def _sample(self, table: str, columns: Sequence[str]) -> pa.Table | probe.TooLarge:
+        """Some rows that this run wrote."""
+        snapshot = self._now[table]
+        return probe.of_run(self._refs.require(table, snapshot), snapshot, self._run.number, columns, sample=SAMPLE)
+
+    def _having(self, table: str, key: Sequence[str], rows: pa.Table, columns: Sequence[str]) -> pa.Table | probe.TooLarge:
+        snapshot = self._now[table]
+        return probe.having(self._refs.require(table, snapshot), snapshot, key, rows.select(list(key)), columns)
+
+    def _broken(self, what: str, expected: str) -> InvariantBroken:
+        return InvariantBroken(
+            f"{what} in run {self._run.number}; nothing was committed",
+            expected=expected,
+            next_step="compare with `rejoin verify`; a table edited by hand is rebuilt by a run with refresh full",
+        )
+
+
+def _key(row: Mapping[str, Any], columns: Sequence[str]) -> Key:
+    return tuple(row[c] for c in columns)

@@ -1,0 +1,37 @@
+"""Where the results of a run's validation are kept: ``<lake>/validation/<topology>/<run>/<table or node>/``.
+
+``result.json`` has all verdicts, ``docs/index.html`` the Data Docs of Great Expectations, also of a run that was stopped.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from rejoin.lake.config import LakeConfig
+from rejoin.validation.judge import Verdict
+
+
+def directory(config: LakeConfig, topology: str, run: int, name: str) -> Path | None:
+    """Where the results of one table or node are; None if the warehouse is not on this machine's file system."""
+    local = re.sub("^file:(//)?(?=/)", "", config.warehouse)
+    return None if "://" in local else Path(local).parent / "validation" / topology / str(run) / name
+
+
+def emptied(place: Path | None) -> Path | None:
+    """The directory, without what an earlier attempt left in it; the directory of its Data Docs."""
+    if place is None:
+        return None
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    return place / "docs"
+
+
+def keep(place: Path | None, verdicts: Sequence[Verdict]) -> str | None:
+    """Writes ``result.json``; its path."""
+    if place is None:
+        return None
+    path = place / "result.json"
+    path.write_text(json.dumps([v.to_dict() for v in verdicts], indent=1, ensure_ascii=False) + "\n")
+    return str(path)

@@ -1,0 +1,111 @@
+"""Random histories with expectations: after every run every output is what a second engine computes, except for the keys that are listed (I1, I7)."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import checks
+import pytest
+from checks import unlike
+from engine import Engine
+from held import Published, Rule, rule
+from landing import land
+from model import Model
+from scenario import Case, prepare
+from test_histories import LIMITS, Lake
+from test_histories import lake as lake  # noqa: PLC0414 -- a fixture
+from topologies import generate
+
+from rejoin.lake import layout, names, probe
+from rejoin.plan.compile import compile
+from rejoin.plan.model import Plan, Refresh, RunOptions
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    *(pytest.mark.filterwarnings(f"ignore::{what}") for what in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning")),
+]
+FULL_AT, RELAXED_AT, COMPACTED_AFTER = 2, 3, 1
+
+
+class HeldBack:
+    """One topology, in which every named output holds back what breaks its rule."""
+
+    def __init__(self, case: Case, config: Any, root: Path, spark: Any) -> None:
+        generated, self._arriving = prepare(case)
+        self._rng = random.Random(f"{case.seed} held")
+        self._case, self._specs, self._root = case, generated.specs, root
+        self._lake, self._spark = config, spark
+        plan = compile(generated.topology)
+        self.rules = {
+            n.name: rule(self._rng, {p.name: p.type for p in n.columns if p.name not in n.key}) for n in plan.nodes if n.published
+        }
+        self.model, self.published = Model(self._specs, plan), Published(plan, self._specs)
+        self.before: dict[str, Any] = {}
+        self.seen = 0
+
+    def plan(self, rules: dict[str, Rule]) -> Plan:
+        """The topology's plan with the rules."""
+        declared = generate(self._case.seed, self._case.shape, self._case.name).topology
+        for name, (_, expected, _) in rules.items():
+            declared.relation(name).expect(expected, severity="quarantine", max_share=1.0)
+        return compile(declared)
+
+    def run(self, number: int) -> list[str]:
+        """One run with the next arrivals, and every check."""
+        rules = {} if number == RELAXED_AT else self.rules
+        plan = self.plan(rules).with_options(RunOptions(refresh=Refresh.FULL if number == FULL_AT else None))
+        engine = Engine(plan, self._lake, self._root, self._spark)
+        arriving = self._arriving.runs[number]
+        land(self._rng, self._root, number, self._specs, arriving)
+        self.model.receive(arriving)
+        self.published.load(self.model, rules)
+        done = engine.run()
+        wrong = self._state(engine) + checks.changes(engine, done, self.before)
+        self.before = checks.state(engine)
+        if number == COMPACTED_AFTER:
+            engine.compact()
+            wrong += self._state(engine)
+        return [f"run {number}: {line}" for line in wrong]
+
+    def verified(self) -> list[str]:
+        engine = Engine(self.plan(self.rules), self._lake, self._root, self._spark)
+        found = {fast: engine.verified(fast=fast) for fast in (False, True)}
+        return [f"verify (fast={fast}): {n} differences" for fast, n in found.items() if n]
+
+    def _state(self, engine: Engine) -> list[str]:
+        wrong = checks.sources(engine, self.model, self._specs)
+        for node in engine.plan.nodes:
+            wrong += unlike(f"output {node.name}", self.published.output(node), engine.output(node))
+            newest: dict[Any, Any] = {}
+            for row in sorted(engine._scan(names.quarantine(node.name)), key=lambda r: r["_run"]):
+                newest[tuple(row[k] for k in node.key)] = row["_op"]
+            listed = {key for key, op in newest.items() if op == "Q"}
+            self.seen += len(listed)
+            if listed != self.published.held[node.name]:
+                wrong.append(f"held back of {node.name}: expected {self.published.held[node.name]}, listed {listed}")
+        return wrong
+
+
+CASES = [("long_chain", "driver"), ("deep_diamond", "both"), ("output_as_both_sides", "driver"), ("star", "spark")]
+
+
+@pytest.mark.parametrize(("shape", "paths"), CASES, ids=[f"{shape}-{paths}" for shape, paths in CASES])
+def test_outputs_are_right_except_for_keys_that_are_listed(
+    shape: str,
+    paths: str,
+    lake: Lake,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pytestconfig: pytest.Config,
+) -> None:
+    rows, base = LIMITS[paths]
+    monkeypatch.setattr(probe, "LOCAL_ROWS", rows)
+    monkeypatch.setattr(layout, "BASE_ROWS", base)
+    seed = int(pytestconfig.option.hypothesis_seed)
+    case = Case(seed=seed, shape=shape, histories=range(1, 13), compacted=False, idle=False, at_once=False, paths=paths)
+    play = HeldBack(case, lake[0], tmp_path, lake[1])
+    for number in range(len(play._arriving.runs)):
+        assert not (wrong := play.run(number)), f"{case}\n" + "\n".join(wrong)
+    assert play.seen, f"{case}: no row was held back"
+    assert not (wrong := play.verified()), f"{case}\n" + "\n".join(wrong)

@@ -1,0 +1,119 @@
+"""What a user expects becomes data of the plan, with every mistake reported at its line; what answers mean for a run."""
+
+from collections.abc import Callable
+
+import pytest
+from plans import Shop, star
+
+from rejoin import between, condition, fresh, in_set, matched, matches, not_null, row_count, unique
+from rejoin.errors import TopologyError, ValidationFailed
+from rejoin.plan import expect
+from rejoin.plan.fingerprint import fingerprint
+from rejoin.plan.model import Plan
+from rejoin.plan.rules import Expectation, Level, Severity
+from rejoin.plan.steps import steps
+from rejoin.topology import Relation
+from rejoin.validation import judge
+from rejoin.validation.judge import Answer, Verdict
+
+
+def made(declare: Callable[[Relation, Shop], object]) -> Plan:
+    shop = Shop()
+    declare(star(shop), shop)
+    return shop.compile()
+
+
+def test_expectations_are_data_of_the_plan_and_no_part_of_the_definition() -> None:
+    plain = made(lambda out, _: None)
+    plan = made(
+        lambda out, shop: (
+            out.expect(unique("ORDER_ID"), not_null("customer")).expect(condition("total > 0"), severity="quarantine", max_share=0.5),
+            shop.orders.expect(between("total", 0), severity="warn", rows="all"),
+        )
+    )
+    assert [e.title for e in plan.node("star").expectations] == [
+        "expect_column_values_to_be_unique(column='order_id')",
+        "expect_column_values_to_not_be_null(column='customer')",
+        "condition(sql='total > 0')",
+    ]
+    assert [(e.level, e.severity) for e in plan.node("star").expectations][1:] == [
+        (Level.ROW, Severity.FAIL),
+        (Level.ROW, Severity.QUARANTINE),
+    ]
+    assert plan.table("orders").expectations[0].kwargs["resolved"] == "t.`total` >= CAST('0' AS DECIMAL(10,2))"
+    assert Plan.from_json(plan.to_json()) == plan
+    assert fingerprint(plan, plan.node("star")) == fingerprint(plain, plain.node("star"))
+    assert expect.changed(plain, plan) == ("orders", "star") and expect.changed(plan, plan) == ()
+    assert steps(plan) == steps(plain)
+
+
+def test_readers_of_a_node_come_after_its_validation() -> None:
+    shop = Shop()
+    star(shop).filter("total > 1").named("large")
+    after = {s.id: s.after for s in steps(shop.compile())}
+    assert after["validate.star"] == ("resolve.star",) and after["resolve.large"] == ("validate.star",)
+    assert {"validate.star", "validate.large"} <= set(after["publish"])
+
+
+MISTAKES: dict[str, tuple[Callable[[Relation, Shop], object], str]] = {
+    "unknown column": (lambda out, _: out.expect(not_null("custmer")), "unknown column 'custmer' of star; did you mean 'customer'?"),
+    "unknown column of a condition": (lambda out, _: out.expect(condition("totl > 0")), "unknown column 'totl'"),
+    "a condition that is none": (lambda out, _: out.expect(condition("customer")), "a condition must be BOOLEAN, this is STRING"),
+    "no expectation": (lambda out, _: out.expect("unique"), "str is no expectation"),
+    "unknown severity": (lambda out, _: out.expect(not_null("total"), severity="error"), "severity is 'error'; expected one of 'fail'"),
+    "a share that is none": (lambda out, _: out.expect(not_null("total"), max_share=3), "max_share is 3"),
+    "holding tables back": (
+        lambda out, _: out.expect(unique("order_id"), severity="quarantine"),
+        "severity 'quarantine' needs an expectation about single rows",
+    ),
+    "holding back what is published": (
+        lambda out, _: out.expect(not_null("total"), severity="quarantine", rows="all"),
+        "what is published already cannot be held back",
+    ),
+    "a table that is not joined": (lambda out, _: out.expect(matched("maker", at_least=0.5)), "does not join 'maker' itself"),
+    "freshness of text": (lambda out, _: out.expect(fresh("customer", hours=1)), "column 'customer' is STRING, not TIMESTAMP"),
+    "something without a name": (lambda out, shop: shop.orders.filter("total > 0").expect(not_null("total")), "call it after .named(...)"),
+}
+
+
+@pytest.mark.parametrize(("declare", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_mistakes_are_reported(declare: Callable[[Relation, Shop], object], message: str) -> None:
+    with pytest.raises(TopologyError) as found:
+        made(declare)
+    assert message in str(found.value) and "test_expectations.py:" in str(found.value)
+
+
+def test_every_helper_names_a_kind() -> None:
+    made_by = [not_null("a"), in_set("a", [1]), matches("a", "x"), between("a", 1), condition("a > 1"), unique("a", "b"), row_count()]
+    assert len({e.type for e in [*made_by, matched("b", 1), fresh("a", 1), unique("a")]}) == 10
+
+
+def verdict(severity: Severity, **answer: object) -> Verdict:
+    found = {"number": 0, "met": False, "checked": 100, "unexpected": 11, **answer}
+    return Verdict(Expectation("expect_x", {"column": "a"}, Level.ROW, severity, max_share=0.2), Answer(**found))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("found", "stops"),
+    [
+        pytest.param(verdict(Severity.FAIL), True, id="not met"),
+        pytest.param(verdict(Severity.FAIL, met=True, unexpected=0), False, id="met"),
+        pytest.param(verdict(Severity.WARN), False, id="a warning"),
+        pytest.param(verdict(Severity.QUARANTINE), False, id="few rows to hold back"),
+        pytest.param(verdict(Severity.QUARANTINE, unexpected=21), True, id="too many rows to hold back"),
+        pytest.param(verdict(Severity.QUARANTINE, checked=10, unexpected=10), False, id="ten rows, whatever their share"),
+        pytest.param(verdict(Severity.QUARANTINE, unexpected=0, error="boom"), True, id="could not be told"),
+    ],
+)
+def test_what_stops_a_run(found: Verdict, stops: bool) -> None:
+    assert found.stops is stops
+    if stops:
+        with pytest.raises(ValidationFailed, match=r"output 'x' does not meet 1 of 1 expectations in run 7.*expect_x\(column='a'\)"):
+            judge.stop_if_needed([found], "output 'x'", 7, None)
+    else:
+        judge.stop_if_needed([found], "output 'x'", 7, None)
+
+
+def test_a_row_has_all_its_reasons() -> None:
+    two = [Expectation("one", {}, Level.ROW), Expectation("two", {}, Level.ROW)]
+    assert judge.reasons(two, {1: [3], 0: [3, 5]}) == {3: "one(); two()", 5: "one()"}
