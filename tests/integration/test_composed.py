@@ -25,7 +25,8 @@ from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.setup_check import fetch_jars
 
-pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.airflow]
+# Nine processes; on a busy machine of two cores a test took five minutes.
+pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.airflow, pytest.mark.timeout(1500)]
 
 DAG = """
 import os
