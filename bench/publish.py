@@ -61,7 +61,7 @@ def batches(lake: Lake) -> list[pa.RecordBatch]:
 
 def raw_kafka(address: str, rows: list[pa.RecordBatch], *, transactional: bool) -> float:
     sink = KafkaSink("kafka", "raw")
-    made = Records("town", "people", ("id",), sink, json_encoding(sink))
+    made = Records("town", "people", ("id",), sink, json_encoding(sink, pa.schema(COLUMNS)))
     ready = [(r.key, r.value, list(r.headers)) for batch in rows for r in made.of(batch)]
     topic = _topic(address)
     extra = {"transactional.id": topic} if transactional else {}

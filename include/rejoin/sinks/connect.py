@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from rejoin.plan.model import Node
-from rejoin.plan.sinks import KafkaSink, Sink, sink_id
+from rejoin.plan.sinks import Format, KafkaSink, Sink, sink_id
 from rejoin.sinks import config
 from rejoin.sinks.target import Target
 
@@ -28,8 +28,13 @@ def connect(topology: str, node: Node, sink: Sink, types: pa.Schema, stated: Map
     if isinstance(sink, KafkaSink):
         from rejoin.sinks.kafka import KafkaTarget
         from rejoin.sinks.records import Records, json_encoding
+        from rejoin.sinks.registry import Registry, avro_encoding
 
-        return KafkaTarget(topology, name, sink, where, Records(topology, node.name, node.key, sink, json_encoding(sink)))
+        if sink.format is Format.AVRO:
+            encoding = avro_encoding(topology, node.name, node.key, sink, types, Registry(name, where))
+        else:
+            encoding = json_encoding(sink, types)
+        return KafkaTarget(topology, name, sink, where, Records(topology, node.name, node.key, sink, encoding))
     from rejoin.sinks.postgres import PostgresTarget
 
     return PostgresTarget(topology, name, sink, where["url"], types, node.key)

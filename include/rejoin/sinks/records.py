@@ -43,15 +43,24 @@ class Encoding:
     value: Encode
 
 
-def json_encoding(sink: KafkaSink) -> Encoding:
-    """JSON as the sink wants it."""
+def json_encoding(sink: KafkaSink, types: pa.Schema) -> Encoding:
+    """JSON as the sink wants it, for rows with columns of these types."""
     encode = msgspec.json.Encoder().encode
+    floats = [f.name for f in types if pa.types.is_floating(f.type)]
 
     def text(key: Row) -> bytes:
         value = next(iter(key.values()))
         return value.encode() if isinstance(value, str) else encode(value).strip(b'"')
 
-    return Encoding(text if sink.key is Key.TEXT else encode, encode)
+    def finite(value: Any) -> bytes:
+        rows = [value[side] for side in ("before", "after")] if sink.value is Value.ENVELOPE else [value]
+        for row in rows:
+            for name in floats if row is not None else ():
+                if row[name] is not None and not math.isfinite(row[name]):
+                    row[name] = _NAMES[str(row[name])]
+        return encode(value)
+
+    return Encoding(text if sink.key is Key.TEXT else encode, finite if floats else encode)
 
 
 class Records:
@@ -72,12 +81,10 @@ class Records:
 
     def of(self, batch: pa.RecordBatch) -> Iterator[Record]:
         """The records of a batch of changes (``lake.feed``), in its order."""
-        fix = _without_nan if _has_floats(batch.schema.field("_after").type) else _same
         runs, ops = batch["_run"].to_pylist(), batch["_op"].to_pylist()
         keys = zip(*(batch[k].to_pylist() for k in self._key), strict=True)
-        afters = [fix(row) for row in batch["_after"].to_pylist()]
-        whole = self._value is Value.ENVELOPE
-        befores = [fix(row) for row in batch["_before"].to_pylist()] if whole else [None] * len(afters)
+        afters = batch["_after"].to_pylist()
+        befores = batch["_before"].to_pylist() if self._value is Value.ENVELOPE else [None] * len(afters)
         for run, op, values, before, after in zip(runs, ops, keys, befores, afters, strict=True):
             yield self._record(run, op, dict(zip(self._key, values, strict=True)), before, after)
 
@@ -99,20 +106,6 @@ class Records:
 def event_id(output: str, run: int, key: bytes) -> str:
     """The id of a change: an output has at most one a key and run."""
     return f"{output}/{run}/{mmh3.hash_bytes(key).hex()}"
-
-
-def _has_floats(kind: pa.DataType) -> bool:
-    return any(pa.types.is_floating(kind.field(i).type) for i in range(kind.num_fields))
-
-
-def _same(row: Row | None) -> Row | None:
-    return row
-
-
-def _without_nan(row: Row | None) -> Row | None:
-    if row is None:
-        return None
-    return {k: _NAMES.get(str(v), v) if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
 _NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}

@@ -24,7 +24,7 @@ def row(key: int = 1, **values: object) -> dict[str, object]:
 
 
 def records(sink: KafkaSink, *changes: dict[str, object]) -> list[Record]:
-    made = Records("shop", "orders", ("id",), sink, json_encoding(sink))
+    made = Records("shop", "orders", ("id",), sink, json_encoding(sink, pa.schema(ROW)))
     return list(made.of(pa.RecordBatch.from_pylist(list(changes), SCHEMA)))
 
 
@@ -53,7 +53,7 @@ def test_a_plain_row_and_a_key_alone() -> None:
 
 def test_a_key_of_one_column_as_text() -> None:
     assert records(KafkaSink("k", "t", key=Key.TEXT), change("I", None, row()))[0].key == b"1"
-    encode = json_encoding(KafkaSink("k", "t", key=Key.TEXT)).key
+    encode = json_encoding(KafkaSink("k", "t", key=Key.TEXT), pa.schema(ROW)).key
     assert [encode({"k": v}) for v in ('a"b', dt.date(2024, 5, 1), Decimal("1.50"), True)] == [b'a"b', b"2024-05-01", b"1.50", b"true"]
 
 

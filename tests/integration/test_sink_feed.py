@@ -1,0 +1,108 @@
+"""What sinks are given: in the order of the key whatever files there are, net over several runs, and from any offset. No Spark, no server."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from integration.made import COLUMNS, Lake
+
+from rejoin.conduct import Topology
+from rejoin.lake import feed, names
+
+NAMES = [c for c, _ in COLUMNS]
+LOG = names.changes("people")
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    made = Lake(tmp_path_factory.mktemp("lake"), "")
+    for _ in range(6):
+        made.run(made.some(25, keys=30))
+    return made
+
+
+def read(topology: Topology, after: int, upto: int, offset: int = 0) -> list[dict[str, object]]:
+    table = topology.refs.table(LOG)
+    assert table is not None and table.current_snapshot() is not None
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    found = feed.changes(table, snapshot.snapshot_id, after, upto, ["id"], NAMES, net=upto > after + 1, offset=offset)
+    return pa.Table.from_batches(list(found)).to_pylist() if after < upto else []
+
+
+def folded(*parts: list[dict[str, object]]) -> dict[object, object]:
+    state: dict[object, object] = {}
+    for change in (c for part in parts for c in part):
+        assert change["_before"] == state.get(change["id"]), "a change is missing"
+        assert change["_op"] == ("I" if change["_before"] is None else "D" if change["_after"] is None else "U")
+        state[change["id"]] = change["_after"]
+    return {k: v for k, v in state.items() if v is not None}
+
+
+def test_changes_of_any_split_into_ranges_of_runs_fold_to_the_output(lake: Lake) -> None:
+    topology, expected = lake.topology(), lake.rows()
+    for splits in ([0, 1, 2, 3, 4, 5, 6], [0, 6], [0, 2, 6], [0, 1, 5, 6], [0, 3, 4, 6]):
+        parts = [read(topology, a, b) for a, b in pairwise(splits)]
+        assert folded(*parts) == expected, splits
+        for part in parts:
+            ids = [int(str(c["id"])) for c in part]
+            assert ids == sorted(set(ids)), "one change a key, in its order"
+
+
+def test_an_offset_leaves_out_exactly_the_first_rows_also_after_all_files_were_rewritten(lake: Lake) -> None:
+    topology = lake.topology()
+    whole = {run: read(topology, run - 1, run) for run in range(1, 7)}
+    net = read(topology, 0, 6)
+    table = topology.refs.table(LOG)
+    assert table is not None
+    rows = table.scan().to_arrow()
+    table.overwrite(rows.take(pa.array(list(reversed(range(rows.num_rows))))))
+    for run, expected in whole.items():
+        assert read(topology, run - 1, run, 7) == expected[7:]
+    assert read(topology, 0, 6, 11) == net[11:]
+
+
+def test_the_rows_of_a_run_and_deletes_of_what_went_before_it(lake: Lake) -> None:
+    topology = lake.topology()
+    output, log = topology.refs.table("people"), topology.refs.table(LOG)
+    assert output is not None and log is not None
+    now = topology.ledger.states(6)["people"]
+    snapshot = log.current_snapshot()
+    assert snapshot is not None
+    batches = list(feed.rows(output, now, ["id"], NAMES, gone=(log, snapshot.snapshot_id, 6)))
+    found = pa.Table.from_batches(batches).to_pylist()
+    assert {r["id"]: r["_after"] for r in found if r["_op"] == "R"} == lake.rows()
+    ever = {c["id"] for run in range(1, 7) for c in read(topology, run - 1, run)}
+    assert {r["id"] for r in found if r["_op"] == "D"} == ever - lake.rows().keys()
+    assert [r["id"] for r in found] == sorted(ever)
+
+
+def test_a_column_that_the_changes_never_had_is_null(lake: Lake) -> None:
+    table = lake.topology().refs.table(LOG)
+    assert table is not None
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    [batch] = feed.changes(table, snapshot.snapshot_id, 0, 1, ["id"], ["id", "new"], net=False)
+    assert {tuple(r) for r in (row["_after"] for row in batch.to_pylist())} == {("id", "new")}
+    assert all(row["_after"]["new"] is None for row in batch.to_pylist())
+
+
+def test_runs_without_changes_give_nothing(lake: Lake) -> None:
+    topology = lake.topology()
+    table = topology.refs.table(LOG)
+    assert table is not None
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    assert list(feed.changes(table, snapshot.snapshot_id, 6, 9, ["id"], NAMES, net=True)) == []
+
+
+def test_memory_follows_the_batch_and_not_the_changes(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, "")
+    lake.run({key: lake.row(key) for key in range(60_000)})
+    table = lake.topology().refs.table(LOG)
+    assert table is not None
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    sizes = [b.num_rows for b in feed.changes(table, snapshot.snapshot_id, 0, 1, ["id"], NAMES, net=False)]
+    assert sum(sizes) == 60_000 and max(sizes) <= 2 * feed.BATCH_ROWS
