@@ -29,7 +29,7 @@ SCHEMAS = {
         ]
     ),
     "orders__quarantine": pa.schema(
-        [(n, pa.string() if n != "_run" else pa.int64()) for n in ("id", "_run", "_code", "_reason", "_file", "_raw")]
+        [(n, pa.string() if n != "_run" else pa.int64()) for n in ("id", "_run", "_op", "_code", "_reason", "_file", "_raw")]
     ),
     SUBSCRIPTIONS: pa.schema([("fk_1", pa.int64()), ("pk_1", pa.int64()), ("_run", pa.int64()), ("_op", pa.string())]),
     "enriched": pa.schema([("id", pa.int64()), ("note", pa.string()), ("customer", pa.string()), ("_run", pa.int64())]),
@@ -108,8 +108,9 @@ def _second(ledger: Ledger, refs: Refs) -> None:
         {"id": 2, "_run": 2, "_op": "D", "_before": before},
     ]
     wrote = append(refs, "orders", versions)
+    freed = append(refs, "orders__quarantine", [{"id": "1", "_run": 2, "_op": "R", "_code": "EXPECTATION"}])
     ledger.register(
-        run.number, StepRecord("ingest.orders", {"read": 2, "applied": 2, "quarantined": 0, "changes": 2}, 0.2, 1), "a", (wrote,)
+        run.number, StepRecord("ingest.orders", {"read": 2, "applied": 2, "quarantined": 0, "changes": 2}, 0.2, 1), "a", (wrote, freed)
     )
     gone = append(refs, SUBSCRIPTIONS, [{"fk_1": 7, "pk_1": 2, "_run": 2, "_op": "D"}])
     ledger.register(run.number, StepRecord("subscribe.enriched", {"unsubscribed": 1}, 0.5, 1), "a", (gone,))

@@ -95,6 +95,12 @@ def test_nothing_in_the_lake_says_what_to_do(pages: dict[str, str]) -> None:
     assert "REJOIN_LAKE" in pages["empty"]
 
 
+def test_a_row_that_is_no_longer_held_back_is_no_refusal(pages: dict[str, str]) -> None:
+    articles = [a["class"] for t, a in Elements(pages["orders"]).found if t == "article"]
+    assert articles == ["released", "refused"]
+    assert "no longer held back" in pages["orders"]
+
+
 def test_a_key_without_history_says_so(pages: dict[str, str]) -> None:
     assert "No run has changed this key" in pages["no such key"]
     assert SUBSCRIPTIONS in pages["topology"]

@@ -83,7 +83,7 @@ def test_the_last_change_is_that_of_the_newest_committed_run_that_made_one(lake:
     assert (orders.change.run, orders.change.counts) == (2, (("changes", 2),))
     assert enriched.change is not None
     assert (enriched.change.run, dict(enriched.change.counts)) == (2, {"inserted": 0, "updated": 1, "deleted": 1})
-    assert (enriched.written_by, line(lake, "orders__quarantine").written_by) == (1, 1)
+    assert (enriched.written_by, line(lake, "orders__quarantine").written_by) == (1, 2)
 
 
 def test_freshness_is_when_the_newest_input_was_taken_not_when_a_run_found_nothing(lake: Lake) -> None:
@@ -153,7 +153,7 @@ def test_quarantined_records_come_with_their_reasons(lake: Lake) -> None:
     assert refusals.by_code == (("VALUE_TYPE", 1),)
     assert isinstance(refusals.found, Newest)
     assert refusals.found.all
-    assert refusals.found.rows[0]["_raw"] == NASTY
+    assert [(r["_op"], r["_raw"]) for r in refusals.found.rows] == [("R", None), (None, NASTY)]
 
 
 def test_only_the_newest_refused_records_are_read(location: str, tmp_path: Path) -> None:

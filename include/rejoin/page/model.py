@@ -8,6 +8,9 @@ from rejoin.lake.history import Input, RunLine, StepLine
 from rejoin.lake.look import Added, Newest, Refused, Skew
 from rejoin.plan.model import Plan
 
+RELEASED = "R"
+"""The ``_op`` of a row of a quarantine table that says: what was held back of this key no longer is."""
+
 
 class Kind(StrEnum):
     """What a table is to a topology."""

@@ -11,7 +11,7 @@ from rejoin.lake.history import RunLine
 from rejoin.lake.look import Newest, Refused
 from rejoin.page import graph as picture
 from rejoin.page import owners, words
-from rejoin.page.model import Kind, RunPage, TablePage, TopologyLine, TopologyPage
+from rejoin.page.model import RELEASED, Kind, RunPage, TablePage, TopologyLine, TopologyPage
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
@@ -92,7 +92,15 @@ def _environment() -> Environment:
         "cut_off": words.cut_off,
         "part": lambda text: quote(str(text), safe=""),
     }
-    made.globals |= {"age": words.age, "state": _state, "total": _total, "jobs": _jobs, "dag_run": owners.dag_run, "Kind": Kind}
+    made.globals |= {
+        "age": words.age,
+        "state": _state,
+        "total": _total,
+        "jobs": _jobs,
+        "dag_run": owners.dag_run,
+        "Kind": Kind,
+        "RELEASED": RELEASED,
+    }
     made.tests |= {"refused": lambda v: isinstance(v, Refused), "read": lambda v: isinstance(v, Newest)}
     return made
 

@@ -10,7 +10,7 @@ from rejoin.lake.ledger import Ledger
 from rejoin.lake.look import Newest, Refused, Skew
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.refs import Refs
-from rejoin.page.model import Change, Fresh, KeyEvent, KeyView, Kind, Refusals, Rows, TableLine, TablePage
+from rejoin.page.model import RELEASED, Change, Fresh, KeyEvent, KeyView, Kind, Refusals, Rows, TableLine, TablePage
 from rejoin.plan.model import Edge, Node, Plan
 
 QUARANTINED = 500
@@ -125,7 +125,8 @@ class Tables:
 
     def _refusals(self, name: str) -> Refusals:
         found = look.newest(self._refs.require(name, self._states[name]), self._states[name], QUARANTINED)
-        codes = Counter(str(r.get("_code")) for r in found.rows) if isinstance(found, Newest) else Counter()
+        refused = [r for r in found.rows if r.get("_op") != RELEASED] if isinstance(found, Newest) else []
+        codes = Counter(str(r.get("_code")) for r in refused)
         return Refusals(name, found, tuple(codes.most_common()))
 
     def _skew(self, name: str) -> Skew | Refused | None:
