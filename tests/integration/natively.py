@@ -44,7 +44,7 @@ class Natively:
         given |= self.services[name].get("environment", {})
         # Only the image of Spark Connect has Java: whoever else started it would fail.
         java = os.environ.get("JAVA_HOME") if name == "spark-connect" else "/nowhere"
-        outside = {"JAVA_HOME": java} if java else {}
+        outside = {"LANG": "C.UTF-8"} | ({"JAVA_HOME": java} if java else {})
         path = f"{Path(sys.executable).parent}:{_postgresql()}:{os.environ['PATH']}"
         return {**outside, "PATH": path, "HOME": str(self._directory), **{k: self._here(name, v) for k, v in given.items()}}
 
