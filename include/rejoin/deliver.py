@@ -53,7 +53,7 @@ def deliver(topology: Topology, name: str, restart: Restart | None = None) -> De
     node, sink = find(topology, name)
     deliveries, started = Deliveries(topology.ledger), time.monotonic()
     head = topology.ledger.head()
-    if head is None or node.name not in topology.ledger.states(head):
+    if head is None or node.name not in {n.name for n in topology.ledger.run(head).plan.nodes}:
         return Delivery(name, 0, 0, 0.0, None)
     if restart is None and (newest := _up_to_date(deliveries, name)) is not None:
         return Delivery(name, 0, 0, 0.0, newest)

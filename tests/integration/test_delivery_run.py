@@ -108,12 +108,12 @@ def readers_agree(shop: Shop, sessions: Sessions) -> None:
         database.register("now", output_.scan().to_arrow())
         database.register("changes", changes)
         found = database.sql("SELECT id, note, customer FROM now ORDER BY id").fetchall()
-        deleted = database.sql("SELECT count(*) FROM changes WHERE _op = 'D' AND _before.note IS NOT NULL AND _after IS NULL").fetchone()
+        deleted = database.sql("SELECT count(*) FROM changes WHERE _op = 'D' AND _before.note IS NOT NULL AND _after IS NULL").fetchall()
     spark = sessions(shop.topology())
     assert [tuple(r) for r in spark.table("lake.shop.enriched").select("id", "note", "customer").orderBy("id").collect()] == found
     assert spark.sql("SELECT * FROM lake.shop.enriched VERSION AS OF 'run_1'").count() == then.num_rows
     assert spark.sql("SELECT * FROM lake.shop.enriched__changes WHERE _run = 2").count() == changes.num_rows > 0
-    assert deleted is not None and deleted[0] == sum(op == "D" for op in changes["_op"].to_pylist())
+    assert deleted[0][0] == sum(op == "D" for op in changes["_op"].to_pylist())
 
 
 def test_without_sinks_nothing_is_different(tmp_path: Path, go: Go) -> None:

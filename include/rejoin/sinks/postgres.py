@@ -22,8 +22,8 @@ from rejoin.sinks.target import Rows
 T = TypeVar("T")
 
 CONNECT_SECONDS = 10
-SETTINGS = {"lock_timeout": "20s", "idle_in_transaction_session_timeout": "60s", "client_encoding": "UTF8", "timezone": "UTC"}
-"""Defaults of our sessions (the URL's ``options`` go before them). The second ends a stopped process of ours that holds locks."""
+SETTINGS = {"lock_timeout": "20s", "idle_in_transaction_session_timeout": "60s"}
+"""Of our sessions, unless the URL's ``options`` set them. The second ends a process of ours that stands still and holds locks."""
 PAUSE_SECONDS = 0.1
 """Before the first repetition; then twice as long each time, and a random part, so that two do not meet again."""
 
@@ -57,7 +57,9 @@ class PostgresTarget:
             made = psycopg.connect(address, connect_timeout=CONNECT_SECONDS, application_name="rejoin", prepare_threshold=None)
             with made.transaction():
                 for setting, value in SETTINGS.items():
-                    made.execute("SELECT set_config(%s, %s, false)", (setting, value))
+                    made.execute(
+                        "SELECT set_config(name, %s, false) FROM pg_settings WHERE name = %s AND source <> 'client'", (value, setting)
+                    )
         except psycopg.Error as error:
             raise coded(error, self._name, self._sink.table) from None
         return made
