@@ -37,12 +37,23 @@ class HeldBack:
         self._case, self._specs, self._root = case, generated.specs, root
         self._lake, self._spark = config, spark
         plan = compile(generated.topology)
-        self.rules = {
-            n.name: rule(self._rng, {p.name: p.type for p in n.columns if p.name not in n.key}) for n in plan.nodes if n.published
-        }
+        self.rules = self._rules(plan)
         self.model, self.published = Model(self._specs, plan), Published(plan, self._specs)
         self.before: dict[str, Any] = {}
         self.seen = 0
+
+    def _rules(self, plan: Plan) -> dict[str, Rule]:
+        """For every named output a rule that some of its first rows break, and not all, if one is found."""
+        first, shown = Model(self._specs, plan), Published(plan, self._specs)
+        first.receive(self._arriving.runs[0])
+        shown.load(first, {})
+        made = {}
+        for node in [n for n in plan.nodes if n.published]:
+            columns = [p.name for p in node.columns]
+            rules = [rule(self._rng, {p.name: p.type for p in node.columns if p.name not in node.key}) for _ in range(30)]
+            verdicts = [{passes(row[columns.index(name)]) for _, row in shown.output(node)} for name, _, passes in rules]
+            made[node.name] = next((r for r, found in zip(rules, verdicts, strict=True) if len(found) == 2), rules[0])
+        return made
 
     def plan(self, rules: dict[str, Rule]) -> Plan:
         """The topology's plan with the rules."""
