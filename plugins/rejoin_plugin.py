@@ -6,6 +6,8 @@ from urllib.parse import urlparse
 from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 
+from rejoin.airflow.links import RunLink
+
 PREFIX = "/rejoin"
 ROOT = urlparse(conf.get("api", "base_url", fallback="")).path.rstrip("/") + PREFIX
 
@@ -21,6 +23,7 @@ class RejoinPlugin(AirflowPlugin):
     """What Airflow mounts, and where it puts links."""
 
     name = "rejoin"
+    operator_extra_links: ClassVar = [RunLink()]
     fastapi_apps: ClassVar = [{"app": app, "url_prefix": PREFIX, "name": "rejoin"}]
     external_views: ClassVar = [
         {"name": "rejoin", "href": f"{ROOT}/", "url_route": "rejoin", "destination": "nav", "nav_top_level": True},

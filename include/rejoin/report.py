@@ -149,6 +149,11 @@ def verification(console: Console, found: "Sequence[Difference]", *, fast: bool)
     columns = ["output", "rows", "missing", "extra", "different", "subscriptions", "held back"] + (["suspects"] if fast else [])
     table = Table(*columns, box=None)
     for d in found:
+        if d.left_out:
+            console.print(
+                f"{d.node}: left as it was by the newest run (its options, or --fuse skip), so not compared; the next run recomputes it"
+            )
+            continue
         row = [d.node, f"{d.rows:,}", d.missing, d.extra, d.different, d.subscriptions, d.held] + ([d.suspects] if fast else [])
         table.add_row(*(str(c) for c in row))
     console.print(table)

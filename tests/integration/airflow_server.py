@@ -26,11 +26,12 @@ class Airflow(Client):
         home: AIRFLOW_HOME; DAG files are in ``home/dags``.
         port: of the api-server.
         environment: of every process.
+        sink: where the sink ``postgres`` is.
     """
 
-    def __init__(self, home: Path, port: int, environment: Mapping[str, str]) -> None:
+    def __init__(self, home: Path, port: int, environment: Mapping[str, str], sink: str) -> None:
         super().__init__(f"http://127.0.0.1:{port}", USER, PASSWORD)
-        self.home, self.environment = home, environment
+        self.home, self.environment, self.sink = home, environment, sink
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, component: str) -> None:
@@ -142,7 +143,8 @@ def airflow(home: Path, **environment: str) -> Iterator[Airflow]:
     """A whole Airflow, started and stopped; DAG files may be put into ``home/dags`` before and after."""
     with postgres() as metadata:
         port = free_port()
-        made = Airflow(home, port, settings(home, port, metadata) | environment)
+        sink = metadata.replace("+psycopg", "").rpartition("/")[0] + "/sink"  # a database that a test may make
+        made = Airflow(home, port, settings(home, port, metadata) | {"REJOIN_SINK_POSTGRES": sink} | environment, sink)
         migrated = subprocess.run(
             [sys.executable, "-m", "airflow", "db", "migrate"],
             env=dict(made.environment),

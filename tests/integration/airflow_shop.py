@@ -59,15 +59,29 @@ reader()
 """
 
 
+SOLD = """
+from datetime import timedelta
+
+from rejoin import Topology, postgres, snapshot
+from rejoin.airflow import to_dag
+
+sold = Topology("sold")
+customers = sold.table("customers", key="id", schema="id BIGINT, name STRING", source=snapshot("landing/customers", max_delete_share=0.9))
+customers.filter("id > 0").named("people").to(postgres("public.people"))
+dag = to_dag(sold, retries=0)
+"""
+
+
 class DagShop(Shop):
     """The shop under ``root``, and its DAG file in ``dags``."""
 
     def write_dags(self, dags: Path) -> None:
-        """The DAGs ``shop`` (by hand), ``shop_often`` and ``shop_daily`` of the one topology, and ``reader``, started by its output."""
+        """The DAGs ``shop`` (by hand), ``shop_often`` and ``shop_daily`` of the one topology, ``reader``, started by its output, and ``sold``, which has a sink."""
         self.faults.mkdir(exist_ok=True)
         self.file.write_text(SOURCE + FAULTS.format(folder=str(self.faults)) + DAGS)
         (dags / "shop.py").write_text(self.file.read_text())
         (dags / "reader.py").write_text(READER)
+        (dags / "sold.py").write_text(SOLD)
         (dags / "operations.py").write_text((Path(__file__).parents[2] / "dags" / "operations.py").read_text())
 
     @property

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+import psycopg
 import pytest
 from integration.airflow_server import Airflow, airflow
 from integration.airflow_shop import DagShop
@@ -212,6 +213,22 @@ def test_scheduled_runs_go_on_while_batches_arrive(running: Running) -> None:
     flow.pause("shop_often", paused=True)
     assert set(ended()) == {"success"}
     finished(flow, shop, flow.trigger("shop", "after_the_scheduled_ones"))
+
+
+def test_a_sink_that_is_down_fails_its_own_task_only_and_catches_up(running: Running) -> None:
+    flow, shop, _ = running
+    shop.next_batch()
+    flow.ready("sold")
+    assert flow.wait("sold", flow.trigger("sold", "no_sink")) == "failed"  # its database does not exist yet
+    states = flow.states("sold", "no_sink")
+    assert {task for task, state in states.items() if state == "failed"} == {"deliver.people.postgres"}
+    assert states["publish"] == "success"
+    with psycopg.connect(flow.sink.replace("/sink", "/postgres"), autocommit=True) as server:
+        server.execute("CREATE DATABASE sink")
+    shop.next_batch()
+    assert flow.wait("sold", flow.trigger("sold", "sink_is_there")) == "success", flow.states("sold", "sink_is_there")
+    with psycopg.connect(flow.sink) as target:
+        assert dict(target.execute("SELECT id, name FROM people").fetchall()) == shop.customers
 
 
 def test_operations_maintain_verify_and_abandon(running: Running) -> None:

@@ -10,6 +10,7 @@ from rejoin.compact import compact
 from rejoin.conduct import Topology, run_topology
 from rejoin.errors import UnknownTable
 from rejoin.plan.model import RunOptions
+from rejoin.verify import verify
 
 pytestmark = pytest.mark.slow
 
@@ -38,6 +39,10 @@ def test_what_is_left_out_stays_as_it_is_and_is_recomputed_by_the_next_run(tmp_p
         assert output(topology) == shop.expected()
         assert output(topology, "known") == before != known()
         assert topology.ledger.held(topology.ledger.head() or 0) == ["known"]
+    assert [(d.node, d.total, d.left_out) for d in verify(topology, sessions(topology), fast=False)] == [
+        ("enriched", 0, False),
+        ("known", 0, True),
+    ]
     compact(topology, lambda: sessions(topology), "upkeep")
     topology = run()
     assert topology.ledger.runs()[-1].rebuild == ("known",)

@@ -17,4 +17,5 @@ class RunLink(BaseOperatorLink):
 
     def get_link(self, operator: "BaseOperator", *, ti_key: "TaskInstanceKey") -> str:  # noqa: ARG002
         """A path of the plugin's pages."""
-        return f"/rejoin/dag/{quote(ti_key.dag_id, safe='')}/run/{quote(ti_key.run_id, safe='')}#{quote(ti_key.task_id)}"
+        dag, run, task = (quote(text, safe="") for text in (ti_key.dag_id, ti_key.run_id, ti_key.task_id))
+        return f"/rejoin/dag/{dag}/run/{run}?task={task}"
