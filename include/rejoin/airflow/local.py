@@ -67,7 +67,8 @@ def up(folder: Path, port: int, say: Say) -> Local:
     password = _password(folder / "airflow" / "passwords.json")
     say("starting a Spark Connect server and Airflow (about half a minute)")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("AIRFLOW") and k != "SPARK_REMOTE"}
-    environment |= {"PYTHONPATH": str(PROJECT / "include")}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])  # `airflow standalone` starts `airflow`
+    environment |= {"PYTHONPATH": str(PROJECT / "include"), "PATH": path}
     commands = {
         "spark-connect": ([sys.executable, "-m", "rejoin.connect", "--lake", str(folder / "lake"), "--port", str(connect)], environment),
         "airflow": ([sys.executable, "-m", "airflow", "standalone"], environment | settings(folder, port, connect)),
