@@ -1,6 +1,7 @@
 """The second engine where rows are held back: DuckDB computes, plain Python judges, a key that fails keeps what was published."""
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import sqlglot
 from engine import Row
 from expressions import BIGINT, STRING
+from histories import Event, Feed, Key, Snapshot
 from model import Model
 from topologies import TableSpec
 from values import ARROW, same
@@ -31,7 +33,7 @@ def rule(rng: random.Random, columns: Mapping[str, str | None]) -> Rule:
     if columns[name] == STRING and rng.random() < 0.7:
         values = ["x", "", "日本", "y"]
         return name, in_set(name, values), lambda v: v is None or v in values
-    return name, not_null(name), lambda v: v is not None
+    return name, not_null(name), lambda v: same(v) not in (None, "NaN")
 
 
 class Published:
@@ -84,3 +86,54 @@ class Published:
     def _query(self, node: Node) -> str:
         text = node_query(self._plan, node, lambda name: f"`{name}`")
         return sqlglot.transpile(text, read="spark", write="duckdb")[0]
+
+
+class HeldModel(Model):
+    """The source tables where bad rows wait: plain Python, with the rules of the run in ``rules`` (table -> rule)."""
+
+    def __init__(self, specs: Mapping[str, TableSpec], plan: Plan) -> None:
+        super().__init__(specs, plan)
+        self.rules: dict[str, Rule] = {}
+        self.waiting: dict[str, dict[Key, Event]] = {name: {} for name in specs}
+
+    def receive(self, arriving: Mapping[str, Feed | list[Snapshot]]) -> dict[str, Counter[str]]:
+        """As before; a table that has lost its rule takes what waited."""
+        counts = super().receive(arriving)
+        for name, waiting in self.waiting.items():
+            if name not in self.rules:
+                for key in list(waiting):
+                    self._place(name, key, [], Counter())
+        return counts
+
+    def _place(self, table: str, key: Key, events: list[Event], counts: Counter[str]) -> None:
+        stored = self._newest.get((table, key), (-1, 0, 0))
+        older = self.waiting[table].pop(key, None)
+        fresh = [e for e in [*events, *([older] if older else [])] if e.position > stored]
+        if not fresh:
+            return
+        newest = max(fresh, key=lambda e: e.position)
+        if newest.row is not None and self._fails(table, key, newest.row):
+            self.waiting[table][key] = newest
+            return
+        self._newest[table, key] = newest.position
+        self._put(table, key, newest.row)
+
+    def _shown(self, spec: TableSpec, snapshot: Snapshot) -> Counter[str]:
+        self.waiting[spec.name].clear()
+        seen = {tuple(row[c] for c in spec.key) for row in snapshot.rows}
+        for row in snapshot.rows:
+            key = tuple(row[c] for c in spec.key)
+            if key in snapshot.spoiled:
+                continue
+            if self._fails(spec.name, key, row):
+                self.waiting[spec.name][key] = Event(spec.name, key, (0, 0, 0), row, 0)
+            else:
+                self._put(spec.name, key, row)
+        for key in self._rows[spec.name].keys() - seen:
+            self._put(spec.name, key, None)
+        return Counter()
+
+    def _fails(self, table: str, key: Key, row: dict[str, Any]) -> bool:
+        rule, now = self.rules.get(table), self._rows[table].get(key)
+        unchanged = now is not None and {c: same(v) for c, v in now.items()} == {c: same(v) for c, v in row.items()}
+        return rule is not None and not unchanged and not rule[2](row[rule[0]])

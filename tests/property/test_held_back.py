@@ -1,6 +1,7 @@
 """Random histories with expectations: after every run every output is what a second engine computes, except for the keys that are listed (I1, I7)."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,10 @@ import checks
 import pytest
 from checks import unlike
 from engine import Engine
-from held import Published, Rule, rule
+from held import HeldModel, Published, Rule, rule
 from landing import land
 from model import Model
+from oracle import Oracle
 from scenario import Case, prepare
 from test_histories import LIMITS, Lake
 from test_histories import lake as lake  # noqa: PLC0414 -- a fixture
@@ -19,6 +21,7 @@ from topologies import generate
 from rejoin.lake import layout, names, probe
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan, Refresh, RunOptions
+from rejoin.stages.columns import HELD_CODE
 
 pytestmark = [
     pytest.mark.slow,
@@ -120,3 +123,54 @@ def test_outputs_are_right_except_for_keys_that_are_listed(
         assert not (wrong := play.run(number)), f"{case}\n" + "\n".join(wrong)
     assert play.seen, f"{case}: no row was held back"
     assert not (wrong := play.verified()), f"{case}\n" + "\n".join(wrong)
+
+
+class Waiting:
+    """One topology, in which bad rows of every source table wait in quarantine."""
+
+    def __init__(self, case: Case, config: Any, root: Path, spark: Any) -> None:
+        generated, self._arriving = prepare(case)
+        self._case, self._specs, self._root, self._lake, self._spark = case, generated.specs, root, config, spark
+        self._rng = random.Random(f"{case.seed} waiting")
+        plan = compile(generated.topology)
+        self.model, self.oracle = HeldModel(self._specs, plan), Oracle(plan, self._specs)
+        self.rules = {n: rule(self._rng, {c: t for c, t in s.columns.items() if c not in s.key}) for n, s in self._specs.items()}
+        self.seen = 0
+
+    def run(self, number: int) -> list[str]:
+        """One run with the next arrivals: the source tables hold what the model says, the outputs are their SQL."""
+        declared = generate(self._case.seed, self._case.shape, self._case.name).topology
+        self.model.rules = {} if number == RELAXED_AT else self.rules
+        for name, (_, expected, _) in self.model.rules.items():
+            declared.relation(name).expect(expected, severity="quarantine", max_share=1.0)
+        plan = compile(declared)
+        plan = replace(plan, tables=tuple(replace(t, source=replace(t.source, max_bad_share=1.0)) for t in plan.tables))
+        engine = Engine(plan, self._lake, self._root, self._spark)
+        land(self._rng, self._root, number, self._specs, self._arriving.runs[number])
+        self.model.receive(self._arriving.runs[number])
+        self.oracle.load(self.model)
+        engine.run()
+        wrong = checks.sources(engine, self.model, self._specs) + checks.outputs(engine, self.oracle)
+        for name, waiting in self.model.waiting.items():
+            newest: dict[Any, Any] = {}
+            for row in sorted(engine._scan(names.quarantine(name)), key=lambda r: r["_run"]):
+                if row["_code"] == HELD_CODE:
+                    newest[tuple(row[k] for k in self._specs[name].key)] = row["_op"]
+            listed = {key for key, op in newest.items() if op == "Q"}
+            self.seen += len(listed)
+            if listed != set(waiting):
+                wrong.append(f"held back of {name}: expected {set(waiting)}, listed {listed}")
+        return [f"run {number}: {line}" for line in wrong]
+
+
+@pytest.mark.parametrize(("shape", "paths"), [("chain", "driver"), ("several", "both")])
+def test_bad_rows_of_source_tables_wait_until_they_are_fixed_replaced_or_allowed(
+    shape: str, paths: str, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+) -> None:
+    monkeypatch.setattr(probe, "LOCAL_ROWS", LIMITS[paths][0])
+    seed = int(pytestconfig.option.hypothesis_seed)
+    case = Case(seed=seed, shape=shape, histories=range(1, 13), compacted=False, idle=False, at_once=False, paths=paths)
+    play = Waiting(case, lake[0], tmp_path, lake[1])
+    for number in range(len(play._arriving.runs)):
+        assert not (wrong := play.run(number)), f"{case}\n" + "\n".join(wrong)
+    assert play.seen, f"{case}: no row was held back"
