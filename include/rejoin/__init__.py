@@ -3,6 +3,7 @@
 A topology file needs these names only; none of them imports Spark.
 """
 
-from rejoin.topology import Topology, debezium, kafka, postgres, snapshot
+from rejoin.destinations import kafka, postgres
+from rejoin.topology import Topology, debezium, snapshot
 
 __all__ = ["Topology", "debezium", "kafka", "postgres", "snapshot"]
