@@ -99,6 +99,7 @@ class PostgresTarget:
                 self._db.execute(sql.create_cursors(self._schema))
             if self._db.execute("SELECT to_regclass(%s)", (self._regclass,)).fetchone() == (None,):
                 self._db.execute(sql.create_target(self._target, self._columns, self._key))
+                self._db.execute(sql.forget(self._schema), (self._row,))
 
     @property
     def _regclass(self) -> str:
