@@ -83,9 +83,9 @@ class Records:
         """The records of a batch of changes (``lake.feed``), in its order."""
         runs, ops = batch["_run"].to_pylist(), batch["_op"].to_pylist()
         keys = zip(*(batch[k].to_pylist() for k in self._key), strict=True)
-        afters = batch["_after"].to_pylist()
-        befores = batch["_before"].to_pylist() if self._value is Value.ENVELOPE else [None] * len(afters)
-        for run, op, values, before, after in zip(runs, ops, keys, befores, afters, strict=True):
+        new = batch["_after"].to_pylist()
+        old = batch["_before"].to_pylist() if self._value is Value.ENVELOPE else [None] * len(new)
+        for run, op, values, before, after in zip(runs, ops, keys, old, new, strict=True):
             yield self._record(run, op, dict(zip(self._key, values, strict=True)), before, after)
 
     def _record(self, run: int, op: str, key: Row, before: Row | None, after: Row | None) -> Record:
