@@ -48,7 +48,7 @@ class KafkaTarget:
         self._topics = Topics(name, settings.connecting(connection), self._block)
         listened = any(hasattr(i, "on_acknowledgement") for i in self._interceptors)
         made = settings.of_producer(sink, connection, self._marker, acknowledged=listened)
-        self._producer = Producer({**made, "stats_cb": self._metrics.add, "on_delivery": self._delivered})
+        self._producer = settings.client(Producer, {**made, "stats_cb": self._metrics.add, "on_delivery": self._delivered}, name)
         self.at_once: int | None = sink.batch
         self._partitions, self._id, self._sent = 0, "", 0
 

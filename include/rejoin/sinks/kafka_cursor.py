@@ -23,6 +23,7 @@ from confluent_kafka.cimpl import NewTopic
 from rejoin.errors import SinkDown
 from rejoin.sinks.kafka_errors import coded
 from rejoin.sinks.position import Position
+from rejoin.sinks.settings import client
 
 TOPIC = "topic"
 """What a marker says beside the position: the id of the topic that it is about."""
@@ -45,7 +46,7 @@ class Topics:
 
     def __init__(self, sink: str, connection: Mapping[str, Any], seconds: float) -> None:
         self._sink, self._connection, self._seconds = sink, dict(connection), seconds
-        self._admin = AdminClient(dict(connection))
+        self._admin = client(AdminClient, connection, sink)
 
     def ensure(self, topic: str, made_with: int | None) -> tuple[int, str]:
         """How many partitions a topic has, and the id that tells it from an earlier topic of its name. One that does not exist is made.
@@ -81,7 +82,7 @@ class Topics:
             SinkDown: it could not be read in time.
         """
         settings = {"group.id": "rejoin", "enable.auto.commit": False, "isolation.level": "read_committed", "enable.partition.eof": True}
-        with closing(Consumer({**self._connection, **settings})) as consumer:
+        with closing(client(Consumer, {**self._connection, **settings}, self._sink)) as consumer:
             consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
             found = self._newest(consumer, topic)
         return Position.from_json(found) if found is not None and json.loads(found).get(TOPIC) == of else None
