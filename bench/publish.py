@@ -105,7 +105,8 @@ def raw_postgres(url: str, rows: list[pa.RecordBatch]) -> float:
 
 def _topic(address: str) -> str:
     name = f"t{next(_NUMBERS)}"
-    AdminClient({"bootstrap.servers": address}).create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(30)
+    admin = AdminClient({"bootstrap.servers": address})  # without a name it would be gone before the answer
+    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(30)
     return name
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from rejoin import crash
 from rejoin.conduct import Progress, Topology
-from rejoin.errors import RunUnknown, SinkCursorLost, SinkFenced, SinksBehind, SinkSlow, UnknownTable, code_of
+from rejoin.errors import RejoinError, RunUnknown, SinkCursorLost, SinkFenced, SinksBehind, SinkSlow, UnknownTable, code_of
 from rejoin.lake import feed, names
 from rejoin.lake.deliveries import Cursor, Deliveries, Delivery, fenced
 from rejoin.lake.ledger import StepRecord
@@ -62,7 +62,7 @@ def deliver(topology: Topology, name: str, restart: Restart | None = None) -> De
     try:
         work.run()
     except BaseException as error:
-        failed = f"{code_of(error)}: {str(error)[:2000]}"
+        failed = told(error)[:2000]
         deliveries.end(Delivery(name, cursor.attempt, work.records, time.monotonic() - started, work.upto, failed, work.detail))
         raise
     done = Delivery(name, cursor.attempt, work.records, time.monotonic() - started, work.upto, None, work.detail)
@@ -93,7 +93,7 @@ def deliver_all(topology: Topology, progress: Progress = lambda *_: None) -> lis
                 made.append(found)
                 progress(step, StepRecord(step.id, {"records": found.records}, found.seconds, 0, found.detail))
             else:
-                failed.append(f"{step.target}: {code_of(found)} {str(found).removeprefix(code_of(found)).strip()}")
+                failed.append(f"{step.target}: {told(found)}")
     if failed:
         raise SinksBehind(
             f"{len(failed)} of {len(steps)} sinks of topology {topology.plan.topology!r} did not get everything; every run is committed\n  "
@@ -101,6 +101,11 @@ def deliver_all(topology: Topology, progress: Progress = lambda *_: None) -> lis
             next_step="act upon the errors above; the next run delivers what is missing, and so does `rejoin publish`",
         )
     return made
+
+
+def told(error: BaseException) -> str:
+    """An error as code and message, whoever raised it."""
+    return str(error) if isinstance(error, RejoinError) else f"{code_of(error)} {type(error).__name__}: {error}"
 
 
 def find(topology: Topology, name: str) -> tuple[Node, Sink]:

@@ -32,7 +32,7 @@ IMPORT_RULES = (
         "stages are pure: frames and plan in, frames out; run.py reads and writes for them",
     ),
     ImportRule(
-        (f"{PACKAGE}/plan", f"{PACKAGE}/topology.py", f"{PACKAGE}/__init__.py"),
+        (f"{PACKAGE}/plan", f"{PACKAGE}/topology.py", f"{PACKAGE}/destinations.py", f"{PACKAGE}/__init__.py"),
         ("airflow", "pandas", "pyiceberg", "pyspark", "rejoin.airflow", "rejoin.lake", "rejoin.run", "rejoin.sinks", "rejoin.stages"),
         "a plan is data that is built without Spark, Airflow or a lake",
     ),

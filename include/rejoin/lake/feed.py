@@ -70,10 +70,10 @@ def rows(
         offset: leaves out so many rows.
     """
     source = _reader(table, snapshot_id, None)
-    keys, have = columns_text(key), set(table.schema().as_arrow().names)
-    image = _struct({c: columns_text([c]) if c in have else "NULL" for c in columns})
     if source is None:
         source = schema_to_pyarrow(table.schema(), include_field_ids=False).empty_table().to_reader()
+    keys, have = columns_text(key), set(source.schema.names)
+    image = _struct({c: columns_text([c]) if c in have else "NULL" for c in columns})
     sql, frames = f"SELECT _run, 'R' AS _op, {keys}, NULL AS _before, {image} AS _after FROM source", {"source": source}
     deleted = None if gone is None else _reader(gone[0], gone[1], _condition(LessThanOrEqual, gone[2]), ("_run", *key))
     if deleted is not None:

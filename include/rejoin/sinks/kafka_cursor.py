@@ -3,6 +3,8 @@
 Of its own, because a transaction that hangs hides everything behind it on a partition from readers of committed records.
 """
 
+import json
+import time
 from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
@@ -21,6 +23,11 @@ from confluent_kafka.cimpl import NewTopic
 from rejoin.errors import SinkDown
 from rejoin.sinks.kafka_errors import coded
 from rejoin.sinks.position import Position
+from rejoin.sinks.settings import client
+
+TOPIC = "topic"
+"""What a marker says beside the position: the id of the topic that it is about."""
+_TIMES = 20
 
 
 def marker_topic(topology: str, sink: str) -> str:
@@ -39,22 +46,25 @@ class Topics:
 
     def __init__(self, sink: str, connection: Mapping[str, Any], seconds: float) -> None:
         self._sink, self._connection, self._seconds = sink, dict(connection), seconds
-        self._admin = AdminClient(dict(connection))
+        self._admin = client(AdminClient, connection, sink)
 
-    def partitions(self, topic: str, made_with: int | None) -> int:
-        """How many partitions a topic has. One that does not exist is made with ``made_with`` partitions.
+    def ensure(self, topic: str, made_with: int | None) -> tuple[int, str]:
+        """How many partitions a topic has, and the id that tells it from an earlier topic of its name. One that does not exist is made.
 
         Raises:
             SinkTargetMissing: there is none, and none is to be made.
             SinkDown: no answer.
         """
-        try:
-            return len(self._described(topic))
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or made_with is None:
-                raise coded(error.args[0], self._sink, topic, "looking at") from None
-        self._make(NewTopic(topic, made_with, -1))
-        return made_with
+        for _ in range(_TIMES):
+            try:
+                found = self._described(topic)
+                return len(found.partitions), f"{found.topic_id.get_most_significant_bits()}:{found.topic_id.get_least_significant_bits()}"
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or made_with is None:
+                    raise coded(error.args[0], self._sink, topic, "looking at") from None
+            self._make(NewTopic(topic, made_with, -1))
+            time.sleep(0.1)  # brokers learn of a new topic one after the other
+        raise SinkDown(f"sink {self._sink!r}: topic {topic!r} was made and is not there", next_step="try again later")
 
     def ensure_marker(self, topic: str) -> None:
         """Makes the marker's topic if there is none."""
@@ -65,18 +75,19 @@ class Topics:
                 raise coded(error.args[0], self._sink, topic, "looking at") from None
             self._make(NewTopic(topic, 1, -1, config={"cleanup.policy": "compact"}))
 
-    def marker(self, topic: str) -> Position | None:
-        """The newest committed marker. Only after the transactions of older attempts were ended can no newer one appear.
+    def marker(self, topic: str, of: str) -> Position | None:
+        """The newest committed marker, if it was written for the topic with the id ``of``. Only after the transactions of older attempts were ended can no newer one appear.
 
         Raises:
             SinkDown: it could not be read in time.
         """
         settings = {"group.id": "rejoin", "enable.auto.commit": False, "isolation.level": "read_committed", "enable.partition.eof": True}
-        with closing(Consumer({**self._connection, **settings})) as consumer:
+        with closing(client(Consumer, {**self._connection, **settings}, self._sink)) as consumer:
             consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-            return self._newest(consumer, topic)
+            found = self._newest(consumer, topic)
+        return Position.from_json(found) if found is not None and json.loads(found).get(TOPIC) == of else None
 
-    def _newest(self, consumer: Consumer, topic: str) -> Position | None:
+    def _newest(self, consumer: Consumer, topic: str) -> str | None:
         newest = None
         while True:
             message = consumer.poll(self._seconds)
@@ -87,16 +98,15 @@ class Topics:
             if (error := message.error()) is None:
                 value = message.value()
                 assert value is not None
-                newest = Position.from_json(value.decode())
+                newest = value.decode()
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- the client's own name
                 return newest
             else:
                 raise coded(error, self._sink, topic, "reading")
 
-    def _described(self, topic: str) -> list[object]:
+    def _described(self, topic: str) -> Any:
         [found] = self._admin.describe_topics(TopicCollection([topic]), request_timeout=self._seconds).values()
-        partitions: list[object] = found.result(self._seconds + 5).partitions
-        return partitions
+        return found.result(self._seconds + 5)
 
     def _make(self, topic: NewTopic) -> None:
         try:

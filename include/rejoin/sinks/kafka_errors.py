@@ -32,7 +32,7 @@ def coded(error: KafkaError, sink: str, topic: str, doing: str) -> RejoinError:
     code = error.code()
     if code in _FENCED:
         return fenced(sink)
-    what = f"sink {sink!r}: {doing} topic {topic!r} failed: {error.name()}; nothing of this transaction was committed"
+    what = f"sink {sink!r}: {doing} topic {topic!r} failed: {error.name()}; what was not committed comes again"
     if code in _TOO_LARGE:
         return SinkMessageTooLarge(
             what,

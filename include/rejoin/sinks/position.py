@@ -39,8 +39,9 @@ class Position:
         found = json.loads(text)
         return Position(found["done"], found["upto"], found["offset"], Content(found["content"]))
 
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True)
+    def to_json(self, **more: str) -> str:
+        """``more``: what else whoever keeps it wants to know."""
+        return json.dumps({**asdict(self), **more}, sort_keys=True)
 
     @property
     def idle(self) -> bool:

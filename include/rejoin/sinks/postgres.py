@@ -15,6 +15,7 @@ from rejoin.errors import SinkSchemaRefused
 from rejoin.lake.deliveries import fenced
 from rejoin.plan.sinks import PostgresSink
 from rejoin.sinks import postgres_sql as sql
+from rejoin.sinks.columns import values
 from rejoin.sinks.position import Position
 from rejoin.sinks.postgres_errors import CONFLICTS, coded
 from rejoin.sinks.target import Rows
@@ -99,6 +100,7 @@ class PostgresTarget:
                 self._db.execute(sql.create_cursors(self._schema))
             if self._db.execute("SELECT to_regclass(%s)", (self._regclass,)).fetchone() == (None,):
                 self._db.execute(sql.create_target(self._target, self._columns, self._key))
+                self._db.execute(sql.forget(self._schema), (self._row,))
 
     @property
     def _regclass(self) -> str:
@@ -145,8 +147,8 @@ class PostgresTarget:
         count = 0
         with self._db.cursor() as cursor, cursor.copy(sql.copy(self._columns)) as copy:
             for batch in rows():
-                for values in _tuples(batch, [n for n, _ in self._columns], self._key):
-                    copy.write_row(values)
+                for row in _tuples(batch, [n for n, _ in self._columns], self._key):
+                    copy.write_row(row)
                 if not count:
                     self._point("copying")
                 count += batch.num_rows
@@ -188,5 +190,5 @@ def _quoted(*names: str) -> str:
 def _tuples(batch: pa.RecordBatch, columns: Sequence[str], key: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """The rows of the staging table: letter, then the row after the change; of a delete only the key."""
     after = batch["_after"]
-    values = [(batch[name] if name in key else pc.struct_field(after, name)).to_pylist() for name in columns]
-    return zip(batch["_op"].to_pylist(), *values, strict=True)
+    found = [values(batch[name] if name in key else pc.struct_field(after, name)) for name in columns]
+    return zip(values(batch["_op"]), *found, strict=True)

@@ -26,7 +26,8 @@ def coded(error: psycopg.Error, sink: str, table: str, tries: int = 1) -> Rejoin
     state, found = error.sqlstate or "", error.diag
     names = [f"{what} {name!r}" for what, name in (("constraint", found.constraint_name), ("column", found.column_name)) if name]
     said = f"{type(error).__name__}{f' ({state})' if state else ''}{', ' + ', '.join(names) if names else ''}"
-    what = f"sink {sink!r}: writing to table {table!r} failed: {said}; nothing of this transaction was committed"
+    failed = f"sink {sink!r}: writing to table {table!r} failed: {said}"
+    what = f"{failed}; nothing of this transaction was committed"
     again = f"the next run tries again, and so does `rejoin publish --sink {sink}`"
     if isinstance(error, CONFLICTS):
         return SinkConflict(f"{what}; it was tried {tries} times", expected="no other writer on these rows for so long", next_step=again)
@@ -42,4 +43,4 @@ def coded(error: psycopg.Error, sink: str, table: str, tries: int = 1) -> Rejoin
         )
     if isinstance(error, _SCHEMA) or state.startswith("42"):
         return SinkSchemaRefused(what, next_step="compare the table with `rejoin explain`")
-    return SinkDown(what, next_step=again)
+    return SinkDown(f"{failed}; what was not committed comes again", next_step=again)

@@ -78,6 +78,11 @@ def move(schema: str) -> Composed:
     return SQL("UPDATE {} SET position = %s, moved_at = now() WHERE sink = %s").format(Identifier(schema, CURSORS))
 
 
+def forget(schema: str) -> Composed:
+    """The cursor of a table that is gone says nothing about the one that takes its place."""
+    return SQL("UPDATE {} SET position = NULL WHERE sink = %s").format(Identifier(schema, CURSORS))
+
+
 def create_target(target: Identifier, columns: Sequence[Column], key: Sequence[str]) -> Composed:
     made = [SQL("{} {}").format(Identifier(name), SQL(kind)) for name, kind in columns]
     return SQL("CREATE TABLE IF NOT EXISTS {} ({}, PRIMARY KEY ({}))").format(target, _list(made), _names(key))

@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from rejoin.plan.sinks import KafkaSink, Key, Value
+from rejoin.sinks.columns import rows, values
 
 Row = Mapping[str, Any]
 Encode = Callable[[Any], bytes]
@@ -53,8 +54,8 @@ def json_encoding(sink: KafkaSink, types: pa.Schema) -> Encoding:
         return value.encode() if isinstance(value, str) else encode(value).strip(b'"')
 
     def finite(value: Any) -> bytes:
-        rows = [value[side] for side in ("before", "after")] if sink.value is Value.ENVELOPE else [value]
-        for row in rows:
+        images = [value[side] for side in ("before", "after")] if sink.value is Value.ENVELOPE else [value]
+        for row in images:
             for name in floats if row is not None else ():
                 if row[name] is not None and not math.isfinite(row[name]):
                     row[name] = _NAMES[str(row[name])]
@@ -81,12 +82,12 @@ class Records:
 
     def of(self, batch: pa.RecordBatch) -> Iterator[Record]:
         """The records of a batch of changes (``lake.feed``), in its order."""
-        runs, ops = batch["_run"].to_pylist(), batch["_op"].to_pylist()
-        keys = zip(*(batch[k].to_pylist() for k in self._key), strict=True)
-        afters = batch["_after"].to_pylist()
-        befores = batch["_before"].to_pylist() if self._value is Value.ENVELOPE else [None] * len(afters)
-        for run, op, values, before, after in zip(runs, ops, keys, befores, afters, strict=True):
-            yield self._record(run, op, dict(zip(self._key, values, strict=True)), before, after)
+        runs, ops = values(batch["_run"]), values(batch["_op"])
+        keys = zip(*(values(batch[k]) for k in self._key), strict=True)
+        new = rows(batch["_after"])
+        old = rows(batch["_before"]) if self._value is Value.ENVELOPE else [None] * len(new)
+        for run, op, key, before, after in zip(runs, ops, keys, old, new, strict=True):
+            yield self._record(run, op, dict(zip(self._key, key, strict=True)), before, after)
 
     def _record(self, run: int, op: str, key: Row, before: Row | None, after: Row | None) -> Record:
         headers = ((RUN, b"%d" % run), (EVENT, event_id(self._name, run, self._canonical(key)).encode()), (OP, OPS[op].encode()))

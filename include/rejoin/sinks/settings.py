@@ -5,11 +5,17 @@ a batch and on the queue, in messages, are lifted, so that bytes alone decide as
 """
 
 import logging
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+from confluent_kafka import KafkaException
+
+from rejoin.errors import SetupError
 from rejoin.plan import producer
 from rejoin.plan.sinks import MURMUR2, Guarantee, KafkaSink
+
+T = TypeVar("T")
 
 _RENAMED = {
     "max.request.size": "message.max.bytes",
@@ -22,6 +28,20 @@ _OF_REGISTRY = "schema.registry."
 LOG = logging.getLogger("rejoin.kafka")
 """Where the clients of a cluster say what they see; they would write to standard error."""
 LOG.addHandler(logging.NullHandler())
+
+
+def client(kind: type[T], configuration: Mapping[str, Any], sink: str) -> T:
+    """A client of a cluster.
+
+    Raises:
+        SetupError: it does not know a setting, or the setting cannot have this value. The message names the setting alone.
+    """
+    try:
+        return kind(dict(configuration))  # type: ignore[call-arg]
+    except KafkaException as error:
+        named = re.findall(r'property:? "([^"]+)"', error.args[0].str())
+        what = f"the settings of sink {sink!r} are refused" + (f": {', '.join(named)}" if named else "")
+        raise SetupError(what, expected="settings that librdkafka knows", next_step="correct [sinks.<name>], or the environment") from None
 
 
 def stated(sink: KafkaSink) -> dict[str, str]:

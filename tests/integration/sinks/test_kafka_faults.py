@@ -147,6 +147,18 @@ def test_a_sink_without_an_address_says_where_to_write_it(lake: Lake, topic: str
         lake.topology().deliver("people.elsewhere")
 
 
+def test_a_topic_that_was_made_anew_is_not_taken_for_the_one_that_was_delivered_to(lake: Lake, broker: KafkaServer, topic: str) -> None:
+    lake.declare(f'kafka("{topic}", partitions=3)')
+    lake.topology().deliver("people.kafka")
+    admin = AdminClient({"bootstrap.servers": broker.address})
+    admin.delete_topics([topic])[topic].result(20)
+    lake.run(lake.some(5))
+    with pytest.raises(SinkCursorLost, match="made anew"):
+        lake.topology().deliver("people.kafka")
+    lake.topology().deliver("people.kafka", Restart(None))
+    check(lake, broker, topic)
+
+
 def test_a_lost_marker_is_not_taken_for_a_new_sink_and_a_snapshot_puts_the_topic_right(lake: Lake, broker: KafkaServer, topic: str) -> None:
     lake.declare(f'kafka("{topic}", partitions=3)')
     lake.topology().deliver("people.kafka")

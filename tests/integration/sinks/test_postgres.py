@@ -240,10 +240,11 @@ def test_without_rights_it_says_so(lake: Lake, database: str, table: str, monkey
         lake.topology().deliver("people.postgres")
 
 
-def test_a_table_that_was_made_anew_is_not_taken_for_a_new_sink(lake: Lake, database: str, table: str) -> None:
+@pytest.mark.parametrize("gone", ["SCHEMA {schema}", "TABLE {schema}.people", "TABLE {schema}.rejoin_cursors"])
+def test_a_table_that_is_gone_is_not_taken_for_a_new_sink(lake: Lake, database: str, table: str, gone: str) -> None:
     lake.topology().deliver("people.postgres")
     with psycopg.connect(database) as db:
-        db.execute(f"DROP SCHEMA {table.partition('.')[0]} CASCADE")
+        db.execute(f"DROP {gone.format(schema=table.partition('.')[0])} CASCADE")  # type: ignore[call-overload]
     lake.run(lake.some(9))
     with pytest.raises(SinkCursorLost):
         lake.topology().deliver("people.postgres")

@@ -3,6 +3,7 @@
 import pytest
 from confluent_kafka import Producer
 
+from rejoin.errors import SetupError
 from rejoin.plan import producer
 from rejoin.plan.sinks import Guarantee, KafkaSink
 from rejoin.sinks import settings
@@ -60,3 +61,10 @@ def test_what_is_wrong_is_said(stated: dict[str, str], guarantee: Guarantee, sai
 def test_without_idempotence_acks_and_flights_are_free() -> None:
     free = {"enable.idempotence": "false", "acks": "1", "max.in.flight.requests.per.connection": "100", "retries": "0"}
     assert producer.mistakes(free, LEAST) == []
+
+
+def test_a_connection_setting_that_the_client_refuses_is_named_without_its_value() -> None:
+    for wrong in ({"sasl.pasword": "xyzzy"}, {"security.protocol": "xyzzy"}):
+        with pytest.raises(SetupError, match=next(iter(wrong))) as raised:
+            settings.client(Producer, {"bootstrap.servers": "127.0.0.1:1", **wrong}, "a.kafka")
+        assert "xyzzy" not in str(raised.value)
