@@ -3,23 +3,21 @@
 No container engine is needed or used, so this says nothing of images, networks and volumes (docs/compose.md).
 """
 
-import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
+import httpx
 import psycopg
 import pytest
 from composed import secrets
 from integration.natively import Natively, natively
-from integration.shop import Shop, folded, output
+from integration.shop import SOURCE, Shop, folded, output
 
+from rejoin.airflow.client import Client
 from rejoin.conduct import Topology
 from rejoin.lake.config import lake_config
 from rejoin.load import load
@@ -29,59 +27,10 @@ from rejoin.setup_check import fetch_jars
 pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.airflow, pytest.mark.timeout(1500)]
 
 DAG = """
-import os
+from rejoin.airflow import to_dag
 
-from airflow.sdk import Connection, dag, task
-
-
-@dag(schedule=None, is_paused_upon_creation=False)
-def shop():
-    @task
-    def run() -> str:
-        from rejoin.conduct import Topology, run_topology
-        from rejoin.lake.config import lake_config
-        from rejoin.lake.session import session
-        from rejoin.load import load
-
-        spark = Connection.get("rejoin_spark")
-        root = os.environ["REJOIN_ROOT"]
-        topology = Topology(load(f"{root}/shop.py"), lake_config(os.environ["REJOIN_LAKE"]), root)
-        run_topology(topology, lambda: session(topology.config), "airflow")
-        return f"{spark.conn_type} sc://{spark.host}:{spark.port}"
-
-    run()
-
-
-shop()
+dag = to_dag(shop)
 """
-
-
-class Api:
-    """Airflow's REST API, as its only user."""
-
-    def __init__(self, url: str, password: str) -> None:
-        self.url, self._token = url, ""
-        self._token = self.call("/auth/token", {"username": "admin", "password": password})["access_token"]
-
-    def call(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._token}"}
-        request = Request(self.url + path, json.dumps(body).encode() if body is not None else None, headers)
-        with urlopen(request, timeout=30) as answer:
-            return json.load(answer)
-
-    def when(self, path: str, ready: Callable[[Any], bool], seconds: float) -> Any:
-        """The answer as soon as it is ready; 404 means not yet."""
-        deadline, answer = time.monotonic() + seconds, None
-        while time.monotonic() < deadline:
-            try:
-                answer = self.call(path)
-                if ready(answer):
-                    return answer
-            except HTTPError as error:
-                if error.code != 404:
-                    raise
-            time.sleep(1)
-        raise AssertionError(f"{path} after {seconds} s: {answer}")
 
 
 @pytest.fixture(scope="module")
@@ -146,17 +95,20 @@ def test_a_dag_runs_a_topology_through_spark_connect_on_the_object_store(
     running: Natively, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop.next_batch()
-    (running.root / "dags" / "shop_dag.py").write_text(DAG)
+    (running.root / "dags" / "shop.py").write_text(SOURCE + DAG)
     running.start("api-server", "scheduler", "dag-processor", "triggerer")
-    api = Api(f"http://127.0.0.1:{running.ports['api-server']}", secrets()["AIRFLOW_ADMIN_PASSWORD"])
-    with pytest.raises(HTTPError, match="401"):
-        Api(api.url, "admin")
-    api.when("/api/v2/dags/shop", lambda dag: not dag["is_paused"], 90)
-    made = api.call("/api/v2/dags/shop/dagRuns", {"logical_date": None})
-    run = f"/api/v2/dags/shop/dagRuns/{made['dag_run_id']}"
-    done = api.when(run, lambda found: found["state"] in {"success", "failed"}, 240)
-    assert done["state"] == "success", api.call(f"{run}/taskInstances/run/logs/1?full_content=true")
-    remote = running.environment("scheduler")["SPARK_REMOTE"]
-    assert api.call(f"{run}/taskInstances/run/xcomEntries/return_value")["value"] == f"spark_connect {remote}"
+    url = f"http://127.0.0.1:{running.ports['api-server']}"
+    with pytest.raises(httpx.HTTPStatusError, match="401"):
+        Client(url, "admin", "admin").call("GET", "/api/v2/dags")
+    api = Client(url, "admin", secrets()["AIRFLOW_ADMIN_PASSWORD"])
+    deadline = time.monotonic() + 120
+    while not api.request("GET", "/api/v2/dags/shop").is_success:
+        assert time.monotonic() < deadline, "the DAG is not there"
+        time.sleep(1)
+    api.pause("shop", paused=False)
+    run = api.trigger("shop", "composed")
+    assert api.follow("shop", run, lambda _: None) == "success", api.states("shop", run)
+    done = api.call("GET", f"/api/v2/dags/shop/dagRuns/{run}/taskInstances/resolve.enriched/xcomEntries/return_value", deserialize=True)
+    assert done["value"]["engine"] == "spark connect"
     topology = tables(running, shop, monkeypatch)
     assert output(topology) == shop.expected() == folded(topology)
