@@ -17,7 +17,7 @@ from rejoin.lake.local import LocalRows, spark_schema
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, Plan
 from rejoin.plan.query import node_query, upstream
-from rejoin.stages.frames import HASH, HELD_CODE, RUN, numbered, quoted
+from rejoin.stages.frames import HASH, HELD_CODE, RUN, SOURCE_FILE, numbered, quoted
 
 BROADCAST_KEYS = 1_000_000
 """Key sets up to this size are sent to every task of a scan; larger ones are joined by a shuffle."""
@@ -137,7 +137,7 @@ class Reader:
         if not self.has(table) or "_op" not in (columns := self._columns(table)):
             return None
         records = self._all(table, columns).where(F.col("_code") != HELD_CODE)
-        return latest(records, ["_file", "_line"]).where("_op IS DISTINCT FROM 'R'")
+        return latest(records, [SOURCE_FILE, "_line"]).where("_op IS DISTINCT FROM 'R'")
 
     def stored(self, name: str) -> int:
         """How many rows a table has, old versions and hidden ones included."""

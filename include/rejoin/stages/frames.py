@@ -27,6 +27,8 @@ from rejoin.plan.model import View
 
 HASH = "_hash"
 RUN = "_run"
+SOURCE_FILE = "_source_file"
+"""The file of a record in quarantine. Spark refuses to read a table that has a column named as Iceberg's ``_file``."""
 HELD_CODE = "EXPECTATION"
 """The quarantine code of a row that is held back by validation."""
 
