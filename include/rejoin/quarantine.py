@@ -14,7 +14,7 @@ from rejoin.lake.ledger import Run, StepRecord, Write
 from rejoin.lake.local import fitted
 from rejoin.lake.pointquery import PointQuery
 from rejoin.plan.model import Plan
-from rejoin.stages.columns import HELD_CODE
+from rejoin.stages.columns import HELD_CODE, SOURCE_FILE
 
 KIND = "drop"
 """The kind of a run that drops entries."""
@@ -62,11 +62,11 @@ def _entries(plan: Plan, name: str, rows: Sequence[Mapping[str, Any]]) -> Iterat
     columns = plan.key_of(name)
     newest: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for row in sorted(rows, key=lambda r: int(r["_run"])):
-        place = tuple(row[k] for k in columns) if row["_code"] == HELD_CODE else (row["_file"], row["_line"])
+        place = tuple(row[k] for k in columns) if row["_code"] == HELD_CODE else (row[SOURCE_FILE], row["_line"])
         newest[row["_code"] == HELD_CODE, *place] = row
     for row in newest.values():
         if row.get("_op") != "R":
-            file, line = row.get("_file"), row.get("_line")
+            file, line = row.get(SOURCE_FILE), row.get("_line")
             yield Entry(name, {k: row[k] for k in columns}, row["_code"], row["_reason"], file, line, row["_run"], row["_raw"])
 
 
@@ -102,7 +102,7 @@ def _drop(topology: Topology, run: Run, name: str, found: Sequence[Entry]) -> No
     base = topology.ledger.states(run.base)[table]
     existing = topology.refs.require(table, base)
     schema = existing.schema().as_arrow()
-    marks = [{**e.key, "_run": run.number, "_op": "R", "_code": e.code, "_file": e.file, "_line": e.line} for e in found]
+    marks = [{**e.key, "_run": run.number, "_op": "R", "_code": e.code, SOURCE_FILE: e.file, "_line": e.line} for e in found]
     rows = pa.Table.from_pylist(marks, pa.schema([schema.field(c) for c in marks[0]]))
     files = commit.data_files(existing, fitted(rows, schema))
     write = Write(table, topology.refs.commit_files(table, names.branch(run.number, KIND), base, files))

@@ -70,7 +70,7 @@ def test_every_refused_record_is_kept_with_reason_file_and_line_and_the_others_a
     run = go(topology(made))
     found = {(r["_line"], r["_code"]) for r in rows(topology(made), "orders__quarantine")}
     assert found == {(2, "BAD_JSON"), (3, "VALUE_TYPE"), (4, "VALUE_RANGE"), (5, "MISSING_KEY"), (6, "UNKNOWN_OP"), (8, "BAD_JSON")}
-    assert {str(r["_file"]) for r in rows(topology(made), "orders__quarantine")} == {"landing/orders/001.jsonl"}
+    assert {str(r["_source_file"]) for r in rows(topology(made), "orders__quarantine")} == {"landing/orders/001.jsonl"}
     assert all(r["_raw"] for r in rows(topology(made), "orders__quarantine"))
     bad = sorted((r["_line"], r["_code"]) for r in rows(topology(made), "customers__quarantine"))
     assert bad == [(3, "VALUE_TYPE"), (5, "MISSING_KEY"), (7, "DUPLICATE_KEY"), (8, "DUPLICATE_KEY")]

@@ -28,7 +28,7 @@ from pyiceberg.types import (
 
 from rejoin.lake.files import native
 
-FILE, POSITION = "_datafile", "_pos"
+FILE, POSITION = "_file", "_pos"
 """Columns of a relation beside the table's: the file as this machine names it, and the row's number in it."""
 
 MEMORY = "2GB"

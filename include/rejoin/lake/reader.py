@@ -17,7 +17,7 @@ from rejoin.lake.local import LocalRows, spark_schema
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, Plan
 from rejoin.plan.query import node_query, upstream
-from rejoin.stages.columns import HASH, HELD_CODE, RUN
+from rejoin.stages.columns import HASH, HELD_CODE, RUN, SOURCE_FILE
 from rejoin.stages.frames import numbered, quoted
 
 BROADCAST_KEYS = 1_000_000
@@ -138,7 +138,7 @@ class Reader:
         if not self.has(table) or "_op" not in (columns := self._columns(table)):
             return None
         records = self._all(table, columns).where(F.col("_code") != HELD_CODE)
-        return latest(records, ["_file", "_line"]).where("_op IS DISTINCT FROM 'R'")
+        return latest(records, [SOURCE_FILE, "_line"]).where("_op IS DISTINCT FROM 'R'")
 
     def stored(self, name: str) -> int:
         """How many rows a table has, old versions and hidden ones included."""

@@ -35,6 +35,7 @@ from rejoin.run.facts import watched
 from rejoin.run.judging import Judging, hours_since_newest, measured
 from rejoin.run.work import Outcome, Work, small
 from rejoin.stages import hold, ingest
+from rejoin.stages.columns import SOURCE_FILE
 from rejoin.stages.ingest import Fate
 
 
@@ -185,7 +186,7 @@ class Ingesting:
         if refused is None or not isinstance(table.source, DebeziumSource):
             return None
         rows = collected(refused.orderBy("_run").limit(probe.LOCAL_ROWS)).arrow.to_pylist()
-        found = sources.read_again(table, [(r["_file"], r["_line"], r["_raw"]) for r in rows])
+        found = sources.read_again(table, [(r[SOURCE_FILE], r["_line"], r["_raw"]) for r in rows])
         return LocalRows(found, from_arrow_schema(found.schema)) if found.num_rows else None
 
     def _judging(self, table: Table) -> Judging:

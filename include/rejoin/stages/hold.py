@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from rejoin.plan.model import Column as TableColumn
 from rejoin.plan.model import Node, Table
 from rejoin.sources.events import HELD, REPLAYED
-from rejoin.stages.columns import HELD_CODE
+from rejoin.stages.columns import HELD_CODE, SOURCE_FILE
 from rejoin.stages.frames import quoted
 from rejoin.stages.ingest import Fate
 
@@ -84,7 +84,7 @@ def held_events(table: Table, held: DataFrame) -> DataFrame:
         F.lit(None)
         .cast(f"struct<{', '.join(f'{quoted(c.name)}: {c.type}' for k in table.key for c in table.columns if c.name == k)}>")
         .alias("_old_key"),
-        "_file",
+        F.col(SOURCE_FILE).alias("_file"),
         "_line",
         F.lit(None).cast("string").alias("_code"),
         F.lit(None).cast("string").alias("_reason"),
@@ -132,13 +132,14 @@ def records_aside(table: Table, refused: DataFrame, judged: DataFrame, held: Dat
     types = {c.name: c.type for c in _others(table)}
     row = f"struct<{', '.join(f'{quoted(n)}: {t}' for n, t in types.items())}>" if types else "struct<_: string>"
     is_held = F.col("_code") == HELD_CODE
+    file = F.col("_file").alias(SOURCE_FILE)
     own: list[str | Column] = [
         *(F.col(quoted(k)) for k in table.key),
         F.lit(run).cast("bigint").alias("_run"),
         F.lit("Q").alias("_op"),
         "_code",
         "_reason",
-        "_file",
+        file,
         "_line",
     ]
     bad = judged.where(F.col("_fate") == str(Fate.QUARANTINED)).select(
@@ -150,13 +151,13 @@ def records_aside(table: Table, refused: DataFrame, judged: DataFrame, held: Dat
     nothing: tuple[Column, ...] = (F.lit(None).cast("string").alias("_version"), F.lit(None).cast(row).alias("_row"))
     applied = (F.col("_arrival") == REPLAYED) & (F.col("_fate") != str(Fate.QUARANTINED))
     marked = [*(F.col(quoted(k)) for k in table.key), F.lit(run).cast("bigint").alias("_run"), F.lit("R").alias("_op")]
-    again = made.where(applied).select(*marked, F.lit("REPLAYED").alias("_code"), "_reason", "_file", "_line", "_raw", *nothing)
+    again = made.where(applied).select(*marked, F.lit("REPLAYED").alias("_code"), "_reason", file, "_line", "_raw", *nothing)
     kept = refused.select(*own, "_raw", *nothing).unionByName(bad).unionByName(again)
     if held is None:
         return kept
     still = made.where((F.col("_fate") == str(Fate.QUARANTINED)) & is_held).select(*table.key)
     released = held.join(still, on=list(table.key), how="left_anti")
-    return kept.unionByName(released.select(*marked, "_code", "_reason", "_file", "_line", "_raw", *nothing))
+    return kept.unionByName(released.select(*marked, "_code", "_reason", SOURCE_FILE, "_line", "_raw", *nothing))
 
 
 def _others(table: Table) -> list[TableColumn]:
