@@ -263,7 +263,7 @@ class _Work:
             return iter(())
         changes = refs.require(log, self._states[log])
         if not work.snapshot:
-            several = sum(work.done < run <= work.upto for run in self._runs) > 1
+            several = self._deliveries.upkeep(work.done, work.upto) or sum(work.done < run <= work.upto for run in self._runs) > 1
             return feed.changes(changes, self._states[log], work.done, work.upto, key, columns, net=several, offset=work.offset)
         then = self._topology.ledger.states(work.upto)
         gone = (changes, self._states[log], work.upto) if work.content is Content.REPLACEMENT else None

@@ -97,10 +97,17 @@ class Deliveries:
         return Delivery(sink, row.attempt, row.records, row.seconds, row.upto, row.failed, json.loads(row.detail))
 
     def committed(self) -> list[int]:
-        """The committed runs, without compactions, ascending."""
+        """The committed runs, without upkeep such as compactions, ascending."""
         found = select(t.runs.c.run).where(t.runs.c.topology == self._topology, t.runs.c.state == "committed", t.runs.c.kind == "run")
         with self._ledger.transaction() as db:
             return [r.run for r in db.execute(found.order_by(t.runs.c.run))]
+
+    def upkeep(self, after: int, upto: int) -> bool:
+        """Whether anything but runs was committed in between; it may have changed an output."""
+        within = and_(t.runs.c.topology == self._topology, t.runs.c.run > after, t.runs.c.run <= upto)
+        found = select(t.runs.c.run).where(within, t.runs.c.state == "committed", t.runs.c.kind != "run").limit(1)
+        with self._ledger.transaction() as db:
+            return db.execute(found).first() is not None
 
     def _is(self, sink: str):  # type: ignore[no-untyped-def]  # a SQLAlchemy condition
         return and_(t.cursors.c.topology == self._topology, t.cursors.c.sink == sink)
