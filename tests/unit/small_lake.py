@@ -94,6 +94,9 @@ def _first(ledger: Ledger, refs: Refs) -> None:
     counts = {"inserted": 6, "updated": 0, "deleted": 0, "changes": 6}
     changed = append(refs, "enriched__changes", after)
     ledger.register(run.number, StepRecord("resolve.enriched", counts, 2.0, 4, detail), "a", (made, changed))
+    verdict = {"expectation": f"note is not {NASTY}", "severity": "warn", "met": False, "checked": 6, "unexpected": 2}
+    judged = {"validation": [verdict], "report": "validation/shop/1/enriched/result.json"}
+    ledger.register(run.number, StepRecord("validate.enriched", {"held_back": 0, "changes": 6}, 0.3, 0, judged), "a", ())
     ledger.publish(run.number)
 
 

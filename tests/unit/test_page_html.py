@@ -48,7 +48,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def test_values_of_users_are_escaped_on_every_page(pages: dict[str, str]) -> None:
     assert not [name for name, text in pages.items() if NASTY in text]
     holding = {name for name, text in pages.items() if "alert(" in text}
-    assert holding == {"empty", "topology", "failed", "key", "source key", "message", "orders", "orders__quarantine", "no such key"}
+    assert holding == {"empty", "topology", "run", "failed", "key", "source key", "message", "orders", "orders__quarantine", "no such key"}
 
 
 def test_no_page_loads_anything_from_elsewhere_or_runs_anything_inline(pages: dict[str, str]) -> None:
@@ -59,6 +59,12 @@ def test_no_page_loads_anything_from_elsewhere_or_runs_anything_inline(pages: di
             assert tag != "style", name
             assert not any(a == "style" or a.startswith("on") for a in attributes), (name, tag, attributes)
             assert attributes.get("method", "get") == "get", name
+
+
+def test_a_run_shows_what_was_expected_and_where_the_verdicts_are(pages: dict[str, str]) -> None:
+    assert "<h2>Expectations</h2>" in pages["run"]
+    assert "validation/shop/1/enriched/result.json" in pages["run"]
+    assert "<h2>Expectations</h2>" not in pages["failed"]
 
 
 def test_a_topology_links_to_its_dag_and_its_dag_runs(pages: dict[str, str]) -> None:

@@ -113,7 +113,7 @@ def test_a_run_shows_every_step_of_its_plan_and_what_it_wrote(lake: Lake) -> Non
         "subscribe.enriched": True,
         "respond.enriched.customers": False,
         "resolve.enriched": True,
-        "validate.enriched": False,
+        "validate.enriched": True,
         "publish": False,
     }
     assert {w.table: w.added.rows for w in page.writes if w.added} == {
