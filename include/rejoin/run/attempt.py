@@ -44,7 +44,7 @@ class Attempt:
         place: where the results of a table's or node's validation are kept, by its name.
     """
 
-    def __init__(self, ledger: Ledger, refs: Refs, run: Run, root: str, place: Callable[[str], Path | None]) -> None:
+    def __init__(self, ledger: Ledger, refs: Refs, run: Run, root: str, place: Callable[[str], Path | None] = lambda _: None) -> None:
         self.id = uuid.uuid4().hex[:10]
         self._refs, self._run, self._root, self._place = refs, run, root, place
         self._pins = ledger.pins(run.number)
