@@ -64,7 +64,7 @@ def test_without_idempotence_acks_and_flights_are_free() -> None:
 
 
 def test_a_connection_setting_that_the_client_refuses_is_named_without_its_value() -> None:
-    for wrong in ({"sasl.pasword": "xyzzy"}, {"security.protocol": "xyzzy"}):
+    for wrong in ({"sasl.unknown": "xyzzy"}, {"security.protocol": "xyzzy"}):
         with pytest.raises(SetupError, match=next(iter(wrong))) as raised:
             settings.client(Producer, {"bootstrap.servers": "127.0.0.1:1", **wrong}, "a.kafka")
         assert "xyzzy" not in str(raised.value)
