@@ -85,7 +85,7 @@ def _in_airflow(console: Console, topology: Topology, location: Path) -> Iterato
     from rejoin.airflow.client import Client
 
     started = time.monotonic()
-    where = local.up(location, local.free_port(), lambda text: console.print(text, markup=False))
+    where = local.up(location, local.free_port(), lambda text: console.print(text, markup=False), schedules=False)
     client, dag = Client(where.url, local.USER, where.password), topology.plan.topology
     try:
         client.pause(dag, paused=False)

@@ -16,20 +16,20 @@ from rejoin.demo_story import EACH_CORRECTED, EACH_DELETED, EACH_PLANE, RENAMED_
 DAYS = 28
 RUN = re.compile(
     r"run (?P<run>\d+): (?P<read>[\d,]+) rows read; flights_enriched: "
-    r"(?P<inserted>[\d,]+) inserted, (?P<updated>[\d,]+) updated, (?P<deleted>[\d,]+) deleted; [\d.]+ s, \d+ Spark jobs"
+    r"(?P<inserted>[\d,]+) inserted, (?P<updated>[\d,]+) updated, (?P<deleted>[\d,]+) deleted; [\d.]+ s(, \d+ Spark jobs)?"
 )
 
 
-def play(location: Path) -> tuple[int, str]:
+def play(location: Path, airflow: bool) -> tuple[int, str]:
     """What the demo returns and prints."""
     text = StringIO()
-    return demo(Console(file=text, width=100, highlight=False), location, DAYS), text.getvalue()
+    return demo(Console(file=text, width=100, highlight=False), location, DAYS, airflow=airflow), text.getvalue()
 
 
-def in_new_process(location: Path) -> tuple[int, str]:
+def in_new_process(location: Path, airflow: bool) -> tuple[int, str]:
     """A Spark session belongs to one lake: another process does not meet the sessions of other tests."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(play, location).result()
+        return pool.submit(play, location, airflow).result()
 
 
 def expected(year: Year) -> list[tuple[int, int, int, int]]:
@@ -61,8 +61,9 @@ def count(rows: list[Row], column: str, values: set[str]) -> int:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_every_run_of_the_demo_changes_what_it_says_and_verify_finds_no_difference(tmp_path: Path) -> None:
-    differences, text = in_new_process(tmp_path / "demo")
+@pytest.mark.parametrize("airflow", [False, pytest.param(True, marks=pytest.mark.airflow)], ids=["in process", "through Airflow"])
+def test_every_run_of_the_demo_changes_what_it_says_and_verify_finds_no_difference(tmp_path: Path, airflow: bool) -> None:
+    differences, text = in_new_process(tmp_path / "demo", airflow)
     assert differences == 0, text
     found = [tuple(int(match[n].replace(",", "")) for n in ("read", "inserted", "updated", "deleted")) for match in RUN.finditer(text)]
     assert found == expected(Year.read(DAYS)), text

@@ -48,8 +48,8 @@ class Local:
         return all(_process(*p) is not None for p in self.processes.values())
 
 
-def up(folder: Path, port: int, say: Say) -> Local:
-    """Starts what does not run yet, and waits until it is healthy.
+def up(folder: Path, port: int, say: Say, *, schedules: bool = True) -> Local:
+    """Starts what does not run yet, and waits until it is healthy. Without ``schedules`` a DAG runs only when somebody triggers it.
 
     Raises:
         SetupError: the port is taken, or something did not come up.
@@ -71,7 +71,7 @@ def up(folder: Path, port: int, say: Say) -> Local:
     environment |= {"PYTHONPATH": str(PROJECT / "include"), "PATH": path}
     commands = {
         "spark-connect": ([sys.executable, "-m", "rejoin.connect", "--lake", str(folder / "lake"), "--port", str(connect)], environment),
-        "airflow": ([sys.executable, "-m", "airflow", "standalone"], environment | settings(folder, port, connect)),
+        "airflow": ([sys.executable, "-m", "airflow", "standalone"], environment | settings(folder, port, connect, schedules=schedules)),
     }
     processes = {name: _start(folder, name, command, env) for name, (command, env) in commands.items()}
     made = Local(str(folder), port, f"sc://127.0.0.1:{connect}", password, processes)
@@ -111,7 +111,7 @@ def state(folder: Path) -> Local | None:
     return Local(**data | {"processes": {n: (int(p), float(b)) for n, (p, b) in data["processes"].items()}})
 
 
-def settings(folder: Path, port: int, connect: int) -> dict[str, str]:
+def settings(folder: Path, port: int, connect: int, *, schedules: bool) -> dict[str, str]:
     """Airflow's settings."""
     home = folder / "airflow"
     section = {
@@ -127,6 +127,7 @@ def settings(folder: Path, port: int, connect: int) -> dict[str, str]:
         "API__WORKERS": 1,
         "API_AUTH__JWT_SECRET": _secret(home / "jwt.secret"),
         "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": 60,
+        "SCHEDULER__USE_JOB_SCHEDULE": schedules,
         "DAG_PROCESSOR__REFRESH_INTERVAL": 10,
         "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": 10,
         "USAGE_DATA_COLLECTION__ENABLED": False,
