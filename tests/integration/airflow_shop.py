@@ -6,6 +6,7 @@ from integration.shop import SOURCE, Shop
 
 FAULTS = '''
 import os, signal
+import alert
 from datetime import timedelta
 from pathlib import Path
 
@@ -41,6 +42,14 @@ soon = dict(retries=3, retry_delay=timedelta(seconds=5))
 dag = to_dag(shop, **soon)
 often = to_dag(shop, dag_id="shop_often", schedule=timedelta(seconds=10), **soon)
 daily = to_dag(shop, dag_id="shop_daily", schedule="@daily", **soon)
+late = to_dag(shop, dag_id="shop_late", deadline=timedelta(seconds=1), on_deadline=alert.tell, **soon)
+"""
+
+ALERT = """
+from pathlib import Path
+
+def tell(context, what):
+    Path({file!r}).write_text(f"{{context['dag_run']['dag_id']}}: {{what}}")
 """
 
 READER = """
@@ -80,9 +89,16 @@ class DagShop(Shop):
         self.faults.mkdir(exist_ok=True)
         self.file.write_text(SOURCE + FAULTS.format(folder=str(self.faults)) + DAGS)
         (dags / "shop.py").write_text(self.file.read_text())
+        for folder in (dags, self.root):
+            (folder / "alert.py").write_text(ALERT.format(file=str(self.alerted)))
         (dags / "reader.py").write_text(READER)
         (dags / "sold.py").write_text(SOLD)
         (dags / "operations.py").write_text((Path(__file__).parents[2] / "dags" / "operations.py").read_text())
+
+    @property
+    def alerted(self) -> Path:
+        """What was told when a deadline was missed."""
+        return self.root / "alerted.txt"
 
     @property
     def faults(self) -> Path:

@@ -176,6 +176,14 @@ def test_other_dags_are_started_by_an_output_that_changed(running: Running) -> N
     assert max(seen()) == head, "an output without changes starts nobody"
 
 
+def test_a_missed_deadline_is_told(running: Running) -> None:
+    flow, shop, _ = running
+    flow.ready("shop_late")
+    finished(flow, shop, flow.trigger("shop_late", "late"), "shop_late")
+    flow.until(shop.alerted.exists, "alert", 90)
+    assert shop.alerted.read_text().startswith("shop_late: shop is not published 0:00:01 after its run was queued")
+
+
 def test_a_backfill_of_five_intervals_beside_a_live_run(running: Running) -> None:
     flow, shop, _ = running
     flow.ready("shop_daily")
