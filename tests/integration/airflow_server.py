@@ -34,10 +34,10 @@ class Airflow(Client):
         self.home, self.environment, self.sink = home, environment, sink
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, component: str) -> None:
-        """Starts a component (again) in a process group of its own."""
-        with (self.home / f"{component}.log").open("ab") as log:
-            self.processes[component] = subprocess.Popen(
+    def start(self, component: str, name: str = "") -> None:
+        """Starts a component (again) in a process group of its own, under another ``name`` if it is a second one."""
+        with (self.home / f"{name or component}.log").open("ab") as log:
+            self.processes[name or component] = subprocess.Popen(
                 [sys.executable, "-m", "airflow", component],
                 env=dict(self.environment),
                 stdout=log,

@@ -263,6 +263,19 @@ def test_operations_maintain_verify_and_abandon(running: Running) -> None:
     check(shop)
 
 
+def test_two_schedulers_at_once(running: Running) -> None:
+    flow, shop, _ = running
+    flow.start("scheduler", "second scheduler")
+    try:
+        flow.until(lambda: "Starting the scheduler" in (flow.home / "second scheduler.log").read_text(), "second scheduler")
+        shop.next_batch()
+        for run in [flow.trigger("shop", f"two_schedulers_{n}") for n in range(2)]:
+            finished(flow, shop, run)
+        assert flow.processes["second scheduler"].poll() is None, "it did not live to the end"
+    finally:
+        flow.kill("second scheduler")
+
+
 def test_a_killed_scheduler_started_again_ends_the_run(running: Running) -> None:
     flow, shop, _ = running
     shop.next_batch()
