@@ -1,5 +1,6 @@
 """The shop of these tests as a DAG file, with faults that a test can order: each fires once, and proves that it did."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from integration.shop import SOURCE, Shop
@@ -7,7 +8,7 @@ from integration.shop import SOURCE, Shop
 FAULTS = '''
 import os, signal
 import alert
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rejoin import crash
@@ -37,11 +38,14 @@ def point(name):
 crash.point = point
 '''
 
+MISSED = 3
+"""Daily intervals that ``shop_caught_up`` has missed when it is unpaused."""
 DAGS = """
 soon = dict(retries=3, retry_delay=timedelta(seconds=5))
 dag = to_dag(shop, **soon)
 often = to_dag(shop, dag_id="shop_often", schedule=timedelta(seconds=10), **soon)
 daily = to_dag(shop, dag_id="shop_daily", schedule="@daily", **soon)
+caught_up = to_dag(shop, dag_id="shop_caught_up", schedule="@daily", start_date=datetime({since}, tzinfo=UTC), catchup=True, **soon)
 late = to_dag(shop, dag_id="shop_late", deadline=timedelta(seconds=1), on_deadline=alert.tell, **soon)
 """
 
@@ -87,7 +91,10 @@ class DagShop(Shop):
     def write_dags(self, dags: Path) -> None:
         """The DAGs ``shop`` (by hand), ``shop_often`` and ``shop_daily`` of the one topology, ``reader``, started by its output, and ``sold``, which has a sink."""
         self.faults.mkdir(exist_ok=True)
-        self.file.write_text(SOURCE + FAULTS.format(folder=str(self.faults)) + DAGS)
+        since = datetime.now(UTC) - timedelta(days=MISSED)
+        self.file.write_text(
+            SOURCE + FAULTS.format(folder=str(self.faults)) + DAGS.format(since=f"{since.year}, {since.month}, {since.day}")
+        )
         (dags / "shop.py").write_text(self.file.read_text())
         for folder in (dags, self.root):
             (folder / "alert.py").write_text(ALERT.format(file=str(self.alerted)))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import psycopg
 import pytest
 from integration.airflow_server import Airflow, airflow
-from integration.airflow_shop import DagShop
+from integration.airflow_shop import MISSED, DagShop
 from integration.servers import ConnectServer
 from integration.shop import check, output
 
@@ -205,6 +205,24 @@ def test_a_backfill_of_five_intervals_beside_a_live_run(running: Running) -> Non
     flow.until(lambda: len(states()) == 5 and set(states()) <= {"success", "failed"}, "end of the backfill", 900, states)
     assert states() == ["success"] * 5
     finished(flow, shop, live)
+
+
+def test_catch_up_after_an_outage_the_first_run_does_all_the_work(running: Running) -> None:
+    flow, shop, _ = running
+    for _ in range(3):
+        shop.next_batch()
+    before = len(shop.topology().ledger.runs())
+    flow.ready("shop_caught_up")
+
+    def states() -> list[str]:
+        return [r["state"] for r in flow.call("GET", "/api/v2/dags/shop_caught_up/dagRuns", run_type="scheduled")["dag_runs"]]
+
+    flow.until(lambda: len(states()) >= MISSED and set(states()) == {"success"}, "end of the caught-up runs", 300, states)
+    check(shop)
+    made = shop.topology().ledger.runs()[before:]
+    changes = [shop.topology().ledger.steps(r.number)["publish"].counts["changes"] for r in made]
+    assert changes[0] > 0
+    assert set(changes[1:]) == {0}
 
 
 def test_scheduled_runs_go_on_while_batches_arrive(running: Running) -> None:
