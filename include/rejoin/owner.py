@@ -3,6 +3,7 @@
 import os
 import platform
 from enum import StrEnum
+from typing import NamedTuple
 
 import psutil
 
@@ -32,3 +33,26 @@ def life(owner: str) -> Life:
     except psutil.NoSuchProcess:
         same = False
     return Life.UNKNOWN if same else Life.GONE
+
+
+# --- runs that Airflow makes: ``airflow:<dag id>:<dag run id>`` ----------------------------------------------------------
+
+_AIRFLOW = "airflow:"
+
+
+class DagRun(NamedTuple):
+    """A DAG run of Airflow. DAG ids hold no colon, run ids do."""
+
+    dag: str
+    run: str
+
+
+def of_dag(dag: str) -> str:
+    """How the owner of every run that this DAG made begins; its DAG run's id follows."""
+    return f"{_AIRFLOW}{dag}:"
+
+
+def dag_run(owner: str) -> DagRun | None:
+    """The DAG run that owns a run; None if something else does."""
+    dag, colon, run = owner.removeprefix(_AIRFLOW).partition(":")
+    return DagRun(dag, run) if owner.startswith(_AIRFLOW) and dag and colon and run else None

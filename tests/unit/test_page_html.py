@@ -8,6 +8,7 @@ import pytest
 from plans import Shop, everything, star
 from small_lake import DAG_RUN, NASTY, SUBSCRIPTIONS, make
 
+from rejoin.owner import dag_run
 from rejoin.page import graph, owners, render, words
 from rejoin.page.gather import Lake
 from rejoin.page.model import Kind
@@ -157,7 +158,7 @@ def test_the_same_plan_gives_the_same_graph() -> None:
     ],
 )
 def test_an_owner_tells_its_dag_run(owner: str, expected: tuple[str, str] | None) -> None:
-    assert owners.dag_run(owner) == expected
+    assert dag_run(owner) == expected
 
 
 @pytest.mark.parametrize("task", ["ingest.orders", "ingest_orders", "ingest__orders"])

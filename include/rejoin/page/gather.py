@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from rejoin import owner as owner_text
 from rejoin.errors import RunUnknown, UnknownTable
 from rejoin.lake.config import LakeConfig, lake_config
 from rejoin.lake.history import History, RunLine, heads, owned
 from rejoin.lake.refs import Refs
-from rejoin.page import owners
 from rejoin.page.model import Fresh, RunPage, StepRow, TablePage, TopologyLine, TopologyPage, Written
 from rejoin.page.tables import Tables, added
 from rejoin.plan.model import Plan
@@ -111,21 +111,21 @@ class Lake:
     def dag_of(self, name: str) -> str | None:
         """The DAG that ran a topology last, if one did lately."""
         history, _ = self._open(name)
-        made = (owners.dag_run(text) for text in history.owners(LOOKED_BACK))
+        made = (owner_text.dag_run(text) for text in history.owners(LOOKED_BACK))
         return next((d.dag for d in made if d is not None), None)
 
     def of_dag(self, dag: str) -> str | None:
         """The topology that a DAG runs: the one of its newest run, or the one of its name."""
         if self.config is None:
             return None
-        made = owned(self.config.ledger, owners.of_dag(dag), 1)
+        made = owned(self.config.ledger, owner_text.of_dag(dag), 1)
         return made[0][0] if made else next((t for t in self.topologies() if t == dag), None)
 
     def of_dag_run(self, dag: str, dag_run: str) -> tuple[str, RunLine] | None:
         """The newest run that a DAG run made, and its topology."""
         if self.config is None:
             return None
-        owner = owners.of_dag(dag) + dag_run
+        owner = owner_text.of_dag(dag) + dag_run
         found = [(topology, number) for topology, number, text in owned(self.config.ledger, owner, 100) if text == owner]
         return (found[0][0], History(self.config.ledger, found[0][0]).run(found[0][1])) if found else None
 

@@ -7,10 +7,11 @@ from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from rejoin import owner as owner_text
 from rejoin.lake.history import RunLine
 from rejoin.lake.look import Newest, Refused
 from rejoin.page import graph as picture
-from rejoin.page import owners, words
+from rejoin.page import words
 from rejoin.page.model import RELEASED, Kind, RunPage, TablePage, TopologyLine, TopologyPage
 
 _HERE = Path(__file__).parent
@@ -97,7 +98,7 @@ def _environment() -> Environment:
         "state": _state,
         "total": _total,
         "jobs": _jobs,
-        "dag_run": owners.dag_run,
+        "dag_run": owner_text.dag_run,
         "Kind": Kind,
         "RELEASED": RELEASED,
     }
