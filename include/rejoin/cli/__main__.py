@@ -1,0 +1,5 @@
+"""``python -m rejoin.cli``."""
+
+from rejoin.cli import main
+
+main()

@@ -1,0 +1,78 @@
+"""What the commands share: options, where they print, and how they open a topology."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from rejoin.errors import RunUnknown, UnknownTable
+from rejoin.lake.config import LakeConfig, lake_config
+from rejoin.plan.model import Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rejoin.conduct import Topology
+
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)  # a file or pipe has no width of its own
+err = Console(stderr=True, highlight=False)
+
+lake_option = click.option(
+    "--lake",
+    "location",
+    envvar="REJOIN_LAKE",
+    default="lake",
+    show_default=True,
+    help="Where the tables live: a directory, or a .toml file that names a catalog, a warehouse and a ledger. [env REJOIN_LAKE]",
+)
+root_option = click.option(
+    "--root", envvar="REJOIN_ROOT", default=".", show_default=True, help="Where relative source paths start. [env REJOIN_ROOT]"
+)
+topology_option = click.option("--topology", "name", default=None, help="Which topology, if the lake holds several.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def loaded(topology_file: str) -> Plan:
+    from rejoin.load import load
+
+    return load(topology_file)
+
+
+def opened(plan: Plan, location: str, root: str) -> "Topology":
+    from rejoin.conduct import Topology
+
+    return Topology(plan, lake_config(location), str(Path(root).resolve()))
+
+
+def existing(location: str, name: str | None) -> "Topology":
+    """The named (or only) topology of a lake, with the plan of its newest run."""
+    from rejoin.conduct import Topology
+    from rejoin.lake.ledger import Ledger, topologies
+
+    if not location.endswith(".toml") and not Path(location).is_dir():
+        raise RunUnknown(f"there is no lake at {location}", next_step="pass --lake, or set REJOIN_LAKE")
+    config = lake_config(location)
+    known = topologies(config.ledger)
+    if name is None and len(known) == 1:
+        name = known[0]
+    if name is None or name not in known:
+        what = f"the lake at {location} has " + (f"no topology {name!r}" if name else f"{len(known)} topologies")
+        raise UnknownTable(what, expected=f"--topology with one of: {', '.join(known) or '(none: nothing was run)'}")
+    runs = Ledger(config.ledger, name).runs()
+    return Topology(runs[-1].plan, config, ".")
+
+
+def session_of(config: LakeConfig) -> "Callable[[], SparkSession]":
+    from rejoin.lake.session import session
+
+    return partial(session, config)
+
+
+def print_lines(rows: Iterable[Any]) -> None:
+    for row in rows:
+        click.echo(json.dumps(row, ensure_ascii=False, default=str))

@@ -1,0 +1,67 @@
+"""Commands for this machine alone: scenarios, the demo, and an Airflow of one's own."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from rejoin.cli.common import err, out, print_lines
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "--runs", type=click.Choice(["per-event", "single"]), default="per-event", show_default=True, help="One run an event, or all in one."
+)
+@click.option("--lake", "location", default=None, help="Where to keep the tables; default: a temporary directory, removed at the end.")
+def replay(files: tuple[str, ...], runs: str, location: str | None) -> None:
+    """Run scenario FILES (JSON lines, optionally .gz) through the engine; one JSON line a scenario.
+
+    A scenario is what Kafka Streams was given: {"name", "join", "events": [{"side", "key", "value", "ts"}], ...}. The answer is
+    {"name", "changes": [a list a run: [[key, value or null], ...]], "table": {key: value}}.
+    """
+    from rejoin.replay import replay as play
+
+    print_lines(play(files, per_event=runs == "per-event", location=location))
+
+
+@click.command()
+@click.option(
+    "--lake", "location", default="build/demo", show_default=True, help="A directory for the demo's lake and landing files; emptied first."
+)
+@click.option("--airflow", is_flag=True, help="Every run through Airflow, which is started for the demo.")
+def demo(location: str, airflow: bool) -> None:
+    """The flights of New York 2013: first load, several runs of changes, then verify."""
+    from rejoin.demo import demo as show
+
+    if show(out, Path(location), airflow=airflow):
+        sys.exit(1)
+
+
+@click.command()
+@click.option("--dir", "folder", default="build/up", show_default=True, help="Where its database, logs, lake and landing files are.")
+@click.option("--port", default=8080, show_default=True, help="Of the UI.")
+def up(folder: str, port: int) -> None:
+    """Start Airflow with the DAGs of dags/ and a warm Spark Connect server on this machine; print the login."""
+    from rejoin.airflow import local
+    from rejoin.examples import deliver
+
+    delivered = deliver(Path(folder))
+    made = local.up(Path(folder), port, lambda text: err.print(text, markup=False))
+    out.print(f"Airflow   {made.url}   user {local.USER}   password {made.password}", soft_wrap=True)
+    out.print(
+        f"files     {made.folder}: landing/, lake/, logs/{' (the examples have their first files)' if delivered else ''}", soft_wrap=True
+    )
+    out.print(f"Spark     {made.remote}   by hand: REJOIN_LAKE={made.folder}/lake rejoin history", soft_wrap=True)
+    out.print("next      unpause `flights` or `shop` in the UI and trigger it; stop all of it with `make down`")
+
+
+@click.command()
+@click.option("--dir", "folder", default="build/up", show_default=True, help="The folder that `rejoin up` was given.")
+def down(folder: str) -> None:
+    """Stop what `rejoin up` has started. Its files stay."""
+    from rejoin.airflow import local
+
+    if local.state(Path(folder)) is None:
+        out.print(f"nothing runs in {folder}")
+    local.down(Path(folder), out.print)

@@ -1,0 +1,84 @@
+"""``rejoin quarantine``: what is kept aside."""
+
+import click
+
+from rejoin import owner
+from rejoin.cli.common import (
+    err,
+    existing,
+    json_option,
+    lake_option,
+    loaded,
+    opened,
+    out,
+    print_lines,
+    root_option,
+    session_of,
+    topology_option,
+)
+from rejoin.plan.model import RunOptions
+
+
+@click.group()
+def quarantine() -> None:
+    """Rows and records that are kept aside: look at them, try them again, drop them."""
+
+
+@quarantine.command("list")
+@click.argument("table", required=False)
+@lake_option
+@topology_option
+@json_option
+def quarantine_list(table: str | None, location: str, name: str | None, as_json: bool) -> None:
+    """List what is kept aside now, of TABLE (a source table or output) or of all."""
+    from rejoin.quarantine import entries
+    from rejoin.report import kept_aside
+
+    found = entries(existing(location, name), table)
+    print_lines(e.to_dict() for e in found) if as_json else kept_aside(out, found)
+
+
+@quarantine.command("show")
+@click.argument("table")
+@click.argument("key", nargs=-1)
+@lake_option
+@topology_option
+def quarantine_show(table: str, key: tuple[str, ...], location: str, name: str | None) -> None:
+    """Print what is kept aside of TABLE, or of one KEY of it, with the raw record, as JSON lines."""
+    from rejoin.quarantine import entries
+
+    print_lines(e.to_dict() for e in entries(existing(location, name), table, key))
+
+
+@quarantine.command("replay")
+@click.argument("topology_file")
+@click.argument("table", nargs=-1, required=True)
+@lake_option
+@root_option
+def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str, root: str) -> None:
+    """Run TOPOLOGY_FILE once and judge again what is kept aside of each TABLE, through the same stages and by what is true now."""
+    from rejoin.conduct import run_topology
+    from rejoin.quarantine import entries
+    from rejoin.report import Live, kept_aside, summary
+
+    topology = opened(loaded(topology_file), location, root)
+    for one in table:
+        entries(topology, one)  # refuses a name that nothing has
+    with Live(err) as live:
+        done = run_topology(topology, session_of(topology.config), owner.this_process(), live.progress, options=RunOptions(replay=table))
+    summary(out, done, list(topology.ledger.steps(done.number).values()))
+    kept_aside(out, [e for one in table for e in entries(topology, one)])
+
+
+@quarantine.command("drop")
+@click.argument("table")
+@click.argument("key", nargs=-1)
+@lake_option
+@topology_option
+def quarantine_drop(table: str, key: tuple[str, ...], location: str, name: str | None) -> None:
+    """Forget what is kept aside of the source table TABLE, or of one KEY of it. Its current rows stay as they are."""
+    from rejoin.quarantine import drop
+
+    topology = existing(location, name)
+    done = drop(topology, owner.this_process(), table, key)
+    out.print("nothing to drop" if done is None else f"run {done.number}: dropped")

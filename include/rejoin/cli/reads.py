@@ -1,0 +1,41 @@
+"""Commands that read tables: a row, what a run changed. They need no Spark."""
+
+import click
+
+from rejoin.cli.common import existing, lake_option, print_lines, topology_option
+from rejoin.errors import RunUnknown
+
+
+@click.command()
+@click.argument("table")
+@click.argument("key", nargs=-1, required=True)
+@lake_option
+@topology_option
+@click.option("--as-of", "run", type=int, default=None, help="The state after this run; default: the newest.")
+def get(table: str, key: tuple[str, ...], location: str, name: str | None, run: int | None) -> None:
+    """Print the row of TABLE with this KEY (one value a key column) as JSON. Exit code 4 if there is none."""
+    from rejoin.lake.pointquery import PointQuery
+
+    topology = existing(location, name)
+    query = PointQuery(topology.ledger, topology.refs, run)
+    row = query.get(table, key)
+    if row is None:
+        raise RunUnknown(f"table {table!r} has no row with this key as of run {query.run}")
+    print_lines([row])
+
+
+@click.command()
+@click.argument("table")
+@lake_option
+@topology_option
+@click.option("--run", "number", type=int, default=None, help="Which run; default: the newest.")
+@click.option("--limit", type=int, default=None, help="At most so many changes.")
+def changes(table: str, location: str, name: str | None, number: int | None, limit: int | None) -> None:
+    """Print what a run changed in TABLE (an output), one JSON line a key: {"op", "before", "after"}."""
+    from rejoin.lake.pointquery import PointQuery
+
+    topology = existing(location, name)
+    query = PointQuery(topology.ledger, topology.refs)
+    wanted = query.run if number is None else topology.ledger.run(number).number
+    found = query.changes(table, wanted)
+    print_lines(row for _, row in zip(range(limit), found, strict=False)) if limit is not None else print_lines(found)

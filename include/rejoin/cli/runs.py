@@ -1,0 +1,158 @@
+"""Commands that run a topology, explain it, check it and list what was run."""
+
+import json
+import sys
+
+import click
+
+from rejoin import owner
+from rejoin.cli.common import (
+    err,
+    existing,
+    json_option,
+    lake_option,
+    loaded,
+    opened,
+    out,
+    print_lines,
+    root_option,
+    session_of,
+    topology_option,
+)
+from rejoin.errors import RunUnknown, SinksBehind
+from rejoin.plan.model import DECLARABLE, Fuse, Refresh, RunOptions
+
+
+@click.command()
+@click.argument("topology_file")
+@lake_option
+@root_option
+@click.option("--owner", "who", default=None, help="Name of whoever runs this: the same name goes on with its own failed run and cut.")
+@click.option("--refresh", type=click.Choice(DECLARABLE), default=None, help="How to bring every output up to date in this run.")
+@click.option(
+    "--fuse", type=click.Choice([str(f) for f in Fuse]), default=None, help="What to do about an output that would change too much."
+)
+@click.option("--only", multiple=True, metavar="OUTPUT", help="Only this output and what it is made of (may be given several times).")
+@click.option("--note", default="", help="A sentence to keep with the run.")
+@json_option
+def run(
+    topology_file: str,
+    location: str,
+    root: str,
+    who: str | None,
+    refresh: str | None,
+    fuse: str | None,
+    only: tuple[str, ...],
+    note: str,
+    as_json: bool,
+) -> None:
+    """Run TOPOLOGY_FILE once: read what is new, update every output, make all of it visible at once.
+
+    Nothing is visible if it fails; running again is always safe.
+    """
+    from rejoin.conduct import run_topology
+    from rejoin.report import Live, summary, summary_data
+    from rejoin.report_sinks import deliveries, deliveries_data
+
+    topology, behind = opened(loaded(topology_file), location, root), None
+    with Live(err) as live:
+        try:
+            done = run_topology(
+                topology,
+                session_of(topology.config),
+                who or owner.this_process(),
+                live.progress,
+                RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note=note),
+            )
+        except SinksBehind as error:
+            done, behind = topology.ledger.run(topology.ledger.head() or 0), error
+    steps = list(topology.ledger.steps(done.number).values())
+    if as_json:
+        click.echo(json.dumps(summary_data(done, steps) | deliveries_data(topology)))
+    else:
+        summary(out, done, steps)
+        deliveries(out, topology)
+    if behind is not None:
+        raise behind
+
+
+@click.command()
+@click.argument("topology_file")
+@json_option
+@click.option("--mermaid", is_flag=True, help="Print a Mermaid flowchart.")
+@click.option("--sql", is_flag=True, help="Print each output's defining query.")
+@click.option("--run", "number", type=int, default=None, help="How this run was done: what was recomputed, what was read, and why.")
+@lake_option
+def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number: int | None, location: str) -> None:
+    """Show what TOPOLOGY_FILE compiles to: tables, joins and the steps of a run. Needs no Spark, and only with --run a lake."""
+    from rejoin.plan import explain as explained
+    from rejoin.plan.query import topology_query
+    from rejoin.report import decisions
+
+    plan = loaded(topology_file)
+    if number is not None:
+        ledger = opened(plan, location, ".").ledger
+        decisions(out, ledger.run(number), list(ledger.steps(number).values()))
+    elif as_json:
+        click.echo(plan.to_json())
+    elif mermaid:
+        click.echo(explained.mermaid(plan))
+    elif sql:
+        click.echo("\n\n".join(f"-- {n.name}\n{topology_query(plan, n)}" for n in plan.nodes))
+    else:
+        click.echo(explained.text(plan))
+
+
+@click.command()
+@click.argument("topology_file", required=False)
+@lake_option
+@topology_option
+@click.option("--fast", is_flag=True, help="Compare stored hashes first and recompute only rows whose hash differs.")
+def verify(topology_file: str | None, location: str, name: str | None, fast: bool) -> None:
+    """Recompute every output of the last committed run by its SQL and count differences. Exit code 1 if there are any."""
+    from rejoin.report import verification
+    from rejoin.verify import verify as compare
+
+    topology = opened(loaded(topology_file), location, ".") if topology_file else existing(location, name)
+    found = compare(topology, session_of(topology.config)(), fast=fast)
+    verification(out, found, fast=fast)
+    if any(d.total for d in found):
+        sys.exit(1)
+
+
+@click.command()
+@lake_option
+@topology_option
+@click.option("--last", default=20, show_default=True, help="How many runs.")
+@click.option("--run", "number", type=int, default=None, help="One run, step by step.")
+@json_option
+def history(location: str, name: str | None, last: int, number: int | None, as_json: bool) -> None:
+    """List the runs in the ledger, newest last; with --run, one run's steps."""
+    from rejoin.report import run_list, summary, summary_data
+
+    topology = existing(location, name)
+    if number is not None:
+        one, steps = topology.ledger.run(number), list(topology.ledger.steps(number).values())
+        click.echo(json.dumps(summary_data(one, steps))) if as_json else summary(out, one, steps)
+        return
+    runs = [(r, list(topology.ledger.steps(r.number).values())) for r in topology.ledger.runs()[-last:]]
+    if as_json:
+        print_lines(summary_data(r, s) for r, s in runs)
+    else:
+        run_list(out, runs)
+
+
+@click.command()
+@lake_option
+@topology_option
+@click.option("--run", "number", type=int, default=None, help="Which run; default: the open one.")
+def abandon(location: str, name: str | None, number: int | None) -> None:
+    """Close an open run: what it wrote never becomes visible, and the next run reads its input again."""
+    topology = existing(location, name)
+    open_run = topology.ledger.open_run()
+    if number is None and open_run is None:
+        raise RunUnknown(f"topology {topology.plan.topology!r} has no open run", next_step="nothing to do")
+    wanted = number if number is not None else open_run.number if open_run else 0
+    topology.ledger.abandon(wanted, "abandoned by hand")
+    topology.roll_forward()
+    out.print(f"run {wanted} is abandoned; the next run reads its input again")

@@ -1,0 +1,41 @@
+"""Commands that keep a lake small: ``rejoin compact`` and ``rejoin expire``."""
+
+import click
+
+from rejoin import owner
+from rejoin.cli.common import existing, lake_option, out, session_of, topology_option
+
+
+@click.command()
+@lake_option
+@topology_option
+def compact(location: str, name: str | None) -> None:
+    """Fold old versions into a sorted base and drop what deletes hide. Readers see no difference."""
+    from rejoin.compact import compact as fold
+    from rejoin.report import summary
+
+    topology = existing(location, name)
+    done = fold(topology, session_of(topology.config), owner.this_process())
+    if done is None:
+        out.print("nothing to compact")
+    else:
+        summary(out, done, list(topology.ledger.steps(done.number).values()))
+
+
+@click.command()
+@lake_option
+@topology_option
+@click.option("--keep-days", type=click.FloatRange(min=0), default=7.0, show_default=True, help="States of runs younger than this stay.")
+def expire(location: str, name: str | None, keep_days: float) -> None:
+    """Free the storage that only older runs need, and files that crashed attempts left (older than three days)."""
+    from datetime import timedelta
+
+    from rejoin.expire import expire as free
+    from rejoin.report import summary
+
+    topology = existing(location, name)
+    done = free(topology, session_of(topology.config), owner.this_process(), timedelta(days=keep_days))
+    if done is None:
+        out.print("nothing to expire: nothing was run yet")
+    else:
+        summary(out, done, list(topology.ledger.steps(done.number).values()))
