@@ -9,8 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from rejoin import crash
-from rejoin.conduct import Topology, alive
-from rejoin.errors import code_of
+from rejoin.conduct import Topology
 from rejoin.lake import names
 from rejoin.lake.fold import Versions, fold, todo
 from rejoin.lake.ledger import Run, StepRecord, Write
@@ -38,17 +37,14 @@ def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str) -
     wanted = [t for t in state if t in keys and todo(topology.refs.require(t, state[t]), state[t], keys[t])]
     if not wanted:
         return None
-    run = topology.open_upkeep(who, "compact")
-    try:
-        with alive(topology.ledger, run):
-            for table in wanted:
-                _compact(topology, spark, run, table)
-        topology.publish(run)
-    except BaseException as error:
-        topology.ledger.fail(run.number, f"{code_of(error)}: {str(error)[:2000]}")
-        raise
+
+    def work(run: Run) -> None:
+        for table in wanted:
+            _compact(topology, spark, run, table)
+
+    done = topology.upkeep(who, "compact", work)
     topology.drop_garbage()
-    return topology.ledger.run(run.number)
+    return done
 
 
 def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, table: str) -> None:

@@ -81,10 +81,18 @@ class Topology:
             )
         return run
 
-    def open_upkeep(self, who: str, kind: str) -> Run:
-        """The same for a run that reads no input (a compaction, an expiry ...) and keeps the plan of the last committed run."""
+    def upkeep(self, who: str, kind: str, work: Callable[[Run], None]) -> Run:
+        """A whole run that reads no input (a compaction, an expiry ...) and keeps the plan of the last committed run.
+
+        Raises:
+            RunBusy: a run is open and alive.
+        """
         head = self.ledger.head()
-        return self._open(who, self.plan if head is None else self.ledger.run(head).plan, kind)
+        run = self._open(who, self.plan if head is None else self.ledger.run(head).plan, kind)
+        with working(self.ledger, run):
+            work(run)
+            self.publish(run)
+        return self.ledger.run(run.number)
 
     def _open(self, who: str, plan: Plan, kind: str) -> Run:
         self.refs.ensure_namespace()
@@ -227,18 +235,13 @@ def run_topology(
     from rejoin.deliver import deliver_all
 
     run = topology.open(who, options)
-    try:
-        with alive(topology.ledger, run):
-            progress(Step(Verb.CUT, "", ()), None)
-            progress(Step(Verb.CUT, "", ()), topology.cut(run, options.note))
-            _run_steps(topology, _once(spark), run, progress)
-            last = Step(Verb.PUBLISH, "", ())
-            progress(last, None)
-            progress(last, topology.publish(run))
-    except BaseException as error:
-        with suppress(Exception):  # the first error is the one to tell
-            topology.ledger.fail(run.number, f"{code_of(error)}: {str(error)[:2000]}")
-        raise
+    with working(topology.ledger, run):
+        progress(Step(Verb.CUT, "", ()), None)
+        progress(Step(Verb.CUT, "", ()), topology.cut(run, options.note))
+        _run_steps(topology, _once(spark), run, progress)
+        last = Step(Verb.PUBLISH, "", ())
+        progress(last, None)
+        progress(last, topology.publish(run))
     deliver_all(topology, progress)
     return topology.ledger.run(run.number)
 
@@ -278,6 +281,18 @@ def _run_steps(topology: Topology, spark: "Callable[[], SparkSession]", run: Run
                     waiting.clear()
                     raise
                 ended.add(step.id)
+
+
+@contextmanager
+def working(ledger: Ledger, run: Run) -> Iterator[None]:
+    """A run in the hands of this process: alive while it works, and without a lease, its error written down, if it fails."""
+    try:
+        with alive(ledger, run):
+            yield
+    except BaseException as error:
+        with suppress(Exception):  # the first error is the one to tell
+            ledger.fail(run.number, f"{code_of(error)}: {str(error)[:2000]}")
+        raise
 
 
 @contextmanager

@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from rejoin.conduct import Topology, alive
-from rejoin.errors import code_of
+from rejoin.conduct import Topology
 from rejoin.lake.ledger import Run, StepRecord
 
 if TYPE_CHECKING:
@@ -31,15 +30,7 @@ def expire(topology: Topology, spark: Callable[[], "SparkSession"], who: str, ke
     topology.roll_forward()
     if topology.ledger.head() is None:
         return None
-    run = topology.open_upkeep(who, "expire")
-    try:
-        with alive(topology.ledger, run):
-            _expire(topology, spark(), run, datetime.now(UTC) - keep)
-        topology.publish(run)
-    except BaseException as error:
-        topology.ledger.fail(run.number, f"{code_of(error)}: {str(error)[:2000]}")
-        raise
-    return topology.ledger.run(run.number)
+    return topology.upkeep(who, "expire", lambda run: _expire(topology, spark(), run, datetime.now(UTC) - keep))
 
 
 def _expire(topology: Topology, spark: "SparkSession", run: Run, limit: datetime) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoin.conduct import Topology, alive
-from rejoin.errors import UnknownTable, code_of
+from rejoin.conduct import Topology
+from rejoin.errors import UnknownTable
 from rejoin.lake import commit, names
 from rejoin.lake.ledger import Run, StepRecord, Write
 from rejoin.lake.local import fitted
@@ -86,15 +86,7 @@ def drop(topology: Topology, who: str, name: str, key: Sequence[str] = ()) -> Ru
         )
     if not found:
         return None
-    run = topology.open_upkeep(who, KIND)
-    try:
-        with alive(topology.ledger, run):
-            _drop(topology, run, name, found)
-        topology.publish(run)
-    except BaseException as error:
-        topology.ledger.fail(run.number, f"{code_of(error)}: {str(error)[:2000]}")
-        raise
-    return topology.ledger.run(run.number)
+    return topology.upkeep(who, KIND, lambda run: _drop(topology, run, name, found))
 
 
 def _drop(topology: Topology, run: Run, name: str, found: Sequence[Entry]) -> None:
