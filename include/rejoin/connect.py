@@ -38,9 +38,7 @@ def server(location: str, host: str, port: int, memory: str) -> tuple[list[str],
     Raises:
         SetupError: no Java 17 or 21, a jar is missing, or ``location`` names no lake.
     """
-    import pyspark
-
-    from rejoin.lake.session import static_settings
+    from rejoin.lake.session import properties, spark_submit, static_settings
 
     if problem := java_problem():
         raise SetupError(problem)
@@ -49,19 +47,14 @@ def server(location: str, host: str, port: int, memory: str) -> tuple[list[str],
         "spark.connect.grpc.binding.address": host,
         "spark.connect.grpc.binding.port": str(port),
     }
-    home = Path(pyspark.__file__).parent
-    # The catalog's password is among them, and a command line is there for everybody to read: hence a file, of memory, that ends with the server.
-    properties = os.memfd_create("settings", flags=0)
-    os.write(properties, "".join(f"{key}={_escaped(value)}\n" for key, value in settings.items()).encode())
-    command = [str(home / "bin" / "spark-submit"), "--properties-file", f"/dev/fd/{properties}", "--class", SERVER, "local"]
-    environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
+    file = os.memfd_create("settings", flags=0)  # a file of memory, that ends with the server
+    os.write(file, properties(settings).encode())
+    submit = spark_submit()
+    command = [submit, "--properties-file", f"/dev/fd/{file}", "--class", SERVER, "local"]
+    environment = {**os.environ, "SPARK_HOME": str(Path(submit).parents[1]), "PYSPARK_PYTHON": sys.executable}
     environment.pop("SPARK_REMOTE", None)
     environment.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "lake" / "spark_conf"))
     return command, environment
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from rejoin.airflow.place import Engine, place
-from rejoin.airflow.submit import RejoinOperator, raise_known
+from rejoin.airflow.submit import RejoinOperator, python_path, raise_known
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -49,7 +49,7 @@ class CommandOperator(RejoinOperator):
             self.submit(context, lake_config(lake), "command.py", words)
             return
         environment = os.environ | ({"SPARK_REMOTE": self.remote()} if engine is Engine.CONNECT else {})
-        environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
+        environment["PYTHONPATH"] = python_path()
         with subprocess.Popen(
             [sys.executable, "-m", "rejoin.cli", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
         ) as started:

@@ -52,18 +52,23 @@ class RejoinOperator(SparkSubmitOperator):
         from rejoin.lake.session import spark_submit
 
         with tempfile.TemporaryDirectory() as directory:
-            # In a file that only we can read: settings may hold the catalog's password, and command lines are public.
+            # In a file that only we can read.
             self.properties_file = _properties(Path(directory) / "rejoin.conf", config)
             self.application, self.application_args = str(Path(place().jobs) / job), arguments
             if shutil.which("spark-submit") is None:
                 self._spark_binary = spark_submit()  # the one of this environment's pyspark
-            self.env_vars = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+            self.env_vars = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": python_path()}
             try:
                 super().execute(context)
             except AirflowException as error:
                 submitted = self._hook and self._hook._submit_sp  # noqa: SLF001  there is no other way to the exit code
                 raise_known(submitted.poll() if submitted else None, job, error)
                 raise
+
+
+def python_path() -> str:
+    """For another Python of this environment: what this one can import."""
+    return os.pathsep.join(p for p in sys.path if p)
 
 
 def raise_known(code: int | None, job: str, cause: BaseException | None = None) -> None:
@@ -80,9 +85,9 @@ def _connection() -> "Connection | None":
 
 
 def _properties(file: Path, config: "LakeConfig") -> str:
-    from rejoin.lake.session import static_settings
+    from rejoin.lake.session import properties, static_settings
 
     settings = {k: v for k, v in static_settings(config).items() if k not in ("spark.master", "spark.app.name")}
     file.touch(mode=0o600)
-    file.write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
+    file.write_text(properties(settings))
     return str(file)

@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -16,6 +17,7 @@ from rejoin.setup_check import java_problem, spark_jars
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+BACKSLASH = "\\"
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 RUNTIME = {
@@ -65,6 +67,11 @@ def spark_submit() -> str:
     assert found is not None
     assert found.submodule_search_locations
     return str(Path(found.submodule_search_locations[0]) / "bin" / "spark-submit")
+
+
+def properties(settings: Mapping[str, str]) -> str:
+    """The text of a properties file for spark-submit: settings may hold the catalog's password, and command lines are public."""
+    return "".join(f"{key}={value.replace(BACKSLASH, BACKSLASH * 2)}\n" for key, value in settings.items())
 
 
 def session(config: LakeConfig) -> "SparkSession":
