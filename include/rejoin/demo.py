@@ -82,11 +82,10 @@ def _in_process(console: Console, topology: Topology, location: Path) -> Iterato
 def _in_airflow(console: Console, topology: Topology, location: Path) -> Iterator[Runs]:
     """As a trigger in Airflow's UI does it: one task a stage, on a warm Spark Connect server."""
     from rejoin.airflow import local
-    from rejoin.airflow.client import Client
 
     started = time.monotonic()
     where = local.up(location, local.free_port(), lambda text: console.print(text, markup=False), schedules=False)
-    client, dag = Client(where.url, local.USER, where.password), topology.plan.topology
+    client, dag = where.client(), topology.plan.topology
     try:
         client.pause(dag, paused=False)
         console.print(f"Airflow started in {time.monotonic() - started:.1f} s; while the demo runs, look at it:")

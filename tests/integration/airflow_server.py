@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import httpx
-from integration.servers import free_port, postgres, wait_for_port
+from integration.servers import postgres, wait_for_port
 
 from rejoin.airflow.client import DONE, Client
+from rejoin.airflow.local import free_port
 
 PROJECT = Path(__file__).parents[2]
 USER, PASSWORD = "admin", "for this test only"
@@ -80,15 +80,7 @@ class Airflow(Client):
 
     def ready(self, dag: str) -> None:
         """Waits until all components are healthy and a DAG is there; unpauses it."""
-
-        def healthy() -> bool:
-            try:
-                found = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
-            except httpx.HTTPError:
-                return False
-            return all(found[c]["status"] == "healthy" for c in ("metadatabase", "scheduler", "dag_processor", "triggerer"))
-
-        self.until(healthy, "health", 180)
+        self.until(self.healthy, "health", 180)
         self.until(lambda: self.request("GET", f"/api/v2/dags/{dag}").is_success, f"DAG {dag}", 120)
         self.pause(dag, paused=False)
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import HTTPError
 
-from servers import free_port, wait_for_port
+from servers import wait_for_port
+
+from rejoin.airflow.local import free_port
 
 ROOT = Path(__file__).parents[2]
 PASSWORDS = {"admin": "open sesame", "viewer": "only looking", "stranger": "passing by"}

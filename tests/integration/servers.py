@@ -17,14 +17,8 @@ from pathlib import Path
 import pyspark
 from integration import kafka_jars
 
+from rejoin.airflow.local import free_port
 from rejoin.lake.config import LakeConfig
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port: int = s.getsockname()[1]
-        return port
 
 
 def wait_for_port(port: int, process: subprocess.Popen[bytes], log: Path, seconds: float = 90) -> None:

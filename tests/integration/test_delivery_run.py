@@ -9,10 +9,11 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 from integration.conftest import Go, Sessions
-from integration.servers import KafkaServer, free_port, kafka, postgres
+from integration.servers import KafkaServer, kafka, postgres
 from integration.shop import SOURCE, Shop, check, output
 from pyiceberg.catalog.sql import SqlCatalog
 
+from rejoin.airflow.local import free_port
 from rejoin.cli import main
 from rejoin.compact import compact
 from rejoin.deliver import oldest_needed

@@ -9,6 +9,7 @@ import httpx
 from rejoin.errors import SetupError
 
 DONE = ("success", "failed")
+PARTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 Json = dict[str, Any]
 
 
@@ -24,6 +25,14 @@ class Client:
     def __init__(self, url: str, user: str, password: str) -> None:
         self.url, self._user, self._password = url, user, password
         self._token = ""
+
+    def healthy(self) -> bool:
+        """Whether the api-server answers and says that every part of Airflow is healthy. Needs no login."""
+        try:
+            found = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
+        except (httpx.HTTPError, ValueError):
+            return False
+        return all(found[part]["status"] == "healthy" for part in PARTS)
 
     def request(self, method: str, path: str, body: Json | None = None, **query: Any) -> httpx.Response:
         """One request; the first one logs in."""

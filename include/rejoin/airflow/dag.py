@@ -88,10 +88,14 @@ def build(
         if name is not None and name not in groups:
             groups[name] = TaskGroup(name, dag=dag, prefix_group_id=False, tooltip=describe.group(plan, name))
         with groups[name] if name else nullcontext():
-            tasks[step.id] = _task(dag, plan, step, file)
-        for before in step.after:
-            tasks[before] >> tasks[step.id]
-    return _with_approval(dag, tasks)
+            made = tasks[step.id] = _task(dag, plan, step, file)
+        before = [tasks[b] for b in step.after]
+        if step.verb is Verb.PUBLISH:
+            question = Approval(task_id="approve", dag=dag, subject=f"Publish this run of {dag.dag_id}?", doc_md=describe.APPROVE)
+            before >> question
+            before = [question]
+        before >> made
+    return dag
 
 
 def _group(plan: Plan, step: Step) -> str | None:
@@ -117,19 +121,6 @@ def _task(dag: DAG, plan: Plan, step: Step, file: str) -> BaseOperator:
     if step.verb is Verb.PUBLISH:
         return PublishOperator(**common, outlets=[assets.output(plan.topology, n.name) for n in plan.nodes if n.published])
     return StageOperator(**common)
-
-
-def _with_approval(dag: DAG, tasks: dict[str, BaseOperator]) -> DAG:
-    """Puts the question for an approval before publish."""
-    publish = tasks[str(Verb.PUBLISH)]
-    before = list(publish.upstream_list)
-    approve = Approval(task_id="approve", dag=dag, subject=f"Publish this run of {dag.dag_id}?", doc_md=describe.APPROVE)
-    for task in before:
-        publish.upstream_task_ids.discard(task.task_id)
-        task.downstream_task_ids.discard(publish.task_id)
-        task >> approve
-    approve >> publish
-    return dag
 
 
 class Approval(ApprovalOperator):

@@ -1,6 +1,6 @@
 """The form of a triggered run: what a person can ask of it, typed, and checked by Airflow before the run starts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from airflow.sdk import Param
@@ -17,31 +17,15 @@ def form(plan: Plan) -> dict[str, Param]:
     outputs = [n.name for n in plan.nodes]
     kept = [*(t.name for t in plan.tables), *outputs]
     return {
-        "refresh": Param(
-            AS_DECLARED, type="string", enum=[AS_DECLARED, *DECLARABLE], title="Refresh", description="How to bring the outputs up to date."
+        "refresh": _choice(DECLARABLE, "Refresh", "How to bring the outputs up to date."),
+        "fuse": _choice(
+            Fuse, "If too much would change", "What to do about an output of which more would change than its max_change_share allows."
         ),
-        "fuse": Param(
-            AS_DECLARED,
-            type="string",
-            enum=[AS_DECLARED, *(str(f) for f in Fuse)],
-            title="If too much would change",
-            description="What to do about an output of which more would change than its max_change_share allows.",
+        "only": _some(
+            outputs, "Only these outputs", "Empty: all. What is left out is recomputed by the next run that does not leave it out."
         ),
-        "only": Param(
-            [],
-            type="array",
-            items={"type": "string", "enum": outputs},
-            examples=outputs,
-            title="Only these outputs",
-            description="Empty: all. What is left out is recomputed by the next run that does not leave it out.",
-        ),
-        "replay": Param(
-            [],
-            type="array",
-            items={"type": "string", "enum": kept},
-            examples=kept,
-            title="Judge again",
-            description="Tables and outputs whose rows and records that are kept aside are judged again, by what is true now.",
+        "replay": _some(
+            kept, "Judge again", "Tables and outputs whose rows and records that are kept aside are judged again, by what is true now."
         ),
         STOP: Param(
             False,
@@ -51,6 +35,14 @@ def form(plan: Plan) -> dict[str, Param]:
         ),
         "note": Param("", type="string", maxLength=500, title="Note", description="Kept with the run."),
     }
+
+
+def _choice(choices: Iterable[str], title: str, description: str) -> Param:
+    return Param(AS_DECLARED, type="string", enum=[AS_DECLARED, *map(str, choices)], title=title, description=description)
+
+
+def _some(names: list[str], title: str, description: str) -> Param:
+    return Param([], type="array", items={"type": "string", "enum": names}, examples=names, title=title, description=description)
 
 
 def options(params: Mapping[str, Any]) -> RunOptions:

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import httpx
 import psutil
 
+from rejoin.airflow.client import Client
 from rejoin.errors import SetupError
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -41,6 +41,10 @@ class Local:
     def url(self) -> str:
         """Where the UI is."""
         return f"http://127.0.0.1:{self.port}"
+
+    def client(self) -> Client:
+        """Its one user."""
+        return Client(self.url, USER, self.password)
 
     @property
     def alive(self) -> bool:
@@ -77,7 +81,7 @@ def up(folder: Path, port: int, say: Say, *, schedules: bool = True) -> Local:
     made = Local(str(folder), port, f"sc://127.0.0.1:{connect}", password, processes)
     _state_file(folder).write_text(json.dumps(asdict(made)))
     try:
-        _wait(made, lambda: _listens(connect) and _healthy(made))
+        _wait(made, lambda: _listens(connect) and made.client().healthy())
     except SetupError:
         down(folder, say)
         raise
@@ -185,14 +189,6 @@ def _wait(local: Local, ready: Callable[[], bool]) -> None:
             what = f"{', '.join(gone)} ended" if gone else f"not healthy after {WAIT:.0f} s"
             raise SetupError(f"{what}; stopped again", next_step=f"look at {local.folder}/logs")
         time.sleep(0.5)
-
-
-def _healthy(local: Local) -> bool:
-    try:
-        found = httpx.get(f"{local.url}/api/v2/monitor/health", timeout=5).json()
-    except (httpx.HTTPError, ValueError):
-        return False
-    return all(found[part]["status"] == "healthy" for part in ("metadatabase", "scheduler", "dag_processor", "triggerer"))
 
 
 def _listens(port: int) -> bool:

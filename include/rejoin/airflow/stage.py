@@ -45,7 +45,10 @@ class StageOperator(RejoinOperator):
 
     def execute(self, context: "Context") -> dict[str, Any]:  # type: ignore[override]  # its result is worth keeping
         """Does the step, or returns what an earlier attempt registered."""
-        topology, who = _topology(self.topology_file, context), _owner(context)
+        return self.step(context, _topology(self.topology_file, context), _owner(context))
+
+    def step(self, context: "Context", topology: "Topology", who: str) -> dict[str, Any]:
+        """Does it on the deployment's engine and logs what it did; returns the task's XCom."""
         engine = self.engine() if Verb(self.verb) in ON_SPARK else Engine.PROCESS
         done = self._submit(context, topology, who) if engine is Engine.SUBMIT else self._here(context, topology, who, engine)
         self.log.info("%s: %s in %.2f s", done.step, done.counts, done.seconds)
@@ -83,9 +86,9 @@ class PublishOperator(StageOperator):
         """Publishes; returns the run as ``rejoin history --run N --json`` prints it."""
         from rejoin.report import summary_data
 
-        super().execute(context)
-        topology = _topology(self.topology_file, context)
-        done = topology.mine(_owner(context))
+        topology, who = _topology(self.topology_file, context), _owner(context)
+        self.step(context, topology, who)
+        done = topology.mine(who)
         steps = topology.ledger.steps(done.number)
         changed = {f"{done.topology}.{n.name}": steps[f"{Verb.VALIDATE}.{n.name}"].counts["changes"] for n in done.plan.nodes}
         self.outlets = [asset for asset in self.outlets if changed.get(asset.name)]

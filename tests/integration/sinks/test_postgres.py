@@ -11,8 +11,8 @@ import psycopg
 import pytest
 from conftest import Hook, rows_of
 from integration.made import Lake, deliver
-from integration.servers import free_port
 
+from rejoin.airflow.local import free_port
 from rejoin.deliver import Restart
 from rejoin.errors import SinkConflict, SinkCursorLost, SinkDenied, SinkDown, SinkFenced, SinkRecordRefused, SinkSchemaRefused, SinkSlow
 
