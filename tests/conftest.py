@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -14,9 +15,36 @@ settings.load_profile("rejoin")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """One Hypothesis seed a run, drawn here so that the header can show it."""
+    """One Hypothesis seed a run, drawn here so that the header can show it and every worker has the same."""
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that may take longest first, so that no worker is left with one of them at the end."""
+    longest: dict[Path, float] = {}
+    for item in items:
+        mark = item.get_closest_marker("timeout")
+        longest[item.path] = max(longest.get(item.path, 0.0), mark.args[0] if mark else 0.0)
+    items.sort(key=lambda item: -longest[item.path])
+
+
+class _AtOnce:
+    """Shows why a test failed when it fails: the rest may take half an hour, or be stopped."""
+
+    def __init__(self, reporter: pytest.TerminalReporter) -> None:
+        self._reporter = reporter
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._reporter.write_line(f"\nFAILED {report.nodeid} after {report.duration:.0f} s\n{report.longreprtext[-3000:]}", red=True)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        session.config.pluginmanager.register(_AtOnce(reporter))
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -2,15 +2,9 @@
 
 import pytest
 
-COMPARED = pytest.StashKey[list[str]]()
 
-
-@pytest.fixture
-def compared(request: pytest.FixtureRequest) -> list[str]:
-    """Lines for the end of the test output."""
-    return request.config.stash.setdefault(COMPARED, [])
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    for line in config.stash.get(COMPARED, []):
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A line for each mode, from what the tests recorded (in whatever process they ran)."""
+    reports = [r for of in terminalreporter.stats.values() for r in of if isinstance(r, pytest.TestReport)]
+    for line in sorted({str(value) for r in reports for name, value in r.user_properties if name == "compared"}):
         terminalreporter.write_line(line)

@@ -83,6 +83,7 @@ def spark_cluster(directory: Path, workers: int = 2) -> Iterator[str]:
     """A standalone Spark cluster of one master and some workers of one core, of the installed pyspark; yields the master's URL."""
     home, port = Path(pyspark.__file__).parent, free_port()
     environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment.pop("SPARK_CONF_DIR", None)  # a session of this process has set it: its logging is too quiet to be waited for
     url, package = f"spark://127.0.0.1:{port}", "org.apache.spark.deploy"
     master = [f"{package}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
     commands = [master]
