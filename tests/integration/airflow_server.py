@@ -33,6 +33,7 @@ class Airflow(Client):
         super().__init__(f"http://127.0.0.1:{port}", USER, PASSWORD)
         self.home, self.environment, self.sink = home, environment, sink
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._groups: list[int] = []  # of the killed ones too: what they started lives on
 
     def start(self, component: str, name: str = "") -> None:
         """Starts a component (again) in a process group of its own, under another ``name`` if it is a second one."""
@@ -45,6 +46,7 @@ class Airflow(Client):
                 cwd=self.home,
                 start_new_session=True,
             )
+        self._groups.append(self.processes[name or component].pid)
 
     def kill(self, component: str) -> None:
         """kill -9 of the component's process alone: what it has started lives on."""
@@ -53,18 +55,15 @@ class Airflow(Client):
 
     def stop(self) -> None:
         """Ends everything, what was left alone included."""
-        for process in self.processes.values():
-            try:
-                os.killpg(process.pid, signal.SIGTERM)
-            except ProcessLookupError:
-                continue
+        for group in self._groups:
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGTERM)
         for process in self.processes.values():
             with suppress(subprocess.TimeoutExpired):
                 process.wait(20)
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        for group in self._groups:
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
 
     def wait(self, dag: str, run_id: str, seconds: float = 420) -> str:
         """The state in which a run ends."""
