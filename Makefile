@@ -54,9 +54,11 @@ compose-env: ## Make .env with random secrets for docker-compose.yaml (docs/comp
 
 ##@ Develop
 .PHONY: test
-test: setup ## Run every test
+test: setup ## Run every test (WORKERS=2 processes, as much of it is waiting for servers)
 	@$(BIN)/python -W ignore tests/integration/kafka_jars.py
-	@$(PYTEST)
+	@$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20
+
+WORKERS := 2
 
 .PHONY: check
 check: setup ## Lint, format, types, spelling and the quick tests

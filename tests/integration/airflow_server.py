@@ -65,7 +65,13 @@ class Airflow(Client):
             with suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
 
-    def wait(self, dag: str, run_id: str, seconds: float = 420) -> str:
+    def end_runs(self) -> None:
+        """Fails whatever a test has left running or waiting, so that it does not stand in the way of the next test."""
+        for state in ("queued", "running"):
+            for run in self.call("GET", "/api/v2/dags/~/dagRuns", state=state, limit=100)["dag_runs"]:
+                self.request("PATCH", f"/api/v2/dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}", {"state": "failed"})
+
+    def wait(self, dag: str, run_id: str, seconds: float = 600) -> str:
         """The state in which a run ends."""
         self.until(lambda: self.run(dag, run_id)["state"] in DONE, f"end of {dag} {run_id}", seconds, lambda: self.states(dag, run_id))
         return str(self.run(dag, run_id)["state"])

@@ -37,7 +37,7 @@ def test_every_stage_done_by_two_attempts_at_once_ends_like_one(tmp_path: Path, 
 
         def both(attempt: Attempt, step=step, gate=gate) -> bool:  # type: ignore[no-untyped-def]
             outcome = attempt.execute(spark, step)
-            gate.wait(60)  # not for ever: the other attempt may have failed
+            gate.wait(400)  # not for ever: the other attempt may have failed
             return topology.ledger.register(run.number, StepRecord(step.id, outcome.counts, 0.0, 0), attempt.id, outcome.writes)
 
         with ThreadPoolExecutor(2) as pool:
