@@ -26,6 +26,8 @@ RUNTIME = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    # A partition is a task that sorts and compresses: with the default of 64 MB a million rows were the work of one core.
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     # A broadcast is a job of its own: small frames have one partition and need none, and large joins say so where they want it.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "10MB",
