@@ -4,6 +4,7 @@ import os
 import random
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -17,7 +18,14 @@ settings.load_profile("rejoin")
 def pytest_configure(config: pytest.Config) -> None:
     """One Hypothesis seed a run, drawn here so that the header can show it and every worker has the same."""
     if config.option.hypothesis_seed is None:
-        config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+        drawn = str(random.SystemRandom().randrange(2**32))
+        config.option.hypothesis_seed = getattr(config, "workerinput", {}).get("hypothesis_seed", drawn)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """What pytest-xdist tells a worker before it starts."""
+    node.workerinput["hypothesis_seed"] = node.config.option.hypothesis_seed
 
 
 @pytest.hookimpl(trylast=True)
