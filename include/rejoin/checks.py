@@ -31,14 +31,19 @@ class Kinds:
     adopted: int
     unplaced: int
 
+    @property
+    def plain(self) -> bool:
+        """Whether every record is skipped, or an upsert or delete that says all there is to say."""
+        return not (self.quarantined or self.truncates or self.incomplete or self.unplaced)
 
-def count_kinds(table: Table, events: DataFrame) -> Kinds:
-    """Counts the events of a cut by kind, in one Spark job."""
+
+def kind_counts(table: Table) -> list[Column]:
+    """What ``Kinds`` are made of, as aggregates over an events frame."""
 
     def count(condition: str) -> Column:
         return F.count(F.expr(f"CASE WHEN {condition} THEN 1 END"))
 
-    row = events.agg(
+    return [
         F.count(F.lit(1)).alias("read"),
         count("_kind = 'skipped'").alias("skipped"),
         count("_kind = 'quarantined'").alias("quarantined"),
@@ -48,7 +53,12 @@ def count_kinds(table: Table, events: DataFrame) -> Kinds:
         count("size(_missing) > 0").alias("incomplete"),
         count("size(_missing) > 0 AND _old_key IS NOT NULL").alias("adopted"),
         count("_kind IN ('upsert', 'delete') AND _position IS NULL").alias("unplaced"),
-    ).first()
+    ]
+
+
+def count_kinds(table: Table, events: DataFrame) -> Kinds:
+    """Counts the events of a cut by kind, in one Spark job."""
+    row = events.agg(*kind_counts(table)).first()
     assert row is not None
     return Kinds(**row.asDict())
 

@@ -6,6 +6,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import checks
@@ -67,15 +68,16 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return config, lambda: spark
 
 
-LIMITS = {"driver": (100_000, 50_000), "spark": (0, 50_000), "both": (4, 3)}
-"""Rows that the driver may hold (none: every read, stage and write is done by Spark), and rows of the smallest base file of a compaction."""
+LIMITS = {"driver": (32 << 20, 100_000, 50_000), "spark": (0, 0, 50_000), "both": (32 << 20, 4, 3)}
+"""Bytes that the driver decodes, rows that it may hold (none: everything is done by Spark), and rows of the smallest base file of a compaction."""
 
 
 @pytest.mark.slow
 def test_after_every_run_the_outputs_are_what_a_second_engine_computes(
     case: Case, lake: Lake, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows, base = LIMITS[case.paths]
+    size, rows, base = LIMITS[case.paths]
+    monkeypatch.setattr(import_module("rejoin.sources.read"), "LOCAL_BYTES", size)  # the package has a function of this name
     monkeypatch.setattr(probe, "LOCAL_ROWS", rows)
     monkeypatch.setattr(layout, "BASE_ROWS", base)
     wrong = play(case, lake[0], tmp_path, lake[1])

@@ -6,18 +6,20 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from rejoin import sources
 from rejoin.checks import (
+    Counts,
     Kinds,
     check_conservation,
     check_deletes,
     check_policy,
     check_rows,
     count_kinds,
+    kind_counts,
     kinds_of,
     no_input,
     no_kinds,
@@ -75,11 +77,30 @@ class Ingesting:
         if here is not None:
             rows = LocalRows(here, from_arrow_schema(here.schema))
             return self._ingest(table, rows.frame(self._work.spark), kinds_of(table, here), rows)
-        events = sources.read(self._work.spark, table, pin, root).persist()  # decoding is the dearest part: once
+        events = sources.read(self._work.spark, table, pin, root)
+        if (loaded := self._load(table, events)) is not None:
+            return loaded
+        events = events.persist()  # decoding is the dearest part: once
         try:
             return self._ingest(table, events, count_kinds(table, events), None)
         finally:
             events.unpersist()
+
+    def _load(self, table: Table, events: DataFrame) -> Outcome | None:
+        """The first load of a feed in one pass, if it turns out to be plain; None if it has to be looked at first: what was written is garbage."""
+        judged = of_level(table.expectations, Level.ROW, Rows.CHANGED)
+        if judged or isinstance(table.source, SnapshotSource) or self._work.before.has(table.name):
+            return None
+        seen = Observation()
+        counted = events.observe(seen, *kind_counts(table))
+        classified = ingest.feed(table, counted.where("_kind IN ('upsert', 'delete')"), None, placed=True)
+        made = ingest.versions(table, classified, keep_unchanged=True)
+        counts, write = self._write(table, made, probe.LOCAL_ROWS + 1)
+        kinds = Kinds(**seen.get)
+        if not kinds.plain:
+            self._work = replace(self._work, writer=self._work.writer.again())
+            return None
+        return Outcome(self._accounted(table, counts, kinds), (write,))
 
     def _ingest(self, table: Table, events: DataFrame, kinds: Kinds, rows: LocalRows | None) -> Outcome:
         check_policy(table, kinds.read, kinds.quarantined, events, self._facts.run.number)
@@ -148,9 +169,10 @@ class Ingesting:
             if at_most > probe.LOCAL_ROWS:
                 kept.unpersist()
 
-    def _append(self, table: Table, made: DataFrame, kinds: Kinds, refused: DataFrame, at_most: int, held: DataFrame | None) -> Outcome:
+    def _write(self, table: Table, made: DataFrame, at_most: int) -> tuple[Counts, Write]:
+        """Appends the new versions, and counts the fate of every record among them and what changes."""
         seen = Observation()
-        real = F.coalesce(F.col("_arrival") >= 0, F.lit(False))
+        real = _real()
         effective = F.col("_op").isin("I", "U") | ((F.col("_op") == "D") & F.col("_before").isNotNull())
         fates = [F.count(F.when(real & (F.col("_fate") == str(fate)), 1)).alias(str(fate)) for fate in Fate]
         others = {
@@ -161,11 +183,20 @@ class Ingesting:
         }
         observed = made.observe(seen, *fates, *(F.count(F.when(c, 1)).alias(n) for n, c in others.items()))
         rows = small(ingest.table_rows(table, observed, self._facts.run.number), at_most)
-        writes = [self._work.writer.append(table.name, rows, table.key)]
-        counts = {"read": kinds.read, "skipped": kinds.skipped, "truncates": kinds.truncates, **{k: int(v) for k, v in seen.get.items()}}
-        late = counts[Fate.QUARANTINED]
+        write = self._work.writer.append(table.name, rows, table.key)
+        return {k: int(v) for k, v in seen.get.items()}, write
+
+    def _accounted(self, table: Table, fates: Counts, kinds: Kinds) -> Counts:
+        """The counts of the step: the fates of ``_write``, and of the records that never came so far."""
+        counts = {"read": kinds.read, "skipped": kinds.skipped, "truncates": kinds.truncates, **fates}
         counts[Fate.QUARANTINED] += kinds.quarantined
         check_conservation(table, counts, self._facts.run.number)
+        return counts
+
+    def _append(self, table: Table, made: DataFrame, kinds: Kinds, refused: DataFrame, at_most: int, held: DataFrame | None) -> Outcome:
+        fates, write = self._write(table, made, at_most)
+        late, writes = fates[Fate.QUARANTINED], [write]
+        counts, real = self._accounted(table, fates, kinds), _real()
         if counts[Fate.QUARANTINED]:
             bad = made.where(real & (F.col("_fate") == str(Fate.QUARANTINED)))
             bad = refused.unionByName(bad, allowMissingColumns=True) if late else refused
@@ -203,6 +234,11 @@ class Ingesting:
 
     def _touch(self, table: Table) -> Write:
         return self._work.writer.touch(table.name, self._work.spark.createDataFrame([], source_ddl(table)).schema, table.key)
+
+
+def _real() -> Column:
+    """Whether a row is a record of the cut."""
+    return F.coalesce(F.col("_arrival") >= 0, F.lit(False))
 
 
 def _keys_of(table: Table, events: DataFrame, rows: LocalRows | None, kinds: Kinds) -> Keys:
