@@ -1,8 +1,9 @@
-"""One JVM for all tests of this folder; each lake gets a session of its own in it."""
+"""One JVM, one broker and one database for all tests of this folder. Each lake gets a session of its own; a test that stops a server starts it again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
+from integration.servers import KafkaServer, kafka, postgres
 from pyspark.sql import SparkSession
 
 from rejoin.conduct import Topology, run_topology
@@ -35,3 +36,16 @@ def go(sessions: Sessions) -> Go:
         return run_topology(topology, lambda: sessions(topology), f"{owner} {len(topology.ledger.runs())}")
 
     return run
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    with kafka(tmp_path_factory.mktemp("kafka")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def database() -> Iterator[str]:
+    """A libpq URL."""
+    with postgres() as url:
+        yield url.replace("+psycopg", "")

@@ -1,7 +1,6 @@
 """Whole runs with sinks: what happens to the lake, to other sinks and to changes not yet delivered (P2), and the tables read by other engines."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -9,7 +8,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 from integration.conftest import Go, Sessions
-from integration.servers import KafkaServer, kafka, postgres
+from integration.servers import KafkaServer
 from integration.shop import SOURCE, Shop, check, output
 from pyiceberg.catalog.sql import SqlCatalog
 
@@ -21,18 +20,6 @@ from rejoin.errors import SinksBehind
 from rejoin.lake import fold, layout, names
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.postgres]
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    with kafka(tmp_path_factory.mktemp("kafka")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def database() -> Iterator[str]:
-    with postgres() as url:
-        yield url.replace("+psycopg", "")
 
 
 def table(database: str) -> dict[object, dict[str, object]]:

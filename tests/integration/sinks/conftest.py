@@ -1,31 +1,17 @@
-"""One broker and one database for all tests of this folder; a test that stops one starts it again."""
+"""Lakes with sinks, on the broker and the database that all tests share."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
 import pytest
 from integration.made import Lake
-from integration.servers import KafkaServer, kafka, postgres
 
 from rejoin import crash
 
 Hook = Callable[[str, Callable[[], object]], None]
 _NUMBERS = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    with kafka(tmp_path_factory.mktemp("kafka")) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def database() -> Iterator[str]:
-    """A libpq URL."""
-    with postgres() as url:
-        yield url.replace("+psycopg", "")
 
 
 @pytest.fixture
