@@ -62,8 +62,8 @@ class PlainLoad:
 
 
 def warm_up(folders: Folders) -> None:
-    """Loads a small table with and without rejoin, so that the first measured load does not pay for a cold JVM."""
-    work = Work(2_000, folders.empty("warm-up"))
+    """Loads a table with and without rejoin, so that the first measured load does not pay for a cold JVM. Too large for the driver."""
+    work = Work(200_000, folders.empty("warm-up"))
     lake = lake_of(work.root)
     work.first_rows()
     PlainLoad(work, lake.spark).load()

@@ -14,11 +14,11 @@ from landing import land
 from model import Model
 from oracle import Oracle
 from scenario import Case, prepare
-from test_histories import LIMITS, Lake
+from test_histories import Lake, limit
 from test_histories import lake as lake  # noqa: PLC0414 -- a fixture
 from topologies import generate
 
-from rejoin.lake import layout, names, probe
+from rejoin.lake import names
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan, Refresh, RunOptions
 from rejoin.stages.columns import HELD_CODE
@@ -113,9 +113,7 @@ def test_outputs_are_right_except_for_keys_that_are_listed(
     monkeypatch: pytest.MonkeyPatch,
     pytestconfig: pytest.Config,
 ) -> None:
-    rows, base = LIMITS[paths]
-    monkeypatch.setattr(probe, "LOCAL_ROWS", rows)
-    monkeypatch.setattr(layout, "BASE_ROWS", base)
+    limit(paths, monkeypatch)
     seed = int(pytestconfig.option.hypothesis_seed)
     case = Case(seed=seed, shape=shape, histories=range(1, 13), compacted=False, idle=False, at_once=False, paths=paths)
     play = HeldBack(case, lake[0], tmp_path, lake[1])
@@ -167,7 +165,7 @@ class Waiting:
 def test_bad_rows_of_source_tables_wait_until_they_are_fixed_replaced_or_allowed(
     shape: str, paths: str, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:
-    monkeypatch.setattr(probe, "LOCAL_ROWS", LIMITS[paths][0])
+    limit(paths, monkeypatch)
     seed = int(pytestconfig.option.hypothesis_seed)
     case = Case(seed=seed, shape=shape, histories=range(1, 13), compacted=False, idle=False, at_once=False, paths=paths)
     play = Waiting(case, lake[0], tmp_path, lake[1])

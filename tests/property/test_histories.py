@@ -72,14 +72,19 @@ LIMITS = {"driver": (32 << 20, 100_000, 50_000), "spark": (0, 0, 50_000), "both"
 """Bytes that the driver decodes, rows that it may hold (none: everything is done by Spark), and rows of the smallest base file of a compaction."""
 
 
+def limit(paths: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sends everything down some paths."""
+    size, rows, base = LIMITS[paths]
+    monkeypatch.setattr(import_module("rejoin.sources.read"), "LOCAL_BYTES", size)  # the package has a function of this name
+    monkeypatch.setattr(probe, "LOCAL_ROWS", rows)
+    monkeypatch.setattr(layout, "BASE_ROWS", base)
+
+
 @pytest.mark.slow
 def test_after_every_run_the_outputs_are_what_a_second_engine_computes(
     case: Case, lake: Lake, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    size, rows, base = LIMITS[case.paths]
-    monkeypatch.setattr(import_module("rejoin.sources.read"), "LOCAL_BYTES", size)  # the package has a function of this name
-    monkeypatch.setattr(probe, "LOCAL_ROWS", rows)
-    monkeypatch.setattr(layout, "BASE_ROWS", base)
+    limit(case.paths, monkeypatch)
     wrong = play(case, lake[0], tmp_path, lake[1])
     assert not wrong, f"{case}\n" + "\n".join(wrong)
 
