@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from curve_grids import budget_grid, crossover_grid, engines_grid, full_grid, load_grid, runs_grid, tidy_grid
 from folders import Folders
+from goals import goals_grid
 from grids import Grid
 from limits import sentences
 from measure import saved_rows
@@ -25,12 +26,14 @@ def write(folders: Folders) -> list[Grid]:
     """Writes page and pictures from all saved results; returns the page's tables."""
     curves = _by_size(folders.results, "curve", saved_rows)
     steady = _by_size(folders.results, "steady", _plain)
+    storage = _by_size(folders.results, "storage", _plain)
     sections = {
+        "goals": [goals_grid(curves, storage)],
         "crossovers": [crossover_grid(curves)],
         "curves": [grid for n, rows in curves.items() for grid in (engines_grid(n, rows), full_grid(n, rows), runs_grid(n, rows))],
         "budgets": [budget_grid(n, rows) for n, rows in curves.items()],
         "loads": [load_grid(curves)],
-        "storage": [storage_grid(_by_size(folders.results, "storage", _plain))],
+        "storage": [storage_grid(storage)],
         "steady": [steady_grid(steady), tidy_grid(curves)],
         "wide": [rows_grid("100 columns, by kind of key", _by_size(folders.results, "wide", saved_rows))],
         "fanout": [
