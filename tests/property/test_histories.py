@@ -1,6 +1,7 @@
 """Random topologies and random histories: after every run every output is what DuckDB computes from everything that arrived.
 
-``REJOIN_SEED=<seed>`` repeats a run (the header and each test's name show the seed); ``REJOIN_HISTORIES=5000`` makes a long one.
+Half of the topologies are drawn. ``REJOIN_SEED=<seed>`` repeats a run with all of them (the header and each test's name show the seed);
+``REJOIN_HISTORIES=5000`` makes a long one.
 """
 
 import os
@@ -12,6 +13,7 @@ from typing import Any
 import checks
 import pytest
 from checks import unlike, unreal
+from draw import draw
 from engine import Change
 from model import Model
 from patterns import ALL, patterns
@@ -24,7 +26,10 @@ from rejoin.plan.compile import compile
 
 HISTORIES_A_TOPOLOGY = 40
 # Spark's Python client leaves sockets to the garbage collector.
-pytestmark = [pytest.mark.filterwarnings(f"ignore::{what}") for what in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning")]
+pytestmark = [
+    pytest.mark.timeout(1200),
+    *(pytest.mark.filterwarnings(f"ignore::{what}") for what in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning")),
+]
 Lake = tuple[LakeConfig, Callable[[], Any]]
 
 
@@ -55,7 +60,9 @@ def cases_of(config: pytest.Config) -> list[Case]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "case" in metafunc.fixturenames:
         made = cases_of(metafunc.config)
-        metafunc.parametrize("case", made, ids=[f"{case.shape}-REJOIN_SEED={made[0].seed}-{i}" for i, case in enumerate(made)])
+        ids = {case: f"{case.shape}-REJOIN_SEED={made[0].seed}-{i}" for i, case in enumerate(made)}
+        played = made if "REJOIN_SEED" in os.environ else draw(made, 0.5, metafunc.config)
+        metafunc.parametrize("case", played, ids=map(ids.get, played))
 
 
 @pytest.fixture(scope="module")
