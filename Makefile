@@ -63,7 +63,7 @@ WORKERS := 2
 .PHONY: test-all
 test-all: export REJOIN_TESTS := all
 test-all: export REJOIN_HISTORIES := 2000
-test-all: test ## The same without drawing: all golden scenarios event by event, all crash points, 2,000 random histories (hours)
+test-all: test ## The same without drawing: all crash points, all random topologies, 2,000 random histories (hours)
 
 .PHONY: check
 check: setup ## Lint, format, types, spelling and the quick tests

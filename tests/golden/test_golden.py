@@ -1,7 +1,4 @@
-"""The golden scenarios through the real engine, one event a run and all events in one run, against what Kafka Streams did.
-
-One event a run takes eight minutes for all: of the exhaustive file a tenth is drawn (``draw``).
-"""
+"""Every golden scenario through the real engine, one event a run and all events in one run, against what Kafka Streams did."""
 
 import functools
 import json
@@ -12,12 +9,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from draw import draw
-from traces import EXHAUSTIVE, FILES, KAFKA_IS_WRONG, Changes, Trace, lines, traces
+from traces import FILES, HERE, KAFKA_IS_WRONG, Changes, Trace, traces
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
 MODES = ("single", "per-event")
@@ -42,18 +37,12 @@ class Played:
 
 
 @functools.cache
-def play(mode: str, config: pytest.Config) -> Played:
+def play(mode: str) -> Played:
     """In a process of its own: a session belongs to one lake."""
-    played = {file: lines(file) for file in FILES}
-    if mode == "per-event":
-        played[EXHAUSTIVE] = draw(played[EXHAUSTIVE], 0.1, config)
-    expected = [trace for file, some_lines in played.items() for trace in traces(file, some_lines)]
+    expected = [trace for file in FILES for trace in traces(file)]
+    command = [str(Path(sys.executable).parent / "rejoin"), "replay", *(str(HERE / file) for file in FILES), "--runs", mode]
     started = time.monotonic()
-    with TemporaryDirectory() as folder:
-        scenarios = Path(folder) / "scenarios.jsonl"
-        scenarios.write_bytes(b"\n".join(line for some_lines in played.values() for line in some_lines) + b"\n")
-        command = [str(Path(sys.executable).parent / "rejoin"), "replay", str(scenarios), "--runs", mode]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in done.stdout.split("\n") if line]
     return Played(mode, list(zip(expected, answers, strict=True)), time.monotonic() - started)
@@ -61,7 +50,7 @@ def play(mode: str, config: pytest.Config) -> Played:
 
 @pytest.fixture(params=MODES)
 def played(request: pytest.FixtureRequest) -> Played:
-    return play(request.param, request.config)
+    return play(request.param)
 
 
 def some(wrong: list[str]) -> str:
@@ -70,8 +59,7 @@ def some(wrong: list[str]) -> str:
 
 def test_every_line_is_answered_in_its_order(played: Played, record_property: Callable[[str, object], None]) -> None:
     record_property("compared", played.counts())
-    found = Counter(t.file for t, _ in played.pairs)
-    assert found == (FILES if played.mode == "single" else FILES | {EXHAUSTIVE: found[EXHAUSTIVE]}) and found[EXHAUSTIVE] >= 2_222
+    assert Counter(t.file for t, _ in played.pairs) == FILES
     assert [a["name"] for _, a in played.pairs] == [t.name for t, _ in played.pairs]
 
 
@@ -99,7 +87,7 @@ def test_where_kafka_is_wrong_we_are_right(played: Played, name: str) -> None:
 
 
 def test_the_lines_where_kafka_is_wrong_are_those_we_know() -> None:
-    assert {t.name for file in FILES for t in traces(file, lines(file)) if t.kafka_is_wrong} == set(KAFKA_IS_WRONG)
+    assert {t.name for file in FILES for t in traces(file) if t.kafka_is_wrong} == set(KAFKA_IS_WRONG)
 
 
 def folded(changes: Changes) -> dict[str, str]:
