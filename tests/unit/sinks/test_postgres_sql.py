@@ -61,10 +61,11 @@ def test_narrower_and_other_types_do_not(wanted: str, found: str) -> None:
 
 @given(st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), min_size=1))
 def test_whatever_a_name_holds_it_stays_one_identifier(name: str) -> None:
-    quoted = '"' + name.replace('"', '""') + '"'
-    text = sql.upsert(Identifier("s", name), [(name, "text"), ("b", "text")], [name]).as_string(None)
+    quoted, other = ('"' + text.replace('"', '""') + '"' for text in (name, f"{name}b"))
+    text = sql.upsert(Identifier("s", name), [(name, "text"), (f"{name}b", "text")], [name]).as_string(None)
     assert (
-        text.startswith(f'INSERT INTO "s".{quoted} ({quoted}, "b")') and f'ON CONFLICT ({quoted}) DO UPDATE SET "b" = EXCLUDED."b"' in text
+        text.startswith(f'INSERT INTO "s".{quoted} ({quoted}, {other})')
+        and f"ON CONFLICT ({quoted}) DO UPDATE SET {other} = EXCLUDED.{other}" in text
     )
 
 
