@@ -60,11 +60,6 @@ test: setup ## Run every test (WORKERS=2 processes, as much of it is waiting for
 
 WORKERS := 2
 
-.PHONY: test-all
-test-all: export REJOIN_TESTS := all
-test-all: export REJOIN_HISTORIES := 2000
-test-all: test ## The same without drawing: all crash points, all random topologies, 2,000 random histories (hours)
-
 .PHONY: check
 check: setup ## Lint, format, types, spelling and the quick tests
 	@$(BIN)/ruff check .

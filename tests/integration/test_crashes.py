@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from draw import draw
 from integration.servers import spark_connect
 from integration.shop import Shop, check, output, steps_of
 
@@ -34,9 +33,7 @@ def batched(items: list[str], size: int) -> list[list[str]]:
     return [items[i : i + size] for i in range(0, len(items), size)]
 
 
-def test_a_crash_at_any_boundary_and_a_second_run_end_like_an_undisturbed_run(
-    tmp_path: Path, remote: str, pytestconfig: pytest.Config
-) -> None:
+def test_a_crash_at_any_boundary_and_a_second_run_end_like_an_undisturbed_run(tmp_path: Path, remote: str) -> None:
     shop = Shop(tmp_path)
     trace = tmp_path / "trace"
     for _ in range(2):  # the first load, then a run with changes on both sides: its points are the boundaries
@@ -47,9 +44,7 @@ def test_a_crash_at_any_boundary_and_a_second_run_end_like_an_undisturbed_run(
         check(shop)
     points = list(steps_of(trace.read_text().split()))
     assert len(points) >= 20
-    for crashes in batched(
-        draw(points, 0.4, pytestconfig), 3
-    ):  # crashes upon crashes: each next run first has to take over what the last one left
+    for crashes in batched(points, 3):  # crashes upon crashes: each next run first has to take over what the last one left
         for point in crashes:
             shop.next_batch()
             killed = run(shop, remote, REJOIN_CRASH=point)
