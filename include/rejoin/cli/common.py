@@ -67,6 +67,11 @@ def existing(location: str, name: str | None) -> "Topology":
     return Topology(runs[-1].plan, config, ".")
 
 
+def opened_or_existing(topology_file: str | None, location: str, name: str | None) -> "Topology":
+    """The topology of a file, if one is given; else one that the lake knows."""
+    return existing(location, name) if topology_file is None else opened(loaded(topology_file), location, ".")
+
+
 def session_of(config: LakeConfig) -> "Callable[[], SparkSession]":
     from rejoin.lake.session import session
 

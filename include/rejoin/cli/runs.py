@@ -13,6 +13,7 @@ from rejoin.cli.common import (
     lake_option,
     loaded,
     opened,
+    opened_or_existing,
     out,
     print_lines,
     root_option,
@@ -113,7 +114,7 @@ def verify(topology_file: str | None, location: str, name: str | None, fast: boo
     from rejoin.report import verification
     from rejoin.verify import verify as compare
 
-    topology = opened(loaded(topology_file), location, ".") if topology_file else existing(location, name)
+    topology = opened_or_existing(topology_file, location, name)
     found = compare(topology, session_of(topology.config)(), fast=fast)
     verification(out, found, fast=fast)
     if any(d.total for d in found):

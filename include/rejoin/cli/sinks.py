@@ -1,21 +1,10 @@
 """The commands about sinks: ``rejoin publish`` and ``rejoin sinks``."""
 
 import json
-from typing import TYPE_CHECKING
 
 import click
 
-from rejoin.cli.common import (
-    existing,
-    lake_option,
-    loaded,
-    opened,
-    out,
-    topology_option,
-)
-
-if TYPE_CHECKING:
-    from rejoin.conduct import Topology
+from rejoin.cli.common import json_option, lake_option, opened_or_existing, out, topology_option
 
 
 @click.command()
@@ -36,7 +25,7 @@ def publish(topology_file: str | None, location: str, name: str | None, wanted: 
     again = from_run is not None or snapshot
     if again and (wanted is None or (from_run is not None and snapshot)):
         raise click.UsageError("--from-run and --snapshot need --sink, and exclude each other")
-    topology = _opened(topology_file, location, name)
+    topology = opened_or_existing(topology_file, location, name)
     if wanted is None:
         deliver_all(topology)
     else:
@@ -48,17 +37,13 @@ def publish(topology_file: str | None, location: str, name: str | None, wanted: 
 @click.argument("topology_file", required=False)
 @lake_option
 @topology_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def sinks(topology_file: str | None, location: str, name: str | None, as_json: bool) -> None:
     """List the sinks: how far each is, how far behind, and what its last delivery was like."""
     from rejoin.report_sinks import deliveries, deliveries_data
 
-    topology = _opened(topology_file, location, name)
+    topology = opened_or_existing(topology_file, location, name)
     if as_json:
         click.echo(json.dumps(deliveries_data(topology)))
     else:
         deliveries(out, topology)
-
-
-def _opened(topology_file: str | None, location: str, name: str | None) -> "Topology":
-    return existing(location, name) if topology_file is None else opened(loaded(topology_file), location, ".")

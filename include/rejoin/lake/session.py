@@ -17,7 +17,6 @@ from rejoin.setup_check import java_problem, spark_jars
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-BACKSLASH = "\\"
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 RUNTIME = {
@@ -73,7 +72,8 @@ def spark_submit() -> str:
 
 def properties(settings: Mapping[str, str]) -> str:
     """The text of a properties file for spark-submit: settings may hold the catalog's password, and command lines are public."""
-    return "".join(f"{key}={value.replace(BACKSLASH, BACKSLASH * 2)}\n" for key, value in settings.items())
+    lines = "".join(f"{key}={value}\n" for key, value in settings.items())
+    return lines.replace("\\", "\\\\")
 
 
 def session(config: LakeConfig) -> "SparkSession":
