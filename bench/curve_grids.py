@@ -20,6 +20,11 @@ def changes(rows: Sequence[Row], engine: str = "rejoin", side: str = "left") -> 
     return sorted((r for r in rows if r.engine == engine and r.side == side), key=lambda r: r.k)
 
 
+def seconds_of(rows: Iterable[Row], engine: str, side: str, k: int) -> float | None:
+    """Median seconds of one engine's change set, or first load (k: all rows)."""
+    return next((r.seconds for r in rows if (r.engine, r.side, r.k) == (engine, side, k)), None)
+
+
 def full_seconds(rows: Iterable[Row], engines: Sequence[str]) -> float | None:
     """Seconds of the fastest of some full recomputations."""
     return min((r.seconds for r in rows if r.side == "full" and r.engine in engines), default=None)

@@ -1,15 +1,17 @@
 """What was asked of rejoin's speed and size, and what the results say to it: ratios within one run of the benchmark."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from curve import NAMES
-from curve_grids import DUCKDB, SPARK, changes, full_seconds
+from curve_grids import DUCKDB, SPARK, full_seconds, seconds_of
 from grids import Grid
+from limits import CHANGES
 from measure import Row
 from other_grids import Rows
 from storage import KEYS, OVERHEAD
 
-CHANGES, MANY = 1_000, 100_000
+MANY = 100_000
 Goal = tuple[str, float, float]
 """What is compared, the goal (at most), and what was measured."""
 
@@ -25,37 +27,31 @@ def goals_grid(curves: dict[int, list[Row]], storage: Rows) -> Grid:
 
 def _of_the_curve(n: int, rows: Sequence[Row]) -> Iterator[Goal]:
     duckdb, spark = full_seconds(rows, [DUCKDB]), full_seconds(rows, SPARK)
-    idle = _seconds(rows, "rejoin", "left", 0)
+    idle = seconds_of(rows, "rejoin", "left", 0)
     if idle is not None:
         yield "a run without changes: seconds", 1.0, idle
     for side in ("left", "right"):
-        run, merge = (_seconds(rows, engine, side, CHANGES) for engine in ("rejoin", NAMES["incremental"][1]))
+        run, merge = (seconds_of(rows, engine, side, CHANGES) for engine in ("rejoin", NAMES["incremental"][1]))
         if run is not None and duckdb is not None and n >= 10_000_000:
             yield f"{CHANGES:,} {side} changes / DuckDB recomputing everything", 0.25 if n >= 50_000_000 else 1.0, run / duckdb
         if run is not None and merge is not None:
             yield f"{CHANGES:,} {side} changes / Spark MERGE by hand (update only)", 1.0, run / merge
-        many = _seconds(rows, "rejoin", side, MANY)
+        many = seconds_of(rows, "rejoin", side, MANY)
         if many is not None and spark is not None and n >= 10_000_000:
             yield f"{MANY:,} {side} changes / Spark recomputing everything", 1 / 3, many / spark
-    mine, plain = (_seconds(rows, engine, "load", n) for engine in ("rejoin", *NAMES["load"]))
+    mine, plain = (seconds_of(rows, engine, "load", n) for engine in ("rejoin", *NAMES["load"]))
     if mine is not None and plain is not None:
         yield "first load / a plain Spark job that writes the same tables", 1.5, mine / plain
         for side in ("left", "right"):
-            half = _seconds(rows, "rejoin", side, n // 2)
+            half = seconds_of(rows, "rejoin", side, n // 2)
             if half is not None:
                 yield f"half of all {side} rows changed / that Spark job", 1.3, half / plain
 
 
-def _of_the_storage(rows: Sequence[dict[str, object]]) -> Iterator[Goal]:
-    for r in rows[:1]:
+def _of_the_storage(rows: Sequence[dict[str, Any]]) -> Iterator[Goal]:
+    for r in rows[:1]:  # after the first load
         tables, plain = r["tables"], r["plain"]
-        assert isinstance(tables, dict)
-        assert isinstance(plain, int)
         feed = sum(size for table, size in tables.items() if table.endswith("__changes"))
-        yield "bytes a subscription", KEYS + OVERHEAD, float(str(r["subscriptions"]))
+        yield "bytes a subscription", KEYS + OVERHEAD, r["subscriptions"]
         yield "all tables / source and output as plain Parquet", 2.5, sum(tables.values()) / plain
         yield "the same without the feed of changes", 2.5, (sum(tables.values()) - feed) / plain
-
-
-def _seconds(rows: Sequence[Row], engine: str, side: str, k: int) -> float | None:
-    return next((r.seconds for r in changes(rows, engine, side) if r.k == k), None)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from curve import NAMES
-from curve_grids import DUCKDB, SPARK, changes, crossover, full_seconds
+from curve_grids import DUCKDB, SPARK, changes, crossover, full_seconds, seconds_of
 from grids import seconds
 from measure import Row
 
@@ -21,13 +21,13 @@ def sentences(curves: dict[int, list[Row]]) -> str:
 
 def _against_full(n: int, rows: Sequence[Row]) -> list[str]:
     runs = [r for r in changes(rows) if r.k]
-    run = next((r for r in runs if r.k == CHANGES), None)
+    run = seconds_of(rows, "rejoin", "left", CHANGES)
     duckdb, spark = full_seconds(rows, [DUCKDB]), full_seconds(rows, SPARK)
     if run is None or duckdb is None or spark is None:
         return []
-    told = f"{n:,} rows: a run of {CHANGES:,} changes took {seconds(run.seconds)} s, "
+    told = f"{n:,} rows: a run of {CHANGES:,} changes took {seconds(run)} s, "
     told += f"recomputing everything {seconds(duckdb)} s in DuckDB and {seconds(spark)} s in Spark."
-    if run.seconds > duckdb:
+    if run > duckdb:
         told += " If this machine and DuckDB are enough, recompute."
     else:
         told += f" Recomputing was cheaper from {crossover(runs, duckdb)} changes on in DuckDB, from {crossover(runs, spark)} in Spark."
@@ -35,16 +35,16 @@ def _against_full(n: int, rows: Sequence[Row]) -> list[str]:
 
 
 def _against_indexes(n: int, rows: Sequence[Row]) -> list[str]:
-    run, other = (next((r for r in changes(rows, engine) if r.k == CHANGES), None) for engine in ("rejoin", NAMES["incremental"][2]))
-    if run is None or other is None or other.seconds > run.seconds:
+    run, other = (seconds_of(rows, engine, "left", CHANGES) for engine in ("rejoin", NAMES["incremental"][2]))
+    if run is None or other is None or other > run:
         return []
-    told = f"{n:,} rows: a DuckDB file with indexes applied the same {CHANGES:,} changes in {seconds(other.seconds)} s"
-    told += f" (rejoin: {seconds(run.seconds)} s)."
+    told = f"{n:,} rows: a DuckDB file with indexes applied the same {CHANGES:,} changes in {seconds(other)} s"
+    told += f" (rejoin: {seconds(run)} s)."
     return [f"{told} Where one machine and one writer are enough, prefer a database."]
 
 
 def _of_the_first_load(n: int, rows: Sequence[Row]) -> list[str]:
-    mine, plain = (next((r.seconds for r in rows if r.side == "load" and r.engine == e), None) for e in ("rejoin", *NAMES["load"]))
+    mine, plain = (seconds_of(rows, engine, "load", n) for engine in ("rejoin", *NAMES["load"]))
     if mine is None or plain is None:
         return []
     told = f"{n:,} rows: the first load took {seconds(mine)} s, {mine / plain:.1f} times a plain Spark job that writes the same tables."
