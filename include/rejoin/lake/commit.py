@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from pyiceberg.manifest import (
     DATA_FILE_TYPE,
@@ -136,6 +137,10 @@ class _DeleteManifestWriter(ManifestWriterV2):
 
 class _RowDelta(_FastAppendFiles):
     deletes: tuple[DataFile, ...] = ()
+
+    def _refresh_for_retry(self) -> None:
+        # PyIceberg would try again without the new branch's start: the snapshot would then hold the new files and none of its base's.
+        raise CommitFailedException("another commit to the table came between")
 
     def _manifests(self) -> list[ManifestFile]:
         return self._manifest(ManifestContent.DELETES, (), self.deletes) + super()._manifests()
