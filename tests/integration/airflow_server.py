@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
+import psycopg
 from integration.servers import postgres, wait_for_port
 
 from rejoin.airflow.client import DONE, Client
@@ -26,12 +28,13 @@ class Airflow(Client):
         home: AIRFLOW_HOME; DAG files are in ``home/dags``.
         port: of the api-server.
         environment: of every process.
+        metadata: the database of Airflow, as a libpq URL.
         sink: where the sink ``postgres`` is.
     """
 
-    def __init__(self, home: Path, port: int, environment: Mapping[str, str], sink: str) -> None:
+    def __init__(self, home: Path, port: int, environment: Mapping[str, str], metadata: str, sink: str) -> None:
         super().__init__(f"http://127.0.0.1:{port}", USER, PASSWORD)
-        self.home, self.environment, self.sink = home, environment, sink
+        self.home, self.environment, self.metadata, self.sink = home, environment, metadata, sink
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._groups: list[int] = []  # of the killed ones too: what they started lives on
 
@@ -49,9 +52,17 @@ class Airflow(Client):
         self._groups.append(self.processes[name or component].pid)
 
     def kill(self, component: str) -> None:
-        """kill -9 of the component's process alone: what it has started lives on."""
-        self.processes[component].kill()
-        self.processes[component].wait(30)
+        """kill -9 of the component's process alone, in the middle of a transaction: what it has started lives on, and keeps its connection open."""
+        process = self.processes[component]
+        with psycopg.connect(self.metadata, autocommit=True) as server:
+            self.until(lambda: _frozen_in_a_transaction(process, server), f"transaction of the {component}")
+        process.kill()
+        process.wait(30)
+
+    def terminate(self, component: str) -> None:
+        """The friendly end of a component."""
+        self.processes[component].terminate()
+        self.processes[component].wait(60)
 
     def stop(self) -> None:
         """Ends everything, what was left alone included."""
@@ -91,6 +102,20 @@ class Airflow(Client):
 
     def _logs(self) -> str:
         return "\n".join(f"--- {name}\n{(self.home / f'{name}.log').read_text(errors='replace')[-1500:]}" for name in self.processes)
+
+
+def _frozen_in_a_transaction(process: subprocess.Popen[bytes], server: psycopg.Connection[Any]) -> bool:
+    """Stops the process where it has an open transaction; False if that has not come about within a second."""
+    deadline = time.monotonic() + 1
+    while time.monotonic() < deadline:
+        if server.execute("SELECT pid FROM pg_stat_activity WHERE state = 'idle in transaction'").fetchone():
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(0.5)
+            longer = "SELECT pid FROM pg_stat_activity WHERE state = 'idle in transaction' AND state_change < now() - interval '0.4 s'"
+            if server.execute(longer).fetchone():  # whoever is not frozen is not idle for so long
+                return True
+            process.send_signal(signal.SIGCONT)
+    return False
 
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
@@ -140,8 +165,9 @@ def airflow(home: Path, **environment: str) -> Iterator[Airflow]:
     """A whole Airflow, started and stopped; DAG files may be put into ``home/dags`` before and after."""
     with postgres() as metadata:
         port = free_port()
-        sink = metadata.replace("+psycopg", "").rpartition("/")[0] + "/sink"  # a database that a test may make
-        made = Airflow(home, port, settings(home, port, metadata) | {"REJOIN_SINK_POSTGRES": sink} | environment, sink)
+        plain = metadata.replace("+psycopg", "")
+        sink = plain.rpartition("/")[0] + "/sink"  # a database that a test may make
+        made = Airflow(home, port, settings(home, port, metadata) | {"REJOIN_SINK_POSTGRES": sink} | environment, plain, sink)
         migrated = subprocess.run(
             [sys.executable, "-m", "airflow", "db", "migrate"],
             env=dict(made.environment),

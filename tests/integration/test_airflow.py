@@ -304,7 +304,7 @@ def test_two_schedulers_at_once(running: Running) -> None:
             finished(flow, shop, run)
         assert flow.processes["second scheduler"].poll() is None, "it did not live to the end"
     finally:
-        flow.kill("second scheduler")
+        flow.terminate("second scheduler")
 
 
 def test_a_killed_scheduler_started_again_ends_the_run(running: Running) -> None:
