@@ -113,7 +113,7 @@ def test_outputs_are_right_except_for_keys_that_are_listed(
     monkeypatch: pytest.MonkeyPatch,
     pytestconfig: pytest.Config,
 ) -> None:
-    limit(paths, monkeypatch)
+    limit(paths, lake, monkeypatch)
     seed = int(pytestconfig.option.hypothesis_seed)
     case = Case(seed=seed, shape=shape, histories=range(1, 13), compacted=False, idle=False, at_once=False, paths=paths)
     play = HeldBack(case, lake[0], tmp_path, lake[1])
@@ -165,7 +165,7 @@ class Waiting:
 def test_bad_rows_of_source_tables_wait_until_they_are_fixed_replaced_or_allowed(
     shape: str, paths: str, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:
-    limit(paths, monkeypatch)
+    limit(paths, lake, monkeypatch)
     seed = int(pytestconfig.option.hypothesis_seed)
     case = Case(seed=seed, shape=shape, histories=range(1, 13), compacted=False, idle=False, at_once=False, paths=paths)
     play = Waiting(case, lake[0], tmp_path, lake[1])

@@ -75,9 +75,11 @@ LIMITS = {"driver": (32 << 20, 100_000, 50_000), "spark": (0, 0, 50_000), "both"
 """Bytes that the driver decodes, rows that it may hold (none: everything is done by Spark), and rows of the smallest base file of a compaction."""
 
 
-def limit(paths: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def limit(paths: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sends everything down some paths."""
     size, rows, base = LIMITS[paths]
+    # What is large has many tasks a stage; Spark would make one of them, as all is small here.
+    lake[1]().conf.set("spark.sql.adaptive.coalescePartitions.enabled", str(paths != "spark").lower())
     monkeypatch.setattr(import_module("rejoin.sources.read"), "LOCAL_BYTES", size)  # the package has a function of this name
     monkeypatch.setattr(probe, "LOCAL_ROWS", rows)
     monkeypatch.setattr(layout, "BASE_ROWS", base)
@@ -87,7 +89,7 @@ def limit(paths: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_after_every_run_the_outputs_are_what_a_second_engine_computes(
     case: Case, lake: Lake, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limit(case.paths, monkeypatch)
+    limit(case.paths, lake, monkeypatch)
     wrong = play(case, lake[0], tmp_path, lake[1])
     assert not wrong, f"{case}\n" + "\n".join(wrong)
 

@@ -29,6 +29,8 @@ PROPERTIES = {
     "read.split.open-file-cost": str(64 << 10),
     "write.delete.mode": "merge-on-read",
     "write.delete.distribution-mode": "none",
+    # A delete file a task. By data file, every task would write the older deletes of a data file again, so that no count told the live rows.
+    "write.delete.granularity": "partition",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "10",
     "write.parquet.compression-codec": "zstd",
