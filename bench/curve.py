@@ -13,11 +13,12 @@ from measure import Done, Row, Spent, row, save, saved_rows, spend
 from storage import stored
 from work import Work
 
-PARTS = ("load", "full", "incremental", "storage")
+PARTS = ("load", "duckdb", "spark", "incremental", "storage")
 """What can be left out; rejoin's own curve is always measured."""
 NAMES = {
     "load": ("spark load, plain",),
-    "full": ("duckdb full", "spark full, shuffle", "spark full, broadcast", "spark full, grouped by key"),
+    "duckdb": ("duckdb full",),
+    "spark": ("spark full, shuffle", "spark full, broadcast", "spark full, grouped by key"),
     "incremental": ("spark merge, upsert", "spark merge, update only", "duckdb indexed"),
 }
 """The engines of a part."""
@@ -99,8 +100,9 @@ class Curve:
             for engine in [*made, IndexedDuckdb(self.work)]:
                 self._add(engine)
                 self.engines.append(engine)
-        if "full" in self.parts:
-            self.full = full_engines(self.work, self.lake.spark)
+        asked = [name for part in ("duckdb", "spark") if part in self.parts for name in NAMES[part]]
+        if asked:
+            self.full = [engine for engine in full_engines(self.work, self.lake.spark) if engine.name in asked]
             self.recompute(1)
             self._recomputed.clear()
         self._save()

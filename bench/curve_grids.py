@@ -11,7 +11,7 @@ from measure import Row
 
 from rejoin.plan.steps import Verb
 
-DUCKDB, SPARK = NAMES["full"][0], NAMES["full"][1:3]
+DUCKDB, SPARK = NAMES["duckdb"][0], NAMES["spark"][:2]
 SIDES = ("left", "right")
 
 
