@@ -22,8 +22,10 @@ from pyiceberg.manifest import (
     ManifestFile,
     ManifestWriterV2,
 )
-from pyiceberg.table import Table
+from pyiceberg.table import Table, Transaction
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Summary
+from pyiceberg.table.update import TableUpdate
 from pyiceberg.table.update.snapshot import ManageSnapshots, _FastAppendFiles
 from pyiceberg.typedef import EMPTY_DICT, Record
 
@@ -80,13 +82,18 @@ def delete_file(table: Table, positions: pa.Table) -> DataFile:
     )
 
 
+def refs_of(table: Table) -> ManageSnapshots:
+    """Changes of branches and tags, one metadata commit; a context manager, or ends with ``commit``."""
+    return ManageSnapshots(_Transaction(table, autocommit=True))
+
+
 def commit(table: Table, branch: str, base: int, added: Sequence[DataFile], deletes: Sequence[DataFile] = ()) -> int:
     """Starts ``branch`` at ``base`` and puts one snapshot with the files on it, in one metadata commit. Returns the snapshot's id.
 
     Raises:
         CommitFailedException: another commit to the table came between; do it again with newer metadata.
     """
-    transaction = table.transaction()
+    transaction = _Transaction(table)
     ManageSnapshots(transaction).create_branch(base, branch).commit()
     producer = _RowDelta(
         operation=Operation.OVERWRITE if deletes else Operation.APPEND, transaction=transaction, io=table.io, branch=branch
@@ -104,7 +111,7 @@ def rewrite(table: Table, branch: str, base: int, entries: "Entries", added: Seq
 
     The snapshot has one manifest of data files and one of delete files, however many its base had.
     """
-    transaction = table.transaction()
+    transaction = _Transaction(table)
     ManageSnapshots(transaction).create_branch(base, branch).commit()
     producer = _Rewrite(operation=Operation.OVERWRITE, transaction=transaction, io=table.io, branch=branch)
     producer.deletes, producer.kept = tuple(deletes), entries
@@ -124,6 +131,18 @@ class Entries:
 
     data: tuple[ManifestEntry, ...]
     deletes: tuple[ManifestEntry, ...]
+
+
+class _Transaction(Transaction):
+    """PyIceberg's makes the changed metadata at every look at it, a copy of all snapshots: with 200 of them a commit took 0.15 s instead of 0.05."""
+
+    _made: tuple[tuple[TableUpdate, ...], TableMetadata] | None = None
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        if self._made is None or self._made[0] is not self._updates:
+            self._made = self._updates, super().table_metadata if self._updates else self._table.metadata
+        return self._made[1]
 
 
 class _DeleteManifestWriter(ManifestWriterV2):

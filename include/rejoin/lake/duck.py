@@ -92,10 +92,12 @@ def relation(table: Table, data: Sequence[DataFile], deletes: Sequence[DataFile]
     rows = f"SELECT * RENAME (file_row_number AS {POSITION}) FROM {scan} {clause}"
     if not hidden:
         return Relation(f"({rows})", {"files": files})
-    gone = "SELECT regexp_replace(file_path, '^file:(//)?/', '/') AS f, pos AS p FROM read_parquet($hidden)"
+    # Delete files name a data file as its manifest does.
+    named = "SELECT unnest($files) AS f, unnest($named) AS file_path"
+    gone = f"SELECT f, pos AS p FROM read_parquet($hidden) JOIN ({named}) USING (file_path)"
     return Relation(
         f"(SELECT * FROM ({rows}) ANTI JOIN ({gone}) ON {FILE} = f AND {POSITION} = p)",
-        {"files": files, "hidden": [p for p in hidden if p is not None]},
+        {"files": files, "named": [f.file_path for f in data], "hidden": [p for p in hidden if p is not None]},
     )
 
 

@@ -19,7 +19,7 @@ from pyiceberg.table import Table
 
 from rejoin.errors import LedgerConflict, SnapshotExpired
 from rejoin.lake import names
-from rejoin.lake.commit import Entries, commit, rewrite
+from rejoin.lake.commit import Entries, commit, refs_of, rewrite
 from rejoin.lake.config import CATALOG, LakeConfig
 
 
@@ -77,7 +77,7 @@ class Refs:
 
     def start_branch(self, name: str, branch: str, base: int) -> None:
         """Creates ``branch`` at snapshot ``base``."""
-        self._commit(name, lambda table: table.manage_snapshots().create_branch(base, branch).commit())
+        self._commit(name, lambda table: refs_of(table).create_branch(base, branch).commit())
 
     def empty(self, name: str) -> int:
         """The snapshot of the table before its first row, kept by a tag; what has no base state starts from it."""
@@ -88,7 +88,7 @@ class Refs:
             if not table.metadata.snapshots:
                 table.append(table.schema().as_arrow().empty_table())
             first = min(self._existing(name).metadata.snapshots, key=lambda s: s.sequence_number or 0)
-            self._existing(name).manage_snapshots().create_tag(first.snapshot_id, names.EMPTY).commit()
+            refs_of(self._existing(name)).create_tag(first.snapshot_id, names.EMPTY).commit()
 
         self._commit(name, change)
         return self._existing(name).refs()[names.EMPTY].snapshot_id
@@ -135,7 +135,7 @@ class Refs:
             behind = snapshot_id is not None and (main != snapshot_id or (tagged and names.tag(run) not in refs))
             if not mine and not behind:
                 return
-            with table.manage_snapshots() as changes:
+            with refs_of(table) as changes:
                 if snapshot_id is not None and main != snapshot_id:
                     changes.set_current_snapshot(snapshot_id)
                 if snapshot_id is not None and tagged and names.tag(run) not in refs:
@@ -151,7 +151,7 @@ class Refs:
         def change(table: Table) -> None:
             left = [ref for ref in table.refs() if any(names.is_branch_of(ref, run) for run in runs)]
             if left:
-                with table.manage_snapshots() as changes:
+                with refs_of(table) as changes:
                     for ref in left:
                         changes.remove_branch(ref)
 
@@ -163,7 +163,7 @@ class Refs:
 
         def change(table: Table) -> None:
             if left := tags & set(table.refs()):
-                with table.manage_snapshots() as changes:
+                with refs_of(table) as changes:
                     for ref in sorted(left):
                         changes.remove_tag(ref)
 
