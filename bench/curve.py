@@ -100,9 +100,8 @@ class Curve:
             for engine in [*made, IndexedDuckdb(self.work)]:
                 self._add(engine)
                 self.engines.append(engine)
-        asked = [name for part in ("duckdb", "spark") if part in self.parts for name in NAMES[part]]
-        if asked:
-            self.full = [engine for engine in full_engines(self.work, self.lake.spark) if engine.name in asked]
+        self.full = [engine for engine in full_engines(self.work, self.lake.spark) if engine.name in self._names()]
+        if self.full:
             self.recompute(1)
             self._recomputed.clear()
         self._save()
@@ -160,9 +159,12 @@ class Curve:
         """The k nearest to ``SHARES_WITH_FULL``."""
         return {min(self.sizes, key=lambda k: abs(k - share * self.n)) for share in SHARES_WITH_FULL}
 
+    def _names(self) -> set[str]:
+        """The engines that are measured."""
+        return {"rejoin"} | {name for part in self.parts for name in NAMES.get(part, ())}
+
     def _saved_before(self) -> list[Row]:
-        mine = {"rejoin"} | {name for part in self.parts for name in NAMES.get(part, ())}
-        return [r for r in saved_rows(self._file) if r.engine not in mine] if self._file.exists() else []
+        return [r for r in saved_rows(self._file) if r.engine not in self._names()] if self._file.exists() else []
 
     def _save(self) -> None:
         save([*self._others, *self.rows], self._file)

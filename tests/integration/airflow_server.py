@@ -110,9 +110,9 @@ def _frozen_in_a_transaction(process: subprocess.Popen[bytes], server: psycopg.C
     while time.monotonic() < deadline:
         if server.execute("SELECT pid FROM pg_stat_activity WHERE state = 'idle in transaction'").fetchone():
             process.send_signal(signal.SIGSTOP)
-            time.sleep(0.5)
+            time.sleep(0.5)  # long enough to tell the frozen process from one that is only between two statements
             longer = "SELECT pid FROM pg_stat_activity WHERE state = 'idle in transaction' AND state_change < now() - interval '0.4 s'"
-            if server.execute(longer).fetchone():  # whoever is not frozen is not idle for so long
+            if server.execute(longer).fetchone():
                 return True
             process.send_signal(signal.SIGCONT)
     return False
@@ -166,6 +166,8 @@ def airflow(home: Path, **environment: str) -> Iterator[Airflow]:
     with postgres() as metadata:
         port = free_port()
         plain = metadata.replace("+psycopg", "")
+        with psycopg.connect(plain, autocommit=True) as server:  # a killed scheduler's workers hold its locks (docs/airflow.md)
+            server.execute("ALTER DATABASE postgres SET idle_in_transaction_session_timeout = '20s'")
         sink = plain.rpartition("/")[0] + "/sink"  # a database that a test may make
         made = Airflow(home, port, settings(home, port, metadata) | {"REJOIN_SINK_POSTGRES": sink} | environment, plain, sink)
         migrated = subprocess.run(

@@ -120,9 +120,6 @@ def postgres() -> Iterator[str]:
         initdb = [str(binaries[-1] / "initdb"), "-D", str(data), "-A", "trust", "-U", "rejoin"]
         subprocess.run(initdb, check=True, capture_output=True, cwd="/", user=user)
         settings = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": directory, "fsync": "off"}
-        settings["idle_in_transaction_session_timeout"] = (
-            "20s"  # a killed scheduler's workers hold its connection, and its locks (docs/airflow.md)
-        )
         command = [str(binaries[-1] / "postgres"), "-D", str(data), *(f"--{k}={v}" for k, v in settings.items())]
         with log.open("wb") as out:
             process = subprocess.Popen(command, stdout=out, stderr=out, cwd="/", user=user)
