@@ -135,6 +135,24 @@ def test_what_is_too_large_is_refused_with_a_reason(lake: Lake, monkeypatch: pyt
     assert "decoded" in getattr(probe.having(lake.table, lake.head, ["k"], keys, ["n"]), "why", "")
 
 
+@pytest.mark.parametrize("lake", ["BIGINT"], indirect=True)
+def test_only_row_groups_in_whose_files_a_key_can_be_are_counted(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    for run, first in enumerate((0, 100, 200), 1):
+        lake.write(rows("BIGINT", list(range(first, first + 50)), run))
+    monkeypatch.setattr(probe, "ROW_GROUP", 16)
+    monkeypatch.setattr(probe, "PROBE_ROWS", 47)
+
+    def found(*numbers: int | None) -> list[int] | None:
+        keys = pa.table({"k": pa.array([None if n is None else n - 50 for n in numbers], pa.int64())})
+        answer = probe.having(lake.table, lake.head, ["k"], keys, ["n"])
+        return sorted(answer["n"].to_pylist()) if isinstance(answer, pa.Table) else None
+
+    assert found(0, 220) == [0, 220], "two keys, two row groups of 16"
+    assert found(0, 0, None, 220) == [0, 220], "a key is counted once"
+    assert found(7, 70, 170, 900) == [7], "one key in a file, three between the files"
+    assert found(0, 1, 2) is None, "three row groups are 48 rows"
+
+
 def test_floating_point_keys_are_left_to_spark(tmp_path: Path) -> None:
     found = Lake(tmp_path, pa.schema([("k", pa.float64()), ("_run", pa.int64())]))
     found.write(pa.table({"k": [0.0, -0.0], "_run": pa.array([1, 1], pa.int64())}))

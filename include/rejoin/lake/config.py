@@ -66,8 +66,8 @@ class LakeConfig:
 
     def pyiceberg_settings(self) -> dict[str, str]:
         """Properties of the same catalog for PyIceberg."""
-        kind = "rest" if self.catalog == "rest" else "sql"
-        return {"type": kind, "uri": self.uri, "warehouse": self.warehouse, **self.properties}
+        kind = {"type": "rest"} if self.catalog == "rest" else {"py-catalog-impl": "rejoin.lake.catalog.CachingSqlCatalog"}
+        return {**kind, "uri": self.uri, "warehouse": self.warehouse, **self.properties}
 
 
 def _jdbc(url: URL) -> dict[str, str]:

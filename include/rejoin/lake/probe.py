@@ -4,6 +4,7 @@ DuckDB skips row groups whose statistics rule the keys out and reads other colum
 about k row groups, whatever the size of the table; it needs no Spark job.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,15 +15,15 @@ from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
 
 from rejoin.lake.duck import FILE, POSITION, columns_text, cursor, evolved, relation
-from rejoin.lake.files import files_of, overlapping
+from rejoin.lake.files import bounds, files_of, overlapping
 from rejoin.stages.columns import RUN
 
 LOCAL_ROWS = 100_000
 """The driver looks up no more keys and writes no more rows than these."""
 VERSIONS = 4
 """A lookup may find so many stored rows a key: old versions that are not compacted yet, or subscribers."""
-PROBE_ROWS = 30_000_000
-"""A lookup that would have to decode more rows than these is left to Spark."""
+PROBE_ROWS = 100_000_000
+"""A lookup that would have to decode more rows than these is left to Spark. 50 million take 2 seconds, by Spark on the same two cores 15."""
 LISTED_KEYS = 10_000
 """No longer list of keys is written into a query."""
 ROW_GROUP = 8_192
@@ -45,14 +46,25 @@ def having(table: Table, snapshot_id: int, key: Sequence[str], keys: pa.Table, c
         return _nothing(table, columns)
     if any(isinstance(table.schema().find_field(k).field_type, FloatType | DoubleType) for k in key):
         return TooLarge("a key column is a floating point number")
-    low, high = (pc.min_max(keys[key[0]])[side].as_py() for side in ("min", "max"))
     found = files_of(table, snapshot_id)
-    data = overlapping(table, found.data, key[0], low, high)
-    touched = sum(min(f.record_count, keys.num_rows * ROW_GROUP) for f in data)
+    data, touched = _touched(table, found.data, key[0], keys[key[0]])
     if touched > PROBE_ROWS:
         return TooLarge(f"{touched:,} rows would be decoded")
     clause = f"SEMI JOIN wanted USING ({columns_text(key)})" + _listed(table, key[0], keys)
     return _read(table, data, found.deletes, columns, clause, {"wanted": keys.select(list(key))})
+
+
+def _touched(table: Table, files: Sequence[DataFile], column: str, keys: pa.ChunkedArray) -> tuple[list[DataFile], int]:
+    """The files that can hold one of the keys, and how many rows of them have to be decoded at most: a row group a key."""
+    values = sorted(v for v in pc.unique(keys).to_pylist() if v is not None)
+    data, rows = [], 0
+    for file in files:
+        known = bounds(table, file, column)
+        inside = len(values) if known is None else bisect_right(values, known[1]) - bisect_left(values, known[0])
+        if inside:
+            data.append(file)
+            rows += min(file.record_count, inside * ROW_GROUP)
+    return data, rows
 
 
 def _listed(table: Table, column: str, keys: pa.Table) -> str:

@@ -1,0 +1,81 @@
+"""The metadata of a table is parsed only when it has changed, and a change is never missed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.serializers import FromInputFile
+
+from rejoin.lake.catalog import CachingSqlCatalog
+from rejoin.lake.config import lake_config
+
+ROWS = ("t", "rows")
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Callable[[], Catalog]:
+    """Opens the catalog as another process would: nothing is known there yet."""
+    settings = lake_config(str(tmp_path)).pyiceberg_settings()
+    first = load_catalog("lake", **settings)
+    first.create_namespace("t")
+    first.create_table(ROWS, numbers().schema)
+    return lambda: load_catalog("lake", **settings)
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which metadata files were parsed."""
+    found: list[str] = []
+    parse = FromInputFile.table_metadata
+
+    def counted(file: object, *args: object) -> object:
+        found.append(file.location)  # type: ignore[attr-defined]
+        return parse(file, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FromInputFile, "table_metadata", counted)
+    return found
+
+
+def numbers(*wanted: int) -> pa.Table:
+    return pa.table({"n": pa.array(wanted, pa.int64())})
+
+
+def held(catalog: Catalog) -> list[int]:
+    return sorted(catalog.load_table(ROWS).scan().to_arrow()["n"].to_pylist())
+
+
+def test_one_table_is_parsed_once(opened: Callable[[], Catalog], parsed: list[str]) -> None:
+    catalog = opened()
+    assert isinstance(catalog, CachingSqlCatalog)
+    tables = [catalog.load_table(ROWS) for _ in range(5)]
+    assert len(parsed) == 1
+    assert {(t.name(), t.metadata_location, t.location()) for t in tables} == {(ROWS, parsed[0], tables[0].location())}
+
+
+def test_what_somebody_else_commits_is_seen_at_once(opened: Callable[[], Catalog]) -> None:
+    mine, other = opened(), opened()
+    assert held(mine) == []
+    other.load_table(ROWS).append(numbers(1))
+    assert held(mine) == [1]
+    mine.load_table(ROWS).append(numbers(2))
+    assert held(other) == [1, 2]
+
+
+def test_what_this_process_commits_is_what_is_stored(opened: Callable[[], Catalog], parsed: list[str]) -> None:
+    catalog = opened()
+    catalog.load_table(ROWS).append(numbers(1))
+    catalog.load_table(ROWS).manage_snapshots().create_tag(catalog.load_table(ROWS).metadata.snapshots[0].snapshot_id, "one").commit()
+    known, before = catalog.load_table(ROWS), len(parsed)
+    stored = opened().load_table(ROWS)
+    assert len(parsed) == before + 1 == 2, "only the first look and the other process have parsed anything"
+    assert (known.metadata_location, known.metadata) == (stored.metadata_location, stored.metadata)
+
+
+def test_a_table_that_was_made_anew_is_another_one(opened: Callable[[], Catalog]) -> None:
+    mine, other = opened(), opened()
+    mine.load_table(ROWS).append(numbers(1))
+    other.drop_table(ROWS)
+    other.create_table(ROWS, numbers().schema)
+    assert held(mine) == []
