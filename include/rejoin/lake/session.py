@@ -24,6 +24,8 @@ RUNTIME = {
     # Errors instead of silent nulls, and one text form of decimals (the value hash depends on it).
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Else every operation on a column asks the JVM some eight times where in Python it stands, for messages about code that is not the user's.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     # A partition is a task that sorts and compresses: with the default of 64 MB a million rows were the work of one core.
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
