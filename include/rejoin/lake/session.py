@@ -24,8 +24,6 @@ RUNTIME = {
     # Errors instead of silent nulls, and one text form of decimals (the value hash depends on it).
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Else every operation on a column asks the JVM some eight times where in Python it stands, for messages about code that is not the user's.
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     # A partition is a task that sorts and compresses: with the default of 64 MB a million rows were the work of one core.
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
@@ -35,6 +33,11 @@ RUNTIME = {
 }
 """Settings that results and plans depend on; set on every session, a Spark Connect one included."""
 
+STATIC = {
+    # Else every operation on a column asks the JVM some eight times where in Python it stands, for messages about code that is not the user's.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
+"""Settings that cannot be changed once a session has started, whoever starts its JVM."""
 
 _first: "list[SparkSession]" = []
 """This process's first session: Spark's own notion of an active one is per thread."""
@@ -59,6 +62,7 @@ def static_settings(config: LakeConfig) -> dict[str, str]:
         "spark.python.daemon.module": "rejoin.lake.worker_daemon",
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.sql.extensions": EXTENSIONS,
+        **STATIC,
         **RUNTIME,
         **config.spark_settings(),
     }
@@ -107,7 +111,7 @@ def _start(config: LakeConfig) -> "SparkSession":
     builder = SparkSession.builder
     # spark-submit has started the JVM: master, memory and jars are its affair.
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    for key, value in ({**RUNTIME, **config.spark_settings()} if submitted else static_settings(config)).items():
+    for key, value in ({**STATIC, **RUNTIME, **config.spark_settings()} if submitted else static_settings(config)).items():
         builder = builder.config(key, value)
     logging.getLogger("py4j").setLevel(logging.ERROR)
     spark = builder.getOrCreate()
