@@ -14,8 +14,9 @@ def sentences(curves: dict[int, list[Row]]) -> str:
     """A Markdown list; empty without results."""
     found = [line for n, rows in curves.items() for line in _against_full(n, rows)]
     if curves:
-        largest = max(curves)
-        found += _against_indexes(largest, curves[largest]) + _of_the_first_load(largest, curves[largest])
+        told = [(_against_indexes(n, rows), _of_the_first_load(n, rows)) for n, rows in sorted(curves.items())]
+        for lines in zip(*told, strict=True):  # of the largest size that can tell
+            found += next((line for line in reversed(lines) if line), [])
     return "\n".join(f"- {line}" for line in found)
 
 
@@ -23,13 +24,13 @@ def _against_full(n: int, rows: Sequence[Row]) -> list[str]:
     runs = [r for r in changes(rows) if r.k]
     run = seconds_of(rows, "rejoin", "left", CHANGES)
     duckdb, spark = full_seconds(rows, [DUCKDB]), full_seconds(rows, SPARK)
-    if run is None or duckdb is None or spark is None:
+    if run is None or duckdb is None:
         return []
-    told = f"{n:,} rows: a run of {CHANGES:,} changes took {seconds(run)} s, "
-    told += f"recomputing everything {seconds(duckdb)} s in DuckDB and {seconds(spark)} s in Spark."
+    told = f"{n:,} rows: a run of {CHANGES:,} changes took {seconds(run)} s, recomputing everything {seconds(duckdb)} s in DuckDB"
+    told += "." if spark is None else f" and {seconds(spark)} s in Spark."
     if run > duckdb:
         told += " If this machine and DuckDB are enough, recompute."
-    else:
+    elif spark is not None:
         told += f" Recomputing was cheaper from {crossover(runs, duckdb)} changes on in DuckDB, from {crossover(runs, spark)} in Spark."
     return [told]
 
