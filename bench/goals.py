@@ -22,7 +22,7 @@ def goals_grid(curves: dict[int, list[Row]], storage: Rows) -> Grid:
     """A line for each goal whose measurement is there."""
     lines = []
     for n, rows in curves.items():
-        beside_small = _beside(rows, curves[SMALL]) if n >= LARGE and SMALL in curves else ()
+        beside_small = _beside(rows, curves.get(SMALL, [])) if n >= LARGE else ()
         for what, goal, found in [*_of_the_curve(n, rows), *beside_small, *_of_the_storage(storage.get(n, []))]:
             lines.append([f"{n:,}", what, f"{goal:.2f}", f"{found:.2f}", "yes" if found <= goal else "**no**"])
     return Grid("Goals", ["N", "what", "goal, at most", "measured", "met"], lines, 2)

@@ -13,10 +13,8 @@ CHANGES = 1_000
 def sentences(curves: dict[int, list[Row]]) -> str:
     """A Markdown list; empty without results."""
     found = [line for n, rows in curves.items() for line in _against_full(n, rows)]
-    if curves:
-        told = [(_against_indexes(n, rows), _of_the_first_load(n, rows)) for n, rows in sorted(curves.items())]
-        for lines in zip(*told, strict=True):  # of the largest size that can tell
-            found += next((line for line in reversed(lines) if line), [])
+    for tell in (_against_indexes, _of_the_first_load):  # each of the largest size that can tell
+        found += next((told for n in sorted(curves, reverse=True) if (told := tell(n, curves[n]))), [])
     return "\n".join(f"- {line}" for line in found)
 
 

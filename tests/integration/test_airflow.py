@@ -158,13 +158,14 @@ def test_stop_before_publish_waits_for_an_approval(running: Running) -> None:
     run = flow.trigger("shop", "asks", stop_before_publish=True)
     flow.until(lambda: flow.states("shop", run)["approve"] == "awaiting_input", "question", 600, lambda: flow.states("shop", run))
     assert output(shop.topology()) == before
-    path, answer = f"/api/v2/dags/shop/dagRuns/{run}/taskInstances/approve", {"chosen_options": ["Approve"], "params_input": {}}
+    path = f"/api/v2/dags/shop/dagRuns/{run}/taskInstances/approve/-1/hitlDetails"
 
     def answered(states: dict[str, str]) -> None:
-        # Airflow takes an answer within a second or so after the task began to wait for a crash of the task, and asks again (docs/airflow.md).
         if states["approve"] == "awaiting_input":
-            time.sleep(5)
-            flow.request("PATCH", f"{path}/-1/hitlDetails", answer)
+            time.sleep(
+                5
+            )  # Airflow takes an answer right after the task began to wait for a crash of the task, and asks again (docs/airflow.md)
+            flow.request("PATCH", path, {"chosen_options": ["Approve"], "params_input": {}})
 
     flow.follow("shop", run, answered)
     finished(flow, shop, run)

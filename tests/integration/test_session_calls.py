@@ -12,9 +12,9 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_column_asks_the_jvm_for_no_more_than_itself(tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
-    spark = sessions(Shop(tmp_path).topology())
+    spark: Any = sessions(Shop(tmp_path).topology())
     F.col("warm")
-    client: Any = type(spark._jvm._gateway_client)  # type: ignore[union-attr]
+    client = type(spark._jvm._gateway_client)
     send, asked = client.send_command, []
 
     def counted(self: Any, command: str, *args: Any, **more: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -30,9 +31,9 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     parse = FromInputFile.table_metadata
 
-    def counted(file: object, *args: object) -> object:
-        found.append(file.location)  # type: ignore[attr-defined]
-        return parse(file, *args)  # type: ignore[arg-type]
+    def counted(file: Any, *args: Any) -> Any:
+        found.append(file.location)
+        return parse(file, *args)
 
     monkeypatch.setattr(FromInputFile, "table_metadata", counted)
     return found

@@ -1,6 +1,7 @@
 """The files of a snapshot, from Iceberg's metadata alone. A manifest never changes, so each is read once a process."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -114,13 +115,15 @@ def bounds(table: Table, file: DataFile, column: str) -> tuple[Any, Any] | None:
     return (days_to_date(found[0]), days_to_date(found[1])) if isinstance(field.field_type, DateType) else found
 
 
-def overlapping(table: Table, files: Iterable[DataFile], column: str, low: Any, high: Any) -> list[DataFile]:
-    """The files that can hold a row with ``low <= column <= high``; all of them where bounds cannot tell."""
+def holding(table: Table, files: Iterable[DataFile], column: str, values: Iterable[Any]) -> list[tuple[DataFile, int]]:
+    """The files that can hold a row with one of the values, each with how many different ones; where bounds cannot tell: all of them."""
+    ordered = sorted({v for v in values if v is not None})
     kept = []
     for file in files:
         known = bounds(table, file, column)
-        if known is None or (known[0] <= high and low <= known[1]):
-            kept.append(file)
+        inside = len(ordered) if known is None else bisect_right(ordered, known[1]) - bisect_left(ordered, known[0])
+        if inside:
+            kept.append((file, inside))
     return kept
 
 

@@ -4,18 +4,16 @@ DuckDB skips row groups whose statistics rule the keys out and reads other colum
 about k row groups, whatever the size of the table; it needs no Spark job.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
 
 from rejoin.lake.duck import FILE, POSITION, columns_text, cursor, evolved, relation
-from rejoin.lake.files import bounds, files_of, overlapping
+from rejoin.lake.files import files_of, holding
 from rejoin.stages.columns import RUN
 
 LOCAL_ROWS = 100_000
@@ -47,24 +45,12 @@ def having(table: Table, snapshot_id: int, key: Sequence[str], keys: pa.Table, c
     if any(isinstance(table.schema().find_field(k).field_type, FloatType | DoubleType) for k in key):
         return TooLarge("a key column is a floating point number")
     found = files_of(table, snapshot_id)
-    data, touched = _touched(table, found.data, key[0], keys[key[0]])
+    kept = holding(table, found.data, key[0], keys[key[0]].to_pylist())
+    touched = sum(min(file.record_count, inside * ROW_GROUP) for file, inside in kept)  # a row group a key at most
     if touched > PROBE_ROWS:
         return TooLarge(f"{touched:,} rows would be decoded")
     clause = f"SEMI JOIN wanted USING ({columns_text(key)})" + _listed(table, key[0], keys)
-    return _read(table, data, found.deletes, columns, clause, {"wanted": keys.select(list(key))})
-
-
-def _touched(table: Table, files: Sequence[DataFile], column: str, keys: pa.ChunkedArray) -> tuple[list[DataFile], int]:
-    """The files that can hold one of the keys, and how many rows of them have to be decoded at most: a row group a key."""
-    values = sorted(v for v in pc.unique(keys).to_pylist() if v is not None)
-    data, rows = [], 0
-    for file in files:
-        known = bounds(table, file, column)
-        inside = len(values) if known is None else bisect_right(values, known[1]) - bisect_left(values, known[0])
-        if inside:
-            data.append(file)
-            rows += min(file.record_count, inside * ROW_GROUP)
-    return data, rows
+    return _read(table, [file for file, _ in kept], found.deletes, columns, clause, {"wanted": keys.select(list(key))})
 
 
 def _listed(table: Table, column: str, keys: pa.Table) -> str:
@@ -86,7 +72,7 @@ def among(rows: pa.Table, key: Sequence[str], keys: pa.Table) -> pa.Table:
 def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str], sample: int | None = None) -> pa.Table | TooLarge:
     """The rows of a snapshot that a run wrote; ``sample``: only so many of them, any."""
     found = files_of(table, snapshot_id)
-    data = overlapping(table, found.data, RUN, run, run)
+    data = [file for file, _ in holding(table, found.data, RUN, [run])]
     return _read(table, data, found.deletes, columns, f"WHERE {columns_text([RUN])} = {run}", {}, sample)
 
 
