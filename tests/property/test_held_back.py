@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ class HeldBack:
         self._rng = random.Random(f"{case.seed} held")
         self._case, self._specs, self._root = case, generated.specs, root
         self._lake, self._spark = config, spark
+        self.numbers = range(len(self._arriving.runs))
         plan = compile(generated.topology)
         self.rules = self._rules(plan)
         self.model, self.published = Model(self._specs, plan), Published(plan, self._specs)
@@ -65,15 +67,21 @@ class HeldBack:
             declared.relation(name).expect(expected, severity="quarantine", max_share=1.0)
         return compile(declared)
 
+    def expect(self, number: int) -> int:
+        """How many keys a run holds back, says the second engine."""
+        self.model.receive(self._arriving.runs[number])
+        self.published.load(self.model, self._rules_of(number))
+        return sum(map(len, self.published.held.values()))
+
+    def _rules_of(self, number: int) -> dict[str, Rule]:
+        return {} if number == RELAXED_AT else self.rules
+
     def run(self, number: int) -> list[str]:
         """One run with the next arrivals, and every check."""
-        rules = {} if number == RELAXED_AT else self.rules
-        plan = self.plan(rules).with_options(RunOptions(refresh=Refresh.FULL if number == FULL_AT else None))
+        plan = self.plan(self._rules_of(number)).with_options(RunOptions(refresh=Refresh.FULL if number == FULL_AT else None))
         engine = Engine(plan, self._lake, self._root, self._spark)
-        arriving = self._arriving.runs[number]
-        land(self._rng, self._root, number, self._specs, arriving)
-        self.model.receive(arriving)
-        self.published.load(self.model, rules)
+        land(self._rng, self._root, number, self._specs, self._arriving.runs[number])
+        self.expect(number)
         done = engine.run()
         wrong = self._state(engine) + checks.changes(engine, done, self.before)
         self.before = checks.state(engine)
@@ -101,6 +109,13 @@ class HeldBack:
         return wrong
 
 
+def first_that_holds(of: "type[HeldBack | Waiting]", seed: int, shape: str, paths: str) -> Case:
+    """The case of this seed, or of the next ones, where some row is held back: in one star of six none is."""
+    cases = (Case(s, shape, histories=range(1, 13), compacted=False, idle=False, at_once=False, paths=paths) for s in count(seed))
+    plays = ((case, of(case, None, Path(), None)) for case in cases)
+    return next(case for case, play in plays if sum(play.expect(number) for number in play.numbers))
+
+
 CASES = [("long_chain", "driver"), ("deep_diamond", "both"), ("output_as_both_sides", "driver"), ("star", "spark")]
 
 
@@ -114,10 +129,9 @@ def test_outputs_are_right_except_for_keys_that_are_listed(
     pytestconfig: pytest.Config,
 ) -> None:
     limit(paths, lake, monkeypatch)
-    seed = int(pytestconfig.option.hypothesis_seed)
-    case = Case(seed=seed, shape=shape, histories=range(1, 13), compacted=False, idle=False, at_once=False, paths=paths)
+    case = first_that_holds(HeldBack, int(pytestconfig.option.hypothesis_seed), shape, paths)
     play = HeldBack(case, lake[0], tmp_path, lake[1])
-    for number in range(len(play._arriving.runs)):
+    for number in play.numbers:
         assert not (wrong := play.run(number)), f"{case}\n" + "\n".join(wrong)
     assert play.seen, f"{case}: no row was held back"
     assert not (wrong := play.verified()), f"{case}\n" + "\n".join(wrong)
@@ -130,22 +144,28 @@ class Waiting:
         generated, self._arriving = prepare(case)
         self._case, self._specs, self._root, self._lake, self._spark = case, generated.specs, root, config, spark
         self._rng = random.Random(f"{case.seed} waiting")
+        self.numbers = range(len(self._arriving.runs))
         plan = compile(generated.topology)
         self.model, self.oracle = HeldModel(self._specs, plan), Oracle(plan, self._specs)
         self.rules = {n: rule(self._rng, {c: t for c, t in s.columns.items() if c not in s.key}) for n, s in self._specs.items()}
         self.seen = 0
 
+    def expect(self, number: int) -> int:
+        """How many rows wait after a run, says the model."""
+        self.model.rules = {} if number == RELAXED_AT else self.rules
+        self.model.receive(self._arriving.runs[number])
+        return sum(map(len, self.model.waiting.values()))
+
     def run(self, number: int) -> list[str]:
         """One run with the next arrivals: the source tables hold what the model says, the outputs are their SQL."""
         declared = generate(self._case.seed, self._case.shape, self._case.name).topology
-        self.model.rules = {} if number == RELAXED_AT else self.rules
+        self.expect(number)
         for name, (_, expected, _) in self.model.rules.items():
             declared.relation(name).expect(expected, severity="quarantine", max_share=1.0)
         plan = compile(declared)
         plan = replace(plan, tables=tuple(replace(t, source=replace(t.source, max_bad_share=1.0)) for t in plan.tables))
         engine = Engine(plan, self._lake, self._root, self._spark)
         land(self._rng, self._root, number, self._specs, self._arriving.runs[number])
-        self.model.receive(self._arriving.runs[number])
         self.oracle.load(self.model)
         engine.run()
         wrong = checks.sources(engine, self.model, self._specs) + checks.outputs(engine, self.oracle)
@@ -166,9 +186,8 @@ def test_bad_rows_of_source_tables_wait_until_they_are_fixed_replaced_or_allowed
     shape: str, paths: str, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:
     limit(paths, lake, monkeypatch)
-    seed = int(pytestconfig.option.hypothesis_seed)
-    case = Case(seed=seed, shape=shape, histories=range(1, 13), compacted=False, idle=False, at_once=False, paths=paths)
+    case = first_that_holds(Waiting, int(pytestconfig.option.hypothesis_seed), shape, paths)
     play = Waiting(case, lake[0], tmp_path, lake[1])
-    for number in range(len(play._arriving.runs)):
+    for number in play.numbers:
         assert not (wrong := play.run(number)), f"{case}\n" + "\n".join(wrong)
     assert play.seen, f"{case}: no row was held back"
