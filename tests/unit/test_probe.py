@@ -153,6 +153,19 @@ def test_only_row_groups_in_whose_files_a_key_can_be_are_counted(lake: Lake, mon
     assert found(0, 1, 2) is None, "three row groups are 48 rows"
 
 
+@pytest.mark.parametrize("lake", ["BOOLEAN"], indirect=True)
+def test_keys_that_share_their_first_column_are_counted_one_by_one(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.write(rows("BOOLEAN", list(range(0, 100, 2)), 1))
+    monkeypatch.setattr(probe, "ROW_GROUP", 16)
+    monkeypatch.setattr(probe, "PROBE_ROWS", 47)
+
+    def asked(*numbers: int) -> pa.Table:
+        return pa.table({"k": [True] * len(numbers), "n": pa.array(numbers, pa.int64())})
+
+    assert sorted(lake.having(["k", "n"], asked(2, 2, 4), ["n"])["n"].to_pylist()) == [2, 4]
+    assert isinstance(probe.having(lake.table, lake.head, ["k", "n"], asked(2, 4, 6), ["n"]), probe.TooLarge)
+
+
 def test_floating_point_keys_are_left_to_spark(tmp_path: Path) -> None:
     found = Lake(tmp_path, pa.schema([("k", pa.float64()), ("_run", pa.int64())]))
     found.write(pa.table({"k": [0.0, -0.0], "_run": pa.array([1, 1], pa.int64())}))

@@ -116,8 +116,8 @@ def bounds(table: Table, file: DataFile, column: str) -> tuple[Any, Any] | None:
 
 
 def holding(table: Table, files: Iterable[DataFile], column: str, values: Iterable[Any]) -> list[tuple[DataFile, int]]:
-    """The files that can hold a row with one of the values, each with how many different ones; where bounds cannot tell: all of them."""
-    ordered = sorted({v for v in values if v is not None})
+    """The files that can hold a row with one of the values, each with how many of them; where bounds cannot tell: all."""
+    ordered = sorted(v for v in values if v is not None)
     kept = []
     for file in files:
         known = bounds(table, file, column)

@@ -16,7 +16,7 @@ from rejoin.lake.duck import FILE, POSITION, columns_text, cursor, evolved, rela
 from rejoin.lake.files import files_of, holding
 from rejoin.stages.columns import RUN
 
-LOCAL_ROWS = 100_000
+LOCAL_ROWS = 200_000
 """The driver looks up no more keys and writes no more rows than these."""
 VERSIONS = 4
 """A lookup may find so many stored rows a key: old versions that are not compacted yet, or subscribers."""
@@ -45,12 +45,13 @@ def having(table: Table, snapshot_id: int, key: Sequence[str], keys: pa.Table, c
     if any(isinstance(table.schema().find_field(k).field_type, FloatType | DoubleType) for k in key):
         return TooLarge("a key column is a floating point number")
     found = files_of(table, snapshot_id)
-    kept = holding(table, found.data, key[0], keys[key[0]].to_pylist())
+    wanted = keys.group_by(list(key)).aggregate([])  # of a composite key: many with one first column
+    kept = holding(table, found.data, key[0], wanted[key[0]].to_pylist())
     touched = sum(min(file.record_count, inside * ROW_GROUP) for file, inside in kept)  # a row group a key at most
     if touched > PROBE_ROWS:
         return TooLarge(f"{touched:,} rows would be decoded")
-    clause = f"SEMI JOIN wanted USING ({columns_text(key)})" + _listed(table, key[0], keys)
-    return _read(table, [file for file, _ in kept], found.deletes, columns, clause, {"wanted": keys.select(list(key))})
+    clause = f"SEMI JOIN wanted USING ({columns_text(key)})" + _listed(table, key[0], wanted)
+    return _read(table, [file for file, _ in kept], found.deletes, columns, clause, {"wanted": wanted})
 
 
 def _listed(table: Table, column: str, keys: pa.Table) -> str:

@@ -18,7 +18,7 @@ from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, Plan
 from rejoin.plan.query import node_query, upstream
 from rejoin.stages.columns import HASH, HELD_CODE, RUN, SOURCE_FILE
-from rejoin.stages.frames import numbered, quoted
+from rejoin.stages.frames import numbered, packed, quoted
 
 BROADCAST_KEYS = 1_000_000
 """Key sets up to this size are sent to every task of a scan; larger ones are joined by a shuffle."""
@@ -197,8 +197,8 @@ class Reader:
         for column in self._plan.table(name).columns:
             stored = quoted(column.name) if column.name in key else f"_before.{quoted(column.name)}"
             known = column.name in key or column.name in had
-            fields.append((F.col(stored) if known else F.lit(None).cast(column.type or "string")).alias(column.name))
-        return F.when(F.col("_before").isNotNull(), F.struct(*fields, F.col(f"_before.{HASH}")))
+            fields.append((column.name, stored if known else f"cast(NULL AS {column.type or 'STRING'})"))
+        return F.when(F.col("_before").isNotNull(), packed([*fields, (HASH, f"_before.{HASH}")]))
 
     def _rows(self, name: str, keys: Keys | None) -> DataFrame:
         key = self._plan.key_of(name)
@@ -224,7 +224,7 @@ class Reader:
         else:
             wanted = [(p.name, p.type) for p in self._plan.node(name).columns]
         have = set(frame.columns)
-        return F.struct(*((F.col(quoted(n)) if n in have else F.lit(None).cast(t or "string")).alias(n) for n, t in wanted), F.col(HASH))
+        return packed([*((n, quoted(n) if n in have else f"cast(NULL AS {t or 'STRING'})") for n, t in wanted), (HASH, HASH)])
 
     # --- driver or Spark ------------------------------------------------------------------------------------------------
 
