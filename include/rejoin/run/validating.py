@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from pyspark.sql import DataFrame, Observation
-from pyspark.sql import functions as F
 
 from rejoin.checks import Counts
 from rejoin.lake import names
@@ -17,6 +16,7 @@ from rejoin.run.judging import Judging, hours_since_newest, measured, share_matc
 from rejoin.run.output import OPS, apply, counted
 from rejoin.run.work import Outcome, Work, small
 from rejoin.stages import hold
+from rejoin.stages.frames import packed, quoted
 
 
 class Validating:
@@ -95,4 +95,4 @@ def kept(made: Counts) -> Counts:
 def _new_rows(changes: DataFrame, node: Node) -> DataFrame:
     """``_row``: the new row of each change, with the node's columns only."""
     rows = changes.where("_op IN ('I', 'U')")
-    return rows.select(F.struct(*(F.col(f"_after.`{p.name}`") for p in node.columns)).alias("_row"))
+    return rows.select(packed((p.name, f"_after.{quoted(p.name)}") for p in node.columns).alias("_row"))

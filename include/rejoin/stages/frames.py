@@ -17,7 +17,7 @@ columns to ``pk_1``.. or ``fk_1``.. before it adds the columns ``t``, ``l``, ``r
     ``pk_1``..; ``left_hash`` BINARY; ``right`` STRUCT: the columns of the edge's right view and ``_hash``, null where there is no right row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -37,6 +37,17 @@ def quoted(name: str) -> str:
     return f"`{name}`"
 
 
+def packed(fields: Iterable[tuple[str, str]]) -> Column:
+    """A struct of fields (name, SQL text of the value). One expression for all of them: each ``Column`` costs several calls into the JVM."""
+    texts = [f"'{name}', {sql}" for name, sql in fields]
+    return F.expr(f"named_struct({', '.join(texts)})")
+
+
+def equal(pairs: Iterable[tuple[str, str]]) -> Column:
+    """Whether the SQL texts of each pair have equal values, null being equal to null. True without pairs."""
+    return F.expr(" AND ".join(["true", *(f"{one} <=> {other}" for one, other in pairs)]))
+
+
 def renamed(frame: DataFrame, old: Sequence[str], new: Sequence[str], *keep: str | Column) -> DataFrame:
     """Only the columns ``old`` under the names ``new``, and the columns ``keep``."""
     columns: list[str | Column] = [F.col(quoted(o)).alias(n) for o, n in zip(old, new, strict=True)]
@@ -47,10 +58,9 @@ def viewed(frame: DataFrame, row: str, view: View, into: str) -> DataFrame:
     """Adds ``into``: the struct column ``row`` seen through ``view`` (its columns and ``_hash``), null where the row is null or
     the view filters it out.
     """
-    fields = ", ".join(f"'{p.name}', {p.sql}" for p in view.columns)
-    seen = f"t IS NOT NULL AND ({view.where})" if view.where else "t IS NOT NULL"
-    struct = F.expr(f"CASE WHEN {seen} THEN named_struct({fields}, '{HASH}', t.`{HASH}`) END")
-    return frame.withColumn("t", F.col(row)).withColumn(into, struct).drop("t")
+    seen = F.expr(f"t IS NOT NULL AND ({view.where})" if view.where else "t IS NOT NULL")
+    struct = packed([*((p.name, p.sql) for p in view.columns), (HASH, f"t.`{HASH}`")])
+    return frame.withColumn("t", F.col(row)).withColumn(into, F.when(seen, struct)).drop("t")
 
 
 def null_struct(frame: DataFrame, column: str) -> Column:

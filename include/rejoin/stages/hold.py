@@ -14,7 +14,7 @@ from rejoin.plan.model import Column as TableColumn
 from rejoin.plan.model import Node, Table
 from rejoin.sources.events import HELD, REPLAYED
 from rejoin.stages.columns import HELD_CODE, SOURCE_FILE
-from rejoin.stages.frames import quoted
+from rejoin.stages.frames import packed, quoted
 from rejoin.stages.ingest import Fate
 
 
@@ -54,7 +54,7 @@ def set_aside(judged: DataFrame, node: Node, run: int) -> DataFrame:
     """Rows of the quarantine table: Q for a key that is held back now, R for one that no longer is."""
     rows = judged.where("_reason IS NOT NULL OR _held")
     bad = F.col("_reason").isNotNull()
-    raw = F.to_json(F.struct(*(F.col(f"_after.`{p.name}`") for p in node.columns)), {"ignoreNullFields": "false"})
+    raw = F.to_json(packed((p.name, f"_after.{quoted(p.name)}") for p in node.columns), {"ignoreNullFields": "false"})
     return rows.select(
         *node.key,
         F.lit(run).cast("bigint").alias("_run"),
@@ -99,9 +99,9 @@ def no_events(table: Table, held: DataFrame) -> DataFrame:
 
 def new_rows(table: Table, made: DataFrame) -> DataFrame:
     """The result of ``versions`` -> ``_row``: each new row that would become the current version of its key and is another one than that is now."""
-    row = F.struct(*(F.col(f"_row.{quoted(c.name)}") for c in table.columns))
+    row = packed((c.name, f"_row.{quoted(c.name)}") for c in table.columns)
     changed = made.where(F.col("_op").isin("I", "U", "N") & (F.col("_row").isNull() | ~F.col("_new").eqNullSafe(row)))
-    return changed.select(F.struct(*(F.col(f"_new.{quoted(c.name)}") for c in table.columns)).alias("_row"))
+    return changed.select(packed((c.name, f"_new.{quoted(c.name)}") for c in table.columns).alias("_row"))
 
 
 def held_back(made: DataFrame, bad: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -146,7 +146,7 @@ def records_aside(table: Table, refused: DataFrame, judged: DataFrame, held: Dat
         *own,
         F.coalesce("_raw", F.when(is_held, F.to_json("_new", {"ignoreNullFields": "false"}))).alias("_raw"),
         F.when(is_held, F.col("_position")).alias("_version"),
-        F.when(is_held, F.struct(*(F.col(f"_new.{quoted(n)}").alias(n) for n in types)) if types else None).cast(row).alias("_row"),
+        F.when(is_held, packed((n, f"_new.{quoted(n)}") for n in types) if types else None).cast(row).alias("_row"),
     )
     nothing: tuple[Column, ...] = (F.lit(None).cast("string").alias("_version"), F.lit(None).cast(row).alias("_row"))
     applied = (F.col("_arrival") == REPLAYED) & (F.col("_fate") != str(Fate.QUARANTINED))

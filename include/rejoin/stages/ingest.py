@@ -6,14 +6,13 @@ conservation count I4.
 """
 
 from enum import StrEnum
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from rejoin.plan.model import Table
 from rejoin.stages.columns import HASH
-from rejoin.stages.frames import quoted
+from rejoin.stages.frames import equal, packed, quoted
 from rejoin.stages.hashing import canonical, murmur3
 
 
@@ -212,14 +211,13 @@ def versions(table: Table, classified: DataFrame, *, keep_unchanged: bool) -> Da
     because later records may be older than it (feeds; snapshots never go back).
     """
     names = [c.name for c in table.columns]
-    after = F.when(F.col("_kind") == "upsert", F.struct(*(F.col(quoted(n)) for n in names)))
+    after = F.when(F.col("_kind") == "upsert", packed((n, quoted(n)) for n in names))
     newest = F.col("_fate") == str(Fate.APPLIED)
     used_after, used_before = _bytes(table, list(table.used), ""), _bytes(table, list(table.used), "_row.")
     alive = F.col("_row").isNotNull()
     same_used = alive & used_after.eqNullSafe(used_before)
     op = F.when(~newest, F.lit(None)).when(F.col("_kind") == "delete", "D").when(~alive, "I").when(same_used, "N").otherwise("U")
-    equal = [F.col(quoted(n)).eqNullSafe(F.col(f"_row.{quoted(n)}")) for n in values(table)]
-    unchanged = reduce(Column.__and__, equal, F.lit(True)) & alive & (F.col("_kind") == "upsert")
+    unchanged = equal((quoted(n), f"_row.{quoted(n)}") for n in values(table)) & alive & (F.col("_kind") == "upsert")
     frame = classified.withColumns({"_op": op, "_before": F.when(newest, F.col("_row")), "_new": F.when(newest, after)})
     quiet = (F.col("_op") == "N") | ((F.col("_op") == "D") & ~alive)
     frame = frame.withColumn("_fate", F.when(quiet, str(Fate.NOOP)).otherwise(F.col("_fate")))
@@ -234,17 +232,15 @@ def versions(table: Table, classified: DataFrame, *, keep_unchanged: bool) -> Da
 def table_rows(table: Table, classified: DataFrame, run: int) -> DataFrame:
     """The result of ``versions`` -> the rows to append to the source table."""
     stored = classified.where("_op IS NOT NULL")
+    before = [(n, f"_before.{quoted(n)}") for n in (*values(table), HASH)]
     return stored.select(
         *_key(table),
         F.lit(run).cast("bigint").alias("_run"),
         "_op",
         F.col("_position").alias("_version"),
         F.col("_newhash").alias(HASH),
-        *(F.col(f"_new.{quoted(n)}").alias(n) for n in values(table)),
-        F.when(
-            F.col("_before").isNotNull(),
-            F.struct(*(F.col(f"_before.{quoted(n)}").alias(n) for n in values(table)), F.col(f"_before.{HASH}")),
-        ).alias("_before"),
+        *(f"_new.{quoted(n)}" for n in values(table)),
+        F.when(F.col("_before").isNotNull(), packed(before)).alias("_before"),
     )
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from rejoin.plan.model import Edge, JoinKind, Node
 from rejoin.stages.columns import HASH
-from rejoin.stages.frames import null_struct, nullable, numbered, renamed, viewed
+from rejoin.stages.frames import equal, null_struct, nullable, numbered, packed, quoted, renamed, viewed
 from rejoin.stages.hashing import provenance
 from rejoin.stages.subscribe import foreign_key
 
@@ -103,10 +103,10 @@ def join(node: Node, frame: DataFrame, fingerprint: str) -> DataFrame:
     present = [F.col("l").isNotNull()] + [F.col(f"r{i}").isNotNull() for i, e in enumerate(node.edges, 1) if e.kind is JoinKind.INNER]
     if node.where:
         present.append(F.expr(node.where))
-    fields: list[Column] = [F.expr(p.sql).alias(p.name) for p in node.columns]
+    fields = [*((p.name, p.sql) for p in node.columns), (HASH, HASH)]
     hashes = [f"l.{HASH}", *(f"r{i}.{HASH}" for i in range(1, len(node.edges) + 1))]
     hashed = frame.withColumn(HASH, provenance(fingerprint, hashes))
-    row = F.when(reduce(Column.__and__, present), F.struct(*fields, F.col(HASH)))
+    row = F.when(reduce(Column.__and__, present), packed(fields))
     return hashed.select(*[c for c in frame.columns if c.startswith("pk_")], row.alias("new"))
 
 
@@ -125,8 +125,7 @@ def difference(node: Node, made: DataFrame, old: DataFrame | None, *, everything
     else:
         stored = renamed(old, node.key, pks, F.col("_row").cast(nullable(made, "new")).alias("old"))
         both = made.join(stored, on=pks, how="full" if everything else "left")
-    columns = [p.name for p in node.columns]
-    same = reduce(Column.__and__, [F.col(f"new.`{c}`").eqNullSafe(F.col(f"old.`{c}`")) for c in columns])
+    same = equal((f"new.{quoted(p.name)}", f"old.{quoted(p.name)}") for p in node.columns)
     op = (
         F.when(F.col("old").isNull() & F.col("new").isNull(), "N")
         .when(F.col("old").isNull(), "I")
