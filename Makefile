@@ -77,10 +77,11 @@ bench-large: setup ## The same, and at 50 million rows (hours)
 	@$(BIN)/python bench/run.py 1000000 10000000 50000000
 
 .PHONY: bench-more
-bench-more: setup ## Measure many runs in a row, wide rows and many outputs (hours)
+bench-more: setup ## Measure many runs in a row, wide rows, many outputs and what strains (hours)
 	@$(BIN)/python bench/steady.py
 	@$(BIN)/python bench/wide.py
 	@$(BIN)/python bench/fanout.py
+	@$(BIN)/python bench/strain.py
 
 .PHONY: pictures
 pictures: setup ## Make the README's pictures of a running Airflow (URL, DAG; the password is in REJOIN_PASSWORD)

@@ -18,11 +18,15 @@ class Landing:
 
     def snapshot(self, table: str, rows: Path, count: int) -> None:
         """Lands the rows of a Parquet file as the reads of a first snapshot."""
-        self._write(table, rows, count, "r", "1")
+        self._write(table, f"read_parquet('{rows}')", count, "r", "1")
 
     def update(self, table: str, rows: Path, count: int) -> None:
         """Lands the rows of a Parquet file as updates."""
-        self._write(table, rows, count, "u", f"{self._lsn} + row_number() OVER ()")
+        self.events(table, "u", f"read_parquet('{rows}')", count)
+
+    def events(self, table: str, op: str, rows: str, count: int) -> None:
+        """Lands the rows of an SQL relation as creates, updates or deletes (``op`` c, u, d)."""
+        self._write(table, rows, count, op, f"{self._lsn} + row_number() OVER ()")
         self._lsn += count
 
     def clear(self) -> None:
@@ -31,19 +35,20 @@ class Landing:
             for file in (self._folder / table).iterdir():
                 file.unlink()
 
-    def _write(self, table: str, rows: Path, count: int, op: str, position: str) -> None:
+    def _write(self, table: str, rows: str, count: int, op: str, position: str) -> None:
         self._batch += 1
         source = f"{{'connector': 'postgresql', 'lsn': {position}, 'snapshot': '{str(op == 'r').lower()}'}}"
-        event = f"SELECT {{'id': t.id}} AS key, {{'op': '{op}', 'source': {source}, 'after': t}} AS value"
-        parts = -(-count // _ROWS_A_FILE) if op == "u" else 8
+        after = "NULL" if op == "d" else "t"
+        event = f"SELECT {{'id': t.id}} AS key, {{'op': '{op}', 'source': {source}, 'after': {after}}} AS value"
+        parts = 8 if op == "r" else -(-count // _ROWS_A_FILE)
         columns = self._as_json(rows)
         for part in range(parts):
             target = self._folder / table / f"{self._batch:05}-{part:03}.jsonl"
-            chosen = f"(SELECT {columns} FROM read_parquet('{rows}') WHERE hash(id) % {parts} = {part}) t"
+            chosen = f"(SELECT {columns} FROM {rows} WHERE hash(id) % {parts} = {part}) t"
             self._db.execute(f"COPY ({event} FROM {chosen}) TO '{target}' (FORMAT json)")
 
-    def _as_json(self, rows: Path) -> str:
+    def _as_json(self, rows: str) -> str:
         """All columns, decimals as texts: what Debezium makes of them with ``decimal.handling.mode=string``."""
-        described = self._db.execute(f"DESCRIBE FROM read_parquet('{rows}')").fetchall()
+        described = self._db.execute(f"DESCRIBE FROM {rows}").fetchall()
         texts = [f"{name}::VARCHAR AS {name}" for name, type_, *_ in described if type_.startswith("DECIMAL")]
         return f"* REPLACE ({', '.join(texts)})" if texts else "*"

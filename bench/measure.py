@@ -130,8 +130,12 @@ def saved_rows(file: Path) -> list[Row]:
     return [Row(**r) for r in json.loads(file.read_text())]
 
 
+def jvms() -> list[psutil.Process]:
+    """The JVMs that this process has started."""
+    return [p for p in psutil.Process().children(recursive=True) if p.name() == "java"]
+
+
 def _bytes() -> tuple[int, int]:
     """Bytes read and written so far by this process and its JVM; not by Spark's Python workers, whose bytes pass through the JVM."""
-    me = psutil.Process()
-    counters = [p.io_counters() for p in (me, *me.children(recursive=True)) if p == me or p.name() == "java"]
+    counters = [p.io_counters() for p in (psutil.Process(), *jvms())]
     return sum(c.read_chars for c in counters), sum(c.write_chars for c in counters)

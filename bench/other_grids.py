@@ -1,4 +1,4 @@
-"""The results beside the curve as tables: storage, many runs, wide rows, many outputs."""
+"""The results beside the curve as tables: storage, many runs, wide rows, many outputs, strain."""
 
 import statistics
 from collections.abc import Sequence
@@ -52,6 +52,16 @@ def rows_grid(title: str, found: dict[int, list[Row]]) -> Grid:
             lines.append([f"{n:,}", r.side, r.engine, f"{r.k:,}", *cells])
     columns = ["N", "what", "engine", "rows", "seconds", "p95", "Spark jobs", "MB read", "MB written", "load"]
     return Grid(title, columns, lines, 3)
+
+
+def strain_grid(found: Rows) -> Grid:
+    """What strains a join, with the memory that it took."""
+    lines = []
+    for n, rows in found.items():
+        for r in rows:
+            cells = [f"{r['changed']:,}", seconds(r["seconds"]), str(r["jobs"] or "-"), megabytes(r["python"]), megabytes(r["jvm"])]
+            lines.append([f"{n:,}", r["what"], r["way"], *cells])
+    return Grid("Strain", ["N", "what", "way", "changed rows", "seconds", "Spark jobs", "MB Python", "MB JVM"], lines, 3)
 
 
 def filled(grids: Sequence[Grid]) -> list[Grid]:

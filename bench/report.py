@@ -13,7 +13,7 @@ from goals import goals_grid
 from grids import Grid
 from limits import sentences
 from measure import saved_rows
-from other_grids import filled, rows_grid, steady_grid, storage_grid
+from other_grids import filled, rows_grid, steady_grid, storage_grid, strain_grid
 from plots import plot_curves, plot_steady
 
 TEMPLATE = Path(__file__).parent / "benchmarks.template.md"
@@ -40,6 +40,7 @@ def write(folders: Folders) -> list[Grid]:
             rows_grid("15 outputs over five tables", _by_size(folders.results, "fanout", saved_rows)),
             rows_grid("One renamed customer and its orders", _by_size(folders.results, "subscribers", saved_rows)),
         ],
+        "strain": [strain_grid(_by_size(folders.results, "strain", _plain))],
     }
     texts = {name: "\n".join(g.markdown() for g in filled(grids)) or NONE_YET for name, grids in sections.items()}
     texts |= {"limits": sentences(curves) or NONE_YET, "curve_picture": "", "steady_picture": ""}
