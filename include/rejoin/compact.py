@@ -12,7 +12,7 @@ from rejoin import crash
 from rejoin.conduct import Topology
 from rejoin.lake import names
 from rejoin.lake.fold import Versions, fold, todo
-from rejoin.lake.ledger import Run, StepRecord, Write
+from rejoin.lake.records import Run, StepRecord, Write
 from rejoin.plan.model import Plan, SnapshotSource
 from rejoin.stages.frames import numbered
 

@@ -15,7 +15,8 @@ from rejoin import crash, owner, sources
 from rejoin.errors import InvariantBroken, RunSuperseded, RunUnknown, code_of
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.evolve import drop_columns
-from rejoin.lake.ledger import LEASE_SECONDS, Ledger, Run, StepRecord
+from rejoin.lake.ledger import LEASE_SECONDS, Ledger
+from rejoin.lake.records import Run, StepRecord
 from rejoin.lake.refs import Refs
 from rejoin.plan import expect
 from rejoin.plan.compatible import refuse_incompatible

@@ -16,7 +16,7 @@ from rejoin.conduct import Progress, Topology
 from rejoin.errors import RejoinError, RunUnknown, SinkCursorLost, SinkFenced, SinksBehind, SinkSlow, UnknownTable, code_of
 from rejoin.lake import feed, names
 from rejoin.lake.deliveries import Cursor, Deliveries, Delivery, fenced
-from rejoin.lake.ledger import StepRecord
+from rejoin.lake.records import StepRecord
 from rejoin.plan.model import Node
 from rejoin.plan.sinks import Sink, Start, sink_id
 from rejoin.plan.steps import deliveries as steps_of

@@ -20,7 +20,7 @@ from rejoin.conduct import Topology, run_topology
 from rejoin.demo_story import Chapter, Landing, Year, story
 from rejoin.errors import SetupError
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger import Run, StepRecord
+from rejoin.lake.records import Run, StepRecord
 from rejoin.load import load
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from rejoin.conduct import Topology
-from rejoin.lake.ledger import Run, StepRecord
+from rejoin.lake.records import Run, StepRecord
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ import click
 from rejoin.conduct import EVERYTHING, Topology, alive
 from rejoin.errors import RejoinError, RunSuperseded, UnknownTable
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger import Run, StepRecord
+from rejoin.lake.records import Run, StepRecord
 from rejoin.lake.session import session
 from rejoin.load import load
 from rejoin.plan.model import RunOptions

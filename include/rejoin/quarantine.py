@@ -10,9 +10,9 @@ import pyarrow as pa
 from rejoin.conduct import Topology
 from rejoin.errors import UnknownTable
 from rejoin.lake import commit, names
-from rejoin.lake.ledger import Run, StepRecord, Write
 from rejoin.lake.local import fitted
 from rejoin.lake.pointquery import PointQuery
+from rejoin.lake.records import Run, StepRecord, Write
 from rejoin.plan.model import Plan
 from rejoin.stages.columns import HELD_CODE, SOURCE_FILE
 

@@ -19,7 +19,7 @@ from rejoin import conduct, owner
 from rejoin.errors import SetupError
 from rejoin.lake import names
 from rejoin.lake.config import LakeConfig, lake_config
-from rejoin.lake.ledger import topologies
+from rejoin.lake.records import topologies
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Fuse, RunOptions
 from rejoin.replay_scenarios import Event, Scenario, scenarios

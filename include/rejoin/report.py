@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from rich.console import Console
 from rich.table import Table
 
-from rejoin.lake.ledger import Run, StepRecord
+from rejoin.lake.records import Run, StepRecord
 from rejoin.plan.steps import Step
 
 if TYPE_CHECKING:

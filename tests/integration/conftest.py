@@ -7,7 +7,7 @@ from integration.servers import KafkaServer, kafka, postgres
 from pyspark.sql import SparkSession
 
 from rejoin.conduct import Topology, run_topology
-from rejoin.lake.ledger import Run
+from rejoin.lake.records import Run
 from rejoin.lake.session import session
 
 Go = Callable[..., Run]

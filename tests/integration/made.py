@@ -15,7 +15,7 @@ import pyarrow as pa
 from rejoin.conduct import Topology
 from rejoin.lake import names
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger import StepRecord, Write
+from rejoin.lake.records import StepRecord, Write
 from rejoin.load import load
 
 SOURCE = """

@@ -11,7 +11,7 @@ from sqlalchemy import create_engine, text
 
 from rejoin.errors import RunCommitted, RunSuperseded
 from rejoin.lake import names
-from rejoin.lake.ledger import StepRecord
+from rejoin.lake.records import StepRecord
 from rejoin.plan.steps import Verb, steps
 from rejoin.run import Attempt
 

@@ -8,7 +8,8 @@ from sqlalchemy.exc import InternalError
 from rejoin import Topology, snapshot
 from rejoin.lake import history
 from rejoin.lake.history import History, heads, owned
-from rejoin.lake.ledger import Ledger, StepRecord, Write
+from rejoin.lake.ledger import Ledger
+from rejoin.lake.records import StepRecord, Write
 from rejoin.plan.compile import compile
 
 pytestmark = pytest.mark.postgres

@@ -13,7 +13,7 @@ from rejoin.conduct import Topology, run_topology
 from rejoin.errors import ChangeTooLarge, RefreshRefused
 from rejoin.lake import names, probe
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger import Run, StepRecord
+from rejoin.lake.records import Run, StepRecord
 from rejoin.load import load
 from rejoin.plan.model import Fuse, Refresh, RunOptions
 from rejoin.run import refresh

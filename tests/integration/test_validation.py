@@ -14,7 +14,7 @@ from rejoin.conduct import Topology, run_topology
 from rejoin.errors import UnknownTable, ValidationFailed
 from rejoin.lake import names, probe
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger import Run
+from rejoin.lake.records import Run
 from rejoin.load import load
 from rejoin.plan.model import Fuse, Refresh, RunOptions
 from rejoin.quarantine import drop, entries

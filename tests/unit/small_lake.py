@@ -6,7 +6,8 @@ import pyarrow as pa
 
 from rejoin import Topology, debezium, snapshot
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger import Ledger, StepRecord, Write
+from rejoin.lake.ledger import Ledger
+from rejoin.lake.records import StepRecord, Write
 from rejoin.lake.refs import Refs
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan

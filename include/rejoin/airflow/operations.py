@@ -62,7 +62,7 @@ def abandon(on_failure: Any = None) -> DAG:
 def topologies() -> list[str]:
     """The topologies that the lake's ledger knows."""
     from rejoin.lake.config import lake_config
-    from rejoin.lake.ledger import topologies as known
+    from rejoin.lake.records import topologies as known
 
     return known(lake_config(place().lake).ledger)
 

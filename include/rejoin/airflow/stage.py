@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rejoin.conduct import Topology
-    from rejoin.lake.ledger import StepRecord
+    from rejoin.lake.records import StepRecord
 
 ON_SPARK = (Verb.INGEST, Verb.SUBSCRIBE, Verb.RESPOND, Verb.RESOLVE, Verb.VALIDATE)
 """The verbs that may need Spark; the others only read and write the ledger and tables' metadata."""

@@ -52,7 +52,8 @@ def opened(plan: Plan, location: str, root: str) -> "Topology":
 def existing(location: str, name: str | None) -> "Topology":
     """The named (or only) topology of a lake, with the plan of its newest run."""
     from rejoin.conduct import Topology
-    from rejoin.lake.ledger import Ledger, topologies
+    from rejoin.lake.ledger import Ledger
+    from rejoin.lake.records import topologies
 
     if not location.endswith(".toml") and not Path(location).is_dir():
         raise RunUnknown(f"there is no lake at {location}", next_step="pass --lake, or set REJOIN_LAKE")

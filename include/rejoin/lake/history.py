@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 
 from rejoin.errors import LedgerConflict, RunUnknown
 from rejoin.lake import ledger_schema as t
-from rejoin.lake.ledger import StepRecord
+from rejoin.lake.records import StepRecord
 from rejoin.plan.model import Plan
 
 

@@ -12,17 +12,16 @@ Wall clock is used for leases and for display, never to order data.
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, and_, create_engine, event, func, insert, inspect, select, text, update
-from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
+from sqlalchemy import Connection, Row, and_, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
-from rejoin.errors import LedgerConflict, RunBusy, RunCommitted, RunSuperseded, RunUnknown
+from rejoin.errors import LedgerConflict, RunBusy, RunCommitted, RunSuperseded
 from rejoin.lake import ledger_schema as t
+from rejoin.lake.records import Records, Run, StepRecord, Write
 from rejoin.owner import Life
 from rejoin.plan.model import Plan
 
@@ -32,50 +31,8 @@ NOBODY: Mapping[str, Life] = {}
 """Nothing is known of any owner."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """One run as the ledger knows it. ``rebuild`` are the nodes whose definition differs from the base run's."""
-
-    topology: str
-    number: int
-    kind: str
-    state: str
-    owner: str
-    base: int | None
-    plan: Plan
-    rebuild: tuple[str, ...]
-    opened_at: float
-    closed_at: float | None
-    note: str | None
-
-
-@dataclass(frozen=True)
-class Write:
-    """A table's snapshot that one attempt wrote. ``transient``: for the later steps of this run only."""
-
-    table: str
-    snapshot_id: int
-    transient: bool = False
-
-
-@dataclass(frozen=True)
-class StepRecord:
-    """What the winning attempt of a step registered. ``detail`` says how it was done: JSON-able, for people."""
-
-    step: str
-    counts: dict[str, int]
-    seconds: float
-    jobs: int | None
-    detail: dict[str, Any] = field(default_factory=dict)
-
-
-class Ledger:
+class Ledger(Records):
     """The ledger of one topology in one database. Every method is one transaction."""
-
-    def __init__(self, url: str, topology: str) -> None:
-        self.topology = topology
-        self._engine = _engine(url)
-        _create_tables(self._engine)
 
     # --- opening and closing ------------------------------------------------------------------------------------------
 
@@ -90,7 +47,7 @@ class Ledger:
             LedgerConflict: others opened and closed runs faster than we could look.
         """
         for _ in range(50):
-            with suppress(IntegrityError), self._transaction() as db:  # two first runs insert the same topology row
+            with suppress(IntegrityError), self.transaction() as db:  # two first runs insert the same topology row
                 version, head = self._topology(db)
                 current = self._open_row(db)
                 if current is not None and current.owner == owner:
@@ -115,7 +72,7 @@ class Ledger:
         Raises:
             RunSuperseded: the run was abandoned; nothing was made visible.
         """
-        with self._transaction() as db:
+        with self.transaction() as db:
             row = self._row(db, run)
             if row.state == "committed":
                 return False
@@ -142,7 +99,7 @@ class Ledger:
             RunCommitted: the run is visible and stays.
             RunUnknown: no such run.
         """
-        with self._transaction() as db:
+        with self.transaction() as db:
             row = self._row(db, run)
             if row.state == "committed":
                 raise RunCommitted(
@@ -155,7 +112,7 @@ class Ledger:
 
     def fail(self, run: int, note: str) -> None:
         """The owner gives up for now: its lease ends; it may come back, any other owner may take over."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             db.execute(update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(lease_until=0.0, note=note))
 
     def renew(self, run: int, seconds: float = LEASE_SECONDS) -> None:
@@ -164,23 +121,18 @@ class Ledger:
         Raises:
             RunSuperseded: the run is closed.
         """
-        with self._transaction() as db:
+        with self.transaction() as db:
             self._renew(db, run, seconds)
 
     # --- within a run -------------------------------------------------------------------------------------------------
 
     def pin(self, run: int, pins: dict[str, dict[str, Any] | None]) -> None:
         """Records what the run reads of every source (JSON-able; None = nothing new). The first attempt wins."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             self._renew(db, run)
             if not db.execute(select(t.pins.c.source).where(self._is(t.pins, run)).limit(1)).first() and pins:
                 rows = [{"topology": self.topology, "run": run, "source": s, "pin": json.dumps(p)} for s, p in pins.items()]
                 db.execute(insert(t.pins), rows)
-
-    def pins(self, run: int) -> dict[str, dict[str, Any] | None]:
-        """What ``pin`` recorded."""
-        with self._transaction() as db:
-            return {r.source: json.loads(r.pin) for r in db.execute(select(t.pins).where(self._is(t.pins, run)))}
 
     def register(self, run: int, record: StepRecord, attempt: str, writes: tuple[Write, ...]) -> bool:
         """Registers what an attempt of a step wrote. False if another attempt was first: its writes count, ours are garbage.
@@ -189,7 +141,7 @@ class Ledger:
             RunSuperseded: the run is closed.
         """
         try:
-            with self._transaction() as db:
+            with self.transaction() as db:
                 self._renew(db, run)
                 key = {"topology": self.topology, "run": run, "step": record.step}
                 values = {"counts": json.dumps(record.counts), "seconds": record.seconds, "jobs": record.jobs, "ended_at": time.time()}
@@ -201,111 +153,12 @@ class Ledger:
             return False
         return True
 
-    def steps(self, run: int) -> dict[str, StepRecord]:
-        """The steps that are registered, in the order in which they ended."""
-        with self._transaction() as db:
-            rows = db.execute(select(t.steps).where(self._is(t.steps, run)).order_by(t.steps.c.ended_at))
-            return {r.step: StepRecord(r.step, json.loads(r.counts), r.seconds, r.jobs, json.loads(r.detail or "{}")) for r in rows}
-
-    def writes(self, run: int) -> dict[str, Write]:
-        """Table -> what the winning attempts of this run wrote."""
-        with self._transaction() as db:
-            rows = db.execute(select(t.writes).where(self._is(t.writes, run)))
-            return {r.table_name: Write(r.table_name, r.snapshot_id, r.transient) for r in rows}
-
-    # --- reading ------------------------------------------------------------------------------------------------------
-
-    def states(self, run: int | None) -> dict[str, int]:
-        """Table -> snapshot id of a committed run; these ids are one cut over all tables. Empty for None."""
-        if run is None:
-            return {}
-        with self._transaction() as db:
-            return {r.table_name: r.snapshot_id for r in db.execute(select(t.states).where(self._is(t.states, run)))}
-
-    def run(self, number: int) -> Run:
-        """One run. Raises ``RunUnknown``."""
-        with self._transaction() as db:
-            return self._run(self._row(db, number))
-
-    def open_run(self) -> Run | None:
-        """The open run, if there is one."""
-        with self._transaction() as db:
-            row = self._open_row(db)
-            return None if row is None else self._run(row)
-
-    def newest_of(self, owner: str) -> Run | None:
-        """The owner's newest run."""
-        with self._transaction() as db:
-            mine = select(t.runs).where(t.runs.c.topology == self.topology, t.runs.c.owner == owner)
-            row = db.execute(mine.order_by(t.runs.c.run.desc()).limit(1)).first()
-            return None if row is None else self._run(row)
-
-    def held(self, run: int) -> list[str]:
-        """The nodes that a committed run left as they were, so that the next one rebuilds them."""
-        with self._transaction() as db:
-            row = self._row(db, run)
-            return sorted({n.name for n in self._run(row).plan.nodes} - set(json.loads(str(row.fingerprints))))
-
-    def runs(self) -> list[Run]:
-        """All runs, oldest first."""
-        with self._transaction() as db:
-            rows = db.execute(select(t.runs).where(t.runs.c.topology == self.topology).order_by(t.runs.c.run))
-            return [self._run(r) for r in rows]
-
-    def head(self) -> int | None:
-        """The newest committed run."""
-        with self._transaction() as db:
-            return self._topology(db)[1]
-
-    def consumed(self, source: str) -> list[tuple[str, int, str]]:
-        """(path, size, sha256) of all files of a source that committed runs have applied."""
-        with self._transaction() as db:
-            found = select(t.files).where(t.files.c.topology == self.topology, t.files.c.source == source).order_by(t.files.c.path)
-            return [(r.path, r.size, r.sha256) for r in db.execute(found)]
-
-    def last_pin(self, source: str) -> dict[str, Any] | None:
-        """The newest pin of a source in a committed run that was not empty, or None."""
-        joined = t.pins.join(t.runs, and_(t.pins.c.topology == t.runs.c.topology, t.pins.c.run == t.runs.c.run))
-        found = (
-            select(t.pins.c.pin)
-            .select_from(joined)
-            .where(t.pins.c.topology == self.topology, t.pins.c.source == source, t.runs.c.state == "committed", t.pins.c.pin != "null")
-            .order_by(t.pins.c.run.desc())
-            .limit(1)
-        )
-        with self._transaction() as db:
-            pin = db.execute(found).scalar()
-            return None if pin is None else json.loads(pin)
-
-    def not_rolled_forward(self) -> list[int]:
-        """Closed runs whose branches still have to be fast-forwarded or dropped."""
-        with self._transaction() as db:
-            open_or_done = (t.runs.c.state == "open") | t.runs.c.rolled_forward
-            found = select(t.runs.c.run).where(t.runs.c.topology == self.topology, ~open_or_done).order_by(t.runs.c.run)
-            return [r.run for r in db.execute(found)]
-
     def rolled_forward(self, run: int) -> None:
         """The tables now show what the ledger says of this run."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             db.execute(update(t.runs).where(self._is(t.runs, run)).values(rolled_forward=True))
 
-    def transaction(self) -> AbstractContextManager[Connection]:
-        """One transaction, for those who keep tables of their own beside these (``lake.deliveries``)."""
-        return self._transaction()
-
     # --- inside a transaction -----------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
-        try:
-            with self._engine.begin() as db:
-                yield db
-        except OperationalError as error:
-            raise LedgerConflict(f"the ledger of topology {self.topology!r} did not answer", next_step="try again") from error
-
-    def _is(self, table: object, run: int):  # type: ignore[no-untyped-def]  # a SQLAlchemy condition
-        columns = table.c  # type: ignore[attr-defined]
-        return and_(columns.topology == self.topology, columns.run == run)
 
     def _topology(self, db: Connection) -> tuple[int, int | None]:
         row = db.execute(select(t.topologies).where(t.topologies.c.topology == self.topology)).first()
@@ -320,15 +173,6 @@ class Ledger:
             t.topologies.c.topology == self.topology, t.topologies.c.version == version, t.topologies.c.head.is_not_distinct_from(head)
         )
         return db.execute(update(t.topologies).where(at).values(version=version + 1)).rowcount == 1
-
-    def _open_row(self, db: Connection) -> Row[tuple[object, ...]] | None:
-        return db.execute(select(t.runs).where(t.runs.c.topology == self.topology, t.runs.c.state == "open")).first()
-
-    def _row(self, db: Connection, run: int) -> Row[tuple[object, ...]]:
-        row = db.execute(select(t.runs).where(self._is(t.runs, run))).first()
-        if row is None:
-            raise RunUnknown(f"topology {self.topology!r} has no run {run}", next_step="see `rejoin history`")
-        return row
 
     def _renew(self, db: Connection, run: int, seconds: float = LEASE_SECONDS) -> None:
         alive = update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(lease_until=time.time() + seconds)
@@ -378,29 +222,6 @@ class Ledger:
                 if db.execute(update(t.files).where(at).values(**values)).rowcount == 0:
                     db.execute(insert(t.files).values(topology=self.topology, source=row.source, path=f["path"], **values))
 
-    def _run(self, row: Row[tuple[object, ...]]) -> Run:
-        return Run(
-            topology=self.topology,
-            number=row.run,
-            kind=row.kind,
-            state=row.state,
-            owner=row.owner,
-            base=row.base,
-            plan=Plan.from_json(row.plan),
-            rebuild=tuple(json.loads(row.rebuild)),
-            opened_at=row.opened_at,
-            closed_at=row.closed_at,
-            note=row.note,
-        )
-
-
-def topologies(url: str) -> list[str]:
-    """Names of all topologies that the ledger database knows."""
-    engine = _engine(url)
-    _create_tables(engine)
-    with engine.begin() as db:
-        return [r.topology for r in db.execute(select(t.topologies.c.topology).order_by(t.topologies.c.topology))]
-
 
 def _alive(life: Life, lease_until: float) -> bool:
     return life is Life.ALIVE or (life is Life.UNKNOWN and lease_until >= time.time())
@@ -421,34 +242,3 @@ def _superseded(topology: str, run: int) -> RunSuperseded:
         f"run {run} of topology {topology!r} is closed; this attempt changed nothing",
         next_step="nothing: another attempt or run has taken over; see `rejoin history`",
     )
-
-
-@cache
-def _engine(url: str) -> Engine:
-    """One pool of connections a database and process."""
-    engine = create_engine(url, pool_pre_ping=not url.startswith("sqlite"))
-    if url.startswith("sqlite"):
-        # Several processes write: wait for the lock, and take it at the start, so that no transaction has to restart half-way.
-        @event.listens_for(engine, "connect")
-        def _settings(connection, _record):  # type: ignore[no-untyped-def]
-            connection.isolation_level = None
-            connection.execute("PRAGMA busy_timeout=30000")
-            connection.execute("PRAGMA journal_mode=WAL")
-
-        @event.listens_for(engine, "begin")
-        def _begin(connection):  # type: ignore[no-untyped-def]
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-    return engine
-
-
-@cache
-def _create_tables(engine: Engine) -> None:
-    """Makes the tables, and adds the columns that later versions of rejoin have added."""
-    try:
-        t.metadata.create_all(engine)
-    except (OperationalError, IntegrityError):  # another process made them between the check and the create
-        t.metadata.create_all(engine)
-    if "detail" not in {c["name"] for c in inspect(engine).get_columns(t.steps.name)}:
-        with suppress(OperationalError, ProgrammingError), engine.begin() as db:  # or another process has added it
-            db.execute(text(f"ALTER TABLE {t.steps.name} ADD COLUMN detail TEXT"))

@@ -1,6 +1,25 @@
-"""The ledger's tables. A few rows a run; SQLite or PostgreSQL."""
+"""The ledger's tables and their database. A few rows a run; SQLite or PostgreSQL."""
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, MetaData, String, Table, Text
+from contextlib import suppress
+from functools import cache
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Engine,
+    Float,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    create_engine,
+    event,
+    inspect,
+    text,
+)
+from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 metadata = MetaData()
 
@@ -109,3 +128,34 @@ files = Table(
     Column("sha256", String(64), nullable=False),
     Column("run", Integer, nullable=False),
 )
+
+
+@cache
+def connected(url: str) -> Engine:
+    """One pool of connections a database and process; the tables are there."""
+    engine = create_engine(url, pool_pre_ping=not url.startswith("sqlite"))
+    if url.startswith("sqlite"):
+        # Several processes write: wait for the lock, and take it at the start, so that no transaction has to restart half-way.
+        @event.listens_for(engine, "connect")
+        def _settings(connection, _record):  # type: ignore[no-untyped-def]
+            connection.isolation_level = None
+            connection.execute("PRAGMA busy_timeout=30000")
+            connection.execute("PRAGMA journal_mode=WAL")
+
+        @event.listens_for(engine, "begin")
+        def _begin(connection):  # type: ignore[no-untyped-def]
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    _create_tables(engine)
+    return engine
+
+
+def _create_tables(engine: Engine) -> None:
+    """Makes the tables, and adds the columns that later versions of rejoin have added."""
+    try:
+        metadata.create_all(engine)
+    except (OperationalError, IntegrityError):  # another process made them between the check and the create
+        metadata.create_all(engine)
+    if "detail" not in {c["name"] for c in inspect(engine).get_columns(steps.name)}:
+        with suppress(OperationalError, ProgrammingError), engine.begin() as db:  # or another process has added it
+            db.execute(text(f"ALTER TABLE {steps.name} ADD COLUMN detail TEXT"))

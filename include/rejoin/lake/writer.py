@@ -12,12 +12,12 @@ from pyspark.sql.types import DataType, StructType
 
 from rejoin.errors import InvariantBroken
 from rejoin.lake import commit, names, probe
+from rejoin.lake.access import full_name
 from rejoin.lake.duck import FILE, POSITION
 from rejoin.lake.evolve import evolve
 from rejoin.lake.files import files_of, native
-from rejoin.lake.ledger import Write
 from rejoin.lake.local import LocalRows, arrow_schema, fitted, spark_schema
-from rejoin.lake.reader import full_name
+from rejoin.lake.records import Write
 from rejoin.lake.refs import Refs
 from rejoin.stages.columns import HASH, RUN
 

@@ -10,8 +10,9 @@ from pyspark.sql import SparkSession
 from rejoin import crash, sources
 from rejoin.checks import no_input
 from rejoin.lake.files import Sizes
-from rejoin.lake.ledger import Ledger, Run
+from rejoin.lake.ledger import Ledger
 from rejoin.lake.reader import Reader
+from rejoin.lake.records import Run
 from rejoin.lake.refs import Refs
 from rejoin.lake.writer import Writer
 from rejoin.plan.model import Node, Refresh

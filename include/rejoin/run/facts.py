@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from rejoin.checks import Counts
 from rejoin.lake import names
 from rejoin.lake.files import Sizes
-from rejoin.lake.ledger import Run, StepRecord
+from rejoin.lake.records import Run, StepRecord
 from rejoin.plan.model import Edge, Node, Refresh, Table
 from rejoin.plan.rules import Severity
 from rejoin.plan.steps import Verb

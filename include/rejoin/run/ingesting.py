@@ -26,9 +26,10 @@ from rejoin.checks import (
     with_replayed,
 )
 from rejoin.lake import names, probe
-from rejoin.lake.ledger import Write
+from rejoin.lake.access import Keys
 from rejoin.lake.local import LocalRows, collected
-from rejoin.lake.reader import Keys, Reader
+from rejoin.lake.reader import Reader
+from rejoin.lake.records import Write
 from rejoin.lake.tables import source_ddl
 from rejoin.plan.expect import of_level
 from rejoin.plan.model import DebeziumSource, SnapshotSource, Table

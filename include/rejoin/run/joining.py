@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from rejoin.lake import names, probe
-from rejoin.lake.reader import Keys
+from rejoin.lake.access import Keys
 from rejoin.plan.model import Edge, Node
 from rejoin.plan.steps import Verb
 from rejoin.run.work import Outcome, Work, small

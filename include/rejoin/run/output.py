@@ -7,8 +7,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from rejoin.checks import Counts
-from rejoin.lake.ledger import Write
 from rejoin.lake.local import LocalRows
+from rejoin.lake.records import Write
 from rejoin.lake.writer import Writer
 from rejoin.plan.model import Node
 from rejoin.run.work import Work

@@ -11,8 +11,8 @@ from rejoin import crash
 from rejoin.checks import Counts
 from rejoin.errors import ChangeTooLarge, RefreshRefused
 from rejoin.lake import names, probe
+from rejoin.lake.access import BROADCAST_KEYS, Keys
 from rejoin.lake.local import LocalRows, collected
-from rejoin.lake.reader import BROADCAST_KEYS, Keys
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Fuse, Node, Refresh
 from rejoin.run.joining import left_changes

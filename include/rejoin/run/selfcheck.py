@@ -13,7 +13,7 @@ from rejoin.checks import Counts
 from rejoin.errors import InvariantBroken
 from rejoin.lake import names, probe
 from rejoin.lake.files import Sizes
-from rejoin.lake.ledger import Run
+from rejoin.lake.records import Run
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node
 from rejoin.run.facts import Facts

@@ -6,8 +6,8 @@ from pyspark.sql import DataFrame, Observation
 
 from rejoin.checks import Counts
 from rejoin.lake import names
-from rejoin.lake.ledger import Write
 from rejoin.lake.reader import Reader
+from rejoin.lake.records import Write
 from rejoin.plan.model import Node
 from rejoin.plan.rules import Expectation
 from rejoin.plan.steps import Verb

@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rejoin.checks import Counts
 from rejoin.lake import probe
-from rejoin.lake.ledger import Write
 from rejoin.lake.local import LocalRows, collected
 from rejoin.lake.reader import Reader
+from rejoin.lake.records import Write
 from rejoin.lake.writer import Writer
 from rejoin.run.facts import Facts
 

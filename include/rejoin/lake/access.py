@@ -1,0 +1,146 @@
+"""How stored rows are fetched: few of them on the driver, all others by Spark. Both ways give the same rows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyiceberg.table import Table
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from rejoin.lake import probe
+from rejoin.lake.config import CATALOG
+from rejoin.lake.duck import FILE, POSITION
+from rejoin.lake.files import files_of, unique
+from rejoin.lake.local import LocalRows, spark_schema
+from rejoin.lake.refs import Refs
+from rejoin.stages.columns import RUN
+from rejoin.stages.frames import quoted
+
+BROADCAST_KEYS = 1_000_000
+"""Key sets up to this size are sent to every task of a scan; larger ones are joined by a shuffle."""
+PRUNED_ROWS = 5_000_000
+"""A scan of a table with more rows first asks for the smallest and largest key, so that files and row groups outside are skipped."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Keys to look up: a frame that has their columns, and how many they are at most (duplicates do no harm). ``here``: the same on the driver."""
+
+    frame: DataFrame
+    at_most: int
+    here: pa.Table | None = None
+
+
+@dataclass(frozen=True)
+class Read:
+    """How one table was read: ``local`` (on the driver) or ``scan`` (by Spark) and why; rows found, where known."""
+
+    table: str
+    path: str
+    why: str
+    rows: int | None
+
+
+class Access:
+    """The tables of one topology, each at its snapshot.
+
+    ``reads`` lists what was fetched and how, ``located`` has the key, file and position of the rows that were looked up with their places.
+
+    Args:
+        spark: the session.
+        topology: the name of the topology.
+        states: table -> snapshot id. A table that is not there was never written.
+        refs: the tables.
+    """
+
+    def __init__(self, spark: SparkSession, topology: str, states: Mapping[str, int], refs: Refs) -> None:
+        self.spark, self.states, self.refs = spark, states, refs
+        self._topology = topology
+        self._tables: dict[str, Table] = {}
+        self.reads: list[Read] = []
+        self.located: dict[str, pa.Table] = {}
+
+    def has(self, name: str) -> bool:
+        """Whether the table was ever written."""
+        return name in self.states
+
+    def columns(self, name: str) -> list[str]:
+        """The columns that the table has."""
+        return [f.name for f in self._table(name).schema().fields]
+
+    def stored(self, name: str) -> int:
+        """How many rows a table has, old versions and hidden ones included."""
+        return files_of(self._table(name), self.states[name]).rows if self.has(name) else 0
+
+    def live(self, name: str) -> int:
+        """How many rows a table has without the deleted ones."""
+        return files_of(self._table(name), self.states[name]).live if self.has(name) else 0
+
+    def unique(self, name: str, column: str) -> bool:
+        """Whether no two rows of a versioned table can have one key, ``column`` being its first."""
+        return unique(self._table(name), files_of(self._table(name), self.states[name]).data, column)
+
+    def having(self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str], *, located: bool = False) -> DataFrame:
+        """The stored rows of some keys (None: all rows)."""
+        if keys is None:
+            return self.every(name, columns)
+        wanted = keys.frame.select(*key)
+        if keys.at_most > probe.LOCAL_ROWS:
+            return self._scanned(name, columns, f"{keys.at_most:,} keys", keys, wanted)
+        asked = wanted.distinct().toArrow() if keys.here is None else keys.here
+        place = [FILE, POSITION] if located else []
+        found = probe.having(self._table(name), self.states[name], key, asked, [*columns, *place])
+        if isinstance(found, probe.TooLarge):
+            here = LocalRows(asked, wanted.schema).frame(self.spark)
+            return self._scanned(name, columns, found.why, keys, here)
+        if located:
+            self.located[name] = found.select([*key, *place])
+        return self._local(name, found.select(list(columns)), f"{asked.num_rows:,} keys")
+
+    def of_run(self, name: str, run: int) -> DataFrame:
+        """The rows that a run wrote, all columns."""
+        columns = self.columns(name)
+        found = probe.of_run(self._table(name), self.states[name], run, columns)
+        if isinstance(found, probe.TooLarge):
+            return self._scanned(name, columns, found.why).where(F.col(RUN) == run)
+        return self._local(name, found, "of this run")
+
+    def every(self, name: str, columns: Sequence[str]) -> DataFrame:
+        """All rows."""
+        found = probe.every(self._table(name), self.states[name], columns)
+        return self._scanned(name, columns, found.why) if isinstance(found, probe.TooLarge) else self._local(name, found, "all rows")
+
+    def table(self, name: str) -> DataFrame:
+        """A table as it is stored, at its snapshot."""
+        return self.spark.sql(f"SELECT * FROM {full_name(self._topology, name)} VERSION AS OF {self.states[name]}")
+
+    def _local(self, name: str, found: pa.Table, why: str) -> DataFrame:
+        self.reads.append(Read(name, "local", why, found.num_rows))
+        stored = spark_schema(self._table(name))
+        return LocalRows(found, StructType([stored[c] for c in found.column_names])).frame(self.spark)
+
+    def _scanned(self, name: str, columns: Sequence[str], why: str, keys: Keys | None = None, wanted: DataFrame | None = None) -> DataFrame:
+        """By Spark: the rows of the keys. A set of keys that is not too large goes to every task, so that the table is not moved."""
+        self.reads.append(Read(name, "scan", why, None))
+        table = self.table(name).select(*columns)
+        if keys is None or wanted is None:
+            return table
+        if files_of(self._table(name), self.states[name]).rows > PRUNED_ROWS:
+            first = F.col(quoted(wanted.columns[0]))
+            bounds = wanted.agg(F.min(first).alias("low"), F.max(first).alias("high")).first()
+            assert bounds is not None
+            table = table.where(first.between(F.lit(bounds["low"]), F.lit(bounds["high"])))
+        spread = F.broadcast(wanted) if keys.at_most <= BROADCAST_KEYS else wanted
+        return table.join(spread, on=wanted.columns, how="left_semi")
+
+    def _table(self, name: str) -> Table:
+        if name not in self._tables:
+            self._tables[name] = self.refs.require(name, self.states[name])
+        return self._tables[name]
+
+
+def full_name(topology: str, table: str) -> str:
+    """A table's name in Spark SQL."""
+    return f"{CATALOG}.{topology}.{table}"

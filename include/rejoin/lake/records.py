@@ -1,0 +1,194 @@
+"""What the ledger tells: runs, their steps, and which snapshots of all tables are one cut. Every method is one transaction."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, select
+from sqlalchemy.exc import OperationalError
+
+from rejoin.errors import LedgerConflict, RunUnknown
+from rejoin.lake import ledger_schema as t
+from rejoin.plan.model import Plan
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run as the ledger knows it. ``rebuild`` are the nodes whose definition differs from the base run's."""
+
+    topology: str
+    number: int
+    kind: str
+    state: str
+    owner: str
+    base: int | None
+    plan: Plan
+    rebuild: tuple[str, ...]
+    opened_at: float
+    closed_at: float | None
+    note: str | None
+
+
+@dataclass(frozen=True)
+class Write:
+    """A table's snapshot that one attempt wrote. ``transient``: for the later steps of this run only."""
+
+    table: str
+    snapshot_id: int
+    transient: bool = False
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """What the winning attempt of a step registered. ``detail`` says how it was done: JSON-able, for people."""
+
+    step: str
+    counts: dict[str, int]
+    seconds: float
+    jobs: int | None
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+class Records:
+    """The records of one topology in one database."""
+
+    def __init__(self, url: str, topology: str) -> None:
+        self.topology = topology
+        self._engine = t.connected(url)
+
+    def states(self, run: int | None) -> dict[str, int]:
+        """Table -> snapshot id of a committed run; these ids are one cut over all tables. Empty for None."""
+        if run is None:
+            return {}
+        with self.transaction() as db:
+            return {r.table_name: r.snapshot_id for r in db.execute(select(t.states).where(self._is(t.states, run)))}
+
+    def run(self, number: int) -> Run:
+        """One run. Raises ``RunUnknown``."""
+        with self.transaction() as db:
+            return self._run(self._row(db, number))
+
+    def open_run(self) -> Run | None:
+        """The open run, if there is one."""
+        with self.transaction() as db:
+            row = self._open_row(db)
+            return None if row is None else self._run(row)
+
+    def newest_of(self, owner: str) -> Run | None:
+        """The owner's newest run."""
+        with self.transaction() as db:
+            mine = select(t.runs).where(t.runs.c.topology == self.topology, t.runs.c.owner == owner)
+            row = db.execute(mine.order_by(t.runs.c.run.desc()).limit(1)).first()
+            return None if row is None else self._run(row)
+
+    def held(self, run: int) -> list[str]:
+        """The nodes that a committed run left as they were, so that the next one rebuilds them."""
+        with self.transaction() as db:
+            row = self._row(db, run)
+            return sorted({n.name for n in self._run(row).plan.nodes} - set(json.loads(str(row.fingerprints))))
+
+    def runs(self) -> list[Run]:
+        """All runs, oldest first."""
+        with self.transaction() as db:
+            rows = db.execute(select(t.runs).where(t.runs.c.topology == self.topology).order_by(t.runs.c.run))
+            return [self._run(r) for r in rows]
+
+    def head(self) -> int | None:
+        """The newest committed run."""
+        with self.transaction() as db:
+            return db.execute(select(t.topologies.c.head).where(t.topologies.c.topology == self.topology)).scalar()
+
+    def consumed(self, source: str) -> list[tuple[str, int, str]]:
+        """(path, size, sha256) of all files of a source that committed runs have applied."""
+        with self.transaction() as db:
+            found = select(t.files).where(t.files.c.topology == self.topology, t.files.c.source == source).order_by(t.files.c.path)
+            return [(r.path, r.size, r.sha256) for r in db.execute(found)]
+
+    def last_pin(self, source: str) -> dict[str, Any] | None:
+        """The newest pin of a source in a committed run that was not empty, or None."""
+        joined = t.pins.join(t.runs, and_(t.pins.c.topology == t.runs.c.topology, t.pins.c.run == t.runs.c.run))
+        found = (
+            select(t.pins.c.pin)
+            .select_from(joined)
+            .where(t.pins.c.topology == self.topology, t.pins.c.source == source, t.runs.c.state == "committed", t.pins.c.pin != "null")
+            .order_by(t.pins.c.run.desc())
+            .limit(1)
+        )
+        with self.transaction() as db:
+            pin = db.execute(found).scalar()
+            return None if pin is None else json.loads(pin)
+
+    def not_rolled_forward(self) -> list[int]:
+        """Closed runs whose branches still have to be fast-forwarded or dropped."""
+        with self.transaction() as db:
+            open_or_done = (t.runs.c.state == "open") | t.runs.c.rolled_forward
+            found = select(t.runs.c.run).where(t.runs.c.topology == self.topology, ~open_or_done).order_by(t.runs.c.run)
+            return [r.run for r in db.execute(found)]
+
+    def pins(self, run: int) -> dict[str, dict[str, Any] | None]:
+        """What ``pin`` recorded."""
+        with self.transaction() as db:
+            return {r.source: json.loads(r.pin) for r in db.execute(select(t.pins).where(self._is(t.pins, run)))}
+
+    def steps(self, run: int) -> dict[str, StepRecord]:
+        """The steps that are registered, in the order in which they ended."""
+        with self.transaction() as db:
+            rows = db.execute(select(t.steps).where(self._is(t.steps, run)).order_by(t.steps.c.ended_at))
+            return {r.step: StepRecord(r.step, json.loads(r.counts), r.seconds, r.jobs, json.loads(r.detail or "{}")) for r in rows}
+
+    def writes(self, run: int) -> dict[str, Write]:
+        """Table -> what the winning attempts of this run wrote."""
+        with self.transaction() as db:
+            rows = db.execute(select(t.writes).where(self._is(t.writes, run)))
+            return {r.table_name: Write(r.table_name, r.snapshot_id, r.transient) for r in rows}
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """One transaction. ``lake.deliveries`` keeps tables of its own beside these.
+
+        Raises:
+            LedgerConflict: the database did not answer.
+        """
+        try:
+            with self._engine.begin() as db:
+                yield db
+        except OperationalError as error:
+            raise LedgerConflict(f"the ledger of topology {self.topology!r} did not answer", next_step="try again") from error
+
+    # --- inside a transaction -----------------------------------------------------------------------------------------
+
+    def _is(self, table: object, run: int):  # type: ignore[no-untyped-def]  # a SQLAlchemy condition
+        columns = table.c  # type: ignore[attr-defined]
+        return and_(columns.topology == self.topology, columns.run == run)
+
+    def _open_row(self, db: Connection) -> Row[tuple[object, ...]] | None:
+        return db.execute(select(t.runs).where(t.runs.c.topology == self.topology, t.runs.c.state == "open")).first()
+
+    def _row(self, db: Connection, run: int) -> Row[tuple[object, ...]]:
+        row = db.execute(select(t.runs).where(self._is(t.runs, run))).first()
+        if row is None:
+            raise RunUnknown(f"topology {self.topology!r} has no run {run}", next_step="see `rejoin history`")
+        return row
+
+    def _run(self, row: Row[tuple[object, ...]]) -> Run:
+        return Run(
+            topology=self.topology,
+            number=row.run,
+            kind=row.kind,
+            state=row.state,
+            owner=row.owner,
+            base=row.base,
+            plan=Plan.from_json(row.plan),
+            rebuild=tuple(json.loads(row.rebuild)),
+            opened_at=row.opened_at,
+            closed_at=row.closed_at,
+            note=row.note,
+        )
+
+
+def topologies(url: str) -> list[str]:
+    """Names of all topologies that the ledger database knows."""
+    with t.connected(url).begin() as db:
+        return [r.topology for r in db.execute(select(t.topologies.c.topology).order_by(t.topologies.c.topology))]
