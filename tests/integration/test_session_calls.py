@@ -1,5 +1,6 @@
 """What a session is started with, as far as one sees it only by using it."""
 
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pyarrow as pa
 import pytest
 from integration.conftest import Sessions
 from integration.shop import Shop
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -31,14 +33,17 @@ def test_a_column_asks_the_jvm_for_no_more_than_itself(tmp_path: Path, sessions:
     assert 0 < len(questions) <= 3, questions
 
 
-def test_many_rows_of_the_driver_are_not_part_of_the_plan_and_are_joined_without_a_shuffle(tmp_path: Path, sessions: Sessions) -> None:
+def test_rows_of_the_driver_are_not_part_of_the_plan_and_are_joined_without_a_shuffle(tmp_path: Path, sessions: Sessions) -> None:
     spark: Any = sessions(Shop(tmp_path).topology())
 
-    def plan(count: int) -> str:
-        rows = pa.table({"k": pa.array(range(count), pa.int64()), "v": ["v" * 40] * count})
-        one, other = (LocalRows(rows, from_arrow_schema(rows.schema)).frame(spark) for _ in range(2))
-        joined = one.join(other.withColumnRenamed("v", "w"), on="k", how="left")
-        return str(joined._jdf.queryExecution().executedPlan().toString())
+    def frame(count: int, column: str) -> DataFrame:
+        rows = pa.table({"k": pa.array(range(count), pa.int64()), column: ["v" * 40] * count})
+        return LocalRows(rows, from_arrow_schema(rows.schema)).frame(spark)
 
-    assert "LocalTableScan" in plan(10) and "Exchange" not in plan(10)
-    assert "ExistingRDD" in plan(100_000) and "Exchange" not in plan(100_000)
+    for count in (1, 100_000):
+        # The estimated size of each join is the product of its sides: several of them, and it would be too much for one partition.
+        joined = reduce(lambda one, other: one.join(other, on="k", how="left"), [frame(count, c) for c in "abcd"])
+        plan = str(joined._jdf.queryExecution().executedPlan().toString())
+        assert plan.count("ExistingRDD") == 4
+        assert "LocalTableScan" not in plan
+        assert "Exchange" not in plan

@@ -71,18 +71,15 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return config, lambda: spark
 
 
-LIMITS = {"driver": (32 << 20, 200_000, "1m", 50_000), "spark": (0, 0, "1m", 50_000), "both": (32 << 20, 4, "0", 3)}
-"""Bytes that the driver decodes, rows that it may hold (none: everything is done by Spark), bytes of them that Spark may hold in a plan (more:
-in an RDD), and rows of the smallest base file of a compaction.
-"""
+LIMITS = {"driver": (32 << 20, 200_000, 50_000), "spark": (0, 0, 50_000), "both": (32 << 20, 4, 3)}
+"""Bytes that the driver decodes, rows that it may hold (none: everything is done by Spark), and rows of the smallest base file of a compaction."""
 
 
 def limit(paths: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sends everything down some paths."""
-    size, rows, planned, base = LIMITS[paths]
+    size, rows, base = LIMITS[paths]
     # What is large has many tasks a stage; Spark would make one of them, as all is small here.
     lake[1]().conf.set("spark.sql.adaptive.coalescePartitions.enabled", str(paths != "spark").lower())
-    lake[1]().conf.set("spark.sql.execution.arrow.localRelationThreshold", planned)
     monkeypatch.setattr(import_module("rejoin.sources.read"), "LOCAL_BYTES", size)  # the package has a function of this name
     monkeypatch.setattr(probe, "LOCAL_ROWS", rows)
     monkeypatch.setattr(layout, "BASE_ROWS", base)
