@@ -31,8 +31,7 @@ def steady_grid(found: Rows) -> Grid:
     for n, rows in found.items():
         runs, compactions = ([r for r in rows if r["kind"] == kind] for kind in ("run", "compaction"))
         spent = [r["seconds"] for r in runs]
-        quarter = max(1, len(spent) // 4)
-        first, last = statistics.median(spent[:quarter]), statistics.median(spent[-quarter:])
+        _, first, last = quarters(rows)
         written = sum(r["written"] for r in rows) / sum(r["changes"] for r in runs)
         line = [f"{n:,}", str(len(runs)), seconds(quantile(spent, 0.5)), seconds(quantile(spent, 0.95)), seconds(first), seconds(last)]
         compaction = seconds(statistics.median(r["seconds"] for r in compactions)) if compactions else "-"
@@ -41,6 +40,13 @@ def steady_grid(found: Rows) -> Grid:
     columns = ["N", "runs", "p50", "p95", "first quarter", "last quarter", "drift"]
     columns += ["a compaction", "compaction a run", "bytes written a change"]
     return Grid("Many runs in a row: seconds", columns, lines)
+
+
+def quarters(rows: Sequence[dict[str, Any]]) -> tuple[int, float, float]:
+    """How many runs there were, and the median seconds of the first and of the last quarter of them."""
+    spent = [r["seconds"] for r in rows if r["kind"] == "run"]
+    quarter = max(1, len(spent) // 4)
+    return len(spent), statistics.median(spent[:quarter]), statistics.median(spent[-quarter:])
 
 
 def rows_grid(title: str, found: dict[int, list[Row]]) -> Grid:

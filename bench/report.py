@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from curve_grids import budget_grid, crossover_grid, engines_grid, full_grid, load_grid, runs_grid, tidy_grid
 from folders import Folders
-from goals import goals_grid
+from goals import Results, goals_grid
 from grids import Grid
 from limits import sentences
 from measure import saved_rows
@@ -25,10 +25,10 @@ T = TypeVar("T")
 def write(folders: Folders) -> list[Grid]:
     """Writes page and pictures from all saved results; returns the page's tables."""
     curves = _by_size(folders.results, "curve", saved_rows)
-    steady = _by_size(folders.results, "steady", _plain)
-    storage = _by_size(folders.results, "storage", _plain)
+    steady, storage = (_by_size(folders.results, name, _plain) for name in ("steady", "storage"))
+    fanout, subscribers = (_by_size(folders.results, name, saved_rows) for name in ("fanout", "subscribers"))
     sections = {
-        "goals": [goals_grid(curves, storage)],
+        "goals": [goals_grid(Results(curves, storage, steady, fanout, subscribers))],
         "crossovers": [crossover_grid(curves)],
         "curves": [grid for n, rows in curves.items() for grid in (engines_grid(n, rows), full_grid(n, rows), runs_grid(n, rows))],
         "budgets": [budget_grid(n, rows) for n, rows in curves.items()],
@@ -37,8 +37,8 @@ def write(folders: Folders) -> list[Grid]:
         "steady": [steady_grid(steady), tidy_grid(curves)],
         "wide": [rows_grid("100 columns, by kind of key", _by_size(folders.results, "wide", saved_rows))],
         "fanout": [
-            rows_grid("15 outputs over five tables", _by_size(folders.results, "fanout", saved_rows)),
-            rows_grid("One renamed customer and its orders", _by_size(folders.results, "subscribers", saved_rows)),
+            rows_grid("15 outputs over five tables", fanout),
+            rows_grid("One renamed customer and its orders", subscribers),
         ],
         "strain": [strain_grid(_by_size(folders.results, "strain", _plain))],
     }
