@@ -18,6 +18,7 @@ from patterns import ALL, patterns
 from scenario import Case, Play, play, prepare
 from shapes import SHAPES
 
+from rejoin import verify
 from rejoin.lake import layout, probe
 from rejoin.lake.config import LakeConfig, lake_config
 from rejoin.plan.compile import compile
@@ -72,7 +73,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 
 LIMITS = {"driver": (32 << 20, 200_000, 50_000), "spark": (0, 0, 50_000), "both": (32 << 20, 4, 3)}
-"""Bytes that the driver decodes, rows that it may hold (none: everything is done by Spark), and rows of the smallest base file of a compaction."""
+"""Bytes that the driver decodes, rows that it may hold (none: everything is done by Spark), and rows of the smallest base file of a compaction (a task of `verify` sorts as many)."""
 
 
 def limit(paths: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,6 +84,7 @@ def limit(paths: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_module("rejoin.sources.read"), "LOCAL_BYTES", size)  # the package has a function of this name
     monkeypatch.setattr(probe, "LOCAL_ROWS", rows)
     monkeypatch.setattr(layout, "BASE_ROWS", base)
+    monkeypatch.setattr(verify, "SORTED_ROWS", base)
 
 
 @pytest.mark.slow
