@@ -7,6 +7,7 @@ the highest that was seen, of Python and of its JVM (started with 4 GiB). In the
 """
 
 import argparse
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,7 +33,8 @@ class Strain:
 
     def __init__(self, n: int, root: Path) -> None:
         self.n, self.customers = n, n // 20
-        self._landing = Landing(root / "landing", tuple(TABLE_OF.values()), duckdb.connect())
+        self._root, self._db = root, duckdb.connect()
+        self._landing = Landing(root / "landing", tuple(TABLE_OF.values()), self._db)
         (root / "topology.py").write_text(Shape().topology())
         self.lake: Lake = lake_of(root)
 
@@ -56,6 +58,11 @@ class Strain:
     def gone(self) -> None:
         """The customer of half of the orders that are left."""
         self._customers("d", 1, "")
+
+    def close(self) -> None:
+        """Removes everything."""
+        self._db.close()
+        shutil.rmtree(self._root)
 
     def _orders(self, op: str, count: int, key: str, customer: str, note: str) -> None:
         """``count`` events; ``key`` and ``customer`` are SQL over the number ``p`` of each, from 0 on."""
@@ -92,6 +99,7 @@ def main() -> None:
         CONSOLE.print(rows[-1])
         save(rows, folders.results / f"strain-{asked.n}.json")
     strain.lake.check()
+    strain.close()
     for grid in write(folders):
         CONSOLE.print(grid.rich())
 

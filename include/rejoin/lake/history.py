@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, Row, Select, and_, create_engine, event, inspect, select
+from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, Table, and_, create_engine, event, inspect, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
@@ -169,9 +169,8 @@ class History:
                 raise RunUnknown(f"topology {self.topology!r}: there is no ledger yet", next_step="run it once: `rejoin run`")
             yield db
 
-    def _is(self, table: object, run: int):  # type: ignore[no-untyped-def]  # a SQLAlchemy condition
-        columns = table.c  # type: ignore[attr-defined]
-        return and_(columns.topology == self.topology, columns.run == run)
+    def _is(self, table: Table, run: int) -> ColumnElement[bool]:
+        return t.of_run(table, self.topology, run)
 
 
 def _line(row: Row[tuple[object, ...]], steps: Sequence[StepLine]) -> RunLine:

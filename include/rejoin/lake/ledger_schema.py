@@ -7,6 +7,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Engine,
     Float,
     Integer,
@@ -14,6 +15,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    and_,
     create_engine,
     event,
     inspect,
@@ -128,6 +130,11 @@ files = Table(
     Column("sha256", String(64), nullable=False),
     Column("run", Integer, nullable=False),
 )
+
+
+def of_run(table: Table, topology: str, run: int) -> ColumnElement[bool]:
+    """The condition that a row of one of these tables belongs to a run."""
+    return and_(table.c.topology == topology, table.c.run == run)
 
 
 @cache

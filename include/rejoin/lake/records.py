@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, select
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, select
 from sqlalchemy.exc import OperationalError
 
 from rejoin.errors import LedgerConflict, RunUnknown
@@ -159,9 +159,8 @@ class Records:
 
     # --- inside a transaction -----------------------------------------------------------------------------------------
 
-    def _is(self, table: object, run: int):  # type: ignore[no-untyped-def]  # a SQLAlchemy condition
-        columns = table.c  # type: ignore[attr-defined]
-        return and_(columns.topology == self.topology, columns.run == run)
+    def _is(self, table: Table, run: int) -> ColumnElement[bool]:
+        return t.of_run(table, self.topology, run)
 
     def _open_row(self, db: Connection) -> Row[tuple[object, ...]] | None:
         return db.execute(select(t.runs).where(t.runs.c.topology == self.topology, t.runs.c.state == "open")).first()

@@ -27,8 +27,7 @@ RUNTIME = {
     # Frames made from rows of the driver are RDDs. As a local relation their rows are part of the plan, and every rule of every analysis walks
     # through all of them: half of the time of a run of 100,000 changes.
     "spark.sql.execution.arrow.localRelationThreshold": "0",
-    # An RDD's size is unknown to Spark. Taken for large, and the product of what they are made of is taken for the size of joins, their one
-    # partition would be shuffled.
+    # An RDD's size is unknown to Spark, and a join's is the product of its sides'. Both would be taken for large, and single partitions shuffled.
     "spark.sql.defaultSizeInBytes": "1",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     # A partition is a task that sorts and compresses: with the default of 64 MB a million rows were the work of one core.
