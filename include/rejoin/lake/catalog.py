@@ -11,6 +11,9 @@ from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Identifier
+from sqlalchemy.engine import make_url
+
+from rejoin.lake.sqlite import write_ahead
 
 
 class CachingSqlCatalog(SqlCatalog):
@@ -18,6 +21,9 @@ class CachingSqlCatalog(SqlCatalog):
 
     def __init__(self, name: str, **properties: str) -> None:
         self._newest: dict[Identifier, tuple[str, TableMetadata]] = {}
+        url = make_url(properties["uri"])
+        if url.get_backend_name() == "sqlite":
+            write_ahead(str(url.database))
         super().__init__(name, **properties)
 
     def commit_table(self, table: Table, requirements: Any, updates: Any) -> CommitTableResponse:

@@ -23,6 +23,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
+from rejoin.lake.sqlite import write_ahead
+
 metadata = MetaData()
 
 topologies = Table(
@@ -141,13 +143,14 @@ def of_run(table: Table, topology: str, run: int) -> ColumnElement[bool]:
 def connected(url: str) -> Engine:
     """One pool of connections a database and process; the tables are there."""
     engine = create_engine(url, pool_pre_ping=not url.startswith("sqlite"))
-    if url.startswith("sqlite"):
+    if engine.url.get_backend_name() == "sqlite":
+        write_ahead(str(engine.url.database))
+
         # Several processes write: wait for the lock, and take it at the start, so that no transaction has to restart half-way.
         @event.listens_for(engine, "connect")
         def _settings(connection, _record):  # type: ignore[no-untyped-def]
             connection.isolation_level = None
             connection.execute("PRAGMA busy_timeout=30000")
-            connection.execute("PRAGMA journal_mode=WAL")
 
         @event.listens_for(engine, "begin")
         def _begin(connection):  # type: ignore[no-untyped-def]
