@@ -85,7 +85,7 @@ class Curve:
         self._save()
 
     def load(self) -> None:
-        """The first load of every engine; warms the full recomputations up."""
+        """The first load of every engine, and its compaction; warms the full recomputations up."""
         self.work.first_rows()
         self._add(self.engines[0])
         if "load" in self.parts:
@@ -100,6 +100,7 @@ class Curve:
             for engine in [*made, IndexedDuckdb(self.work)]:
                 self._add(engine)
                 self.engines.append(engine)
+        self._tidy(self.n)
         self.full = [engine for engine in full_engines(self.work, self.lake.spark) if engine.name in self._names()]
         if self.full:
             self.recompute(1)
@@ -144,9 +145,9 @@ class Curve:
     def _add(self, engine: Engine) -> None:
         self.rows.append(self._once(engine.name, self.n, "load", engine.load))
 
-    def _tidy(self) -> None:
+    def _tidy(self, loaded: int = 0) -> None:
         self._since_tidy = 0
-        self.rows += [self._once(engine.name, 0, "tidy", engine.tidy) for engine in self.engines]
+        self.rows += [self._once(engine.name, loaded, "tidy", engine.tidy) for engine in self.engines]
 
     def _once(self, name: str, k: int, side: str, work: Callable[[], Done]) -> Row:
         return row(name, self.n, k, side, [spend(work)])

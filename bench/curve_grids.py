@@ -101,13 +101,15 @@ def load_grid(curves: dict[int, list[Row]]) -> Grid:
 
 
 def tidy_grid(curves: dict[int, list[Row]]) -> Grid:
-    """Medians of the compactions between change sets."""
+    """The compaction after the first load, and the median of those between change sets."""
     lines = []
     for n, rows in curves.items():
         for engine in dict.fromkeys(r.engine for r in rows if r.side == "tidy"):
-            spent = [r.seconds for r in rows if r.engine == engine and r.side == "tidy"]
-            lines.append([f"{n:,}", engine, seconds(statistics.median(spent)), str(len(spent))])
-    return Grid("Compactions during the curve", ["N", "engine", "seconds", "times"], lines, 2)
+            tidied = [r for r in rows if r.engine == engine and r.side == "tidy"]
+            first, later = ([r.seconds for r in tidied if bool(r.k) is loaded] for loaded in (True, False))
+            cells = [seconds(statistics.median(spent)) if spent else "-" for spent in (first, later)]
+            lines.append([f"{n:,}", engine, *cells, str(len(later))])
+    return Grid("Compactions: seconds", ["N", "engine", "after the first load", "later", "times"], lines, 2)
 
 
 def crossover_grid(curves: dict[int, list[Row]]) -> Grid:

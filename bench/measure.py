@@ -50,7 +50,7 @@ class Spent:
 class Row:
     """One line of the results: medians of the counted repeats.
 
-    ``side``: left, right, full (recomputed), load (first load) or tidy (compaction, checkpoint).
+    ``side``: left, right, full (recomputed), load (first load) or tidy (compaction, checkpoint; ``k`` is ``n`` for the one after the first load).
     ``read``, ``written``: bytes asked from and given to the operating system, cached or not. ``load``: the machine's, at the start of the first.
     """
 
