@@ -21,10 +21,9 @@ Goal = tuple[str, float, float]
 
 @dataclass(frozen=True)
 class Results:
-    """The saved results by N. ``beside``: small runs that were measured on the same machine and day as the largest curve."""
+    """The saved results by N."""
 
     curves: dict[int, list[Row]]
-    beside: dict[int, list[Row]]
     storage: Rows
     steady: Rows
     fanout: dict[int, list[Row]]
@@ -35,7 +34,7 @@ def goals_grid(found: Results) -> Grid:
     """A line for each goal whose measurement is there."""
     goals: list[tuple[int, Goal]] = []
     for n, rows in found.curves.items():
-        beside_small = _beside(rows, found.beside.get(SMALL, found.curves.get(SMALL, []))) if n >= LARGE else ()
+        beside_small = _beside(rows, found.curves.get(SMALL, [])) if n >= LARGE else ()
         goals += [(n, goal) for goal in (*_of_the_curve(n, rows), *beside_small, *_of_the_storage(found.storage.get(n, [])))]
     goals += [(n, _of_many_runs(rows)) for n, rows in found.steady.items()]
     goals += [(n, goal) for n, rows in found.fanout.items() for goal in _of_many_outputs(rows)]

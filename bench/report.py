@@ -26,9 +26,9 @@ def write(folders: Folders) -> list[Grid]:
     """Writes page and pictures from all saved results; returns the page's tables."""
     curves = _by_size(folders.results, "curve", saved_rows)
     steady, storage = (_by_size(folders.results, name, _plain) for name in ("steady", "storage"))
-    beside, fanout, subscribers = (_by_size(folders.results, name, saved_rows) for name in ("beside", "fanout", "subscribers"))
+    fanout, subscribers = (_by_size(folders.results, name, saved_rows) for name in ("fanout", "subscribers"))
     sections = {
-        "goals": [goals_grid(Results(curves, beside, storage, steady, fanout, subscribers))],
+        "goals": [goals_grid(Results(curves, storage, steady, fanout, subscribers))],
         "crossovers": [crossover_grid(curves)],
         "curves": [grid for n, rows in curves.items() for grid in (engines_grid(n, rows), full_grid(n, rows), runs_grid(n, rows))],
         "budgets": [budget_grid(n, rows) for n, rows in curves.items()],

@@ -55,7 +55,6 @@ def measure(n: int, parts: list[str], changed: list[int], repeats: int, folders:
     """One size."""
     curve = Curve(n, folders.empty(str(n)), parts, sorted(changed), repeats, folders.results)
     curve.measure()
-    (folders.results / f"beside-{n}.json").unlink(missing_ok=True)  # the curve is newer
     curve.lake.check()
     curve.close()
     write(folders)  # after each size: the large ones take long

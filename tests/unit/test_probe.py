@@ -115,6 +115,16 @@ def test_a_column_that_was_dropped_and_added_again_is_empty_in_old_rows(lake: La
     assert len(found) == 3
 
 
+def test_a_column_may_be_called_what_a_query_calls_its_own(tmp_path: Path) -> None:
+    made = pa.table({name: pa.array([1, 2, 3], pa.int64()) for name in ("f", "p", "pos", "file_path", "n")})
+    lake = Lake(tmp_path, made.schema)
+    lake.write(made)
+    keys = made.select(["f"])
+    first = lake.having(["f"], keys.slice(0, 1), [FILE, POSITION])
+    lake.write(made.slice(0, 0), pa.table({"file_path": [f"file://{p}" for p in first[FILE].to_pylist()], "pos": first[POSITION]}))
+    assert sorted(lake.having(["f"], keys, ["p"])["p"].to_pylist()) == [2, 3]
+
+
 @pytest.mark.parametrize("lake", ["BIGINT"], indirect=True)
 def test_the_rows_of_one_run_are_read_from_its_files(lake: Lake) -> None:
     for run in (1, 2, 3):

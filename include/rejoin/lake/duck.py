@@ -96,7 +96,7 @@ def relation(table: Table, data: Sequence[DataFile], deletes: Sequence[DataFile]
     named = "SELECT unnest($files) AS f, unnest($named) AS file_path"
     gone = f"SELECT f, pos AS p FROM read_parquet($hidden) JOIN ({named}) USING (file_path)"
     return Relation(
-        f"(SELECT * FROM ({rows}) ANTI JOIN ({gone}) ON {FILE} = f AND {POSITION} = p)",
+        f"(SELECT * FROM ({rows}) ANTI JOIN ({gone}) AS gone ON {FILE} = gone.f AND {POSITION} = gone.p)",
         {"files": files, "named": [f.file_path for f in data], "hidden": [p for p in hidden if p is not None]},
     )
 

@@ -16,7 +16,7 @@ from rejoin.lake.layout import MERGE_FILES, Layout, Lie, layout, to_fold, to_mer
 from rejoin.stages.columns import RUN
 
 DRIVER_ROWS = 20_000_000
-"""One key range with more rows than these is left to Spark."""
+"""A key range with more rows than these is folded by Spark."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
     choice = _choose(table, files, key[0])
     units = choice.lay.units
     starts = [u.start for u in units] or [None]
-    everything = sum(f.record_count for f in files.data) if not units else max(u.rows for u in units)
-    if everything > DRIVER_ROWS or any(native(f.file_path) is None for f in (*files.data, *files.deletes)):
+    largest = max((units[n].rows for n in choice.folds), default=0) if units else sum(f.record_count for f in files.data)
+    if largest > DRIVER_ROWS or any(native(f.file_path) is None for f in (*files.data, *files.deletes)):
         return None
     deltas = [files.data[i] for i in choice.lay.deltas]
     added, gone = [], set()
@@ -124,7 +124,8 @@ def _changed(table: Table, files: Files, lay: Layout, column: str) -> list[int]:
                 {"start": pa.array([u.start for u in lay.units[1:]], kind), "n": pa.array(range(1, len(lay.units)), pa.int64())}
             )
             database.register("starts", starts)
-            sql = f"SELECT coalesce(n, 0), count(*) FROM {deltas.sql} ASOF LEFT JOIN starts ON {name} >= starts.start GROUP BY 1"
+            at = f"ASOF LEFT JOIN starts ON deltas.{name} >= starts.start"
+            sql = f"SELECT coalesce(starts.n, 0), count(*) FROM {deltas.sql} AS deltas {at} GROUP BY 1"
             for number, count in database.sql(sql, params=deltas.parameters).fetchall():
                 counts[number] += count
     return counts
