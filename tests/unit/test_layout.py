@@ -30,6 +30,12 @@ def test_files_that_share_a_key_at_their_border_are_one_unit() -> None:
     assert [(u.files, u.rows, u.start) for u in found.units] == [((0, 1, 2), 3 * M, None), ((3,), M, 201)]
 
 
+def test_files_of_one_key_are_base_though_a_larger_file_begins_with_it() -> None:
+    found = layout(lies((M, 1, 9), *[(M - 1, 1, 1)] * MERGE_FILES, (M, 10, 10)))
+    assert [(u.files, u.start) for u in found.units] == [((*range(1, MERGE_FILES + 1), 0), None), ((MERGE_FILES + 1,), 10)]
+    assert found.deltas == ()
+
+
 def test_small_files_and_files_without_bounds_are_never_base() -> None:
     found = layout(lies((BASE_ROWS - 1, 0, 9), (M, None, None)))
     assert found.units == () and found.deltas == (0, 1)

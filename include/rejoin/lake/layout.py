@@ -53,7 +53,7 @@ def layout(files: Sequence[Lie]) -> Layout:
     for file in sorted(files, key=lambda f: (-f.rows, f.index)):
         if file.rows < BASE_ROWS or file.low is None:
             continue
-        at = bisect_right(base, file.low, key=lambda f: f.low)
+        at = bisect_right(base, (file.low, file.high), key=lambda f: (f.low, f.high))
         if (at == 0 or base[at - 1].high <= file.low) and (at == len(base) or file.high <= base[at].low):
             base.insert(at, file)
     groups: list[list[Lie]] = []
