@@ -145,9 +145,9 @@ class Curve:
     def _add(self, engine: Engine) -> None:
         self.rows.append(self._once(engine.name, self.n, "load", engine.load))
 
-    def _tidy(self, loaded: int = 0) -> None:
+    def _tidy(self, k: int = 0) -> None:
         self._since_tidy = 0
-        self.rows += [self._once(engine.name, loaded, "tidy", engine.tidy) for engine in self.engines]
+        self.rows += [self._once(engine.name, k, "tidy", engine.tidy) for engine in self.engines]
 
     def _once(self, name: str, k: int, side: str, work: Callable[[], Done]) -> Row:
         return row(name, self.n, k, side, [spend(work)])

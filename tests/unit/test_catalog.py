@@ -1,10 +1,7 @@
 """The metadata of a table is parsed only when it has changed, and a change is never missed."""
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +11,6 @@ from pyiceberg.serializers import FromInputFile
 
 from rejoin.lake.catalog import CachingSqlCatalog
 from rejoin.lake.config import lake_config
-from rejoin.lake.sqlite import write_ahead
 
 ROWS = ("t", "rows")
 
@@ -84,26 +80,3 @@ def test_a_table_that_was_made_anew_is_another_one(opened: Callable[[], Catalog]
     other.drop_table(ROWS)
     other.create_table(ROWS, numbers().schema)
     assert held(mine) == []
-
-
-def journal(database: Path) -> str:
-    with closing(sqlite3.connect(database)) as db:
-        return str(db.execute("PRAGMA journal_mode").fetchone()[0])
-
-
-def test_the_database_has_a_write_ahead_log_before_spark_asks_for_one(opened: Callable[[], Catalog], tmp_path: Path) -> None:
-    assert journal(tmp_path / "catalog.db") == "wal"
-
-
-def test_a_write_ahead_log_waits_for_whoever_writes(tmp_path: Path) -> None:
-    database = tmp_path / "catalog.db"
-    with closing(sqlite3.connect(database, isolation_level=None, check_same_thread=False)) as other:
-        other.execute("CREATE TABLE t (n)")
-        other.execute("BEGIN IMMEDIATE")
-        with closing(sqlite3.connect(database)) as db, pytest.raises(sqlite3.OperationalError, match="locked"):
-            db.execute("PRAGMA journal_mode=WAL")
-        ends = Timer(0.2, other.execute, ["COMMIT"])
-        ends.start()
-        write_ahead(str(database))
-        ends.join()
-    assert journal(database) == "wal"

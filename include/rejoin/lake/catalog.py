@@ -13,7 +13,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Identifier
 from sqlalchemy.engine import make_url
 
-from rejoin.lake.sqlite import write_ahead
+from rejoin.lake.sqlite import is_sqlite, write_ahead
 
 
 class CachingSqlCatalog(SqlCatalog):
@@ -22,8 +22,8 @@ class CachingSqlCatalog(SqlCatalog):
     def __init__(self, name: str, **properties: str) -> None:
         self._newest: dict[Identifier, tuple[str, TableMetadata]] = {}
         url = make_url(properties["uri"])
-        if url.get_backend_name() == "sqlite":
-            write_ahead(str(url.database))
+        if is_sqlite(url):
+            write_ahead(url)
         super().__init__(name, **properties)
 
     def commit_table(self, table: Table, requirements: Any, updates: Any) -> CommitTableResponse:

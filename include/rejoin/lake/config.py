@@ -23,6 +23,7 @@ from urllib.parse import unquote
 from sqlalchemy.engine import URL, make_url
 
 from rejoin.errors import SetupError
+from rejoin.lake.sqlite import is_sqlite
 
 CATALOG = "lake"
 """Name of the Iceberg catalog, in Spark and in PyIceberg: they must agree, the name is a column of the catalog's tables."""
@@ -71,7 +72,7 @@ class LakeConfig:
 
 
 def _jdbc(url: URL) -> dict[str, str]:
-    if url.get_backend_name() == "sqlite":
+    if is_sqlite(url):
         return {"uri": f"jdbc:sqlite:{url.database}?journal_mode=WAL&busy_timeout=30000"}
     made = {"uri": f"jdbc:postgresql://{url.host}:{url.port or 5432}/{url.database}"}
     if url.username:

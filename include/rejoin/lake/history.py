@@ -14,6 +14,7 @@ from sqlalchemy.exc import OperationalError
 from rejoin.errors import LedgerConflict, RunUnknown
 from rejoin.lake import ledger_schema as t
 from rejoin.lake.records import StepRecord
+from rejoin.lake.sqlite import is_sqlite
 from rejoin.plan.model import Plan
 
 
@@ -198,8 +199,8 @@ def _input(row: Row[tuple[object, ...]]) -> Input | None:
 @contextmanager
 def _reading(url: str) -> Iterator[Connection | None]:
     """A connection that only reads; None when the ledger was not made yet."""
-    database = make_url(url).database
-    if url.startswith("sqlite") and not (database and Path(database).is_file()):
+    place = make_url(url)
+    if is_sqlite(place) and not (place.database and Path(place.database).is_file()):
         yield None
         return
     try:
@@ -212,7 +213,7 @@ def _reading(url: str) -> Iterator[Connection | None]:
 @cache
 def _reader(url: str) -> Engine:
     """One pool of connections a database and process, apart from the writers': these take no lock."""
-    if not url.startswith("sqlite"):
+    if not is_sqlite(make_url(url)):
         return create_engine(url, pool_pre_ping=True, execution_options={"postgresql_readonly": True})
     engine = create_engine(url)
 

@@ -21,9 +21,10 @@ from sqlalchemy import (
     inspect,
     text,
 )
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
-from rejoin.lake.sqlite import write_ahead
+from rejoin.lake.sqlite import is_sqlite, write_ahead
 
 metadata = MetaData()
 
@@ -142,9 +143,10 @@ def of_run(table: Table, topology: str, run: int) -> ColumnElement[bool]:
 @cache
 def connected(url: str) -> Engine:
     """One pool of connections a database and process; the tables are there."""
-    engine = create_engine(url, pool_pre_ping=not url.startswith("sqlite"))
-    if engine.url.get_backend_name() == "sqlite":
-        write_ahead(str(engine.url.database))
+    database = make_url(url)
+    engine = create_engine(database, pool_pre_ping=not is_sqlite(database))
+    if is_sqlite(database):
+        write_ahead(database)
 
         # Several processes write: wait for the lock, and take it at the start, so that no transaction has to restart half-way.
         @event.listens_for(engine, "connect")
