@@ -87,7 +87,7 @@ class Access:
         if keys is None:
             return self.every(name, columns)
         wanted = keys.frame.select(*key)
-        if keys.at_most > probe.LOCAL_ROWS:
+        if keys.at_most > probe.most():
             return self._scanned(name, columns, f"{keys.at_most:,} keys", keys, wanted)
         asked = wanted.distinct().toArrow() if keys.here is None else keys.here
         place = [FILE, POSITION] if located else []
@@ -97,7 +97,7 @@ class Access:
             return self._scanned(name, columns, found.why, keys, here)
         if located:
             self.located[name] = found.select([*key, *place])
-        return self._local(name, found.select(list(columns)), f"{asked.num_rows:,} keys")
+        return self._local(name, found.select(list(columns)), f"{asked.num_rows:,} keys", among=keys.at_most)
 
     def of_run(self, name: str, run: int) -> DataFrame:
         """The rows that a run wrote, all columns."""
@@ -116,10 +116,12 @@ class Access:
         """A table as it is stored, at its snapshot."""
         return self.spark.sql(f"SELECT * FROM {full_name(self._topology, name)} VERSION AS OF {self.states[name]}")
 
-    def _local(self, name: str, found: pa.Table, why: str) -> DataFrame:
+    def _local(self, name: str, found: pa.Table, why: str, among: int = 0) -> DataFrame:
+        """As one partition, unless there are many, or the stage has many rows of its own (``among``)."""
         self.reads.append(Read(name, "local", why, found.num_rows))
         stored = spark_schema(self._table(name))
-        return LocalRows(found, StructType([stored[c] for c in found.column_names])).frame(self.spark)
+        rows = LocalRows(found, StructType([stored[c] for c in found.column_names]))
+        return rows.frame(self.spark) if max(found.num_rows, among) <= probe.LOCAL_ROWS else rows.spread(self.spark)
 
     def _scanned(self, name: str, columns: Sequence[str], why: str, keys: Keys | None = None, wanted: DataFrame | None = None) -> DataFrame:
         """By Spark: the rows of the keys. A set of keys that is not too large goes to every task, so that the table is not moved."""

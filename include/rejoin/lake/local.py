@@ -20,8 +20,12 @@ class LocalRows:
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """The rows as a frame of one partition, which satisfies every distribution that a join or a window asks for."""
+        return self.spread(spark).coalesce(1)
+
+    def spread(self, spark: SparkSession) -> DataFrame:
+        """The rows as a frame of several partitions, to be worked on by all cores."""
         rows = self.arrow if self.arrow.num_rows else []
-        return spark.createDataFrame(rows, schema=self.schema).coalesce(1)
+        return spark.createDataFrame(rows, schema=self.schema)
 
 
 def collected(frame: DataFrame) -> LocalRows:

@@ -17,15 +17,22 @@ from rejoin.lake.files import files_of, holding
 from rejoin.stages.columns import RUN
 
 LOCAL_ROWS = 200_000
-"""The driver looks up no more keys and writes no more rows than these."""
+"""A stage over no more rows than these is done on the driver."""
 VERSIONS = 4
-"""A lookup may find so many stored rows a key: old versions that are not compacted yet, or subscribers."""
+"""A lookup may find so many times more stored rows: old versions that are not compacted yet, or subscribers. It may also ask for as many keys,
+whose rows then go to Spark: DuckDB finds them in a fraction of the time of a scan by Spark.
+"""
 PROBE_ROWS = 100_000_000
 """A lookup that would have to decode more rows than these is left to Spark. 50 million take 2 seconds, by Spark on the same two cores 15."""
 LISTED_KEYS = 10_000
 """No longer list of keys is written into a query."""
 ROW_GROUP = 8_192
 """Rows in a row group of the tables that rejoin writes: small enough for lookups, large enough for scans (docs/benchmarks.md)."""
+
+
+def most() -> int:
+    """The keys that a lookup on the driver may ask for, and the rows that it may find."""
+    return VERSIONS * LOCAL_ROWS
 
 
 @dataclass(frozen=True)
@@ -102,11 +109,10 @@ def _read(
     with cursor() as database:
         for name, frame in frames.items():
             database.register(name, frame)
-        most = VERSIONS * LOCAL_ROWS
-        few = f"USING SAMPLE {sample} ROWS" if sample is not None else f"LIMIT {most + 1}"
+        few = f"USING SAMPLE {sample} ROWS" if sample is not None else f"LIMIT {most() + 1}"
         sql = f"SELECT {columns_text(columns)} FROM {source.sql} {few}"
         found: pa.Table = database.sql(sql, params=source.parameters).to_arrow_table()
-    return TooLarge(f"more than {most:,} rows were found") if found.num_rows > most else found
+    return TooLarge(f"more than {most():,} rows were found") if found.num_rows > most() else found
 
 
 def _nothing(table: Table, columns: Sequence[str]) -> pa.Table:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -117,11 +118,18 @@ class Writer:
         this_run = f"(SELECT * FROM {full_name(namespace, changes.table)} VERSION AS OF {changes.snapshot_id} WHERE _run = {self._run})"
         after = self._spark.sql(f"SELECT _run, _after FROM {this_run} WHERE _op <> 'D'")
         flat = after.select(*(F.col(f"_after.`{c}`") for c in columns), RUN, F.col(f"_after.{HASH}").alias(HASH))
-        _, base = self._table(table, flat.schema, key)
-        target = self._start(table, base)
-        if not only_inserts:
+        existing, base = self._table(table, flat.schema, key)
+        if only_inserts:
+            target = self._start(table, base)
+        elif located is None:
+            target = self._start(table, base)
             same = " AND ".join(f"c.`{k}` = o.`{k}`" for k in key)
             self._spark.sql(f"DELETE FROM {target.name} AS o WHERE EXISTS (SELECT 1 FROM {this_run} c WHERE c._op <> 'I' AND {same})")
+        else:
+            gone = self._spark.sql(f"SELECT {', '.join(f'`{k}`' for k in key)} FROM {this_run} WHERE _op <> 'I'").toArrow()
+            deletes = self._deletes(existing, base, probe.among(located, key, gone), gone.num_rows)
+            self._refs.commit_files(table, self._branch, base, [], deletes)
+            target = self._target(table)
         self._append(target, flat.sortWithinPartitions(*(F.col(f"`{k}`") for k in key)))
         return self._written(table)
 
@@ -140,17 +148,23 @@ class Writer:
         found = probe.having(existing, base, key, gone, [FILE, POSITION]) if located is None else probe.among(located, key, gone)
         if isinstance(found, probe.TooLarge):
             return None
-        if found.num_rows != gone.num_rows:
+        deletes = self._deletes(existing, base, found, gone.num_rows)
+        added = commit.data_files(existing, _sorted(fitted(flat, existing.schema().as_arrow()), key))
+        return Write(table, self._refs.commit_files(table, self._branch, base, added, deletes))
+
+    def _deletes(self, table: Table, base: int, found: pa.Table, keys: int) -> list[DataFile]:
+        """A delete file of the rows at these places, which must be one for each of so many keys; none for no keys."""
+        if found.num_rows != keys:
             raise InvariantBroken(
-                f"output {table!r} has {found.num_rows} rows for {gone.num_rows} changed keys in run {self._run}; nothing was committed",
+                f"output {table.name()[-1]!r} has {found.num_rows} rows for {keys} changed keys in run {self._run}; nothing was committed",
                 expected="exactly one row a key",
                 next_step="compare with `rejoin verify`; a table edited by hand is rebuilt by a run with refresh full",
             )
-        paths = {native(f.file_path): f.file_path for f in files_of(existing, base).data}
-        gone = pa.table({"file_path": [paths[p] for p in found[FILE].to_pylist()], "pos": found[POSITION]})
-        added = commit.data_files(existing, _sorted(fitted(flat, existing.schema().as_arrow()), key))
-        deletes = [commit.delete_file(existing, gone)] if gone.num_rows else []
-        return Write(table, self._refs.commit_files(table, self._branch, base, added, deletes))
+        if not keys:
+            return []
+        paths = {native(f.file_path): f.file_path for f in files_of(table, base).data}
+        files = pc.index_in(found[FILE], pa.array(list(paths), found[FILE].type))
+        return [commit.delete_file(table, pa.table({"file_path": pa.array(list(paths.values())).take(files), "pos": found[POSITION]}))]
 
     def touch(self, table: str, schema: StructType, key: Sequence[str]) -> Write:
         """The base state as it is; makes the table if there is none yet."""
@@ -182,6 +196,9 @@ class Writer:
     def _start(self, table: str, base: int) -> Branch:
         """Starts this attempt's branch of a table."""
         self._refs.start_branch(table, self._branch, base)
+        return self._target(table)
+
+    def _target(self, table: str) -> Branch:
         name = full_name(self._refs.topology, table)
         return Branch(name, f"{name}.branch_{self._branch}")
 

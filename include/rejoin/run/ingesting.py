@@ -252,4 +252,4 @@ def _keys_of(table: Table, events: DataFrame, rows: LocalRows | None, kinds: Kin
     keys = facts.select(*table.key)
     if kinds.adopted:
         keys = keys.union(facts.where("_old_key IS NOT NULL").select(*(F.col(f"_old_key.`{k}`") for k in table.key)))
-    return Keys(keys.distinct(), at_most)
+    return Keys(keys, at_most)

@@ -45,21 +45,23 @@ class Resolving:
         # Only a changed right row, and only by a response, makes a left row affected that did not change itself.
         moved = any(e.name in responses and self._facts.right_changed(node, e) for e in node.edges)
         again = self._held(node, None) if self._facts.judged_again(node) else None
-        lefts = None
+        lefts = touched = None
         if moved or again is not None:
             at_most = self._facts.answers(node) + self._facts.held(node)
             touched = resolve.touched(changes, responses, key, None if again is None else renamed(again, node.key, key))
             lefts = self._work.now.lookup(node.left.table, Keys(touched, at_most))
         paired = resolve.pair(node, changes, lefts, responses, key)
-        if self._facts.affected(node) <= probe.LOCAL_ROWS:
+        # Not the keys of ``paired``, which would look up the left rows once more.
+        keys = Keys(renamed(resolve.affected(changes, touched, key), key, node.key), self._facts.affected(node))
+        if keys.at_most <= probe.LOCAL_ROWS:
             rows = collected(paired)
-            kept = rows.frame(self._work.spark)
-            return self._difference(node, kept, kept, _lacking(node, rows), rows)
+            kept, here = rows.frame(self._work.spark), rows.arrow.select(numbered("pk", len(key))).rename_columns(list(node.key))
+            return self._difference(node, kept, kept, _lacking(node, rows), replace(keys, here=here))
         if not moved or len(node.edges) == 1:
-            outcome = self._at_once(node, paired)
+            outcome = self._at_once(node, paired, keys)
             if outcome is not None:
                 return outcome
-        return self._in_two(node, paired)
+        return self._in_two(node, paired, keys)
 
     def _recompute(self, node: Node, why: str) -> Outcome:
         """Recomputes the output and compares it with what is there: the same changes, whatever has changed."""
@@ -87,27 +89,27 @@ class Resolving:
         outcome = self._write_output(node, resolve.difference(node, made, old, everything=True), 0, at_most, None)
         return replace(outcome, detail={"refresh": "full", "why": why})
 
-    def _at_once(self, node: Node, paired: DataFrame) -> Outcome | None:
+    def _at_once(self, node: Node, paired: DataFrame, keys: Keys) -> Outcome | None:
         """In one pass, if every affected row turns out to have valid responses; else None, and what was written is garbage."""
         seen = Observation()
-        outcome = self._difference(node, paired, paired.observe(seen, *_lacks(node)), {})
+        outcome = self._difference(node, paired, paired.observe(seen, *_lacks(node)), {}, keys)
         lacking = {k: int(v) for k, v in seen.get.items()}
         if not any(lacking.values()):
             return outcome
         self._writer = self._writer.again()
         return None
 
-    def _in_two(self, node: Node, paired: DataFrame) -> Outcome:
+    def _in_two(self, node: Node, paired: DataFrame, keys: Keys) -> Outcome:
         """First find which right rows no valid response brought, then look them up."""
         kept = paired.persist()
         try:
             row = kept.agg(*_lacks(node)).first()
             assert row is not None
-            return self._difference(node, kept, kept, {k: int(v) for k, v in row.asDict().items()})
+            return self._difference(node, kept, kept, {k: int(v) for k, v in row.asDict().items()}, keys)
         finally:
             kept.unpersist()
 
-    def _difference(self, node: Node, paired: DataFrame, frame: DataFrame, lacking: Counts, rows: LocalRows | None = None) -> Outcome:
+    def _difference(self, node: Node, paired: DataFrame, frame: DataFrame, lacking: Counts, keys: Keys) -> Outcome:
         """Writes what changes.
 
         Args:
@@ -115,6 +117,7 @@ class Resolving:
             paired: the frame of ``resolve.pair``.
             frame: the same, possibly observed: it may stand only once in what is executed.
             lacking: how many rows lack each edge's right row (``lacks_<i>``), and how many ``stale`` responses there are.
+            keys: of the output rows that can change, at least; on the driver too if ``paired`` is.
         """
         for number, edge in enumerate(node.edges, start=1):
             right, key = edge.right.table, self._facts.plan.key_of(edge.right.table)
@@ -124,21 +127,17 @@ class Resolving:
             elif f"r{number}" not in frame.columns:
                 frame = resolve.absent(frame, number, edge, self._work.now.current(right))
         made = resolve.join(node, frame, fingerprint(self._facts.plan, node))
-        pks = numbered("pk", len(node.key))
-        here = None
-        if rows is not None:
-            here = rows.arrow.select(pks).rename_columns(list(node.key))
+        if keys.here is not None:
             made = made.coalesce(1)  # Spark forgets, after calling Python for the hash, that there is one partition only
-        keys = Keys(renamed(paired, pks, node.key), self._facts.affected(node), here)
         made_of = resolve.difference(node, made, self._work.before.lookup(node.name, keys), everything=False)
-        return self._write_output(node, made_of, lacking.get("stale", 0), self._facts.affected(node), keys)
+        return self._write_output(node, made_of, lacking.get("stale", 0), keys.at_most, keys)
 
     def _held(self, node: Node, keys: Keys | None) -> DataFrame | None:
         """The keys that are held back, of some keys or of all."""
         return self._work.before.held(node.name, keys) if self._facts.held(node) else None
 
     def _write_candidates(self, node: Node, difference: DataFrame, stale: int, at_most: int, keys: Keys | None) -> Outcome:
-        """For a node that can hold rows back: leaves to ``validate`` what becomes of the changes. ``keys``: those of ``difference``, None: all."""
+        """For a node that can hold rows back: leaves to ``validate`` what becomes of the changes. ``keys``: those of ``difference`` at least, None: all."""
         seen = Observation()
         marked = hold.candidates(difference, self._held(node, keys), node.key, everything=keys is None)
         observed = marked.observe(seen, *counted(OPS | {"unchanged": "N"}), F.count(F.when(F.col("_held"), 1)).alias("held_before"))

@@ -21,12 +21,18 @@ def touched(
     changes: DataFrame | None, responses: Mapping[str, DataFrame], key: tuple[str, ...], again: DataFrame | None = None
 ) -> DataFrame:
     """The keys (columns ``key`` of the left table) that got a response, or are in ``again``, though their left row did not change: their
-    left rows have to be looked up.
+    left rows have to be looked up. A key may be there more than once.
     """
     pks = numbered("pk", len(key))
     answers = [renamed(r, pks, key) for r in responses.values()]
-    answered = reduce(DataFrame.union, answers if again is None else [*answers, again]).distinct()
+    answered = reduce(DataFrame.union, answers if again is None else [*answers, again])
     return answered if changes is None else answered.join(changes.select(*key), on=list(key), how="left_anti")
+
+
+def affected(changes: DataFrame | None, touched: DataFrame | None, key: tuple[str, ...]) -> DataFrame:
+    """The keys (columns ``key``) that ``pair`` can come to: those of changed left rows and those of ``touched``."""
+    keys = [] if changes is None else [changes.select(*key)]
+    return reduce(DataFrame.union, keys if touched is None else [*keys, touched])
 
 
 def pair(
