@@ -84,6 +84,7 @@ def limit(paths: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake[1]().conf.set("spark.sql.shuffle.partitions", "4")
     monkeypatch.setattr(import_module("rejoin.sources.read"), "LOCAL_BYTES", size)  # the package has a function of this name
     monkeypatch.setattr(probe, "LOCAL_ROWS", rows)
+    monkeypatch.setattr(probe, "SPARSE", 0)
     monkeypatch.setattr(layout, "BASE_ROWS", base)
     monkeypatch.setattr(verify, "SORTED_ROWS", base)
 

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import random
+import tempfile
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from pyiceberg.table import Table
 from rejoin.lake import probe
 from rejoin.lake.commit import data_files, delete_file
 from rejoin.lake.config import lake_config
-from rejoin.lake.duck import FILE, POSITION
+from rejoin.lake.duck import FILE, POSITION, cursor
 from rejoin.lake.files import files_of
 from rejoin.lake.refs import Refs
 
@@ -181,3 +182,24 @@ def test_floating_point_keys_are_left_to_spark(tmp_path: Path) -> None:
     found.write(pa.table({"k": [0.0, -0.0], "_run": pa.array([1, 1], pa.int64())}))
     answer = probe.having(found.table, found.head, ["k"], pa.table({"k": [0.0]}), ["k"])
     assert isinstance(answer, probe.TooLarge)
+
+
+@pytest.mark.parametrize(
+    ("keys", "stored", "here"),
+    [
+        pytest.param(200_000, 200_000, True, id="few keys"),
+        pytest.param(200_001, 200_001 * 20, True, id="more, in a large table"),
+        pytest.param(200_001, 200_001 * 20 - 1, False, id="more, in a table that is scanned as fast"),
+        pytest.param(800_000, 10**9, True, id="as many as the driver may hold"),
+        pytest.param(800_001, 10**9, False, id="too many"),
+    ],
+)
+def test_many_keys_are_looked_up_here_where_a_scan_would_cost_more(keys: int, stored: int, here: bool) -> None:
+    assert probe.worth(keys, stored) is here
+
+
+def test_what_duckdb_cannot_hold_goes_to_the_systems_temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with cursor() as db:
+        [(place,)] = db.execute("SELECT current_setting('temp_directory')").fetchall()
+    assert Path(place).parent == Path(tempfile.gettempdir())

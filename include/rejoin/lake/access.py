@@ -87,7 +87,7 @@ class Access:
         if keys is None:
             return self.every(name, columns)
         wanted = keys.frame.select(*key)
-        if keys.at_most > probe.most():
+        if not probe.worth(keys.at_most, self.stored(name)):
             return self._scanned(name, columns, f"{keys.at_most:,} keys", keys, wanted)
         asked = wanted.distinct().toArrow() if keys.here is None else keys.here
         place = [FILE, POSITION] if located else []

@@ -3,9 +3,12 @@
 Columns are found by Iceberg's field ids, as the format demands: a file written before a column was added, renamed or widened reads right.
 """
 
+import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import duckdb
 from pyiceberg.manifest import DataFile
@@ -59,7 +62,9 @@ class Relation:
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
     """One database a process: it keeps the footers of files, which never change."""
-    made = duckdb.connect()
+    # Else what does not fit into memory goes to a folder .tmp where the process happens to work. Users of one machine do not share it.
+    spill = Path(tempfile.gettempdir()) / f"rejoin-duckdb-{os.getuid()}"
+    made = duckdb.connect(config={"temp_directory": str(spill)})
     made.execute(f"SET TimeZone = 'UTC'; SET memory_limit = '{MEMORY}'; SET parquet_metadata_cache = true; SET enable_progress_bar = false")
     return made
 

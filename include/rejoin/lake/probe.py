@@ -19,8 +19,12 @@ from rejoin.stages.columns import RUN
 LOCAL_ROWS = 200_000
 """A stage over no more rows than these is done on the driver."""
 VERSIONS = 4
-"""A lookup may find so many times more stored rows: old versions that are not compacted yet, or subscribers. It may also ask for as many keys,
-whose rows then go to Spark: DuckDB finds them in a fraction of the time of a scan by Spark.
+"""A lookup may find so many times more stored rows: old versions that are not compacted yet, or subscribers. It may also ask for as many keys
+of a sparse set, whose rows then go to Spark.
+"""
+SPARSE = 20
+"""More keys than ``LOCAL_ROWS`` are looked up on the driver where the table has so many times more rows: else Spark scans the table in less time
+than it takes to hand over what was found.
 """
 PROBE_ROWS = 100_000_000
 """A lookup that would have to decode more rows than these is left to Spark. 50 million take 2 seconds, by Spark on the same two cores 15."""
@@ -28,6 +32,11 @@ LISTED_KEYS = 10_000
 """No longer list of keys is written into a query."""
 ROW_GROUP = 8_192
 """Rows in a row group of the tables that rejoin writes: small enough for lookups, large enough for scans (docs/benchmarks.md)."""
+
+
+def worth(keys: int, stored: int) -> bool:
+    """Whether to look so many keys up on the driver, in a table of so many stored rows."""
+    return keys <= LOCAL_ROWS or (keys <= most() and stored >= SPARSE * keys)
 
 
 def most() -> int:
