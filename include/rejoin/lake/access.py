@@ -129,7 +129,7 @@ class Access:
         table = self.table(name).select(*columns)
         if keys is None or wanted is None:
             return table
-        if files_of(self._table(name), self.states[name]).rows > PRUNED_ROWS:
+        if self.stored(name) > PRUNED_ROWS:
             first = F.col(quoted(wanted.columns[0]))
             bounds = wanted.agg(F.min(first).alias("low"), F.max(first).alias("high")).first()
             assert bounds is not None

@@ -121,7 +121,7 @@ class Ingesting:
             if mended is not None:
                 facts = facts.unionByName(mended.frame(self._work.spark))
                 kinds = with_replayed(kinds, kinds_of(table, mended.arrow))
-            keys = Keys(facts.select(*table.key).distinct(), keys.at_most + self._facts.held(table))
+            keys = Keys(facts.select(*table.key), keys.at_most + self._facts.held(table))
         stored = self._work.before.versions(table.name, None if truncated else keys, before=kinds.incomplete > 0)
         if kinds.truncated is not None:
             facts = ingest.truncation(table, facts, stored, kinds.truncated)
