@@ -22,7 +22,7 @@ export PYTHONHASHSEED
 URL ?= http://127.0.0.1:8080
 DAG ?= flights
 
-QUICK := not slow and not airflow and not kafka and not postgres and not debezium and not browser
+QUICK := not slow and not airflow and not kafka and not postgres and not debezium and not browser and not nightly
 PYTEST := $(BIN)/python -m pytest
 
 ##@ Use
@@ -54,11 +54,24 @@ compose-env: ## Make .env with random secrets for docker-compose.yaml (docs/comp
 
 ##@ Develop
 .PHONY: test
-test: setup ## Run every test (WORKERS=2 processes, as much of it is waiting for servers)
-	@$(BIN)/python -W ignore tests/integration/kafka_jars.py
-	@$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20
+test: test-jars ## Run what CI runs: every test but the nightly ones (WORKERS=2)
+	@$(ALL_PYTEST) -m "not nightly"
 
+.PHONY: test-all
+test-all: test-jars ## Run every test, the nightly ones too
+	@$(ALL_PYTEST)
+
+.PHONY: nightly
+nightly: test-jars ## Run only the nightly tests: exhaustive repetitions of others
+	@$(ALL_PYTEST) -m nightly
+
+# Half of it is waiting for servers, so two processes keep two cores busy.
 WORKERS := 2
+ALL_PYTEST = $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20
+
+.PHONY: test-jars
+test-jars: setup
+	@$(BIN)/python -W ignore tests/integration/kafka_jars.py
 
 .PHONY: check
 check: setup ## Lint, format, types, spelling and the quick tests

@@ -63,6 +63,7 @@ def test_every_line_is_answered_in_its_order(played: Played, record_property: Ca
     assert [a["name"] for _, a in played.pairs] == [t.name for t, _ in played.pairs]
 
 
+@pytest.mark.invariant("I1")
 def test_final_tables_equal_kafkas_or_where_it_is_wrong_the_sql_join(played: Played) -> None:
     wrong = played.wrong(lambda trace: trace.table, "table")
     assert not wrong, some(wrong)
@@ -73,6 +74,7 @@ def test_changes_equal_what_kafka_emitted_less_what_changes_nothing(played: Play
     assert not wrong, some(wrong)
 
 
+@pytest.mark.invariant("I5")
 def test_changes_add_up_to_the_table(played: Played) -> None:
     wrong = [trace.name for trace, answer in played.pairs if folded(answer["changes"]) != answer["table"]]
     assert not wrong, some(wrong)

@@ -199,6 +199,7 @@ def test_a_missed_deadline_is_told(running: Running) -> None:
     assert shop.alerted.read_text().startswith("shop_late: shop is not published 0:00:01 after its run was queued")
 
 
+@pytest.mark.nightly
 def test_a_backfill_of_five_intervals_beside_a_live_run(running: Running) -> None:
     flow, shop, _ = running
     flow.ready("shop_daily")
@@ -222,6 +223,7 @@ def test_a_backfill_of_five_intervals_beside_a_live_run(running: Running) -> Non
     finished(flow, shop, live)
 
 
+@pytest.mark.nightly
 def test_catch_up_after_an_outage_the_first_run_does_all_the_work(running: Running) -> None:
     flow, shop, _ = running
     for _ in range(3):
@@ -240,6 +242,7 @@ def test_catch_up_after_an_outage_the_first_run_does_all_the_work(running: Runni
     assert set(changes[1:]) == {0}
 
 
+@pytest.mark.nightly
 def test_scheduled_runs_go_on_while_batches_arrive(running: Running) -> None:
     flow, shop, _ = running
     flow.ready("shop_often")
@@ -296,6 +299,7 @@ def test_operations_maintain_verify_and_abandon(running: Running) -> None:
     assert output(topology) == folded(topology) == before, "readers see no difference"
 
 
+@pytest.mark.nightly
 def test_two_schedulers_at_once(running: Running) -> None:
     flow, shop, _ = running
     flow.start("scheduler", "second scheduler")
@@ -309,6 +313,7 @@ def test_two_schedulers_at_once(running: Running) -> None:
         flow.terminate("second scheduler")
 
 
+@pytest.mark.nightly
 def test_a_killed_scheduler_started_again_ends_the_run(running: Running) -> None:
     flow, shop, _ = running
     shop.next_batch()

@@ -26,6 +26,7 @@ def shop_with_a_run(root: Path, go: Go) -> Shop:
     return shop
 
 
+@pytest.mark.invariant("I2")
 def test_every_stage_done_by_two_attempts_at_once_ends_like_one(tmp_path: Path, go: Go, sessions: Sessions) -> None:
     shop = shop_with_a_run(tmp_path, go)
     topology = shop.topology()
@@ -73,6 +74,7 @@ def test_a_zombie_that_ends_after_the_publish_changes_nothing(tmp_path: Path, go
     check(shop)
 
 
+@pytest.mark.invariant("I6", "I7")
 def test_an_abandoned_run_shows_nothing_and_its_input_is_taken_by_the_next(tmp_path: Path, go: Go, sessions: Sessions) -> None:
     shop = shop_with_a_run(tmp_path, go)
     topology = shop.topology()

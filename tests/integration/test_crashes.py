@@ -33,7 +33,9 @@ def batched(items: list[str], size: int) -> list[list[str]]:
     return [items[i : i + size] for i in range(0, len(items), size)]
 
 
-def test_a_crash_at_any_boundary_and_a_second_run_end_like_an_undisturbed_run(tmp_path: Path, remote: str) -> None:
+@pytest.mark.invariant("I2", "I9")
+@pytest.mark.parametrize("every", [pytest.param(1, id="every one", marks=pytest.mark.nightly), pytest.param(5, id="every fifth")])
+def test_a_crash_at_any_boundary_and_a_second_run_end_like_an_undisturbed_run(tmp_path: Path, remote: str, every: int) -> None:
     shop = Shop(tmp_path)
     trace = tmp_path / "trace"
     for _ in range(2):  # the first load, then a run with changes on both sides: its points are the boundaries
@@ -44,7 +46,7 @@ def test_a_crash_at_any_boundary_and_a_second_run_end_like_an_undisturbed_run(tm
         check(shop)
     points = list(steps_of(trace.read_text().split()))
     assert len(points) >= 20
-    for crashes in batched(points, 3):  # crashes upon crashes: each next run first has to take over what the last one left
+    for crashes in batched(points[::every], 3):  # crashes upon crashes: each next run first has to take over what the last one left
         for point in crashes:
             shop.next_batch()
             killed = run(shop, remote, REJOIN_CRASH=point)
@@ -52,9 +54,10 @@ def test_a_crash_at_any_boundary_and_a_second_run_end_like_an_undisturbed_run(tm
         again = run(shop, remote)
         assert again.returncode == 0, f"after crashes at {crashes}:\n{again.stderr}"
         check(shop)
-    print(f"\n{len(points)} crash points: {', '.join(points)}")
+    print(f"\n{len(points[::every])} of {len(points)} crash points: {', '.join(points)}")
 
 
+@pytest.mark.invariant("I2", "I7", "I9")
 def test_a_crash_between_commit_and_roll_forward_is_visible_in_the_ledger_and_finished_by_the_next_open(
     tmp_path: Path, remote: str
 ) -> None:

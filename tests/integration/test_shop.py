@@ -83,6 +83,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 @pytest.mark.parametrize("name", ["at_once", "in_pieces", "by_event"])
+@pytest.mark.invariant("I3")
 def test_the_final_state_is_that_of_the_database_however_the_capture_is_cut(played: dict[str, list[State]], name: str) -> None:
     assert played[name][-1] == FINAL
 

@@ -190,6 +190,7 @@ def test_a_rebuilt_output_keeps_what_is_held_back_until_it_passes(shop: Shop) ->
 # --- fail -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.invariant("I7")
 def test_a_run_that_fails_leaves_everything_as_it_was_and_the_next_one_repairs(shop: Shop) -> None:
     shop.expect('enriched.expect(not_null("note"), between("qty", 0, 100), severity="fail")')
     before, head = output(shop.topology), shop.topology.ledger.head()

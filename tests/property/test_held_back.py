@@ -120,6 +120,7 @@ CASES = [("long_chain", "driver"), ("deep_diamond", "both"), ("output_as_both_si
 
 
 @pytest.mark.parametrize(("shape", "paths"), CASES, ids=[f"{shape}-{paths}" for shape, paths in CASES])
+@pytest.mark.invariant("I1", "I7")
 def test_outputs_are_right_except_for_keys_that_are_listed(
     shape: str,
     paths: str,

@@ -90,6 +90,7 @@ def limit(paths: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.invariant("I1", "I3", "I4", "I5", "I8")
 def test_after_every_run_the_outputs_are_what_a_second_engine_computes(
     case: Case, lake: Lake, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +112,7 @@ def test_the_histories_hold_every_situation_that_is_hard_for_a_foreign_key_join(
 
 
 @pytest.mark.slow
+@pytest.mark.invariant("I9")
 def test_every_check_reports_an_expectation_that_was_tampered_with(lake: Lake, tmp_path: Any) -> None:
     case = Case(seed=1, shape="star", histories=range(1, 9), compacted=False, idle=False, at_once=False, paths="driver")
     generated, arriving = prepare(case)

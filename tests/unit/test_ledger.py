@@ -191,6 +191,7 @@ def test_an_unknown_run_is_named(ledger: Ledger) -> None:
         ledger.run(5)
 
 
+@pytest.mark.invariant("I6")
 def test_files_count_as_consumed_only_after_the_commit(ledger: Ledger) -> None:
     run = ledger.open("a", plan(), PRINTS).number
     ledger.pin(run, {"persons": {"files": [{"path": "p/1", "size": 3, "sha256": "s"}]}})

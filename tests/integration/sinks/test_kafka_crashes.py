@@ -49,6 +49,7 @@ def test_after_kills_at_every_point_a_topic_holds_every_change_once(
     assert uncommitted > len(read(broker.address, topic)), "no kill fell into a transaction"
 
 
+@pytest.mark.invariant("I6", "I9")
 def test_a_kill_within_the_first_snapshot_continues_it_and_then_follows_the_changes(
     lake: Lake, broker: KafkaServer, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,58 @@
+"""Every invariant of docs/architecture.md is shown by a test that `make test` runs: none is left to the nightly ones."""
+
+import json
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from checker import ROOT
+
+DOCUMENTED = re.compile(r"^\| (I\d) \|", re.MULTILINE)
+
+# What pytest itself would run: marks come from decorators, modules and parameters alike.
+COLLECT = """
+import json, sys
+import pytest
+
+class Marked:
+    def pytest_collection_finish(self, session):
+        found = [[item.nodeid, [n for m in item.iter_markers("invariant") for n in m.args]] for item in session.items]
+        print("\\nMARKED", json.dumps(found))
+
+sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *sys.argv[1:]], plugins=[Marked()]))
+"""
+
+
+def shown(*arguments: str) -> dict[str, list[str]]:
+    """Invariant -> the tests, among those that ``arguments`` select, that say they show it."""
+    done = subprocess.run([sys.executable, "-c", COLLECT, *arguments], capture_output=True, text=True, check=False, cwd=ROOT)
+    marked = [line.removeprefix("MARKED ") for line in done.stdout.splitlines() if line.startswith("MARKED ")]
+    assert marked, done.stdout + done.stderr
+    found = defaultdict(list)
+    for test, numbers in json.loads(marked[0]):
+        for number in numbers:
+            found[number].append(test)
+    return found
+
+
+def test_every_invariant_is_shown_by_a_test_that_is_not_nightly() -> None:
+    documented = DOCUMENTED.findall((ROOT / "docs" / "architecture.md").read_text())
+    assert documented == [f"I{n}" for n in range(1, 10)], "this test looks in the wrong place"
+    files = [str(file) for file in sorted((ROOT / "tests").rglob("test_*.py")) if "mark.invariant(" in file.read_text()]
+    found = shown("-m", "invariant and not nightly", *files)
+    assert found.keys() == set(documented), "an invariant without a test in `make test`, or a mark of one that there is not"
+
+
+@pytest.mark.parametrize(
+    ("marks", "expected"),
+    [("", {"I1"}), ("@pytest.mark.nightly\n", set())],
+    ids=["a test", "a nightly test"],
+)
+def test_a_nightly_test_does_not_count(tmp_path: Path, marks: str, expected: set[str]) -> None:
+    file = tmp_path / "test_one.py"
+    file.write_text(f"import pytest\n\n{marks}@pytest.mark.invariant('I1')\ndef test_one():\n    pass\n")
+    selected = ["-m", "invariant and not nightly", "-c", str(ROOT / "pyproject.toml"), str(file)]
+    assert shown(*selected).keys() == expected
