@@ -61,7 +61,9 @@ def count(rows: list[Row], column: str, values: set[str]) -> int:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("airflow", [False, pytest.param(True, marks=[pytest.mark.airflow, pytest.mark.nightly])], ids=["in process", "through Airflow"])
+@pytest.mark.parametrize(
+    "airflow", [False, pytest.param(True, marks=[pytest.mark.airflow, pytest.mark.nightly])], ids=["in process", "through Airflow"]
+)
 def test_every_run_of_the_demo_changes_what_it_says_and_verify_finds_no_difference(tmp_path: Path, airflow: bool) -> None:
     differences, text = in_new_process(tmp_path / "demo", airflow)
     assert differences == 0, text
