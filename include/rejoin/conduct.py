@@ -12,13 +12,14 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from rejoin import crash, owner, sources
-from rejoin.errors import InvariantBroken, RunSuperseded, RunUnknown, code_of
+from rejoin.errors import InvariantBroken, RunSuperseded, RunUnknown
+from rejoin.failures import named_errors, told
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.evolve import drop_columns
 from rejoin.lake.ledger import LEASE_SECONDS, Ledger
 from rejoin.lake.records import Run, StepRecord
 from rejoin.lake.refs import Refs
-from rejoin.plan import expect
+from rejoin.plan import expect, places
 from rejoin.plan.compatible import refuse_incompatible
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan, RunOptions
@@ -90,7 +91,7 @@ class Topology:
         """
         head = self.ledger.head()
         run = self._open(who, self.plan if head is None else self.ledger.run(head).plan, kind)
-        with working(self.ledger, run):
+        with working(self.ledger, run), named_errors(f"{kind} of topology {run.topology!r} in run {run.number}"):
             work(run)
             self.publish(run)
         return self.ledger.run(run.number)
@@ -145,12 +146,14 @@ class Topology:
         self.ledger.renew(run.number)
         started = time.monotonic()
         attempt = Attempt(self.ledger, self.refs, run, self.root, partial(reports.directory, self.config, run.topology, run.number))
-        outcome = attempt.nothing_to_do(step)
-        jobs: int | None = 0
-        if outcome is None:
-            with JobCounter(spark(), f"{run.topology}-{run.number}-{step.id}-{attempt.id}") as counter:
-                outcome = attempt.execute(spark(), step)
-            jobs = counter.jobs
+        computed = places.of_step(run.plan, step.verb, step.target)
+        with named_errors(f"step {step.id} in run {run.number} of topology {run.topology!r}", computed):
+            outcome = attempt.nothing_to_do(step)
+            jobs: int | None = 0
+            if outcome is None:
+                with JobCounter(spark(), f"{run.topology}-{run.number}-{step.id}-{attempt.id}") as counter:
+                    outcome = attempt.execute(spark(), step)
+                jobs = counter.jobs
         return self._register(run, step, outcome.counts, outcome.writes, attempt.id, time.monotonic() - started, jobs, outcome.detail)
 
     def publish(self, run: Run) -> StepRecord:
@@ -292,7 +295,7 @@ def working(ledger: Ledger, run: Run) -> Iterator[None]:
             yield
     except BaseException as error:
         with suppress(Exception):  # the first error is the one to tell
-            ledger.fail(run.number, f"{code_of(error)}: {str(error)[:2000]}")
+            ledger.fail(run.number, told(error))
         raise
 
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from rejoin import crash
 from rejoin.conduct import Progress, Topology
-from rejoin.errors import RejoinError, RunUnknown, SinkCursorLost, SinkFenced, SinksBehind, SinkSlow, UnknownTable, code_of
+from rejoin.errors import RunUnknown, SinkCursorLost, SinkFenced, SinksBehind, SinkSlow, UnknownTable
+from rejoin.failures import named_errors, told
 from rejoin.lake import feed, names
 from rejoin.lake.deliveries import Cursor, Deliveries, Delivery, fenced
 from rejoin.lake.records import StepRecord
@@ -60,7 +61,8 @@ def deliver(topology: Topology, name: str, restart: Restart | None = None) -> De
     cursor = deliveries.begin(name)
     work = _Work(topology, node, sink, deliveries, cursor, head, restart)
     try:
-        work.run()
+        with named_errors(f"delivery to sink {name!r}"):
+            work.run()
     except BaseException as error:
         failed = told(error)[:2000]
         deliveries.end(Delivery(name, cursor.attempt, work.records, time.monotonic() - started, work.upto, failed, work.detail))
@@ -101,11 +103,6 @@ def deliver_all(topology: Topology, progress: Progress = lambda *_: None) -> lis
             next_step="act upon the errors above; the next run delivers what is missing, and so does `rejoin publish`",
         )
     return made
-
-
-def told(error: BaseException) -> str:
-    """An error as code and message, whoever raised it."""
-    return str(error) if isinstance(error, RejoinError) else f"{code_of(error)} {type(error).__name__}: {error}"
 
 
 def find(topology: Topology, name: str) -> tuple[Node, Sink]:

@@ -168,6 +168,12 @@ class ValidationFailed(SourceError):
     code = "VALIDATION_FAILED"
 
 
+class NotComputable(SourceError):
+    """An expression of the topology has no value for some row: a cast, a division, an overflow, a text that is no date."""
+
+    code = "NOT_COMPUTABLE"
+
+
 class RefreshRefused(SourceError):
     """An output with ``refresh="incremental_strict"`` can only be brought up to date by recomputing it."""
 
@@ -261,6 +267,28 @@ class UnknownTable(TerminalError):
     exit_code = 2
 
 
+class RowAbsent(TerminalError):
+    """A table has no row with the key that was asked for."""
+
+    code = "ROW_ABSENT"
+    exit_code = 4
+
+
+# --- errors that were not raised on purpose (exit code 1); made by ``rejoin.failures`` --------------------------------------
+
+
+class EngineFailed(RejoinError):
+    """Spark, DuckDB, a database ... gave up. Whether trying again helps is not known."""
+
+    code = "ENGINE_FAILED"
+
+
+class Unexpected(RejoinError):
+    """Anything else: probably a fault of rejoin."""
+
+    code = "UNEXPECTED"
+
+
 # --- sinks (exit code 7, 4 where another attempt took over, or 75 where waiting helps) ----------------------------------
 # The run is committed whatever happens to a sink.
 
@@ -349,11 +377,6 @@ class SinksBehind(SinkError):
     """The run is committed, and some sinks did not get it; the message has the error of each."""
 
     code = "SINKS_BEHIND"
-
-
-def code_of(error: BaseException) -> str:
-    """The stable code of any error; errors from elsewhere are ``UNEXPECTED``."""
-    return error.code if isinstance(error, RejoinError) else "UNEXPECTED"
 
 
 @dataclass(frozen=True)

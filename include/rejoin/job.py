@@ -5,6 +5,7 @@ The steps of one run share nothing but the ledger and the lake, and find their r
 
 import json
 import sys
+import traceback
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rejoin.conduct import EVERYTHING, Topology, alive
-from rejoin.errors import RejoinError, RunSuperseded, UnknownTable
+from rejoin.errors import RunSuperseded, UnknownTable
+from rejoin.failures import bare, named, named_errors, told, tracing
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run, StepRecord
 from rejoin.lake.session import session
@@ -50,19 +52,26 @@ def step(
         RunUnknown: the owner has no run, and the step is not its cut.
         RunSuperseded: the run was abandoned.
         UnknownTable: the plan has no such step.
+        RejoinError: whatever else went wrong, in our words: a scheduler logs it.
     """
+    with named_errors(f"step {verb}{target and f'.{target}'} of topology {topology.plan.topology!r}"):
+        return _once(topology, owner, verb, target, spark, options)
+
+
+def _once(topology: Topology, owner: str, verb: Verb, target: str, spark: Session | None, options: RunOptions) -> StepRecord:
     if verb is Verb.DELIVER:
         made = topology.deliver(target)
         return StepRecord(f"{verb}.{target}", {"records": made.records}, made.seconds, 0, made.detail)
     run = topology.open(owner, options) if verb is Verb.CUT else topology.mine(owner)
     if run.state == "committed":
         return _again(topology, run, verb, target)
+    topology.ledger.tried_again(run.number, f"{verb}.{target}" if target else str(verb))
     try:
         with alive(topology.ledger, run):
             done = _step(topology, run, verb, target, spark or partial(session, topology.config), options.note)
-    except RejoinError as error:
+    except Exception as error:
         if not isinstance(error, RunSuperseded):
-            topology.ledger.fail(run.number, f"{error.code}: {str(error)[:2000]}")
+            topology.ledger.fail(run.number, told(error), f"{verb}.{target}" if target else str(verb))
         raise
     if verb is not Verb.PUBLISH:
         topology.ledger.renew(run.number, BETWEEN_STEPS)
@@ -104,9 +113,12 @@ def main(verb: str) -> None:
         try:
             topology = Topology(load(topology_file), lake_config(location), str(Path(root).resolve()))
             done = step(topology, owner, Verb(verb), target)
-        except RejoinError as error:
-            click.echo(str(error), err=True)
-            sys.exit(error.exit_code)
+        except Exception as error:  # noqa: BLE001  whatever it is, it is told in our words
+            found = bare(named(error, f"jobs/{verb}.py"))
+            if tracing() and (found is not error or error.__cause__ is not None):
+                traceback.print_exception(error)
+            click.echo(str(found), err=True)
+            sys.exit(found.exit_code)
         click.echo(json.dumps({"step": done.step, "seconds": round(done.seconds, 3), "jobs": done.jobs, "counts": done.counts}))
 
     command()

@@ -57,7 +57,7 @@ def summary_data(run: Run, steps: Sequence[StepRecord]) -> dict[str, Any]:
         "topology": run.topology,
         "run": run.number,
         "kind": run.kind,
-        "state": run.state,
+        "state": run.standing,
         "owner": run.owner,
         "base": run.base,
         "rebuilt": list(run.rebuild),
@@ -85,14 +85,14 @@ def summary(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
     verdicts(console, steps)
     took = (run.closed_at or time.time()) - run.opened_at
     rebuilt = f", rebuilt: {', '.join(run.rebuild)}" if run.rebuild and run.kind == "run" else ""
-    console.print(f"run {run.number} of {run.topology}: {run.state} in {took:.1f} s, {_jobs(steps)} Spark jobs{rebuilt}")
+    console.print(f"run {run.number} of {run.topology}: {run.standing} in {took:.1f} s, {_jobs(steps)} Spark jobs{rebuilt}")
     if run.note:
         console.print(run.note, markup=False)
 
 
 def decisions(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
     """How a run was done: for each output whether it followed the changes or was recomputed, and why; for each read which way it went."""
-    console.print(f"run {run.number} of {run.topology}: {run.state}")
+    console.print(f"run {run.number} of {run.topology}: {run.standing}")
     table = Table("output", "refresh", "because", "changed", box=None)
     for s in steps:
         if "refresh" in s.detail:
@@ -117,7 +117,7 @@ def run_list(console: Console, runs: Iterable[tuple[Run, Sequence[StepRecord]]])
         took = f"{run.closed_at - run.opened_at:.1f}" if run.closed_at else "-"
         read, bad = sum(c["read"] for c in ingests), sum(c["quarantined"] for c in ingests)
         note = (run.note or "").split("\n")[0][:60]
-        row = (run.number, run.kind, run.state, _time(run.opened_at), took, _jobs(steps), f"{read:,}", f"{changed:,}", bad, held, note)
+        row = (run.number, run.kind, run.standing, _time(run.opened_at), took, _jobs(steps), f"{read:,}", f"{changed:,}", bad, held, note)
         table.add_row(*(str(c) for c in row))
     console.print(table)
 

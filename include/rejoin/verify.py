@@ -10,7 +10,9 @@ from pyspark.sql import functions as F
 
 from rejoin.conduct import Topology
 from rejoin.errors import RunUnknown
+from rejoin.failures import named_errors
 from rejoin.lake.reader import Reader
+from rejoin.plan import places
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Node, Plan
 from rejoin.stages import resolve
@@ -70,7 +72,8 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool) -> list[Diffe
             )
             continue
         held = reader.held(node.name, None)
-        with _spread(spark, max(reader.stored(node.name), reader.stored(node.left.table))):
+        comparing = named_errors(f"comparison of output {node.name!r}", places.of_node(plan, node.name))
+        with comparing, _spread(spark, max(reader.stored(node.name), reader.stored(node.left.table))):
             found.append(replace(_verify(plan, reader, node, fast=fast), held=0 if held is None else held.count()))
     return found
 

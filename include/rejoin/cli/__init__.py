@@ -1,13 +1,13 @@
 """The command line: ``rejoin --help``."""
 
-import os
+import traceback
 from typing import Any
 
 import click
 
 from rejoin.cli import local, quarantine, reads, runs, sinks, upkeep
 from rejoin.cli.common import err
-from rejoin.errors import RejoinError
+from rejoin.failures import bare, named, tracing
 
 EXIT_CODES = """
 \b
@@ -30,21 +30,14 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except RejoinError as error:
-            err.print(str(error), markup=False, soft_wrap=True)
-            ctx.exit(error.exit_code)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except Exception as error:
-            if os.environ.get("REJOIN_TRACE"):
-                raise
-            first = str(error).strip().split("\n")[0][:500]
-            err.print(
-                f"UNEXPECTED {type(error).__name__}: {first}\n  to go on: REJOIN_TRACE=1 shows the whole trace",
-                markup=False,
-                soft_wrap=True,
-            )
-            ctx.exit(1)
+        except Exception as error:  # noqa: BLE001  whatever it is, it is told in our words
+            found = bare(named(error, f"rejoin {ctx.invoked_subcommand}"))
+            if tracing() and (found is not error or error.__cause__ is not None):
+                traceback.print_exception(error)
+            err.print(str(found), markup=False, soft_wrap=True)
+            ctx.exit(found.exit_code)
 
 
 @click.group(cls=_Commands, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})

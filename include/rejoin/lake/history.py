@@ -43,6 +43,11 @@ class RunLine:
     note: str | None
     steps: tuple[StepLine, ...]
 
+    @property
+    def standing(self) -> str:
+        """The state as people call it: an open run whose last try has failed reads ``failed``, though its owner may go on with it."""
+        return "failed" if self.state == "open" and self.note else self.state
+
     def step(self, name: str) -> StepLine | None:
         """A step that ended, or None."""
         return next((s for s in self.steps if s.record.step == name), None)

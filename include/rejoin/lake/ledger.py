@@ -27,6 +27,8 @@ from rejoin.plan.model import Plan
 
 LEASE_SECONDS = 60.0
 """How long a run counts as alive after its owner's last sign of life."""
+NOTE = 2000
+"""At most so many characters of an error are kept."""
 NOBODY: Mapping[str, Life] = {}
 """Nothing is known of any owner."""
 
@@ -52,7 +54,8 @@ class Ledger(Records):
                 current = self._open_row(db)
                 if current is not None and current.owner == owner:
                     self._renew(db, current.run)
-                    return self._run(current)
+                    db.execute(update(t.runs).where(self._is(t.runs, current.run)).values(note=None))
+                    return self._run(self._row(db, current.run))
                 if current is not None and _alive(lives.get(current.owner, Life.UNKNOWN), current.lease_until):
                     raise _busy(self.topology, current)
                 if not self._swap(db, version, head):
@@ -110,10 +113,23 @@ class Ledger(Records):
             if row.state == "open" and self._swap(db, version, head):
                 self._close(db, run, "abandoned", note)
 
-    def fail(self, run: int, note: str) -> None:
-        """The owner gives up for now: its lease ends; it may come back, any other owner may take over."""
+    def fail(self, run: int, note: str, step: str = "") -> None:
+        """The owner gives up for now: its lease ends; it may come back, any other owner may take over.
+
+        Args:
+            run: the run.
+            note: why.
+            step: the step that failed, where others may go on beside it: only another try of it takes the note away.
+        """
+        values = {"lease_until": 0.0, "note": note[:NOTE] + (_of_step(step) if step else "")}
         with self.transaction() as db:
-            db.execute(update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(lease_until=0.0, note=note))
+            db.execute(update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(**values))
+
+    def tried_again(self, run: int, step: str) -> None:
+        """Another try of a step begins: the run no longer counts as failed if it was this step that did."""
+        mine = self._is(t.runs, run) & (t.runs.c.state == "open") & t.runs.c.note.endswith(_of_step(step), autoescape=True)
+        with self.transaction() as db:
+            db.execute(update(t.runs).where(mine).values(note=None))
 
     def renew(self, run: int, seconds: float = LEASE_SECONDS) -> None:
         """A sign of life: the lease starts anew.
@@ -221,6 +237,11 @@ class Ledger(Records):
                 values = {"size": f["size"], "sha256": f["sha256"], "run": run}
                 if db.execute(update(t.files).where(at).values(**values)).rowcount == 0:
                     db.execute(insert(t.files).values(topology=self.topology, source=row.source, path=f["path"], **values))
+
+
+def _of_step(step: str) -> str:
+    """The last line of the note of a step that failed."""
+    return f"\n  step: {step}"
 
 
 def _alive(life: Life, lease_until: float) -> bool:

@@ -30,6 +30,11 @@ class Run:
     closed_at: float | None
     note: str | None
 
+    @property
+    def standing(self) -> str:
+        """The state as people call it: an open run whose last try has failed reads ``failed``, though its owner may go on with it."""
+        return "failed" if self.state == "open" and self.note else self.state
+
 
 @dataclass(frozen=True)
 class Write:

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 from rejoin.errors import SetupError
+from rejoin.failures import tracing
 from rejoin.lake.config import LakeConfig
 from rejoin.setup_check import java_problem, spark_jars
 
@@ -94,6 +95,9 @@ def session(config: LakeConfig) -> "SparkSession":
     Raises:
         SetupError: no Java 17 or 21, or the jars are missing.
     """
+    if not tracing():
+        for context in ("SQL", "DataFrame"):  # pyspark prints every error of every expression, with its values
+            logging.getLogger(f"{context}QueryContextLogger").disabled = True
     # Without it Spark's Python workers are whatever python3 the PATH has.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
@@ -121,7 +125,7 @@ def _start(config: LakeConfig) -> "SparkSession":
         builder = builder.config(key, value)
     logging.getLogger("py4j").setLevel(logging.ERROR)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    spark.sparkContext.setLogLevel("ERROR" if tracing() else "OFF")
     return spark
 
 

@@ -64,7 +64,7 @@ def _state(line: RunLine, now: float) -> str:
     """What is the matter with a run, in a few words."""
     if line.state != "open":
         return line.state
-    if line.lease_until == 0:
+    if line.standing == "failed":
         return "failed, may go on"
     return "running" if line.lease_until > now else "open, its owner is silent"
 

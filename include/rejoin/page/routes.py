@@ -14,6 +14,7 @@ from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Resp
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from rejoin.errors import RejoinError, RunUnknown, SnapshotExpired, TransientError, UnknownTable
+from rejoin.failures import named, tracing
 from rejoin.page import owners, render
 from rejoin.page.gather import Lake
 
@@ -133,10 +134,10 @@ async def _coded(request: Request, error: RejoinError) -> Response:
 
 @app.exception_handler(Exception)
 async def _unexpected(request: Request, error: Exception) -> Response:
-    """Anything else: the trace goes to the log of Airflow's API server, not to the page."""
-    _LOG.error("page %s failed", request.url.path, exc_info=error)
-    text = f"{type(error).__name__}. The log of Airflow's API server has the trace."
-    return _html(render.message(_place(request), "UNEXPECTED", text), 500)
+    """Anything else, in our words: the engine's may hold row values that this page does not show."""
+    found = named(error, f"page {request.url.path}")
+    _LOG.error("%s", found, exc_info=error if tracing() else None)
+    return _html(render.message(_place(request), found.code, str(found)), 500)
 
 
 # --- helpers ----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Asks Great Expectations: by its pandas engine about rows on the driver, by its Spark engine about frames. Nothing leaves the machine."""
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,12 +121,19 @@ def _number(result: Any) -> int:
     return int(result.expectation_config.meta[_META])
 
 
+def _raised(info: Mapping[str, Any]) -> str:
+    """The class of what was raised: messages hold values."""
+    last = str(info.get("exception_traceback") or "").strip().split("\n")[-1]
+    found = re.match(r"[\w.]+(?=:|$)", last)
+    return found[0] if found else "an exception"
+
+
 def _answer(result: Any) -> Answer:
     found = result.result or {}
     error = None
     if not result.success:
         infos = [result.exception_info or {}, *(v for v in (result.exception_info or {}).values() if isinstance(v, dict))]
-        error = next((str(i["exception_message"]).split("\n")[0] for i in infos if i.get("raised_exception")), None)
+        error = next((_raised(i) for i in infos if i.get("raised_exception")), None)
     observed = found.get("observed_value")
     return Answer(
         number=_number(result),

@@ -1,0 +1,85 @@
+"""An expression that has no value for a row: what is said of it holds no value, wherever it is said."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from integration.conftest import Sessions
+
+from rejoin import job
+from rejoin.cli import main
+from rejoin.conduct import Topology, run_topology
+from rejoin.errors import NotComputable
+from rejoin.lake.config import lake_config
+from rejoin.load import load
+from rejoin.page import render
+from rejoin.page.gather import Lake
+from rejoin.plan.steps import Verb
+
+pytestmark = pytest.mark.slow
+
+CANARY = "kanary4711"
+"""A value of a row that no cast to a number takes."""
+FILE = """
+from rejoin import *
+
+t = Topology("t")
+orders = t.table("orders", key="id", schema="id BIGINT, customer STRING, code STRING", source=snapshot("orders"))
+customers = t.table("customers", key="id", schema="id BIGINT, name STRING", source=snapshot("customers"))
+{output}
+"""
+SELECT = 'orders.select(["id", "customer", "CAST(code AS BIGINT) AS number"]).named("coded")'
+FOREIGN_KEY = 'orders.left_join(customers, foreign_key="CAST(code AS BIGINT)", select=["left.*", "right.name AS name"]).named("coded")'
+CONDITION = 'orders.named("coded").expect(condition("CAST(code AS BIGINT) > 0"))'
+
+
+def landed(root: Path, output: str, codes: tuple[str, ...] = ("1", CANARY, "3")) -> Path:
+    """A topology with orders 1, 2 ... of these codes, under ``root``."""
+    for table, lines in (("orders", [f"{i},c,{c}" for i, c in enumerate(codes, 1)]), ("customers", ["1,Ann", "3,Bob"])):
+        (root / table).mkdir(parents=True)
+        header = "id,customer,code" if table == "orders" else "id,name"
+        (root / table / "1.csv").write_text("\n".join([header, *lines]) + "\n")
+    file = root / "t.py"
+    file.write_text(FILE.replace("{output}", output))
+    return file
+
+
+def opened(file: Path) -> Topology:
+    return Topology(load(str(file)), lake_config(str(file.parent / "lake")), str(file.parent))
+
+
+def everything_told(file: Path) -> str:
+    """All that people can see of the lake's runs: commands, page, and the ledger itself."""
+    lake = str(file.parent / "lake")
+    commands = (["history"], ["history", "--json"], ["history", "--run", "1"], ["history", "--run", "1", "--json"])
+    told = [CliRunner().invoke(main, [*c, "--lake", lake]).output for c in commands]
+    told.append(CliRunner().invoke(main, ["explain", str(file), "--run", "1", "--lake", lake]).output)
+    place = render.Place("/rejoin", "", time.time())
+    told.append(render.run(place, Lake(lake).run("t", 1)))
+    told.append(render.topology(place, Lake(lake).topology("t"), None))
+    with sqlite3.connect(f"{lake}/ledger.db") as db:
+        told += db.iterdump()
+    return "\n".join(told)
+
+
+def test_fault_b_no_value_of_a_row_is_printed_or_kept_when_a_cast_fails(tmp_path: Path) -> None:
+    file = landed(tmp_path, SELECT)
+    settings = {**os.environ, "PYTHONPATH": str(Path("include").resolve()), "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    command = [sys.executable, "-m", "rejoin.cli", "run", str(file), "--root", str(tmp_path), "--lake", str(tmp_path / "lake")]
+    ran = subprocess.run(command, capture_output=True, text=True, env=settings, timeout=300, check=False)
+    assert ran.returncode == NotComputable.exit_code == 3, ran.stderr
+    assert CANARY not in ran.stdout + ran.stderr
+    for said in ("NOT_COMPUTABLE", "column 'number'", "output 'coded'", "CAST_INVALID_INPUT", "resolve.coded", "to go on:"):
+        assert said in ran.stderr
+    told = everything_told(file)
+    assert CANARY not in told
+    assert "NOT_COMPUTABLE" in told
+    assert "NOT_COMPUTABLE: NOT_COMPUTABLE" not in told
+    runs = json.loads(CliRunner().invoke(main, ["history", "--json", "--lake", str(tmp_path / "lake")]).output)
+    assert runs["state"] == "failed"
