@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from rejoin import crash
 from rejoin.conduct import Topology
-from rejoin.lake import names
-from rejoin.lake.fold import Versions, fold, todo
+from rejoin.lake import metrics, names
+from rejoin.lake.fold import Versions, fold, repair, todo
 from rejoin.lake.records import Run, StepRecord, Write
 from rejoin.plan.model import Plan, SnapshotSource
 from rejoin.stages.frames import numbered
@@ -34,7 +34,7 @@ def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str) -
         return None
     state = topology.ledger.states(head)
     keys = _keys(topology.ledger.run(head).plan)
-    wanted = [t for t in state if t in keys and todo(topology.refs.require(t, state[t]), state[t], keys[t])]
+    wanted = [t for t in state if todo(topology.refs.require(t, state[t]), state[t], keys.get(t))]
     if not wanted:
         return None
 
@@ -51,16 +51,16 @@ def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, 
     if f"compact.{table}" in topology.ledger.steps(run.number):
         return
     started, attempt = monotonic(), f"compact_{table}"[:40]
-    states, key = topology.ledger.states(run.base), _keys(run.plan)[table]
+    states, key = topology.ledger.states(run.base), _keys(run.plan).get(table)
     existing = topology.refs.require(table, states[table])
-    done = fold(existing, states[table], key, _versions(run.plan, table))
+    done = repair(existing, states[table]) if key is None else fold(existing, states[table], key, _versions(run.plan, table))
     counts: dict[str, int] = {}
     if done is None:
         write = _rewrite(topology, spark(), run, table, attempt)
     else:
         made = topology.refs.commit_rewrite(table, names.branch(run.number, attempt), states[table], done.kept, done.added, done.deletes)
         write = Write(table, made)
-        counts = {"folded": done.folded, "merged": done.merged}
+        counts = {"folded": done.folded, "merged": done.merged, "repaired": int(not metrics.exact(existing, states[table]))}
     crash.point(f"compact.{table}:written")
     summary = topology.refs.summary(table, write.snapshot_id)
     counts |= {"rows": int(summary.get("added-records", 0)), "bytes": int(summary.get("added-files-size", 0))}

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyiceberg.table import Table
-from pyspark.sql import DataFrame, SparkSession
+from pyiceberg.types import DoubleType, FloatType
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from rejoin.lake import probe
+from rejoin.lake import metrics, probe
 from rejoin.lake.config import CATALOG
 from rejoin.lake.duck import FILE, POSITION
 from rejoin.lake.files import files_of, unique
@@ -104,7 +105,7 @@ class Access:
         columns = self.columns(name)
         found = probe.of_run(self._table(name), self.states[name], run, columns)
         if isinstance(found, probe.TooLarge):
-            return self._scanned(name, columns, found.why).where(F.col(RUN) == run)
+            return self._scanned(name, columns, found.why, only=F.col(RUN) == run)
         return self._local(name, found, "of this run")
 
     def every(self, name: str, columns: Sequence[str]) -> DataFrame:
@@ -112,9 +113,26 @@ class Access:
         found = probe.every(self._table(name), self.states[name], columns)
         return self._scanned(name, columns, found.why) if isinstance(found, probe.TooLarge) else self._local(name, found, "all rows")
 
-    def table(self, name: str) -> DataFrame:
-        """A table as it is stored, at its snapshot."""
-        return self.spark.sql(f"SELECT * FROM {full_name(self._topology, name)} VERSION AS OF {self.states[name]}")
+    def table(self, name: str, only: Column | None = None) -> DataFrame:
+        """A table as it is stored, at its snapshot.
+
+        Args:
+            name: the table.
+            only: a condition whose columns have bounds that hold, whoever wrote the files: numbers, dates.
+        """
+        rows = self.spark.sql(f"SELECT * FROM {full_name(self._topology, name)} VERSION AS OF {self.states[name]}")
+        rows = rows if only is None else rows.where(only)
+        # Spark hands conditions to Iceberg through everything but a sample, here one of all rows.
+        return rows if self._prunable(name) else rows.sample(fraction=1.0)
+
+    def _prunable(self, name: str) -> bool:
+        """Whether Iceberg may leave out files and row groups for any condition on the table's columns.
+
+        Not for bounds that may not hold; nor for floating point numbers: Spark's NaN is larger than all others, Iceberg's is in no bound.
+        """
+        table = self._table(name)
+        floating = any(isinstance(f.field_type, FloatType | DoubleType) for f in table.schema().fields)
+        return metrics.exact(table, self.states[name]) and not floating
 
     def _local(self, name: str, found: pa.Table, why: str, among: int = 0) -> DataFrame:
         """As one partition, unless there are many, or the stage has many rows of its own (``among``)."""
@@ -123,10 +141,18 @@ class Access:
         rows = LocalRows(found, StructType([stored[c] for c in found.column_names]))
         return rows.frame(self.spark) if max(found.num_rows, among) <= probe.LOCAL_ROWS else rows.spread(self.spark)
 
-    def _scanned(self, name: str, columns: Sequence[str], why: str, keys: Keys | None = None, wanted: DataFrame | None = None) -> DataFrame:
+    def _scanned(
+        self,
+        name: str,
+        columns: Sequence[str],
+        why: str,
+        keys: Keys | None = None,
+        wanted: DataFrame | None = None,
+        only: Column | None = None,
+    ) -> DataFrame:
         """By Spark: the rows of the keys. A set of keys that is not too large goes to every task, so that the table is not moved."""
         self.reads.append(Read(name, "scan", why, None))
-        table = self.table(name).select(*columns)
+        table = self.table(name, only).select(*columns)
         if keys is None or wanted is None:
             return table
         if self.stored(name) > PRUNED_ROWS:

@@ -29,6 +29,7 @@ from pyiceberg.table.update import TableUpdate
 from pyiceberg.table.update.snapshot import ManageSnapshots, _FastAppendFiles
 from pyiceberg.typedef import EMPTY_DICT, Record
 
+from rejoin.lake import metrics
 from rejoin.lake.files import files_of
 
 _PATH_ID, _POS_ID = 2147483546, 2147483545  # reserved field ids of position delete files
@@ -45,10 +46,8 @@ def data_files(table: Table, rows: pa.Table | pa.RecordBatchReader) -> list[Data
     """Writes rows (columns and types as the table's) to new data files, which no snapshot holds yet. A reader is written as it is read."""
     if isinstance(rows, pa.Table) and not rows.num_rows:
         return []
-    # This setting is for Spark; PyIceberg warns that it does not know it.
-    properties = {k: v for k, v in table.metadata.properties.items() if k != "write.parquet.row-group-size-bytes"}
-    metadata = table.metadata.model_copy(update={"properties": properties})
-    files = list(_dataframe_to_data_files(table_metadata=metadata, df=rows, io=table.io))
+    files = list(_dataframe_to_data_files(table_metadata=metrics.writing(table.metadata), df=rows, io=table.io))
+    metrics.settle(table, files)
     for file in files:
         file[_SPLIT_OFFSETS] = None  # else Spark plans a split a row group
     return files
@@ -96,7 +95,11 @@ def commit(table: Table, branch: str, base: int, added: Sequence[DataFile], dele
     transaction = _Transaction(table)
     ManageSnapshots(transaction).create_branch(base, branch).commit()
     producer = _RowDelta(
-        operation=Operation.OVERWRITE if deletes else Operation.APPEND, transaction=transaction, io=table.io, branch=branch
+        operation=Operation.OVERWRITE if deletes else Operation.APPEND,
+        transaction=transaction,
+        io=table.io,
+        snapshot_properties=metrics.SUMMARY if metrics.exact(table, base) else EMPTY_DICT,
+        branch=branch,
     )
     producer.deletes = tuple(deletes)
     for file in added:
@@ -109,11 +112,13 @@ def commit(table: Table, branch: str, base: int, added: Sequence[DataFile], dele
 def rewrite(table: Table, branch: str, base: int, entries: "Entries", added: Sequence[DataFile], deletes: Sequence[DataFile]) -> int:
     """Starts ``branch`` at ``base`` with a snapshot that holds the old files ``entries`` and the new ones, and no others.
 
-    The snapshot has one manifest of data files and one of delete files, however many its base had.
+    The bounds of the old files have to hold, as those of ``files_of`` and ``repaired_files`` do. The snapshot has one manifest of data files and one of delete files, however many its base had.
     """
     transaction = _Transaction(table)
     ManageSnapshots(transaction).create_branch(base, branch).commit()
-    producer = _Rewrite(operation=Operation.OVERWRITE, transaction=transaction, io=table.io, branch=branch)
+    producer = _Rewrite(
+        operation=Operation.OVERWRITE, transaction=transaction, io=table.io, snapshot_properties=metrics.SUMMARY, branch=branch
+    )
     producer.deletes, producer.kept = tuple(deletes), entries
     held = files_of(table, base)
     stay = {e.data_file.file_path for e in (*entries.data, *entries.deletes)}

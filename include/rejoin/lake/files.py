@@ -13,12 +13,14 @@ from pyiceberg.table import Table
 from pyiceberg.types import BooleanType, DateType, DecimalType, IntegerType, LongType, StringType
 from pyiceberg.utils.datetime import days_to_date
 
+from rejoin.lake import metrics
 from rejoin.stages.columns import RUN
 
 if TYPE_CHECKING:
     from rejoin.lake.refs import Refs
 
-_MANIFESTS: dict[str, tuple[ManifestEntry, ...]] = {}
+_MANIFESTS: dict[tuple[str, bool], tuple[ManifestEntry, ...]] = {}
+"""Entries by manifest, and whether its bounds were trusted."""
 _MOST_MANIFESTS = 20_000
 
 _ORDERED = (BooleanType, IntegerType, LongType, StringType, DateType, DecimalType)
@@ -52,17 +54,30 @@ class Files:
 
 
 def files_of(table: Table, snapshot_id: int) -> Files:
-    """The files that a reader of this snapshot has to read."""
+    """The files that a reader of this snapshot has to read. They have no bounds but such as hold for every row."""
+    return _files(table, snapshot_id, trust=metrics.exact(table, snapshot_id))
+
+
+def repaired_files(table: Table, snapshot_id: int) -> Files:
+    """The same with all bounds that hold: where the snapshot does not say that its bounds do, the footer of every file is read."""
+    if metrics.exact(table, snapshot_id):
+        return files_of(table, snapshot_id)
+    files = _files(table, snapshot_id, trust=True)
+    return Files(metrics.repaired(table, files.data_entries), files.delete_entries)
+
+
+def _files(table: Table, snapshot_id: int, *, trust: bool) -> Files:
     snapshot = table.snapshot_by_id(snapshot_id)
     assert snapshot is not None
     found: list[ManifestEntry] = []
     for manifest in snapshot.manifests(table.io):
-        path = manifest.manifest_path
-        if path not in _MANIFESTS:
+        known = manifest.manifest_path, trust
+        if known not in _MANIFESTS:
             if len(_MANIFESTS) >= _MOST_MANIFESTS:
                 _MANIFESTS.clear()
-            _MANIFESTS[path] = tuple(manifest.fetch_manifest_entry(table.io, discard_deleted=True))
-        found += _MANIFESTS[path]
+            entries = tuple(manifest.fetch_manifest_entry(table.io, discard_deleted=True))
+            _MANIFESTS[known] = entries if trust else metrics.trusted(table, entries)
+        found += _MANIFESTS[known]
     data = tuple(e for e in found if e.data_file.content == DataFileContent.DATA)
     return Files(data, tuple(e for e in found if e.data_file.content != DataFileContent.DATA))
 

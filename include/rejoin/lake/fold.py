@@ -8,10 +8,10 @@ import pyarrow as pa
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
-from rejoin.lake import commit
+from rejoin.lake import commit, metrics
 from rejoin.lake.commit import Entries
 from rejoin.lake.duck import columns_text, cursor, relation
-from rejoin.lake.files import Files, bounds, files_of, native
+from rejoin.lake.files import Files, bounds, files_of, native, repaired_files
 from rejoin.lake.layout import MERGE_FILES, Layout, Lie, layout, to_fold, to_merge
 from rejoin.stages.columns import RUN
 
@@ -52,8 +52,12 @@ class _Choice:
     merges: list[int]
 
 
-def todo(table: Table, snapshot_id: int, key: Sequence[str]) -> bool:
-    """Whether there is something to compact."""
+def todo(table: Table, snapshot_id: int, key: Sequence[str] | None) -> bool:
+    """Whether there is something to compact, or a bound that may not hold. ``key``: as ``fold`` takes it; None for a table that it leaves."""
+    if not metrics.exact(table, snapshot_id):
+        return True
+    if key is None:
+        return False
     choice = _choose(table, files_of(table, snapshot_id), key[0])
     return bool(choice.folds or choice.merges)
 
@@ -67,8 +71,10 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
         key: the columns by which the rows are sorted; of a versioned table also its key.
         versions: how versions fold; None if every row stays.
     """
-    files = files_of(table, snapshot_id)
+    files = repaired_files(table, snapshot_id)
     choice = _choose(table, files, key[0])
+    if not choice.folds and not choice.merges:
+        return repair(table, snapshot_id)
     units = choice.lay.units
     starts = [u.start for u in units] or [None]
     largest = max((units[n].rows for n in choice.folds), default=0) if units else sum(f.record_count for f in files.data)
@@ -90,6 +96,12 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
     deletes = _remaining(table, files, gone)
     stay = () if deletes is not None else files.delete_entries
     return Folded(Entries(kept, stay), added, deletes or [], len(choice.folds), len(merged))
+
+
+def repair(table: Table, snapshot_id: int) -> Folded:
+    """The same files, with the bounds that hold."""
+    files = repaired_files(table, snapshot_id)
+    return Folded(Entries(files.data_entries, files.delete_entries), [], [], 0, 0)
 
 
 def _choose(table: Table, files: Files, column: str) -> _Choice:

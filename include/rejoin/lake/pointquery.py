@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo
+from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import Table
 
 from rejoin.errors import RunUnknown, UnknownTable
-from rejoin.lake import names
+from rejoin.lake import metrics, names
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Plan
@@ -134,7 +135,11 @@ class PointQuery:
         if snapshot_id is None:
             return []
         existing: Table = self._refs.require(table, snapshot_id)
-        rows: list[Row] = existing.scan(row_filter=condition, snapshot_id=snapshot_id).to_arrow().to_pylist()
+        scan = existing.scan(row_filter=condition, snapshot_id=snapshot_id)
+        # PyIceberg leaves files out by their bounds: not by such as may not hold.
+        planned = scan if metrics.exact(existing, snapshot_id) else existing.scan(snapshot_id=snapshot_id)
+        reading = ArrowScan(existing.metadata, existing.io, scan.projection(), scan.row_filter)
+        rows: list[Row] = reading.to_table(planned.plan_files()).to_pylist()
         return rows
 
     def _unknown(self, name: str, known: list[str]) -> UnknownTable:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from rejoin.errors import InvariantBroken
-from rejoin.lake import commit, names, probe
+from rejoin.lake import commit, metrics, names, probe
 from rejoin.lake.access import full_name
 from rejoin.lake.duck import FILE, POSITION
 from rejoin.lake.evolve import evolve
@@ -84,7 +84,7 @@ class Writer:
             files = commit.data_files(existing, _sorted(fitted(rows.arrow, existing.schema().as_arrow()), key))
             return Write(table, self._refs.commit_files(table, self._branch, base, files), transient)
         target = self._start(table, base)
-        self._append(target, rows.sortWithinPartitions(*(F.col(f"`{k}`") for k in key)))
+        self._append(target, rows.sortWithinPartitions(*(F.col(f"`{k}`") for k in key)), exact=metrics.exact(existing, base))
         return self._written(table, transient=transient)
 
     def upsert(
@@ -130,7 +130,7 @@ class Writer:
             deletes = self._deletes(existing, base, probe.among(located, key, gone), gone.num_rows)
             self._refs.commit_files(table, self._branch, base, [], deletes)
             target = self._target(table)
-        self._append(target, flat.sortWithinPartitions(*(F.col(f"`{k}`") for k in key)))
+        self._append(target, flat.sortWithinPartitions(*(F.col(f"`{k}`") for k in key)), exact=metrics.exact(existing, base))
         return self._written(table)
 
     def _upsert_here(
@@ -202,8 +202,12 @@ class Writer:
         name = full_name(self._refs.topology, table)
         return Branch(name, f"{name}.branch_{self._branch}")
 
-    def _append(self, target: Branch, rows: DataFrame) -> None:
-        _aligned(rows, self._spark.table(target.table).schema).writeTo(target.name).append()
+    def _append(self, target: Branch, rows: DataFrame, *, exact: bool) -> None:
+        """``exact``: the bounds of all files that the branch started from hold; those that Spark writes do."""
+        writer = _aligned(rows, self._spark.table(target.table).schema).writeTo(target.name)
+        for name, value in metrics.SUMMARY.items() if exact else ():
+            writer = writer.option(f"snapshot-property.{name}", value)
+        writer.append()
 
     def _written(self, table: str, *, transient: bool = False) -> Write:
         return Write(table, self._refs.head(table, self._branch), transient)
