@@ -1,0 +1,83 @@
+"""What manifests say of the files of a lake, compared with what is in the files; and conditions that no reader may answer in another way."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.conversions import from_bytes
+from pyiceberg.manifest import DataFile, DataFileContent
+from pyiceberg.schema import index_by_id
+from pyiceberg.table import Table
+
+from rejoin.lake.refs import Refs
+
+Column = tuple[int, str, pa.ChunkedArray]
+
+
+def wrong_bounds(refs: Refs, states: Mapping[str, int]) -> list[str]:
+    """What is wrong with the bounds and counts of every file of these snapshots, as sentences; none if all is right."""
+    return [line for name, snapshot in states.items() for line in of_snapshot(refs.require(name, snapshot), snapshot)]
+
+
+def of_snapshot(table: Table, snapshot_id: int) -> list[str]:
+    """The same for one snapshot."""
+    return [f"{table.name()[-1]}: {line}" for file in stored_files(table, snapshot_id) for line in _of_file(table, file)]
+
+
+def stored_files(table: Table, snapshot_id: int) -> list[DataFile]:
+    """The files of a snapshot as its manifests have them, read by PyIceberg alone."""
+    snapshot = table.snapshot_by_id(snapshot_id)
+    assert snapshot is not None
+    return [e.data_file for m in snapshot.manifests(table.io) for e in m.fetch_manifest_entry(table.io, discard_deleted=True)]
+
+
+def _of_file(table: Table, file: DataFile) -> Iterator[str]:
+    known = pq.ParquetFile(file.file_path.removeprefix("file://"))
+    rows = known.read()
+    if rows.num_rows != file.record_count:
+        yield f"{rows.num_rows} rows, counted as {file.record_count}"
+    fields = {i: f.field_type for schema in table.schemas().values() for i, f in index_by_id(schema).items()}
+    lower, upper, nulls = file.lower_bounds or {}, file.upper_bounds or {}, file.null_value_counts or {}
+    for field_id, name, column in _leaves(rows):
+        low, high = _range(column)
+        kind = fields.get(field_id)
+        if file.content != DataFileContent.DATA:
+            low, high = [v if v is None or isinstance(v, int) else v.encode() for v in (low, high)]
+        for bounds, end, outside in ((lower, low, lambda b, v: b > v), (upper, high, lambda b, v: b < v)):
+            if field_id not in bounds or end is None:
+                continue
+            bound = bounds[field_id] if kind is None else from_bytes(kind, bounds[field_id])  # type: ignore[arg-type]
+            if isinstance(bound, bytes) and isinstance(end, int):
+                bound = int.from_bytes(bound, "little", signed=True)
+            if outside(bound, end):
+                yield f"column {name} of a file of {rows.num_rows} rows: a bound that does not hold"
+        if field_id in nulls and "." not in name and nulls[field_id] != column.null_count:
+            yield f"column {name}: {column.null_count} nulls, counted as {nulls[field_id]}"
+
+
+def _leaves(rows: pa.Table) -> Iterator[Column]:
+    flat = rows
+    while any(pa.types.is_struct(f.type) for f in flat.schema):
+        flat = flat.flatten()
+    ids = list(_ids(rows.schema))
+    assert len(ids) == flat.num_columns
+    yield from zip(ids, flat.column_names, flat.columns, strict=True)
+
+
+def _ids(fields: Any) -> Iterator[int]:
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            yield from _ids([field.type.field(i) for i in range(field.type.num_fields)])
+        else:
+            yield int(field.metadata[b"PARQUET:field_id"])
+
+
+def _range(column: pa.ChunkedArray) -> tuple[Any, Any]:
+    """The smallest and largest value, as Iceberg's bounds are decoded, by Python's own order."""
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    elif pa.types.is_date(column.type):
+        column = column.cast(pa.int32())
+    values = [v for v in column.to_pylist() if v is not None and v == v]  # noqa: PLR0124 -- NaN
+    return (min(values), max(values)) if values else (None, None)
