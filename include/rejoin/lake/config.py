@@ -1,5 +1,8 @@
 """Where a lake is: a directory (everything embedded), or a TOML file that names a catalog, a warehouse and a ledger.
 
+A path may hold any letters but those that ``places.FORBIDDEN`` names. It is written as it is, also behind ``file://``: an escape such as ``%20`` is three
+letters of a name, for Spark and for PyIceberg alike.
+
 A TOML file (``${NAME}`` is replaced by the environment variable, so that no secret stands in the file)::
 
     warehouse = "s3://bucket/warehouse"             # or any path that Spark's Hadoop and PyIceberg's FileIO can open
@@ -18,11 +21,13 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
 
 from rejoin.errors import SetupError
+from rejoin.lake.places import allowed, made, native, whole
 from rejoin.lake.sqlite import is_sqlite
 
 CATALOG = "lake"
@@ -68,45 +73,53 @@ class LakeConfig:
     def pyiceberg_settings(self) -> dict[str, str]:
         """Properties of the same catalog for PyIceberg."""
         kind = {"type": "rest"} if self.catalog == "rest" else {"py-catalog-impl": "rejoin.lake.catalog.CachingSqlCatalog"}
-        return {**kind, "uri": self.uri, "warehouse": self.warehouse, **self.properties}
+        local = {} if native(self.warehouse) is None else {"py-io-impl": "rejoin.lake.fileio.LocalFileIO"}
+        return {**kind, **local, "uri": self.uri, "warehouse": self.warehouse, **self.properties}
 
 
 def _jdbc(url: URL) -> dict[str, str]:
     if is_sqlite(url):
-        return {"uri": f"jdbc:sqlite:{url.database}?journal_mode=WAL&busy_timeout=30000"}
-    made = {"uri": f"jdbc:postgresql://{url.host}:{url.port or 5432}/{url.database}"}
+        # As a URI: in a plain path the driver would take a question mark for the start of its own settings.
+        return {"uri": f"jdbc:sqlite:file:{quote(url.database or '')}?journal_mode=WAL&busy_timeout=30000"}
+    settings = {"uri": f"jdbc:postgresql://{url.host}:{url.port or 5432}/{url.database}"}
     if url.username:
-        made["jdbc.user"] = url.username
+        settings["jdbc.user"] = url.username
     if url.password:
-        made["jdbc.password"] = unquote(str(url.password))
-    return made
+        settings["jdbc.password"] = unquote(str(url.password))
+    return settings
 
 
 def lake_config(location: str) -> LakeConfig:
     """Reads where a lake is from ``location``: a directory (made when absent) or a ``.toml`` file.
 
     Raises:
-        SetupError: the file is missing, has an unknown key or an unset ``${NAME}``, or names an unknown catalog.
+        SetupError: the path can be no lake; or the file is missing or no TOML, has an unknown key or an unset ``${NAME}``, names an unknown
+            catalog or a warehouse that not every process would find.
     """
-    return _from_file(Path(location)) if location.endswith(".toml") else _embedded(Path(location))
+    name = allowed("lake", location)
+    return _from_file(Path(name)) if name.endswith(".toml") else _embedded(name)
 
 
-def _embedded(directory: Path) -> LakeConfig:
-    root = directory.expanduser().resolve()
-    (root / "warehouse").mkdir(parents=True, exist_ok=True)
+def _embedded(directory: str) -> LakeConfig:
+    root = made("lake", directory)
+    made("warehouse of lake", str(root / "warehouse"))
     return LakeConfig(
         location=str(root),
-        warehouse=(root / "warehouse").as_uri(),
+        warehouse=f"file://{root / 'warehouse'}",
         catalog="sqlite",
-        uri=f"sqlite:///{root / 'catalog.db'}",
-        ledger=f"sqlite:///{root / 'ledger.db'}",
+        uri=_sqlite(root / "catalog.db"),
+        ledger=_sqlite(root / "ledger.db"),
     )
+
+
+def _sqlite(path: Path) -> str:
+    return URL.create("sqlite", database=str(path)).render_as_string()
 
 
 def _from_file(path: Path) -> LakeConfig:
     if not path.is_file():
         raise SetupError(f"lake file {path} does not exist", next_step="pass --lake with a directory or an existing .toml file")
-    data = tomllib.loads(_with_environment(path.read_text(), path))
+    data = _parsed(path)
     unknown = sorted(set(data) - _KEYS)
     if unknown:
         raise SetupError(f"lake file {path}: unknown setting {', '.join(unknown)}", expected=", ".join(sorted(_KEYS)))
@@ -116,9 +129,12 @@ def _from_file(path: Path) -> LakeConfig:
     missing = [k for k in ("warehouse", "uri") if k not in data] + (["ledger"] if catalog == "rest" and "ledger" not in data else [])
     if missing:
         raise SetupError(f"lake file {path}: setting {', '.join(missing)} is missing")
+    _check_kinds(path, data)
+    for url in {data["uri"] if catalog != "rest" else data["ledger"], data.get("ledger", data["uri"])}:
+        _check_url(path, url)
     return LakeConfig(
         location=str(path),
-        warehouse=data["warehouse"],
+        warehouse=whole(f"lake file {path}: warehouse", data["warehouse"]),
         catalog=catalog,
         uri=data["uri"],
         ledger=data.get("ledger", data["uri"]),
@@ -126,6 +142,40 @@ def _from_file(path: Path) -> LakeConfig:
         spark=_texts(data.get("spark", {})),
         sinks={name: _texts(settings) for name, settings in data.get("sinks", {}).items()},
     )
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(_with_environment(path.read_text(encoding="utf-8"), path))
+    except OSError as error:
+        raise SetupError(f"lake file {path} cannot be read: {error.strerror}", next_step="let this user read it") from None
+    except UnicodeDecodeError:
+        raise SetupError(f"lake file {path} is no text in UTF-8", next_step="pass --lake with a directory or a .toml file") from None
+    except tomllib.TOMLDecodeError as error:
+        at = re.search(r"at (line \d+, column \d+|end of document)", str(error))  # the rest of the message may quote a password
+        raise SetupError(
+            f"lake file {path} is no TOML: {at.group(1) if at else 'it cannot be parsed'}", expected='name = "value"'
+        ) from None
+
+
+def _check_kinds(path: Path, data: dict[str, Any]) -> None:
+    """Refuses settings that are no texts, and sections that are none."""
+    wrong = [k for k in ("warehouse", "uri", "ledger") if not isinstance(data.get(k, ""), str)]
+    sections = [data.get(k, {}) for k in ("properties", "spark", "sinks")]
+    wrong += [k for k, v in zip(("properties", "spark", "sinks"), sections, strict=True) if not isinstance(v, dict)]
+    if not wrong and not all(isinstance(v, dict) for v in data.get("sinks", {}).values()):
+        wrong = ["sinks"]
+    if wrong:
+        raise SetupError(f"lake file {path}: setting {', '.join(wrong)} is of another kind", expected="texts, and sections of them")
+
+
+def _check_url(path: Path, url: str) -> None:
+    try:
+        make_url(url).get_dialect()
+    except (ArgumentError, ValueError, ImportError):  # no message: it would quote a password
+        raise SetupError(
+            f"lake file {path}: a database is named by no URL that SQLAlchemy can open", expected="sqlite:///... | postgresql+psycopg://..."
+        ) from None
 
 
 def _texts(table: dict[str, Any]) -> dict[str, str]:

@@ -4,6 +4,7 @@ Columns are found by Iceberg's field ids, as the format demands: a file written 
 """
 
 import os
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,10 +30,13 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from rejoin.lake.files import native
+from rejoin.lake.places import native
 
 FILE, POSITION = "_file", "_pos"
 """Columns of a relation beside the table's: the file as this machine names it, and the row's number in it."""
+
+ROW_NUMBER = "file_row_number"
+"""What DuckDB calls the row's number, whatever the files hold."""
 
 MEMORY = "2GB"
 """DuckDB keeps no more in memory than this; larger sorts go to a temporary directory."""
@@ -74,9 +78,26 @@ def cursor() -> duckdb.DuckDBPyConnection:
     return _database().cursor()
 
 
-def evolved(table: Table) -> bool:
-    """Whether files of the table may have other columns than it has now. Reading by field id costs: joins no longer skip row groups."""
-    return len(table.metadata.schemas) > 1
+def scan(files: str, *options: str) -> str:
+    """The rows of the Parquet files that a parameter lists (see ``listed``), as SQL text. The columns are those of the files alone.
+
+    Without a word DuckDB takes a folder ``env=prod``, wherever above a file, for a column that overrides the file's own.
+    """
+    return f"read_parquet(${files}, {', '.join(('hive_partitioning = false', *options))})"
+
+
+def listed(files: Sequence[DataFile]) -> list[str] | None:
+    """The files as DuckDB takes them in a list, where each is a pattern; None if one is not on this machine."""
+    paths = [native(f.file_path) for f in files]
+    return None if None in paths else [re.sub(r"([*?\[])", r"[\1]", str(p)) for p in paths]
+
+
+def by_id(table: Table) -> bool:
+    """Whether columns are found by Iceberg's field ids: files may have other columns than the table has now, or a name is DuckDB's own.
+
+    It costs: joins no longer skip row groups.
+    """
+    return len(table.metadata.schemas) > 1 or _taken(table) is not None
 
 
 def relation(table: Table, data: Sequence[DataFile], deletes: Sequence[DataFile], clause: str = "") -> Relation | None:
@@ -88,27 +109,50 @@ def relation(table: Table, data: Sequence[DataFile], deletes: Sequence[DataFile]
         deletes: position delete files.
         clause: applied to the data files before hidden rows are looked for (a join with registered keys, a filter).
     """
-    paths, hidden = [native(f.file_path) for f in data], [native(f.file_path) for f in deletes]
-    if None in paths or None in hidden:
+    files, hidden = listed(data), listed(deletes)
+    if files is None or hidden is None:
         return None
-    files = [p for p in paths if p is not None]
-    schema = f", schema = {_schema(table)}" if evolved(table) else ""
-    scan = f"read_parquet($files, filename = '{FILE}', file_row_number = true{schema})"
-    rows = f"SELECT * RENAME (file_row_number AS {POSITION}) FROM {scan} {clause}"
+    rows = _rows(table, clause)
     if not hidden:
         return Relation(f"({rows})", {"files": files})
     # Delete files name a data file as its manifest does.
-    named = "SELECT unnest($files) AS f, unnest($named) AS file_path"
-    gone = f"SELECT f, pos AS p FROM read_parquet($hidden) JOIN ({named}) USING (file_path)"
+    named = "SELECT unnest($paths) AS f, unnest($named) AS file_path"
+    gone = f"SELECT f, pos AS p FROM {scan('hidden')} JOIN ({named}) USING (file_path)"
+    names = {"paths": [str(native(f.file_path)) for f in data], "named": [f.file_path for f in data]}
     return Relation(
         f"(SELECT * FROM ({rows}) ANTI JOIN ({gone}) AS gone ON {FILE} = gone.f AND {POSITION} = gone.p)",
-        {"files": files, "named": [f.file_path for f in data], "hidden": [p for p in hidden if p is not None]},
+        {"files": files, **names, "hidden": hidden},
     )
 
 
+def _rows(table: Table, clause: str) -> str:
+    """The rows of the data files with FILE and POSITION."""
+    schema = [f"schema = {_schema(table)}"] if by_id(table) else []
+    found = scan("files", f"filename = '{FILE}'", f"{ROW_NUMBER} = true", *schema)
+    taken = _taken(table)
+    if taken is None:
+        return f"SELECT * RENAME ({ROW_NUMBER} AS {POSITION}) FROM {found} {clause}"
+    # Two columns would have one name: the table's comes in by another, and gets its own once DuckDB's has another.
+    named = f"SELECT * RENAME ({ROW_NUMBER} AS {POSITION}, {_quoted(_aside(taken))} AS {_quoted(taken)}) FROM {found}"
+    return f"SELECT * FROM ({named}) {clause}"
+
+
+def _taken(table: Table) -> str | None:
+    """The column that is called what DuckDB calls the row's number, in any case."""
+    return next((f.name for f in table.schema().fields if f.name.lower() == ROW_NUMBER), None)
+
+
+def _aside(name: str) -> str:
+    """A name that no column of a table has: those with an underscore are rejoin's."""
+    return f"_{name}"
+
+
 def _schema(table: Table) -> str:
+    """What DuckDB shall read: field ids with name and type."""
+    taken = _taken(table)
     fields = (
-        f"{f.field_id}: {{name: {_text(f.name)}, type: {_text(_type(f.field_type))}, default_value: NULL}}" for f in table.schema().fields
+        f"{f.field_id}: {{name: {_text(_aside(f.name) if f.name == taken else f.name)}, type: {_text(_type(f.field_type))}, default_value: NULL}}"
+        for f in table.schema().fields
     )
     return f"MAP {{{', '.join(fields)}}}"
 

@@ -1,6 +1,5 @@
 """The files of a snapshot, from Iceberg's metadata alone. A manifest never changes, so each is read once a process."""
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -140,9 +139,3 @@ def holding(table: Table, files: Iterable[DataFile], column: str, values: Iterab
         if inside:
             kept.append((file, inside))
     return kept
-
-
-def native(path: str) -> str | None:
-    """The path of a file as this process can open it; None if it is not on a file system of this machine."""
-    local = re.sub("^file:(//)?(?=/)", "", path)
-    return None if "://" in local else local

@@ -10,9 +10,10 @@ from pyiceberg.table import Table
 
 from rejoin.lake import commit, metrics
 from rejoin.lake.commit import Entries
-from rejoin.lake.duck import columns_text, cursor, relation
-from rejoin.lake.files import Files, bounds, files_of, native, repaired_files
+from rejoin.lake.duck import columns_text, cursor, listed, relation, scan
+from rejoin.lake.files import Files, bounds, files_of, repaired_files
 from rejoin.lake.layout import MERGE_FILES, Layout, Lie, layout, to_fold, to_merge
+from rejoin.lake.places import native
 from rejoin.stages.columns import RUN
 
 DRIVER_ROWS = 20_000_000
@@ -124,9 +125,8 @@ def _changed(table: Table, files: Files, lay: Layout, column: str) -> list[int]:
     deltas = relation(table, [files.data[i] for i in lay.deltas], []) if lay.deltas else None
     with cursor() as database:
         if files.deletes:
-            paths = [native(f.file_path) for f in files.deletes]
-            sql = "SELECT regexp_replace(file_path, '^file:(//)?/', '/'), count(*) FROM read_parquet($hidden) GROUP BY 1"
-            for path, count in database.sql(sql, params={"hidden": paths}).fetchall():
+            sql = f"SELECT regexp_replace(file_path, '^file:(//)?/', '/'), count(*) FROM {scan('hidden')} GROUP BY 1"
+            for path, count in database.sql(sql, params={"hidden": listed(files.deletes)}).fetchall():
                 if path in unit_of:
                     counts[unit_of[path]] += count
         if deltas is not None:
@@ -191,9 +191,8 @@ def _remaining(table: Table, files: Files, gone: set[str]) -> list[DataFile] | N
     """New delete files for what stays, instead of the old ones; None if the old ones can stay."""
     if not files.deletes:
         return None
-    paths = [native(f.file_path) for f in files.deletes]
     with cursor() as database:
         database.register("gone", pa.table({"file_path": pa.array(sorted(gone), pa.string())}))
-        sql = "SELECT DISTINCT file_path, pos FROM read_parquet($hidden) ANTI JOIN gone USING (file_path)"
-        left = database.sql(sql, params={"hidden": paths}).to_arrow_table()
+        sql = f"SELECT DISTINCT file_path, pos FROM {scan('hidden')} ANTI JOIN gone USING (file_path)"
+        left = database.sql(sql, params={"hidden": listed(files.deletes)}).to_arrow_table()
     return [commit.delete_file(table, left)] if left.num_rows else []

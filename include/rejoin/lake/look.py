@@ -13,7 +13,8 @@ from pyiceberg.expressions import GreaterThanOrEqual
 from pyiceberg.table import Table
 
 from rejoin.lake.duck import cursor, relation
-from rejoin.lake.files import bounds, files_of, native
+from rejoin.lake.files import bounds, files_of
+from rejoin.lake.places import native
 from rejoin.stages.columns import RUN
 
 COUNTED_ROWS = 1_000_000

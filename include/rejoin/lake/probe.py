@@ -12,7 +12,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
 
-from rejoin.lake.duck import FILE, POSITION, columns_text, cursor, evolved, relation
+from rejoin.lake.duck import FILE, POSITION, by_id, columns_text, cursor, relation
 from rejoin.lake.files import files_of, holding
 from rejoin.stages.columns import RUN
 
@@ -71,9 +71,9 @@ def having(table: Table, snapshot_id: int, key: Sequence[str], keys: pa.Table, c
 
 
 def _listed(table: Table, column: str, keys: pa.Table) -> str:
-    """The keys once more as a list, which skips row groups where the join does not (``evolved``)."""
+    """The keys once more as a list, which skips row groups where the join does not (``by_id``)."""
     plain = isinstance(table.schema().find_field(column).field_type, IntegerType | LongType)
-    if not evolved(table) or not plain or keys.num_rows > LISTED_KEYS:
+    if not by_id(table) or not plain or keys.num_rows > LISTED_KEYS:
         return ""
     return f" WHERE {columns_text([column])} IN ({', '.join(map(str, keys[column].to_pylist()))})"
 

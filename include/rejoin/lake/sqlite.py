@@ -6,6 +6,8 @@ from contextlib import closing
 
 from sqlalchemy.engine import URL
 
+from rejoin.errors import SetupError
+
 WAIT = 30.0
 """Seconds to wait for others."""
 
@@ -22,15 +24,26 @@ def write_ahead(url: URL) -> None:
     timeout is set: it has to be made before others write, or tried again.
 
     Raises:
-        sqlite3.OperationalError: it is locked all the time, or cannot be made.
+        SetupError: it cannot be made, is no database, may not be written, or is locked all the time.
     """
+    try:
+        with closing(sqlite3.connect(str(url.database))) as db:
+            _write_ahead(db)
+    except sqlite3.DatabaseError as error:
+        raise SetupError(
+            f"the database {url.database} cannot be used: {error}",
+            expected="a database of SQLite, or a directory where one can be made, that this user may write",
+            next_step="choose another place for the lake, or let this user write there",
+        ) from error
+
+
+def _write_ahead(db: sqlite3.Connection) -> None:
     until = time.monotonic() + WAIT
-    with closing(sqlite3.connect(str(url.database))) as db:
-        while True:
-            try:
-                db.execute("PRAGMA journal_mode=WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                    raise
-                time.sleep(0.02)  # nothing tells when the lock is free
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.02)  # nothing tells when the lock is free

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow.fs import LocalFileSystem
 
 from rejoin import errors
 from rejoin.errors import RejoinError
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 LOCAL_BYTES = 32 << 20
+AS_WRITTEN = "__globPaths__"
+"""Spark's own option for lists of files (``DataSource.GLOB_PATHS_KEY``)."""
 _GZIP_FACTOR = 8  # JSON lines shrink about that much
 _MAX_TASKS = 2_000
 _MARK = re.compile(r"<<rejoin:([A-Za-z0-9+/=]+)>>")
@@ -145,7 +148,8 @@ def _read_parquet(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "
         raise corrupt(pin.files[0].path, "two files of the snapshot have the same name")
     declared = ", ".join(f"{quoted(column.name)} {column.type}" for column in table.columns)
     reader = spark.read.schema(declared).option("ignoreCorruptFiles", "false").option("ignoreMissingFiles", "false")
-    rows = reader.option("mergeSchema", "false").parquet(*paths)
+    # Else the names would be patterns, and no pattern names a file below a folder with a colon.
+    rows = reader.option("mergeSchema", "false").option(AS_WRITTEN, "false").parquet(*paths)
     # Spark reports names as in a URI (measured on 4.1.3); url_decode would also turn a plus sign into a space.
     name = F.url_decode(F.replace(F.col("_metadata.file_name"), F.lit("+"), F.lit("%2B")))
     entries = [F.lit(part) for i, n in enumerate(names) for part in (n, i)]
@@ -187,7 +191,11 @@ def _parquet_events(table: Table, pin: Pin) -> "list[Column]":
 
 
 def _spark_path(root: str, path: str) -> str:
-    """A pinned path as Spark takes it; names of files are no glob patterns."""
+    """A pinned path as Spark takes it where names are no glob patterns."""
     where = place(root, path)
-    local = path if "://" in path else (where.label if "://" in root else where.native)
-    return re.sub(r"([\\*?{}\[\]])", r"\\\1", local)
+    if not isinstance(where.fs, LocalFileSystem):
+        return where.label
+    if ":" in where.name:  # in the name of a folder it may be
+        raise corrupt(path, "Spark opens no Parquet file with a colon in its name")
+    # A URI of this machine has its letters escaped, for pyarrow; Spark takes what is behind the scheme as it is written.
+    return f"file://{where.native}" if "://" in where.label else where.native

@@ -4,19 +4,19 @@
 """
 
 import json
-import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from rejoin.lake.config import LakeConfig
+from rejoin.lake.places import native
 from rejoin.validation.judge import Verdict
 
 
 def directory(config: LakeConfig, topology: str, run: int, name: str) -> Path | None:
     """Where the results of one table or node are; None if the warehouse is not on this machine's file system."""
-    local = re.sub("^file:(//)?(?=/)", "", config.warehouse)
-    return None if "://" in local else Path(local).parent / "validation" / topology / str(run) / name
+    local = native(config.warehouse)
+    return None if local is None else Path(local).parent / "validation" / topology / str(run) / name
 
 
 def emptied(place: Path | None) -> Path | None:

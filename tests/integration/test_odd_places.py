@@ -1,0 +1,82 @@
+"""A lake, its sources and its topology in a folder whose name has every odd letter: runs by both paths, compaction, expiry, reads."""
+
+import os
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from integration.conftest import Go, Sessions
+from integration.shop import SOURCE, Shop, check, event, output
+
+from rejoin.compact import compact
+from rejoin.errors import SourceCorrupt
+from rejoin.expire import expire
+from rejoin.lake import probe
+from rejoin.page.gather import Lake
+from rejoin.verify import verify
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+ODD = 'a b=c%20%#d?e+f;g&h,i é日🙂 it\'s "j" [k]l*{m,n} $HOME ~!@^|()<>:o'
+
+
+class Odd(Shop):
+    """The shop with one customer whose name is every odd letter, and snapshots in Parquet files with odd names."""
+
+    def snapshot(self, name: str, customers: dict[int, str]) -> None:
+        self.customers = customers
+        rows = {"id": pa.array(list(customers), pa.int64()), "name": pa.array(list(customers.values()), pa.string())}
+        pq.write_table(pa.table(rows), self.root / "landing" / "customers" / f"{name}.parquet")
+
+    def orders_of(self, number: int, orders: dict[int, int]) -> None:
+        lines = []
+        for key, customer in orders.items():
+            self.lsn += 1
+            self.orders[key] = {"id": key, "customer_id": customer, "note": f"n{self.lsn}"}
+            lines.append(event(self.lsn, key, self.orders[key]))
+        (self.root / "landing" / "orders" / f"{number} {ODD}.jsonl").write_text("".join(lines))
+
+
+def test_fault_a5_everything_works_in_a_folder_with_odd_letters_and_nothing_is_beside_it(
+    tmp_path: Path, go: Go, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Odd(tmp_path / "env=prod" / ODD)
+    shop.file.write_text(SOURCE)
+    for number, rows in enumerate((0, 200_000, 0, 200_000), 1):  # by Spark and on the driver in turn
+        monkeypatch.setattr(probe, "LOCAL_ROWS", rows)
+        shop.orders_of(number, {key: (key + number) % 4 for key in range(number, number + 5)})
+        shop.snapshot(f"{number} {NAME}", {1: f"Ann {number}", 2: "Bob", number + 2: "Cleo"})
+        go(shop.topology())
+        check(shop)
+    monkeypatch.setattr(probe, "LOCAL_ROWS", 200_000)
+    topology = shop.topology()
+    spark = sessions(topology)
+    assert sum(d.total for d in verify(topology, spark, fast=False)) == 0
+    assert compact(topology, lambda: spark, "test") is not None
+    check(shop)
+    _expired(shop, topology, spark)
+    check(shop)
+    shop.snapshot("5:00", {1: "Ann"})
+    with pytest.raises(SourceCorrupt, match="colon"):
+        go(shop.topology())
+    (shop.root / "landing" / "customers" / "5:00.parquet").unlink()
+    lake = Lake(str(shop.lake))
+    assert lake.topologies() == ["shop"] and lake.table("shop", "enriched", ("1",)) is not None
+    assert [p.name for p in tmp_path.iterdir()] == ["env=prod"]
+    assert [p.name for p in (tmp_path / "env=prod").iterdir()] == [ODD]
+
+
+def _expired(shop: Odd, topology, spark) -> None:  # type: ignore[no-untyped-def]
+    """All files are old, and one is nobody's: it alone goes."""
+    [data] = {p.parent for p in (shop.lake / "warehouse").rglob("*.parquet") if p.parent.parent.name == "enriched"}
+    stray = data / "stray.parquet"
+    stray.write_bytes(b"nobody knows this file")
+    before = time.time() - 5 * 86_400
+    for path in (shop.lake / "warehouse").rglob("*"):
+        if path.is_file():
+            os.utime(path, (before, before))
+    live = {task.file.file_path.removeprefix("file://") for task in topology.refs.table("enriched").scan().plan_files()}
+    assert expire(topology, lambda: spark, "test") is not None
+    assert not stray.exists() and all(Path(p).is_file() for p in live)
