@@ -43,8 +43,10 @@ def changes(
     keys = columns_text(key)
     plain = f"SELECT _run, _op, {keys}, {before} AS _before, {image} AS _after FROM source"
     if net:
-        first, last = (f"{name}(struct_pack(v := {side}), _run).v" for name, side in (("arg_min", "_before"), ("arg_max", "_after")))
-        grouped = f"SELECT max(_run) AS _run, {keys}, {first} AS _before, {last} AS _after FROM ({plain}) GROUP BY {keys}"
+        # Windows keep every value as it is; an aggregate of structs, such as arg_max, makes 0.0 of -0.0.
+        first = f"first_value(_before) OVER (PARTITION BY {keys} ORDER BY _run) AS _before"
+        last = f"QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY _run DESC) = 1"
+        grouped = f"SELECT _run, {keys}, {first}, _after FROM ({plain}) {last}"
         op = "CASE WHEN _before IS NULL THEN 'I' WHEN _after IS NULL THEN 'D' ELSE 'U' END"
         plain = f"SELECT _run, {op} AS _op, {keys}, _before, _after FROM ({grouped}) WHERE _before IS DISTINCT FROM _after"
     yield from _sorted(f"{plain} ORDER BY {keys} OFFSET {offset}", source=source)
