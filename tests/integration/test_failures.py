@@ -10,17 +10,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from integration.conftest import Sessions
 
-from rejoin import job
 from rejoin.cli import main
-from rejoin.conduct import Topology, run_topology
+from rejoin.conduct import Topology
 from rejoin.errors import NotComputable
 from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.page import render
 from rejoin.page.gather import Lake
-from rejoin.plan.steps import Verb
 
 pytestmark = pytest.mark.slow
 
