@@ -6,11 +6,11 @@ import json
 import os
 import random
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+from integration.forked import Forked
 
 from rejoin.conduct import Topology
 from rejoin.lake import names
@@ -140,9 +140,13 @@ class Lake:
 
 def deliver(lake: Lake, sink: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """``jobs/deliver.py`` in a process of its own."""
-    command = [sys.executable, "jobs/deliver.py", str(lake.file), f"people.{sink}", "--lake", str(lake.location), *arguments]
-    settings = {**os.environ, "PYTHONPATH": "include", **environment}
-    return subprocess.run(command, env=settings, capture_output=True, text=True, timeout=120, check=False)
+    return delivering(lake, sink, *arguments, **environment).wait(120)
+
+
+def delivering(lake: Lake, sink: str, *arguments: str, **environment: str) -> Forked:
+    """The same, under way."""
+    words = [str(lake.file), f"people.{sink}", "--lake", str(lake.location), *arguments]
+    return Forked("jobs/deliver.py", words, {**os.environ, **environment})
 
 
 def plain(rows: dict[int, Row]) -> dict[int, Row]:

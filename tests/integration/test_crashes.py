@@ -3,11 +3,11 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from integration.forked import Forked
 from integration.servers import spark_connect
 from integration.shop import Shop, check, output, steps_of
 
@@ -24,9 +24,8 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def run(shop: Shop, remote: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rejoin.cli", "run", str(shop.file), "--lake", str(shop.lake), "--root", str(shop.root)]
-    settings = {**os.environ, "PYTHONPATH": "include", "SPARK_REMOTE": remote, **environment}
-    return subprocess.run(command, env=settings, capture_output=True, text=True, timeout=300, check=False)
+    words = ["run", str(shop.file), "--lake", str(shop.lake), "--root", str(shop.root)]
+    return Forked("rejoin.cli", words, {**os.environ, "SPARK_REMOTE": remote, **environment}).wait(300)
 
 
 def batched(items: list[str], size: int) -> list[list[str]]:

@@ -1,14 +1,12 @@
 """kill -9 around and within every transaction, attempts side by side, zombies: a reader of committed records sees every change once (F1, F2, P1, P3)."""
 
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 from conftest import Hook
-from integration.made import Lake, deliver, plain
+from integration.made import Lake, deliver, delivering, plain
 from integration.servers import KafkaServer
 from topics import check_once_and_in_order, folded, read
 
@@ -70,11 +68,10 @@ def test_attempts_side_by_side_fence_each_other_off_and_nothing_comes_twice(
     codes = set()
     for _ in range(4):
         lake.run(lake.some(20))
-        command = [sys.executable, "jobs/deliver.py", str(lake.file), "people.kafka", "--lake", str(lake.location)]
-        both = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-        said = [p.communicate(timeout=120)[1] for p in both]
-        codes |= {p.returncode for p in both}
-        assert all(p.returncode == 0 or "SINK_FENCED" in text for p, text in zip(both, said, strict=True)), "\n".join(said)
+        both = [delivering(lake, "kafka") for _ in range(2)]
+        done = [p.wait(120) for p in both]
+        codes |= {p.returncode for p in done}
+        assert all(p.returncode == 0 or "SINK_FENCED" in p.stderr for p in done), "\n".join(p.stderr for p in done)
     assert deliver(lake, "kafka").returncode == 0
     check(lake, broker, topic)
     assert codes == {0, 4}, "the two never met"

@@ -1,8 +1,6 @@
 """A table in PostgreSQL is equal to the output after every run, whatever happens in between (P2, P4, P5, P6, P7)."""
 
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -10,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from conftest import Hook, rows_of
-from integration.made import Lake, deliver
+from integration.made import Lake, deliver, delivering
 
 from rejoin.airflow.local import free_port
 from rejoin.deliver import Restart
@@ -56,10 +54,9 @@ def test_two_attempts_side_by_side(lake: Lake, database: str, table: str) -> Non
     for _ in range(3):
         for _ in range(3):
             lake.run(lake.some(20))
-        command = [sys.executable, "jobs/deliver.py", str(lake.file), "people.postgres", "--lake", str(lake.location)]
-        both = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-        said = [p.communicate(timeout=120)[1] for p in both]
-        assert all(p.returncode == 0 or "SINK_FENCED" in text for p, text in zip(both, said, strict=True)), "\n".join(said)
+        both = [delivering(lake, "postgres") for _ in range(2)]
+        done = [p.wait(120) for p in both]
+        assert all(p.returncode == 0 or "SINK_FENCED" in p.stderr for p in done), "\n".join(p.stderr for p in done)
     lake.topology().deliver("people.postgres")
     assert rows_of(database, table) == lake.rows()
 
