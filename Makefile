@@ -54,24 +54,25 @@ compose-env: ## Make .env with random secrets for docker-compose.yaml (docs/comp
 
 ##@ Develop
 .PHONY: test
-test: test-jars ## Run what CI runs: every test but the nightly ones (WORKERS=2)
+test: test-java ## Run what CI runs: every test but the nightly ones (WORKERS=2)
 	@$(ALL_PYTEST) -m "not nightly"
 
 .PHONY: test-all
-test-all: test-jars ## Run every test, the nightly ones too
+test-all: test-java ## Run every test, the nightly ones too
 	@$(ALL_PYTEST)
 
 .PHONY: nightly
-nightly: test-jars ## Run only the nightly tests: exhaustive repetitions of others
+nightly: test-java ## Run only the nightly tests: exhaustive repetitions of others
 	@$(ALL_PYTEST) -m nightly
 
 # Half of it is waiting for servers, so two processes keep two cores busy.
 WORKERS := 2
 ALL_PYTEST = $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20
 
-.PHONY: test-jars
-test-jars: setup
+.PHONY: test-java
+test-java: setup
 	@$(BIN)/python -W ignore tests/integration/kafka_jars.py
+	@$(BIN)/python -W ignore tests/quick_java.py
 
 .PHONY: check
 check: setup ## Lint, format, types, spelling and the quick tests

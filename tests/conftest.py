@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import quick_java
 from hypothesis import settings
+
+os.environ.update(quick_java.settings())  # for every JVM, whoever starts it
 
 # A first example can pay for starting Spark: time is pytest-timeout's business. The blob of a failure repeats exactly that failure.
 settings.register_profile("rejoin", deadline=None, print_blob=True)

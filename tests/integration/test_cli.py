@@ -13,8 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def rejoin(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    quick_start = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a JVM a command: compiling well would not pay
-    settings = {**os.environ, "PYTHONPATH": str(Path("include").resolve()), "SPARK_SUBMIT_OPTS": quick_start, **environment}
+    settings = {**os.environ, "PYTHONPATH": str(Path("include").resolve()), **environment}
     command = [sys.executable, "-m", "rejoin.cli", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, env=settings, timeout=500, check=False)
 

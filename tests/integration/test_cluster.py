@@ -25,6 +25,7 @@ uri = "sqlite:///{root}/cluster/catalog.db"
 [spark]
 "spark.master" = "{master}"
 "spark.executor.memory" = "1g"
+"spark.executor.defaultJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """
 
 # Everything by Spark: on the driver a cluster has nothing to do.
