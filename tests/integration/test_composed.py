@@ -91,6 +91,7 @@ def test_the_source_database_lets_debeziums_user_follow_the_shops_tables(running
             connection.execute("DELETE FROM shop.orders")
 
 
+@pytest.mark.nightly
 def test_a_dag_runs_a_topology_through_spark_connect_on_the_object_store(
     running: Natively, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
