@@ -68,7 +68,7 @@ def server(shop: Shop) -> Iterator[Airflow]:
         yield running
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
+@pytest.fixture(scope="module", params=["light", pytest.param("dark", marks=pytest.mark.nightly)])
 def browser(request: pytest.FixtureRequest, server: Airflow) -> Iterator[WebDriver]:
     with pictures.browser(dark=request.param == "dark") as driver:
         pictures.log_in(driver, server.url, "admin", PASSWORDS["admin"])
