@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 from checker import PACKAGE, ROOT, project_files, violations
@@ -114,3 +115,8 @@ ALLOWED = {
 @pytest.mark.parametrize(("file", "source"), ALLOWED.values(), ids=ALLOWED.keys())
 def test_the_checker_lets_pass(file: str, source: str) -> None:
     assert violations(f"{PACKAGE}/{file}", source) == []
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    found = Counter(file.name for file in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, times in found.items() if times > 1] == [], "pytest takes the second one for the first and collects nothing"
