@@ -146,6 +146,13 @@ class Lake:
         return {key: {c: row[c] for c in self.columns} for key, row in self.state.items()}
 
 
+def publish(lake: Lake, *arguments: str, sink: str = "people.kafka", **environment: str) -> subprocess.CompletedProcess[str]:
+    """``rejoin publish`` of one sink in a process of its own."""
+    command = [sys.executable, "-m", "rejoin.cli", "publish", str(lake.file), "--lake", str(lake.location), "--sink", sink, *arguments]
+    settings = {**os.environ, "PYTHONPATH": "include", **environment}
+    return subprocess.run(command, env=settings, capture_output=True, text=True, timeout=120, check=False)
+
+
 def deliver(lake: Lake, sink: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """``jobs/deliver.py`` in a process of its own."""
     command = [sys.executable, "jobs/deliver.py", str(lake.file), f"people.{sink}", "--lake", str(lake.location), *arguments]

@@ -14,7 +14,7 @@ from psycopg.sql import SQL, Identifier
 from rejoin import crash
 from rejoin.errors import SinkSchemaRefused
 from rejoin.lake.deliveries import fenced
-from rejoin.plan.sinks import PostgresSink
+from rejoin.plan.sinks import CURSORS, PostgresSink
 from rejoin.sinks import postgres_sql as sql
 from rejoin.sinks.columns import values
 from rejoin.sinks.position import Position
@@ -84,7 +84,7 @@ class PostgresTarget:
             self._db.execute("SELECT pg_advisory_xact_lock(hashtext('rejoin'))")
             if self._db.execute("SELECT to_regnamespace(%s)", (_quoted(self._schema),)).fetchone() == (None,):
                 self._db.execute(SQL("CREATE SCHEMA {}").format(Identifier(self._schema)))
-            if self._db.execute("SELECT to_regclass(%s)", (_quoted(self._schema, sql.CURSORS),)).fetchone() == (None,):
+            if self._db.execute("SELECT to_regclass(%s)", (_quoted(self._schema, CURSORS),)).fetchone() == (None,):
                 self._db.execute(sql.create_cursors(self._schema))
             if self._db.execute("SELECT to_regclass(%s)", (self._regclass,)).fetchone() == (None,):
                 self._db.execute(sql.create_target(self._target, self._columns, self._key))

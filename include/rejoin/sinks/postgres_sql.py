@@ -6,8 +6,8 @@ from typing import Final
 import pyarrow as pa
 from psycopg.sql import SQL, Composable, Composed, Identifier
 
-CURSORS: Final = "rejoin_cursors"
-"""The table, in the target's schema, of a row a sink: how far it is."""
+from rejoin.plan.sinks import CURSORS
+
 STAGING: Final = "rejoin_staging"
 OP: Final = "_op"
 """Of the staging table; no column of an output begins with an underscore."""
