@@ -91,7 +91,10 @@ class Attempt:
             return replace(found, target=target.identity)
         if self._restart is None and known is not None:
             raise self._lost(known)
-        position = replace(self._first(self._restart), columns=self._columns, target=target.identity)
+        position = self._first(self._restart)
+        repeated = found is not None and not position.snapshot and position.done <= found.done  # else all is new, or said to be there
+        given = found.columns if found is not None and repeated else self._columns
+        position = replace(position, columns=given, target=target.identity)
         target.write(_nothing, position, whole=False)
         self._restart = None
         self._moved(position)
@@ -148,7 +151,7 @@ class Attempt:
         changes, state = refs.require(log, self._states[log]), self._states[log]
         if not work.snapshot:
             several = self._deliveries.upkeep(work.done, work.upto) or sum(work.done < run <= work.upto for run in self._runs) > 1
-            between = feed.Between(work.done, work.upto, net=several, compared=work.columns or columns)
+            between = feed.Between(work.done, work.upto, net=several)
             return feed.changes(changes, state, between, key, columns, offset=work.offset)
         then = self._topology.ledger.states(work.upto)
         gone = (changes, state, work.upto) if work.content is Content.REPLACEMENT else None

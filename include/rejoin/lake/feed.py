@@ -16,6 +16,7 @@ from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.table import Table
 
 from rejoin.lake.duck import columns_text, cursor
+from rejoin.stages.columns import HASH
 
 BATCH_ROWS = 8_192
 
@@ -27,14 +28,13 @@ class Between:
     Attributes:
         after: a run.
         upto: a later run.
-        net: one change a key for all these runs, none where the key is back at the row it had; needed if more than one run changed anything.
-        compared: the columns that tell whether it is back.
+        net: one change a key for all these runs, none where the key is back at the row it had, in all columns that the output ever had (so
+            that what is left out does not depend on the columns that it has by now); needed if more than one run changed anything.
     """
 
     after: int
     upto: int
     net: bool
-    compared: Sequence[str]
 
 
 def changes(
@@ -48,15 +48,16 @@ def changes(
         between: of which runs.
         key: its key columns.
         columns: the columns of the images.
-        offset: leaves out so many rows; the same ones whenever it is called with the same ``between``, whatever ``columns`` are.
+        offset: leaves out so many rows: the same ones for the same ``between``, whatever ``columns`` are.
     """
     both = And(_condition(GreaterThan, between.after), _condition(LessThanOrEqual, between.upto))
     source = _reader(table, snapshot_id, both)
     if source is None:
         return
     have = set(source.schema.field("_after").type.names)
-    wanted = list(dict.fromkeys((*columns, *between.compared)))
-    before, image = (_image(side, wanted if between.net else columns, have) for side in ("_before", "_after"))
+    ever = sorted(have - {HASH})
+    wanted = list(dict.fromkeys((*columns, *ever))) if between.net else columns
+    before, image = (_image(side, wanted, have) for side in ("_before", "_after"))
     keys = columns_text(key)
     plain = f"SELECT _run, _op, {keys}, {before} AS _before, {image} AS _after FROM source"
     if between.net:
@@ -65,7 +66,7 @@ def changes(
         last = f"QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY _run DESC) = 1"
         grouped = f"SELECT _run, {keys}, {first}, _after FROM ({plain}) {last}"
         op = "CASE WHEN _before IS NULL THEN 'I' WHEN _after IS NULL THEN 'D' ELSE 'U' END"
-        old, new = (_image(side, between.compared, set(wanted)) for side in ("_before", "_after"))
+        old, new = (_image(side, ever, set(wanted)) for side in ("_before", "_after"))
         before, image = (_image(side, columns, set(wanted)) for side in ("_before", "_after"))
         changed = f"SELECT *, {op} AS _op FROM ({grouped}) WHERE {old} IS DISTINCT FROM {new}"
         plain = f"SELECT _run, _op, {keys}, {before} AS _before, {image} AS _after FROM ({changed})"

@@ -24,9 +24,8 @@ class Position:
     ``done == upto`` with changes as the content: nothing is under way.
 
     Attributes:
-        columns: of the output when what is under way, or else what was delivered last, began. They decide which net changes there are to
-            count, so what is under way is finished by them even if the output has others by then. Empty: an older version of rejoin
-            wrote the position.
+        columns: of the output when what is under way, or else what was delivered last, began. Empty: an older version of rejoin wrote
+            the position.
         target: tells the target that was delivered to from a later one of its name: a topic's id, a table's oid. Empty as above.
     """
 
