@@ -56,7 +56,7 @@ def batches(lake: Lake) -> list[pa.RecordBatch]:
     state = topology.ledger.states(topology.ledger.head())
     log = names.changes("people")
     columns = [c for c, _ in COLUMNS]
-    return list(feed.changes(topology.refs.require(log, state[log]), state[log], 0, 1, ["id"], columns, net=False))
+    return list(feed.changes(topology.refs.require(log, state[log]), state[log], feed.Between(0, 1, net=False), ["id"], columns))
 
 
 def raw_kafka(address: str, rows: list[pa.RecordBatch], *, transactional: bool) -> float:

@@ -30,7 +30,7 @@ from rejoin.validation import reports
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rejoin.deliver import Restart
+    from rejoin.catch_up import Restart
     from rejoin.lake.deliveries import Delivery
 
 PARALLEL_STEPS = 3

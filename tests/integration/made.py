@@ -28,7 +28,7 @@ persons = town.table(
     schema="id BIGINT, name STRING, paid DECIMAL(12,2), share DOUBLE, born DATE, seen TIMESTAMP, photo BINARY, active BOOLEAN",
     source=snapshot("persons"),
 )
-persons.filter("name <> ''").named("people").to({sinks})
+persons.filter("name <> ''").select({columns}).named("people").to({sinks})
 """
 COLUMNS = [
     ("id", pa.int64()),
@@ -56,6 +56,7 @@ class Lake:
     state: dict[int, Row] = field(default_factory=dict)
     seed: int = 3
     name: str = "town"
+    columns: list[str] = field(default_factory=lambda: [c for c, _ in COLUMNS])
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -70,9 +71,10 @@ class Lake:
     def location(self) -> Path:
         return self.root / "lake"
 
-    def declare(self, sinks: str) -> None:
-        """Another list of sinks."""
-        self.file.write_text(SOURCE.replace("{sinks}", sinks).replace("{name}", self.name))
+    def declare(self, sinks: str, *, without: tuple[str, ...] = ()) -> None:
+        """Another list of sinks; from the next run on the output lacks some columns."""
+        self.columns = [c for c, _ in COLUMNS if c not in without]
+        self.file.write_text(SOURCE.format(sinks=sinks, name=self.name, columns=self.columns))
 
     def topology(self) -> Topology:
         return Topology(load(str(self.file)), lake_config(str(self.location)), str(self.root))
@@ -81,10 +83,16 @@ class Lake:
         """One committed run with these rows; None deletes. Returns its number."""
         topology = self.topology()
         run = topology.open("made")
+        lacking = [c for c, _ in COLUMNS if c not in self.columns]
+        losing = {key: row for key, row in self.state.items() if any(row[c] is not None for c in lacking)}  # as a rebuilt output does
+        wanted = {**losing, **changed}
+        changed = {key: row and {c: row[c] if c in self.columns else None for c, _ in COLUMNS} for key, row in wanted.items()}
         rows = [r for key, new in changed.items() if (r := self._change(run.number, key, new)) is not None]
         for key, new in changed.items():
             self.state.pop(key, None) if new is None else self.state.__setitem__(key, {**new, "_run": run.number, "_hash": b"h"})
         log, output = self._table(topology, names.changes("people"), CHANGES), self._table(topology, "people", OUTPUT)
+        with output.update_schema() as update:
+            update.union_by_name(OUTPUT)  # an output really loses the columns that its plan lacks
         log.append(pa.Table.from_pylist(rows, CHANGES))
         rows_after = pa.Table.from_pylist(list(self.state.values()), OUTPUT)
         output.overwrite(rows_after) if output.metadata.snapshots else output.append(rows_after)
@@ -135,7 +143,14 @@ class Lake:
 
     def rows(self) -> dict[int, Row]:
         """What every sink must come to."""
-        return {key: {c: row[c] for c, _ in COLUMNS} for key, row in self.state.items()}
+        return {key: {c: row[c] for c in self.columns} for key, row in self.state.items()}
+
+
+def publish(lake: Lake, *arguments: str, sink: str = "people.kafka", **environment: str) -> subprocess.CompletedProcess[str]:
+    """``rejoin publish`` of one sink in a process of its own."""
+    command = [sys.executable, "-m", "rejoin.cli", "publish", str(lake.file), "--lake", str(lake.location), "--sink", sink, *arguments]
+    settings = {**os.environ, "PYTHONPATH": "include", **environment}
+    return subprocess.run(command, env=settings, capture_output=True, text=True, timeout=120, check=False)
 
 
 def deliver(lake: Lake, sink: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

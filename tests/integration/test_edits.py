@@ -90,6 +90,28 @@ def test_a_new_column_is_filled_and_a_dropped_one_is_gone_after_the_run(shop: Sh
     assert set(rows(shop.topology(), "enriched")[0]) == {"id", "customer_id", "customer", "_run", "_hash"}
 
 
+def test_fault_a14_a_column_that_is_dropped_and_comes_back_has_no_old_values_in_the_changes(shop: Shop, go: Go) -> None:
+    had = {key for key, row in shop.expected().items() if row["note"] is not None}
+    edit(shop, select='"left.id", "right.name AS customer"')
+    dropped = go(shop.topology())
+    expected = {key: {"id": key, "customer": row["customer"]} for key, row in shop.expected().items()}
+    assert output(shop.topology()) == expected
+    assert folded(shop.topology()) == {key: {**row, "note": None} for key, row in expected.items()}
+    changes = [c for c in rows(shop.topology(), "enriched__changes") if c["_run"] == dropped.number]
+    assert {c["id"] for c in changes} == had and {c["_op"] for c in changes} == {"U"}, "every row that had a value, and no other"
+    assert all(c["_before"]["note"] is not None and c["_after"]["note"] is None for c in changes)  # type: ignore[index]
+    shop.next_batch()
+    go(shop.topology())
+    edit(shop, select='"left.id", "CASE WHEN left.id % 2 = 0 THEN left.note END AS note", "right.name AS customer"')
+    go(shop.topology())
+    expected = {key: {**row, "note": row["note"] if key % 2 == 0 else None} for key, row in shop.expected().items()}
+    assert output(shop.topology()) == expected == folded(shop.topology())
+    shop.next_batch()
+    go(shop.topology())
+    expected = {key: {**row, "note": row["note"] if key % 2 == 0 else None} for key, row in shop.expected().items()}
+    assert output(shop.topology()) == expected == folded(shop.topology())
+
+
 def test_a_source_column_that_is_declared_later_is_null_until_its_row_changes(shop: Shop, go: Go) -> None:
     edit(
         shop, orders="id BIGINT, customer_id BIGINT, note STRING, extra STRING", select='"left.id", "left.extra", "right.name AS customer"'

@@ -5,9 +5,11 @@ import random
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from integration.conftest import Sessions
-from integration.shop import Row, output, rows
+from integration.shop import Row, folded, output, rows
+from psycopg.rows import dict_row
 
 from rejoin.conduct import Topology, run_topology
 from rejoin.errors import ChangeTooLarge, RefreshRefused
@@ -22,7 +24,7 @@ from rejoin.verify import verify
 pytestmark = pytest.mark.slow
 
 FILE = """
-from rejoin import Topology, debezium
+from rejoin import Topology, debezium, postgres
 
 t = Topology("t")
 orders = t.table("orders", key="id", schema="id BIGINT, customer STRING, note STRING", source=debezium("landing/orders"))
@@ -181,6 +183,36 @@ def test_an_output_that_was_skipped_stays_and_is_recomputed_by_the_next_run(shop
     again = shop.run()
     assert again.rebuild == ("enriched",) and shop.step(again, "resolve.enriched").counts["changes"] == ORDERS
     assert shop.differences() == 0
+
+
+@pytest.mark.postgres
+def test_fault_look_after_a_skipped_run_the_changes_and_a_table_in_postgresql_follow_the_output(
+    shop: Shop, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(*notes: str) -> None:
+        expected = output(shop.topology)
+        assert {row["note"] for row in expected.values()} == set(notes)
+        assert folded(shop.topology) == expected
+        with psycopg.connect(database, row_factory=dict_row) as db:
+            assert {row["id"]: row for row in db.execute("SELECT * FROM skipped.enriched").fetchall()} == expected
+
+    monkeypatch.setenv("REJOIN_SINK_POSTGRES", database)
+    shop.define(').to(postgres("skipped.enriched")')
+    shop.orders(range(3), "before")
+    shop.run()
+    shop.orders(range(ORDERS), "skipped")
+    shop.run(fuse=Fuse.SKIP)
+    check("first", "before")
+    shop.orders(range(3), "later")
+    shop.run()
+    check("skipped", "later")
+    shop.orders(range(ORDERS), "skipped again")
+    shop.run(fuse=Fuse.SKIP)
+    shop.run()  # nothing new was landed
+    check("skipped again")
+    shop.orders(range(5), "normal")
+    assert shop.run().rebuild == ()
+    check("skipped again", "normal")
 
 
 def test_told_to_recompute_a_run_trusts_no_changes(shop: Shop) -> None:

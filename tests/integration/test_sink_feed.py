@@ -27,7 +27,8 @@ def read(topology: Topology, after: int, upto: int, offset: int = 0) -> list[dic
     assert table is not None and table.current_snapshot() is not None
     snapshot = table.current_snapshot()
     assert snapshot is not None
-    found = feed.changes(table, snapshot.snapshot_id, after, upto, ["id"], NAMES, net=upto > after + 1, offset=offset)
+    between = feed.Between(after, upto, net=upto > after + 1)
+    found = feed.changes(table, snapshot.snapshot_id, between, ["id"], NAMES, offset=offset)
     return pa.Table.from_batches(list(found)).to_pylist() if after < upto else []
 
 
@@ -63,6 +64,25 @@ def test_an_offset_leaves_out_exactly_the_first_rows_also_after_all_files_were_r
     assert read(topology, 0, 6, 11) == net[11:]
 
 
+def test_fault_a13_what_an_offset_counts_does_not_depend_on_the_columns_that_are_asked_for(lake: Lake) -> None:
+    topology = lake.topology()
+    table = topology.refs.table(LOG)
+    assert table is not None
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    between = feed.Between(0, 6, net=True)
+    whole = read(topology, 0, 6)
+    fewer = [c for c in NAMES if c not in ("name", "seen")]
+    for columns in (fewer, [*fewer, "added later"]):
+        batches = feed.changes(table, snapshot.snapshot_id, between, ["id"], columns, offset=5)
+        found = pa.Table.from_batches(list(batches)).to_pylist()
+        assert [(c["id"], c["_op"], c["_run"]) for c in found] == [(c["id"], c["_op"], c["_run"]) for c in whole[5:]]
+        for one, other in zip(found, whole[5:], strict=True):
+            for side in ("_before", "_after"):
+                row = other[side]
+                assert one[side] == (None if row is None else {c: row.get(c) for c in columns})  # type: ignore[attr-defined]
+
+
 def test_the_rows_of_a_run_and_deletes_of_what_went_before_it(lake: Lake) -> None:
     topology = lake.topology()
     output, log = topology.refs.table("people"), topology.refs.table(LOG)
@@ -83,7 +103,7 @@ def test_a_column_that_the_changes_never_had_is_null(lake: Lake) -> None:
     assert table is not None
     snapshot = table.current_snapshot()
     assert snapshot is not None
-    [batch] = feed.changes(table, snapshot.snapshot_id, 0, 1, ["id"], ["id", "new"], net=False)
+    [batch] = feed.changes(table, snapshot.snapshot_id, feed.Between(0, 1, net=False), ["id"], ["id", "new"])
     assert {tuple(r) for r in (row["_after"] for row in batch.to_pylist())} == {("id", "new")}
     assert all(row["_after"]["new"] is None for row in batch.to_pylist())
 
@@ -94,7 +114,7 @@ def test_runs_without_changes_give_nothing(lake: Lake) -> None:
     assert table is not None
     snapshot = table.current_snapshot()
     assert snapshot is not None
-    assert list(feed.changes(table, snapshot.snapshot_id, 6, 9, ["id"], NAMES, net=True)) == []
+    assert list(feed.changes(table, snapshot.snapshot_id, feed.Between(6, 9, net=True), ["id"], NAMES)) == []
 
 
 def test_memory_follows_the_batch_and_not_the_changes(tmp_path: Path) -> None:
@@ -104,5 +124,6 @@ def test_memory_follows_the_batch_and_not_the_changes(tmp_path: Path) -> None:
     assert table is not None
     snapshot = table.current_snapshot()
     assert snapshot is not None
-    sizes = [b.num_rows for b in feed.changes(table, snapshot.snapshot_id, 0, 1, ["id"], NAMES, net=False)]
+    between = feed.Between(0, 1, net=False)
+    sizes = [b.num_rows for b in feed.changes(table, snapshot.snapshot_id, between, ["id"], NAMES)]
     assert sum(sizes) == 60_000 and max(sizes) <= 2 * feed.BATCH_ROWS

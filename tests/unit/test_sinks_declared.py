@@ -56,6 +56,9 @@ def test_an_output_named_by_reference_and_twice() -> None:
 
 MISTAKES = {
     "a topic with a space": (kafka("a b"), "topic is 'a b'"),
+    "a topic that is a directory": (kafka(".."), "topic is '..'"),
+    "rejoin's own table": (postgres("a.rejoin_cursors"), "how far its sinks are"),
+    "a table of too many bytes": (postgres("a." + "é" * 32), "has 64 bytes"),
     "a table without schema": (postgres("orders"), "'schema.table'"),
     "an unknown value": (kafka("t", value="all"), "value is 'all'; expected one of 'envelope', 'row', 'key'"),
     "no records a transaction": (kafka("t", batch=0), "batch is 0"),
@@ -72,6 +75,49 @@ def test_a_mistake_is_told(sink: object, said: str) -> None:
     with pytest.raises(TopologyError, match="1 mistake") as raised:
         compiled(sink)
     assert said in str(raised.value) and __file__ in str(raised.value)
+
+
+UNFIT = {
+    "a system column": ("xmin", "system column"),
+    "another": ("ctid", "system column"),
+    "64 bytes": ("c" * 64, "has 64 bytes"),
+}
+
+
+@pytest.mark.parametrize(("column", "said"), UNFIT.values(), ids=UNFIT.keys())
+def test_fault_a17_a_column_that_postgresql_cannot_have_is_told_when_the_file_is_read(column: str, said: str) -> None:
+    def selected(*sinks: object) -> Plan:
+        shop = Shop()
+        shop.orders.select(["order_id", f"total AS {column}"]).named("big").to(*sinks)  # type: ignore[arg-type]
+        return shop.compile()
+
+    with pytest.raises(TopologyError, match=r"test_sinks_declared\.py:\d+: UNSAFE_NAME") as raised:
+        selected(postgres("a.big"))
+    assert "1 mistake" in str(raised.value) and said in str(raised.value) and repr(column) in str(raised.value)
+    assert selected(kafka("big", format="avro")).nodes[0].sinks, "a topic can have it"
+
+
+def test_fault_a17_names_that_postgresql_takes_are_fine_and_so_is_what_rejoin_once_called_its_own() -> None:
+    shop = Shop()
+    chosen = ["order_id", "total AS rejoin_op", "total AS XMIN", "total AS oid", f"total AS {'c' * 63}", "total AS rejoin_staging"]
+    shop.orders.select(chosen).named("big").to(postgres("a.big"), postgres("b.rejoin_staging", name="second"))
+    assert [s.name for s in shop.compile().nodes[0].sinks] == ["postgres", "second"]
+
+
+@pytest.mark.parametrize("name", ["`a-b`", "`a b`", "`é`", "`1a`"])
+def test_fault_a17_a_column_that_avro_cannot_have_is_no_column_of_any_output(name: str) -> None:
+    shop = Shop()
+    shop.orders.select(["order_id", f"total AS {name}"]).named("big").to(kafka("big", format="avro"))
+    with pytest.raises(TopologyError, match=r"test_sinks_declared\.py:\d+: UNSAFE_NAME"):
+        shop.compile()
+
+
+@pytest.mark.parametrize("other", ["total", "TOTAL"])
+def test_fault_a17_two_columns_of_one_name_are_no_output(other: str) -> None:
+    shop = Shop()
+    shop.orders.select(["order_id", "total", f"total + 1 AS {other}"]).named("big").to(kafka("big", format="avro"), postgres("a.b"))
+    with pytest.raises(TopologyError, match=r"test_sinks_declared\.py:\d+: DUPLICATE_NAME"):
+        shop.compile()
 
 
 def test_two_sinks_of_one_name_and_a_key_of_two_columns_as_text() -> None:

@@ -19,7 +19,8 @@ def publish(topology_file: str | None, location: str, name: str | None, wanted: 
 
     With --from-run or --snapshot one sink gets again what it had; event ids stay the same.
     """
-    from rejoin.deliver import Restart, deliver_all
+    from rejoin.catch_up import Restart
+    from rejoin.deliver import deliver_all
     from rejoin.report_sinks import deliveries
 
     again = from_run is not None or snapshot

@@ -8,6 +8,7 @@ Batches have the columns ``_run``, ``_op`` (I, U, D; R for a row of a snapshot),
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyiceberg.expressions import And, BooleanExpression, GreaterThan, LessThanOrEqual
@@ -15,40 +16,60 @@ from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.table import Table
 
 from rejoin.lake.duck import columns_text, cursor
+from rejoin.stages.columns import HASH
 
 BATCH_ROWS = 8_192
 
 
+@dataclass(frozen=True)
+class Between:
+    """The runs above ``after``, up to and with ``upto``.
+
+    Attributes:
+        after: a run.
+        upto: a later run.
+        net: one change a key for all these runs, none where the key is back at the row it had, in all columns that the output ever had (so
+            that what is left out does not depend on the columns that it has by now); needed if more than one run changed anything.
+    """
+
+    after: int
+    upto: int
+    net: bool
+
+
 def changes(
-    table: Table, snapshot_id: int, after: int, upto: int, key: Sequence[str], columns: Sequence[str], *, net: bool, offset: int = 0
+    table: Table, snapshot_id: int, between: Between, key: Sequence[str], columns: Sequence[str], *, offset: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """The changes of the runs above ``after``, up to and with ``upto``.
+    """The changes of some runs.
 
     Args:
         table: a changes table.
         snapshot_id: its state to read.
-        after: a run.
-        upto: a later run.
+        between: of which runs.
         key: its key columns.
         columns: the columns of the images.
-        net: one change a key for all these runs, none where the key is back at the row it had; needed if more than one run changed anything.
-        offset: leaves out so many rows.
+        offset: leaves out so many rows: the same ones for the same ``between``, whatever ``columns`` are.
     """
-    both = And(_condition(GreaterThan, after), _condition(LessThanOrEqual, upto))
+    both = And(_condition(GreaterThan, between.after), _condition(LessThanOrEqual, between.upto))
     source = _reader(table, snapshot_id, both)
     if source is None:
         return
     have = set(source.schema.field("_after").type.names)
-    before, image = (_image(side, columns, have) for side in ("_before", "_after"))
+    ever = sorted(have - {HASH})
+    wanted = list(dict.fromkeys((*columns, *ever))) if between.net else columns
+    before, image = (_image(side, wanted, have) for side in ("_before", "_after"))
     keys = columns_text(key)
     plain = f"SELECT _run, _op, {keys}, {before} AS _before, {image} AS _after FROM source"
-    if net:
+    if between.net:
         # Windows keep every value as it is; an aggregate of structs, such as arg_max, makes 0.0 of -0.0.
         first = f"first_value(_before) OVER (PARTITION BY {keys} ORDER BY _run) AS _before"
         last = f"QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY _run DESC) = 1"
         grouped = f"SELECT _run, {keys}, {first}, _after FROM ({plain}) {last}"
         op = "CASE WHEN _before IS NULL THEN 'I' WHEN _after IS NULL THEN 'D' ELSE 'U' END"
-        plain = f"SELECT _run, {op} AS _op, {keys}, _before, _after FROM ({grouped}) WHERE _before IS DISTINCT FROM _after"
+        old, new = (_image(side, ever, set(wanted)) for side in ("_before", "_after"))
+        before, image = (_image(side, columns, set(wanted)) for side in ("_before", "_after"))
+        changed = f"SELECT *, {op} AS _op FROM ({grouped}) WHERE {old} IS DISTINCT FROM {new}"
+        plain = f"SELECT _run, _op, {keys}, {before} AS _before, {image} AS _after FROM ({changed})"
     yield from _sorted(f"{plain} ORDER BY {keys} OFFSET {offset}", source=source)
 
 

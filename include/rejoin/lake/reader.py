@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from rejoin.lake import names
 from rejoin.lake.access import Access, Keys
+from rejoin.lake.local import spark_schema
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, Plan
 from rejoin.plan.query import node_query, upstream
@@ -59,9 +60,14 @@ class Reader(Access):
         """``Rows`` of a source table or output for the given keys (columns: its key columns)."""
         return self._rows(name, keys)
 
-    def current(self, name: str) -> DataFrame:
-        """``Rows`` of a whole source table or output."""
-        return self._rows(name, None)
+    def current(self, name: str, also: Sequence[StructField] = ()) -> DataFrame:
+        """``Rows`` of a whole source table or output. ``also``: stored columns that the plan no longer has."""
+        return self._rows(name, None, also)
+
+    def left_behind(self, node: Node) -> list[StructField]:
+        """The stored columns of an output that its plan no longer has."""
+        kept = {RUN, HASH, *(p.name for p in node.columns)}
+        return [f for f in spark_schema(self.refs.require(node.name, self.states[node.name])).fields if f.name not in kept]
 
     def subscribers(self, node: Node, edge: Edge, keys: Keys | None) -> DataFrame:
         """Live ``Subscriptions`` of an edge to the given foreign keys (columns ``fk_1``..; None: all)."""
@@ -147,13 +153,13 @@ class Reader(Access):
             fields.append((column.name, stored if known else f"cast(NULL AS {column.type or 'STRING'})"))
         return F.when(F.col("_before").isNotNull(), packed([*fields, (HASH, f"_before.{HASH}")]))
 
-    def _rows(self, name: str, keys: Keys | None) -> DataFrame:
+    def _rows(self, name: str, keys: Keys | None, also: Sequence[StructField] = ()) -> DataFrame:
         key = self._plan.key_of(name)
         if self._plan.is_table(name):
             found = self._newest(name, key, keys, before=False).where("_op <> 'D'")
         else:
             found = self.having(name, key, keys, self.columns(name), located=True)
-        return found.select(*key, self._row(name, found).alias("_row"))
+        return found.select(*key, self._row(name, found, also).alias("_row"))
 
     def _newest(self, name: str, key: tuple[str, ...], keys: Keys | None, *, before: bool) -> DataFrame:
         columns = [c for c in self.columns(name) if before or c != "_before"]
@@ -163,14 +169,15 @@ class Reader(Access):
         """The newest version of each key, without a shuffle where each key has one version only."""
         return rows if self.unique(name, key[0]) else latest(rows, key)
 
-    def _row(self, name: str, frame: DataFrame) -> Column:
+    def _row(self, name: str, frame: DataFrame, also: Sequence[StructField] = ()) -> Column:
         """All columns of the plan and the hash as one struct; a column that the stored rows do not have yet is null."""
         if self._plan.is_table(name):
             wanted = [(c.name, c.type) for c in self._plan.table(name).columns]
         else:
             wanted = [(p.name, p.type) for p in self._plan.node(name).columns]
         have = set(frame.columns)
-        return packed([*((n, quoted(n) if n in have else f"cast(NULL AS {t or 'STRING'})") for n, t in wanted), (HASH, HASH)])
+        fields = [(n, quoted(n) if n in have else f"cast(NULL AS {t or 'STRING'})") for n, t in wanted]
+        return packed([*fields, *((f.name, quoted(f.name)) for f in also), (HASH, HASH)])
 
 
 def latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:

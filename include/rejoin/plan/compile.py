@@ -183,7 +183,8 @@ class _Compiler:
             message = "to(...): only an output has changes to deliver; name it first, with .named(...)"
             self.problems.add(problems.BAD_OPTION, message, declaration.place)
         elif draft is not None and shape is not None:
-            draft.sinks = sinkcheck.sinks(declaration, str(draft.name), shape.key, draft.sinks, self.problems)
+            columns = tuple(side(shape).columns)
+            draft.sinks = sinkcheck.sinks(declaration, str(draft.name), shape.key, columns, draft.sinks, self.problems)
         return shape
 
     def _expect(self, declaration: ExpectDeclaration) -> Shape | None:

@@ -1,22 +1,28 @@
 """What ``.to(kafka(...), postgres(...))`` says, checked: every mistake is reported with the line of the sink."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
 from rejoin.plan import producer
-from rejoin.plan.problems import BAD_OPTION, DUPLICATE_NAME, Problems, Reporter
+from rejoin.plan.problems import BAD_OPTION, DUPLICATE_NAME, UNSAFE_NAME, Problems, Reporter
 from rejoin.plan.schema import check_name
-from rejoin.plan.sinks import MURMUR2, CatchUp, Format, Guarantee, KafkaSink, Key, PostgresSink, Sink, Start, Value
+from rejoin.plan.sinks import CURSORS, MURMUR2, CatchUp, Format, Guarantee, KafkaSink, Key, PostgresSink, Sink, Start, Value
 from rejoin.topology import SinkDeclaration, ToDeclaration
 
-_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _CODE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-_TABLE: Final = re.compile(r"[^.\x00]{1,63}\.[^.\x00]{1,63}")
+_TABLE: Final = re.compile(r"[^.\x00]+\.[^.\x00]+")
+_POSTGRES_BYTES: Final = 63
+"""PostgreSQL cuts longer names off."""
+_POSTGRES_OWN: Final = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
+"""Columns that every table of PostgreSQL has already; names are compared as they are written."""
 
 
-def sinks(declaration: ToDeclaration, output: str, key: tuple[str, ...], before: tuple[Sink, ...], problems: Problems) -> tuple[Sink, ...]:
+def sinks(
+    declaration: ToDeclaration, output: str, key: tuple[str, ...], columns: Sequence[str], before: tuple[Sink, ...], problems: Problems
+) -> tuple[Sink, ...]:
     """The sinks of an output: those declared before and these. One with a mistake is reported and left out."""
     made = list(before)
     for written in declaration.sinks:
@@ -24,6 +30,8 @@ def sinks(declaration: ToDeclaration, output: str, key: tuple[str, ...], before:
             problems.at(declaration.place, f"output {output!r}: ")(BAD_OPTION, "to(...) takes kafka(...) and postgres(...)")
             continue
         report = problems.at(written.place, f"output {output!r}, {written.kind}(...): ")
+        if written.kind == "postgres":
+            _postgres_names(written.options, columns, report)
         sink = _sink(written.kind, dict(written.options), key, report)
         if sink is not None and sink.name in {s.name for s in made}:
             report(DUPLICATE_NAME, f"the output has a sink {sink.name!r} already; give this one a name=")
@@ -55,6 +63,24 @@ def _sink(kind: str, options: Mapping[str, Any], key: tuple[str, ...], report: R
         return None
     plain = {n: options[n] for n in ("name", "topic", "batch", "partitions", "partitioner")}
     return KafkaSink(**plain, **common, **chosen, interceptors=interceptors, producer=settings)
+
+
+def _postgres_names(options: Sequence[tuple[str, Any]], columns: Sequence[str], report: Reporter) -> None:
+    """Reports what PostgreSQL could not have under its name."""
+    for name in columns:
+        if name in _POSTGRES_OWN:
+            report(UNSAFE_NAME, f"column {name!r}: every table of PostgreSQL has a system column of this name; rename it in the select")
+        elif len(name.encode()) > _POSTGRES_BYTES:
+            said = f"column {name!r} has {len(name.encode())} bytes, and names in PostgreSQL at most {_POSTGRES_BYTES}; rename it in the select"
+            report(UNSAFE_NAME, said)
+    table = dict(options)["table"]
+    for name in table.split(".", 1) if isinstance(table, str) else ():
+        if len(name.encode()) > _POSTGRES_BYTES:
+            report(
+                BAD_OPTION, f"table: {name!r} has {len(name.encode())} bytes; expected at most {_POSTGRES_BYTES} for schema and table each"
+            )
+    if isinstance(table, str) and table.endswith(f".{CURSORS}"):
+        report(BAD_OPTION, f"table is {table!r}: in a table of this name rejoin keeps how far its sinks are")
 
 
 def _fine(before: int, report: Reporter) -> bool:

@@ -48,6 +48,9 @@ class Key(StrEnum):
     TEXT = "text"  # 1; for keys of one column
 
 
+CURSORS = "rejoin_cursors"
+"""The table, in the schema of a target in PostgreSQL, of a row a sink: how far it is."""
+
 MURMUR2 = "murmur2"
 """The partitioner that chooses as Java's default one does."""
 

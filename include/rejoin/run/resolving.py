@@ -5,7 +5,7 @@ from dataclasses import replace
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from rejoin import crash
 from rejoin.checks import Counts
@@ -79,14 +79,15 @@ class Resolving:
                 right = F.broadcast(right)  # no shuffle by the foreign key, so no task of the most frequent one
             paired = resolve.fill(paired, number, edge, right, right_key)
         made = resolve.join(node, paired, fingerprint(self._facts.plan, node))
-        old = None
+        old, gone = None, list[StructField]()
         if self._work.before.has(node.name):
             row = made.schema["new"].dataType
             assert isinstance(row, StructType)
             self._writer.widen(node.name, row)  # before old rows are compared as rows of the new definition
-            old = self._work.before.current(node.name)
+            gone = self._work.before.left_behind(node)
+            old = self._work.before.current(node.name, gone)
         at_most = self._facts.now.rows(node.left.table) + self._facts.before.rows(node.name)
-        outcome = self._write_output(node, resolve.difference(node, made, old, everything=True), 0, at_most, None)
+        outcome = self._write_output(node, resolve.difference(node, made, old, everything=True, gone=gone), 0, at_most, None)
         return replace(outcome, detail={"refresh": "full", "why": why})
 
     def _at_once(self, node: Node, paired: DataFrame, keys: Keys) -> Outcome | None:

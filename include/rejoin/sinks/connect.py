@@ -10,6 +10,25 @@ from rejoin.sinks import config
 from rejoin.sinks.target import Target
 
 
+def identity(node: Node, sink: Sink, stated: Mapping[str, Mapping[str, str]]) -> str | None:
+    """What tells a sink's target from an earlier one of its name, without taking it over; None if there is none.
+
+    Raises:
+        SetupError: nothing says where the sink is.
+        SinkDown, SinkDenied: it cannot be reached.
+    """
+    where, name = config.connection(stated, sink.name, sink.kind), sink_id(node.name, sink)
+    if isinstance(sink, KafkaSink):
+        from rejoin.sinks import settings
+        from rejoin.sinks.kafka_cursor import Topics
+
+        found = Topics(name, settings.connecting(where), int(settings.stated(sink)["max.block.ms"]) / 1000).found(sink.topic)
+        return None if found is None else found[1]
+    from rejoin.sinks import postgres
+
+    return postgres.identity(name, sink, where["url"])
+
+
 def connect(topology: str, node: Node, sink: Sink, types: pa.Schema, stated: Mapping[str, Mapping[str, str]]) -> Target:
     """A sink, connected or about to be.
 

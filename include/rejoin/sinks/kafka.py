@@ -1,7 +1,7 @@
 """Delivery to a topic, by Kafka's own protocol for it: records and marker in one transaction, older attempts fenced off by the transactional id."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from rejoin import crash
 from rejoin.errors import RejoinError, SinkBufferFull, SinkDown, SinkRecordRefused, SinkSlow
 from rejoin.plan.sinks import MURMUR2, Guarantee, KafkaSink
 from rejoin.sinks import partition, settings
-from rejoin.sinks.kafka_cursor import TOPIC, Topics, marker_topic
+from rejoin.sinks.kafka_cursor import Topics, marker_topic
 from rejoin.sinks.kafka_errors import coded
 from rejoin.sinks.metrics import Metrics
 from rejoin.sinks.position import Position
@@ -50,19 +50,20 @@ class KafkaTarget:
         made = settings.of_producer(sink, connection, self._marker, acknowledged=listened)
         self._producer = settings.client(Producer, {**made, "stats_cb": self._metrics.add, "on_delivery": self._delivered}, name)
         self.at_once: int | None = sink.batch
-        self._partitions, self._id, self._sent = 0, "", 0
+        self.identity = ""
+        self._partitions, self._sent = 0, 0
 
     def take_over(self, known: Position | None) -> Position | None:
         """As ``Target`` says. At least once, the position is the ledger's."""
-        self._partitions, self._id = self._topics.ensure(self._sink.topic, self._sink.partitions)
+        self._partitions, self.identity = self._topics.ensure(self._sink.topic, self._sink.partitions)
         if not self._once:
             return known
         self._topics.ensure_marker(self._marker)
         self._calling("opening a transaction on", self._producer.init_transactions, self._block)
         crash.point(f"deliver.{self._name}:fenced")
-        return self._topics.marker(self._marker, self._id)
+        return self._topics.marker(self._marker)
 
-    def write(self, rows: Rows, position: Position, *, whole: bool) -> int:  # noqa: ARG002 -- a topic keeps what it has
+    def write(self, rows: Rows, position: Position, *, whole: bool, cleared: Sequence[str] = ()) -> int:  # noqa: ARG002 -- a topic keeps what it has
         """As ``Target`` says: one transaction, or at least once, one wait for all acknowledgements."""
         self._transactions += 1
         try:
@@ -96,7 +97,7 @@ class KafkaTarget:
                     self._calling("writing to", self._producer.poll, 0)
         self._point("produced")
         if self._once:
-            self._produce(topic=self._marker, key=self._name, value=position.to_json(**{TOPIC: self._id}), partition=0)
+            self._produce(topic=self._marker, key=self._name, value=position.to_json(), partition=0)
             self._point("marked")
         self._flush()
         self._point("flushed")

@@ -3,7 +3,6 @@
 Of its own, because a transaction that hangs hides everything behind it on a partition from readers of committed records.
 """
 
-import json
 import time
 from collections.abc import Mapping
 from contextlib import closing
@@ -21,12 +20,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from rejoin.errors import SinkDown
-from rejoin.sinks.kafka_errors import coded
+from rejoin.sinks.kafka_errors import coded, missing
 from rejoin.sinks.position import Position
 from rejoin.sinks.settings import client
 
-TOPIC = "topic"
-"""What a marker says beside the position: the id of the topic that it is about."""
 _TIMES = 20
 
 
@@ -56,27 +53,36 @@ class Topics:
             SinkDown: no answer.
         """
         for _ in range(_TIMES):
-            try:
-                found = self._described(topic)
-                return len(found.partitions), f"{found.topic_id.get_most_significant_bits()}:{found.topic_id.get_least_significant_bits()}"
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or made_with is None:
-                    raise coded(error.args[0], self._sink, topic, "looking at") from None
+            if (found := self.found(topic)) is not None:
+                return found
+            if made_with is None:
+                raise missing(self._sink, topic)
             self._make(NewTopic(topic, made_with, -1))
             time.sleep(0.1)  # brokers learn of a new topic one after the other
         raise SinkDown(f"sink {self._sink!r}: topic {topic!r} was made and is not there", next_step="try again later")
 
+    def found(self, topic: str) -> tuple[int, str] | None:
+        """As ``ensure``; None if there is no such topic.
+
+        Raises:
+            SinkDown: no answer.
+        """
+        [asked] = self._admin.describe_topics(TopicCollection([topic]), request_timeout=self._seconds).values()
+        try:
+            found = asked.result(self._seconds + 5)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return None
+            raise coded(error.args[0], self._sink, topic, "looking at") from None
+        return len(found.partitions), f"{found.topic_id.get_most_significant_bits()}:{found.topic_id.get_least_significant_bits()}"
+
     def ensure_marker(self, topic: str) -> None:
         """Makes the marker's topic if there is none."""
-        try:
-            self._described(topic)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise coded(error.args[0], self._sink, topic, "looking at") from None
+        if self.found(topic) is None:
             self._make(NewTopic(topic, 1, -1, config={"cleanup.policy": "compact"}))
 
-    def marker(self, topic: str, of: str) -> Position | None:
-        """The newest committed marker, if it was written for the topic with the id ``of``. Only after the transactions of older attempts were ended can no newer one appear.
+    def marker(self, topic: str) -> Position | None:
+        """The newest committed marker. Only after the transactions of older attempts were ended can no newer one appear.
 
         Raises:
             SinkDown: it could not be read in time.
@@ -85,7 +91,7 @@ class Topics:
         with closing(client(Consumer, {**self._connection, **settings}, self._sink)) as consumer:
             consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
             found = self._newest(consumer, topic)
-        return Position.from_json(found) if found is not None and json.loads(found).get(TOPIC) == of else None
+        return None if found is None else Position.from_json(found)
 
     def _newest(self, consumer: Consumer, topic: str) -> str | None:
         newest = None
@@ -103,10 +109,6 @@ class Topics:
                 return newest
             else:
                 raise coded(error, self._sink, topic, "reading")
-
-    def _described(self, topic: str) -> Any:
-        [found] = self._admin.describe_topics(TopicCollection([topic]), request_timeout=self._seconds).values()
-        return found.result(self._seconds + 5)
 
     def _make(self, topic: NewTopic) -> None:
         try:

@@ -27,6 +27,14 @@ _DENIED = {
 _OTHERS_FAULT = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_REQUIRED_ACKS, KafkaError.POLICY_VIOLATION}
 
 
+def missing(sink: str, topic: str) -> SinkTargetMissing:
+    """The error of a topic that does not exist."""
+    return SinkTargetMissing(
+        f"sink {sink!r}: there is no topic {topic!r}",
+        next_step=f"make the topic, or write kafka({topic!r}, partitions=...); then `rejoin publish --sink {sink}`",
+    )
+
+
 def coded(error: KafkaError, sink: str, topic: str, doing: str) -> RejoinError:
     """The error to raise for a client's error."""
     code = error.code()
@@ -40,10 +48,7 @@ def coded(error: KafkaError, sink: str, topic: str, doing: str) -> RejoinError:
             next_step="raise both limits, or deliver fewer columns (value='row' or 'key'); then `rejoin publish --sink " + sink + "`",
         )
     if code in _MISSING:
-        return SinkTargetMissing(
-            f"sink {sink!r}: there is no topic {topic!r}",
-            next_step=f"make the topic, or write kafka({topic!r}, partitions=...); then `rejoin publish --sink {sink}`",
-        )
+        return missing(sink, topic)
     if code in _DENIED:
         return SinkDenied(
             what, expected="rights to describe and write the topic, and to use transactions", next_step="check user and rights"

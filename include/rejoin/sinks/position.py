@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
 from rejoin.errors import SinkCursorAhead
@@ -22,12 +22,19 @@ class Position:
     """All changes up to run ``done`` are delivered; of what is under way towards run ``upto``, ``offset`` rows are.
 
     ``done == upto`` with changes as the content: nothing is under way.
+
+    Attributes:
+        columns: of the output when what is under way, or else what was delivered last, began. Empty: an older version of rejoin wrote
+            the position.
+        target: tells the target that was delivered to from a later one of its name: a topic's id, a table's oid. Empty as above.
     """
 
     done: int
     upto: int
     offset: int = 0
     content: Content = Content.CHANGES
+    columns: tuple[str, ...] = ()
+    target: str = ""
 
     @staticmethod
     def at(run: int) -> "Position":
@@ -37,11 +44,12 @@ class Position:
     @staticmethod
     def from_json(text: str) -> "Position":
         found = json.loads(text)
-        return Position(found["done"], found["upto"], found["offset"], Content(found["content"]))
+        target = found.get("target", found.get("topic", ""))  # "topic" in markers of older versions
+        under_way = found["done"], found["upto"], found["offset"], Content(found["content"])
+        return Position(*under_way, tuple(found.get("columns", ())), target)
 
-    def to_json(self, **more: str) -> str:
-        """``more``: what else whoever keeps it wants to know."""
-        return json.dumps({**asdict(self), **more}, sort_keys=True)
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
 
     @property
     def idle(self) -> bool:
@@ -59,25 +67,30 @@ class Position:
 
     def moved(self, rows: int) -> "Position":
         """After so many more rows of what is under way."""
-        return Position(self.done, self.upto, self.offset + rows, self.content)
+        return replace(self, offset=self.offset + rows)
 
     def finished(self) -> "Position":
         """After all rows of what is under way."""
-        return Position.at(self.upto)
+        return replace(self, done=self.upto, offset=0, content=Content.CHANGES)
 
-    def next(self, runs: Sequence[int], catch_up: CatchUp) -> "Position | None":
+    def is_of(self, target: str) -> bool:
+        """Whether it was written for this target, as far as can be told."""
+        return self.target in ("", target)
+
+    def next(self, runs: Sequence[int], catch_up: CatchUp, columns: Sequence[str]) -> "Position | None":
         """What to deliver now: what is under way, else the next run, or all later runs at once; None if there are none.
 
         Args:
             runs: the committed runs, ascending.
             catch_up: what a sink gets that is several runs behind.
+            columns: the output's.
         """
         if not self.idle:
             return self
         later = [run for run in runs if run > self.done]
         if not later:
             return None
-        return Position(self.done, later[-1] if catch_up is CatchUp.NET else later[0])
+        return replace(self, upto=later[-1] if catch_up is CatchUp.NET else later[0], columns=tuple(columns))
 
     def check(self, sink: str, head: int) -> None:
         """Refuses a sink that is ahead of the lake.

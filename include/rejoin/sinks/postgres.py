@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from typing import Any, TypeVar
 
 import psycopg
@@ -13,7 +14,7 @@ from psycopg.sql import SQL, Identifier
 from rejoin import crash
 from rejoin.errors import SinkSchemaRefused
 from rejoin.lake.deliveries import fenced
-from rejoin.plan.sinks import PostgresSink
+from rejoin.plan.sinks import CURSORS, PostgresSink
 from rejoin.sinks import postgres_sql as sql
 from rejoin.sinks.columns import values
 from rejoin.sinks.position import Position
@@ -50,20 +51,8 @@ class PostgresTarget:
         self._target = Identifier(self._schema, self._table)
         self._columns = [(field.name, sql.type_of(field.type)) for field in types]
         self._attempt, self._transactions, self._repeated = 0, 0, 0
-        self._db = self._connected(url)
-
-    def _connected(self, url: str) -> "psycopg.Connection[Any]":
-        address = url.replace("postgresql+psycopg://", "postgresql://", 1)
-        try:
-            made = psycopg.connect(address, connect_timeout=CONNECT_SECONDS, application_name="rejoin", prepare_threshold=None)
-            with made.transaction():
-                for setting, value in SETTINGS.items():
-                    made.execute(
-                        "SELECT set_config(name, %s, false) FROM pg_settings WHERE name = %s AND source <> 'client'", (value, setting)
-                    )
-        except psycopg.Error as error:
-            raise coded(error, self._name, self._sink.table) from None
-        return made
+        self.identity = ""
+        self._db = _connected(url, name, sink.table)
 
     def take_over(self, known: Position | None) -> Position | None:  # noqa: ARG002 -- the table's own cursor counts
         """As ``Target`` says. Makes the table and the cursor's table where there are none.
@@ -73,14 +62,13 @@ class PostgresTarget:
         """
         self._repeatedly(self._prepare)
         self._check()
-        attempt, position = self._repeatedly(self._begin)
-        self._attempt = attempt
+        self._attempt, position, self.identity = self._repeatedly(self._begin)
         return None if position is None else Position.from_json(position)
 
-    def write(self, rows: Rows, position: Position, *, whole: bool) -> int:
+    def write(self, rows: Rows, position: Position, *, whole: bool, cleared: Sequence[str] = ()) -> int:
         """As ``Target`` says, in one transaction."""
         self._transactions += 1
-        return int(self._repeatedly(lambda: self._write(rows, position, whole=whole)))
+        return int(self._repeatedly(lambda: self._write(rows, position, whole=whole, cleared=cleared)))
 
     def summary(self) -> dict[str, Any]:
         """How many transactions there were, and how many were repeated."""
@@ -96,7 +84,7 @@ class PostgresTarget:
             self._db.execute("SELECT pg_advisory_xact_lock(hashtext('rejoin'))")
             if self._db.execute("SELECT to_regnamespace(%s)", (_quoted(self._schema),)).fetchone() == (None,):
                 self._db.execute(SQL("CREATE SCHEMA {}").format(Identifier(self._schema)))
-            if self._db.execute("SELECT to_regclass(%s)", (_quoted(self._schema, sql.CURSORS),)).fetchone() == (None,):
+            if self._db.execute("SELECT to_regclass(%s)", (_quoted(self._schema, CURSORS),)).fetchone() == (None,):
                 self._db.execute(sql.create_cursors(self._schema))
             if self._db.execute("SELECT to_regclass(%s)", (self._regclass,)).fetchone() == (None,):
                 self._db.execute(sql.create_target(self._target, self._columns, self._key))
@@ -104,7 +92,7 @@ class PostgresTarget:
 
     @property
     def _regclass(self) -> str:
-        return _quoted(self._schema, self._table)
+        return _regclass(self._sink.table)
 
     def _check(self) -> None:
         with self._db.transaction():
@@ -120,13 +108,14 @@ class PostgresTarget:
                 next_step=f"alter the table, or name another; then `rejoin publish --sink {self._name}`",
             )
 
-    def _begin(self) -> tuple[int, str | None]:
+    def _begin(self) -> tuple[int, str | None, str]:
         with self._db.transaction():
             found = self._db.execute(sql.begin(self._schema), (self._row,)).fetchone()
+            table = _oid(self._db, self._regclass)
         assert found is not None
-        return found[0], found[1]
+        return found[0], found[1], table or ""
 
-    def _write(self, rows: Rows, position: Position, *, whole: bool) -> int:
+    def _write(self, rows: Rows, position: Position, *, whole: bool, cleared: Sequence[str]) -> int:
         with self._db.transaction():
             self._point("begun")
             locked = self._db.execute(sql.lock(self._schema), (self._row,)).fetchone()
@@ -137,6 +126,8 @@ class PostgresTarget:
             self._point("staged")
             if count or whole:
                 self._merge(count, whole=whole)
+            if cleared:
+                self._db.execute(sql.clear(self._target, cleared, self._key))
             self._db.execute(sql.move(self._schema), (position.to_json(), self._row))
             self._point("moved")
         self._point("committed")
@@ -180,6 +171,41 @@ class PostgresTarget:
 
     def _point(self, name: str) -> None:
         crash.point(f"deliver.{self._name}:{self._transactions}:{name}")
+
+
+def identity(name: str, sink: PostgresSink, url: str) -> str | None:
+    """What tells the sink's table from an earlier one of its name; None if there is no such table.
+
+    Raises:
+        SinkDown, SinkDenied: it cannot be reached.
+    """
+    with closing(_connected(url, name, sink.table)) as db:
+        try:
+            return _oid(db, _regclass(sink.table))
+        except psycopg.Error as error:
+            raise coded(error, name, sink.table) from None
+
+
+def _connected(url: str, name: str, table: str) -> "psycopg.Connection[Any]":
+    address = url.replace("postgresql+psycopg://", "postgresql://", 1)
+    try:
+        made = psycopg.connect(address, connect_timeout=CONNECT_SECONDS, application_name="rejoin", prepare_threshold=None)
+        with made.transaction():
+            for setting, value in SETTINGS.items():
+                made.execute("SELECT set_config(name, %s, false) FROM pg_settings WHERE name = %s AND source <> 'client'", (value, setting))
+    except psycopg.Error as error:
+        raise coded(error, name, table) from None
+    return made
+
+
+def _oid(db: "psycopg.Connection[Any]", table: str) -> str | None:
+    """The number that a table has for as long as it is there; the next one of its name has another."""
+    found = db.execute("SELECT to_regclass(%s)::oid::text", (table,)).fetchone()
+    return None if found is None else found[0]
+
+
+def _regclass(table: str) -> str:
+    return _quoted(*table.split(".", 1))
 
 
 def _quoted(*names: str) -> str:

@@ -6,10 +6,11 @@ from typing import Final
 import pyarrow as pa
 from psycopg.sql import SQL, Composable, Composed, Identifier
 
-CURSORS: Final = "rejoin_cursors"
-"""The table, in the target's schema, of a row a sink: how far it is."""
+from rejoin.plan.sinks import CURSORS
+
 STAGING: Final = "rejoin_staging"
-OP: Final = "rejoin_op"
+OP: Final = "_op"
+"""Of the staging table; no column of an output begins with an underscore."""
 
 Column = tuple[str, str]
 """Name and type."""
@@ -125,6 +126,15 @@ def delete(target: Identifier, key: Sequence[str]) -> Composed:
 
 def delete_others(target: Identifier, key: Sequence[str]) -> Composed:
     return SQL("DELETE FROM {0} AS t WHERE NOT EXISTS (SELECT 1 FROM {1} AS s WHERE {2})").format(target, Identifier(STAGING), _same(key))
+
+
+def clear(target: Identifier, columns: Sequence[str], key: Sequence[str]) -> Composed:
+    """Empties columns of all rows that are not in the staging table."""
+    set_ = _list(SQL("{} = NULL").format(Identifier(c)) for c in columns)
+    filled = Composed([SQL("t.{} IS NOT NULL").format(Identifier(c)) for c in columns]).join(" OR ")
+    return SQL("UPDATE {0} AS t SET {1} WHERE ({2}) AND NOT EXISTS (SELECT 1 FROM {3} AS s WHERE {4})").format(
+        target, set_, filled, Identifier(STAGING), _same(key)
+    )
 
 
 def upsert(target: Identifier, columns: Sequence[Column], key: Sequence[str]) -> Composed:

@@ -4,11 +4,12 @@ In order: ``pair`` every affected key with its left row and its responses; ``mis
 ``fill`` adds them; ``join`` makes the new output rows; ``difference`` keeps what really changed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
 
 from rejoin.plan.model import Edge, JoinKind, Node
 from rejoin.stages.columns import HASH
@@ -116,22 +117,28 @@ def join(node: Node, frame: DataFrame, fingerprint: str) -> DataFrame:
     return hashed.select(*[c for c in frame.columns if c.startswith("pk_")], row.alias("new"))
 
 
-def difference(node: Node, made: DataFrame, old: DataFrame | None, *, everything: bool) -> DataFrame:
+def difference(node: Node, made: DataFrame, old: DataFrame | None, *, everything: bool, gone: Sequence[StructField] = ()) -> DataFrame:
     """New output rows and the old output -> ``Changes`` of the output with ``_op`` ``N`` for affected keys whose row stays the same.
+
+    A row that loses a value because its column is dropped has changed: who follows the changes would else find the old value there when
+    a column of that name comes back.
 
     Args:
         node: the node.
         made: the frame of ``join``.
         old: ``Rows`` of the output before this run; None if it never had one.
         everything: ``old`` is the whole output and keys that ``made`` lacks are gone (the node is rebuilt).
+        gone: columns that ``old`` has after the node's own, and the node no longer has.
     """
     pks = numbered("pk", len(node.key))
     if old is None:
         both = made.withColumn("old", null_struct(made, "new"))
     else:
-        stored = renamed(old, node.key, pks, F.col("_row").cast(nullable(made, "new")).alias("old"))
+        *new, hashed = nullable(made, "new").fields
+        stored = renamed(old, node.key, pks, F.col("_row").cast(StructType([*new, *gone, hashed])).alias("old"))
         both = made.join(stored, on=pks, how="full" if everything else "left")
-    same = equal((f"new.{quoted(p.name)}", f"old.{quoted(p.name)}") for p in node.columns)
+    kept = ((f"new.{quoted(p.name)}", f"old.{quoted(p.name)}") for p in node.columns)
+    same = equal([*kept, *(("NULL", f"old.{quoted(f.name)}") for f in gone)])
     op = (
         F.when(F.col("old").isNull() & F.col("new").isNull(), "N")
         .when(F.col("old").isNull(), "I")

@@ -5,12 +5,14 @@ import time
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from conftest import Hook
 from integration.made import Lake, deliver, delivering, plain
 from integration.servers import KafkaServer
 from topics import check_once_and_in_order, folded, read
 
 from rejoin.errors import SinkFenced, SinkSlow
+from rejoin.sinks.records import EVENT, OP, RUN
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -45,6 +47,29 @@ def test_after_kills_at_every_point_a_topic_holds_every_change_once(
     uncommitted = len(read(broker.address, topic, "read_uncommitted"))
     print(f"\n{len(points)} kills; records {len(read(broker.address, topic))} committed, {uncommitted} written")
     assert uncommitted > len(read(broker.address, topic)), "no kill fell into a transaction"
+
+
+def test_fault_look_a_kill_within_an_open_transaction_shows_nothing_of_it_and_holds_readers_up_no_longer_than_its_timeout(
+    lake: Lake, broker: KafkaServer, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ADDRESS, broker.address)
+    limits = '{"transaction.timeout.ms": 8000, "delivery.timeout.ms": 8000}'
+    lake.declare(f'kafka("{topic}", start="changes", partitions=1, batch=6, producer={limits})')
+    assert deliver(lake, "kafka", REJOIN_CRASH="deliver.people.kafka:3:flushed").returncode == -signal.SIGKILL
+    counts = [len(read(broker.address, topic, how)) for how in ("read_committed", "read_uncommitted")]
+    assert counts == [6, 12], "the third transaction was open, with all of its records at the broker"
+    other = Producer({"bootstrap.servers": broker.address})
+    other.produce(topic, key=b'{"id":-1}', headers=[(RUN, b"9"), (EVENT, b"of others"), (OP, b"d")])
+    assert other.flush(20) == 0
+    deadline = time.monotonic() + 40
+    while (seen := read(broker.address, topic))[-1].event != "of others":
+        assert time.monotonic() < deadline, "what others wrote behind the open transaction stays hidden"
+        time.sleep(1)
+    assert len(seen) == 7, "nothing of the open transaction is there"
+    lake.topology().deliver("people.kafka")
+    records = [r for r in read(broker.address, topic) if r.event != "of others"]
+    check_once_and_in_order(records)
+    assert folded(records) == plain(lake.rows())
 
 
 @pytest.mark.invariant("I6", "I9")

@@ -10,7 +10,8 @@ from integration.made import Lake, plain
 from integration.servers import KafkaServer
 from topics import check_once_and_in_order, folded, read
 
-from rejoin.deliver import Restart, deliver_all, oldest_needed
+from rejoin.catch_up import Restart
+from rejoin.deliver import deliver_all, oldest_needed
 from rejoin.errors import (
     SetupError,
     SinkBufferFull,
@@ -225,10 +226,3 @@ def test_at_least_once_may_repeat_after_a_crash_but_loses_nothing_and_says_the_s
     once = list({r.event: r for r in records}.values())
     assert len(once) < len(records), "the crash came after records were sent"
     check_once_and_in_order(once)
-
-
-def test_nothing_new_asks_nobody(lake: Lake, broker: KafkaServer, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    lake.declare(f'kafka("{topic}", partitions=3)')
-    lake.topology().deliver("people.kafka")
-    monkeypatch.setenv("REJOIN_SINK_KAFKA", "127.0.0.1:1")
-    assert lake.topology().deliver("people.kafka").records == 0

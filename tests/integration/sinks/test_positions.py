@@ -1,0 +1,186 @@
+"""What a position says of the target and of what is under way to it: killed half-way, over an edit of the columns and a compaction; made anew."""
+
+import signal
+
+import psycopg
+import pytest
+from confluent_kafka.admin import AdminClient
+from conftest import rows_of
+from integration.made import Lake, deliver, plain, publish
+from integration.servers import KafkaServer
+from topics import folded, read
+
+from rejoin.catch_up import Restart
+from rejoin.compact import compact
+from rejoin.deliver import deliver_all
+from rejoin.errors import SinkCursorLost, SinkDown, SinksBehind, SinkTargetMissing
+from rejoin.lake import fold, layout
+from rejoin.lake.deliveries import Deliveries
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+
+@pytest.fixture(autouse=True)
+def address(broker: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REJOIN_SINK_KAFKA", broker.address)
+
+
+def killed(lake: Lake, point: str, *arguments: str) -> None:
+    """A delivery, or with arguments ``rejoin publish``, that ends by SIGKILL."""
+    crash = {"REJOIN_CRASH": f"deliver.people.kafka:{point}"}
+    done = publish(lake, *arguments, **crash) if arguments else deliver(lake, "kafka", **crash)
+    assert done.returncode == -signal.SIGKILL, f"the fault at {point} did not fire:\n{done.stderr}"
+
+
+def drop(broker: KafkaServer, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.address})
+    admin.delete_topics([topic])[topic].result(20)
+
+
+def compacted(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (layout, fold):
+        monkeypatch.setattr(module, "MERGE_FILES", 2)
+    topology = lake.topology()
+    done = compact(topology, lambda: pytest.fail("a fold on the driver needs no session"), "test")
+    assert done is not None and "compact.people__changes" in topology.ledger.steps(done.number), "nothing was rewritten"
+
+
+def test_fault_a13_a_net_catch_up_that_was_killed_half_way_loses_no_change_if_a_column_is_dropped_then(
+    lake: Lake, broker: KafkaServer, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = f'kafka("{topic}", partitions=2, batch=2, catch_up="net")'
+    lake.run({key: lake.row(key) if key < 12 else None for key in range(40)})
+    lake.declare(sink)
+    lake.topology().deliver("people.kafka")
+    lake.run({key: {**lake.state[key], "share": 0.5} for key in range(4)})  # these are no change without the column
+    lake.run({key: {**lake.state[key], "name": f"new {key}"} for key in range(4, 12)})
+    before = len(read(broker.address, topic))
+    killed(lake, "1:committed")
+    assert len(read(broker.address, topic)) == before + 2, "the kill came half-way"
+    lake.declare(sink, without=("share",))
+    lake.run({11: {**lake.state[11], "name": "newer"}})
+    compacted(lake, monkeypatch)
+    lake.topology().deliver("people.kafka")
+    records = read(broker.address, topic)
+    assert folded(records) == plain(lake.rows())
+    assert len({r.event for r in records}) == len(records), "an event came twice"
+    lake.declare(sink)
+    lake.run({2: lake.row(2)})
+    lake.topology().deliver("people.kafka")
+    assert folded(read(broker.address, topic))[2] == plain(lake.rows())[2]
+
+
+@pytest.mark.parametrize("again", [("--snapshot",), ("--from-run", "1"), ()], ids=["a snapshot again", "from a run", "a first snapshot"])
+def test_fault_a13_other_deliveries_that_were_killed_half_way_go_on_over_a_dropped_column_and_a_compaction(
+    lake: Lake, broker: KafkaServer, topic: str, again: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = f'kafka("{topic}", partitions=2, batch=3)'
+    lake.declare(sink)
+    if again:
+        lake.topology().deliver("people.kafka")
+    killed(lake, "3:flushed", *again)  # the position and three rows are committed
+    killed(lake, "1:committed")
+    lake.declare(sink, without=("share", "name"))
+    lake.run(lake.some(12))
+    compacted(lake, monkeypatch)
+    killed(lake, "2:marked")
+    lake.topology().deliver("people.kafka")
+    found, expected = folded(read(broker.address, topic)), plain(lake.rows())
+    assert {key: {c: row[c] for c in lake.columns} for key, row in found.items()} == expected
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
+def test_fault_a15_a_topic_that_was_made_anew_is_told_also_if_nothing_is_missing_by_the_ledger(
+    lake: Lake, broker: KafkaServer, topic: str, guarantee: str
+) -> None:
+    lake.declare(f'kafka("{topic}", partitions=2, guarantee="{guarantee}")')
+    lake.topology().deliver("people.kafka")
+    assert lake.topology().deliver("people.kafka").records == 0, "nothing is missing, and the topic is the one that was delivered to"
+    drop(broker, topic)
+    for _ in range(2):  # by the ledger nothing is missing, then a run is
+        for _ in range(2):  # the first attempt makes the topic, and the next one is no wiser
+            with pytest.raises(SinkCursorLost, match=r"publish --sink people\.kafka --snapshot"):
+                lake.topology().deliver("people.kafka")
+            assert read(broker.address, topic) == [], "not only the newest changes"
+        lake.run(lake.some(9))
+    lake.topology().deliver("people.kafka", Restart(None))
+    lake.run(lake.some(9))
+    lake.topology().deliver("people.kafka")
+    assert folded(read(broker.address, topic)) == plain(lake.rows())
+
+
+def test_fault_a15_a_topic_that_is_gone_and_is_not_ours_to_make_is_missed(lake: Lake, broker: KafkaServer, topic: str) -> None:
+    lake.declare(f'kafka("{topic}", partitions=2, guarantee="at_least_once")')
+    lake.topology().deliver("people.kafka")
+    drop(broker, topic)
+    lake.declare(f'kafka("{topic}", guarantee="at_least_once")')
+    with pytest.raises(SinkTargetMissing, match=topic):
+        lake.topology().deliver("people.kafka")
+
+
+def test_a_sink_that_cannot_be_looked_at_is_told_though_nothing_is_missing_and_that_is_noted(
+    lake: Lake, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.declare(f'kafka("{topic}", partitions=2, producer={{"max.block.ms": 1500}})')
+    lake.topology().deliver("people.kafka")
+    monkeypatch.setenv("REJOIN_SINK_KAFKA", "127.0.0.1:1")
+    with pytest.raises(SinkDown):
+        lake.topology().deliver("people.kafka")
+    last = Deliveries(lake.topology().ledger).last("people.kafka")
+    assert last is not None and str(last.failed).startswith("SINK_DOWN") and last.upto == 3
+
+
+CREATED = "id bigint PRIMARY KEY, name text, paid numeric, share double precision, born date, seen timestamptz, photo bytea, active boolean"
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("by_hand", [True, False], ids=["made by hand", "gone"])
+def test_fault_a15_a_table_that_was_made_anew_is_told_also_if_nothing_is_missing_by_the_ledger(
+    lake: Lake, topic: str, database: str, by_hand: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REJOIN_SINK_POSTGRES", database)
+    lake.declare(f'postgres("{topic}.people")')
+    lake.topology().deliver("people.postgres")
+    assert lake.topology().deliver("people.postgres").records == 0
+    with psycopg.connect(database) as db:
+        db.execute(f"DROP TABLE {topic}.people")
+        if by_hand:
+            db.execute(f"CREATE TABLE {topic}.people ({CREATED})")
+    for _ in range(2):
+        with pytest.raises(SinksBehind, match=r"SINK_CURSOR_LOST(.|\n)*publish --sink people\.postgres --snapshot"):
+            deliver_all(lake.topology())
+        assert rows_of(database, f"{topic}.people") == {}
+        lake.run(lake.some(9))
+    lake.topology().deliver("people.postgres", Restart(None))
+    assert rows_of(database, f"{topic}.people") == lake.rows()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("catch_up", ["every", "net"])
+@pytest.mark.parametrize("seen", [True, False], ids=["delivered in between", "not delivered in between"])
+def test_fault_a14_a_column_that_comes_back_has_no_old_values_in_a_table(
+    lake: Lake, topic: str, database: str, catch_up: str, seen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REJOIN_SINK_POSTGRES", database)
+    sink, table = f'postgres("{topic}.people", catch_up="{catch_up}")', f"{topic}.people"
+    lake.declare(sink)
+    lake.topology().deliver("people.postgres")
+    assert any(row["share"] is not None for row in rows_of(database, table).values())
+    lake.declare(sink, without=("share",))
+    lake.run(lake.some(5))
+    lake.run(lake.some(5))
+    if seen:
+        lake.topology().deliver("people.postgres")
+        found = rows_of(database, table)
+        assert {key: {c: row[c] for c in lake.columns} for key, row in found.items()} == lake.rows()
+    lake.declare(sink)
+    kept = min(lake.state)
+    lake.run({kept: lake.row(kept)})
+    lake.topology().deliver("people.postgres")
+    assert rows_of(database, table) == lake.rows()
+    assert [key for key, row in lake.rows().items() if row["share"] is not None] == [kept]
+    with psycopg.connect(database) as db:
+        db.execute(f"UPDATE {table} SET share = 7 WHERE id <> {kept}")
+    lake.run({kept: lake.row(kept)})
+    lake.topology().deliver("people.postgres")
+    assert {row["share"] for key, row in rows_of(database, table).items() if key != kept} == {7}, "emptied once, not with every run"
