@@ -322,3 +322,47 @@ def test_a_type_is_inferred_only_where_it_is_certain(line: str) -> None:
 )
 def test_a_declared_type_has_one_canonical_spelling(written: str, expected: str | None) -> None:
     assert types.canonical(written) == expected
+
+
+# --- values that no table holds ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NULL",
+        "(NULL)",
+        "CASE WHEN flag THEN NULL END",
+        "if(flag, NULL, NULL)",
+        "coalesce(NULL, NULL)",
+        "nullif(NULL, 1)",
+        "nvl(NULL, (NULL))",
+    ],
+)
+def test_fault_a11_a_column_of_nothing_but_null_needs_a_type(text: str) -> None:
+    code, message = refused(text)
+    assert code == "BAD_EXPRESSION" and message.startswith("NULL alone has no type; write CAST(NULL AS STRING)")
+    assert resolved(f"CAST({text} AS DECIMAL(3,1))")[0] is not None
+    assert resolved("CASE WHEN flag THEN NULL ELSE id END")[0] is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("CAST(raw AS STRING)", "make_valid_utf8(CAST(.`raw` AS STRING))"),
+        ("string(raw)", "make_valid_utf8(string(.`raw`))"),
+        ("raw::STRING || '!'", "make_valid_utf8(.`raw`::STRING || '!')"),
+        ("CASE WHEN flag THEN name ELSE CAST(unhex('ff') AS STRING) END", None),
+        ("CAST(unbase64(name) AS STRING)", None),
+        ("CAST(X'ff' AS STRING)", None),
+        ("CAST(CAST(name AS BINARY) AS STRING)", None),
+        ("CAST(id AS STRING)", "CAST(.`id` AS STRING)"),
+        ("upper(name)", "upper(.`name`)"),
+        ("length(raw)", "length(.`raw`)"),
+        ("raw", ".`raw`"),
+    ],
+)
+def test_fault_a11_text_that_is_made_of_bytes_is_made_valid(text: str, made: str | None) -> None:
+    start = text if made is None else made
+    found = sql(text)
+    assert found == made if made is not None else found.startswith("make_valid_utf8(") and found != start

@@ -18,6 +18,11 @@ class LocalRows:
     arrow: pa.Table
     schema: StructType
 
+    @classmethod
+    def of(cls, rows: pa.Table) -> "LocalRows":
+        """Rows of the types that Spark has for them."""
+        return cls(rows, spark_types(rows.schema))
+
     def frame(self, spark: SparkSession) -> DataFrame:
         """The rows as a frame of one partition, which satisfies every distribution that a join or a window asks for."""
         return self.spread(spark).coalesce(1)
@@ -46,7 +51,12 @@ def _loose(kind: DataType) -> DataType:
 
 def spark_schema(table: Table) -> StructType:
     """A table's columns as Spark sees them."""
-    return from_arrow_schema(table.schema().as_arrow())
+    return spark_types(table.schema().as_arrow())
+
+
+def spark_types(schema: pa.Schema) -> StructType:
+    """Arrow's types as Spark's: a timestamp without a zone is a wall clock, which Spark would take for an instant unless told."""
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

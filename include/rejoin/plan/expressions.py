@@ -7,6 +7,8 @@ tree, because a round trip through another engine's model of SQL may change what
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from rejoin.plan import problems, types
 from rejoin.plan.problems import Reporter, did_you_mean
 from rejoin.plan.syntax import Item, parse
@@ -170,14 +172,22 @@ def _resolve(item: Item, scope: Scope, report: Reporter) -> Expression | None:
             refs |= {token.start: ref} if ref else {}
     if not item.check(scope.holds, report) or len(refs) < len(item.columns):
         return None
-    found = types.infer(item.node, lambda node: scope.type_of(refs[item.start_of(node)]))
+
+    def of_column(node: exp.Column) -> str | None:
+        return scope.type_of(refs[item.start_of(node)])
+
+    found = types.infer(item.node, of_column)
     if unsupported := types.unsupported(item.node):
         report(problems.BAD_EXPRESSION, types.refused(unsupported))
         return None
     if item.special_dates and (item.is_about_time or any(map(types.is_about_time, (found, *map(scope.type_of, refs.values()))))):
         report(problems.FORBIDDEN_FUNCTION, "beside dates Spark reads 'now', 'today', 'tomorrow' and 'yesterday' as the present time")
         return None
-    return Expression(_parts(item, refs), found)
+    parts = _parts(item, refs)
+    if found == types.STRING and types.holds_bytes(item.node, of_column):
+        # Spark casts bytes to text as they are, and what is no UTF-8 no other engine reads. The rule is that of its own function.
+        parts = ("make_valid_utf8(", *parts, ")")
+    return Expression(parts, found)
 
 
 def _parts(item: Item, refs: Mapping[int, Ref]) -> tuple[str | Ref, ...]:

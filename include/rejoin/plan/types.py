@@ -12,6 +12,7 @@ from sqlglot import exp
 
 ALLOWED: Final = "BOOLEAN, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ"
 BOOLEAN, INT, BIGINT, DOUBLE, STRING, DATE = "BOOLEAN", "INT", "BIGINT", "DOUBLE", "STRING", "DATE"
+BINARY, VOID = "BINARY", "VOID"
 
 _NAMES = "BOOLEAN INT BIGINT FLOAT DOUBLE STRING BINARY DATE TIMESTAMP TIMESTAMP_NTZ"
 _SAME_NAME: Final = frozenset(_NAMES.split())
@@ -36,6 +37,8 @@ def refused(text: str) -> str:
     """What to say about a type that is not allowed."""
     if _TEXT_WITH_LENGTH.fullmatch(re.sub(r"\s+", "", text).upper()):
         return f"type {text} is not supported, because engines disagree on its padding and length checks; write STRING"
+    if text == VOID:
+        return f"NULL alone has no type; write CAST(NULL AS STRING), or another of: {ALLOWED}"
     return f"type {text} is not supported; allowed: {ALLOWED}"
 
 
@@ -48,7 +51,7 @@ _OF_DATA_TYPE: Final = {
     exp.DType.FLOAT: "FLOAT",
     exp.DType.DOUBLE: DOUBLE,
     exp.DType.TEXT: STRING,
-    exp.DType.BINARY: "BINARY",
+    exp.DType.BINARY: BINARY,
     exp.DType.DATE: DATE,
     exp.DType.TIMESTAMP: "TIMESTAMP",
     exp.DType.TIMESTAMPTZ: "TIMESTAMP",
@@ -57,6 +60,8 @@ _OF_DATA_TYPE: Final = {
 }
 _CONDITIONS: Final = (exp.Predicate, exp.And, exp.Or, exp.Not, exp.Boolean)
 _STRING_IF_ARGUMENT_IS: Final = (exp.Upper, exp.Lower, exp.Trim, exp.Substring, exp.Replace, exp.Initcap)
+_CHOICES: Final = (exp.Coalesce, exp.If, exp.Case, exp.Nullif)
+_BYTES: Final = (exp.Unhex, exp.FromBase64, exp.ToBinary, exp.Encode, exp.HexString)
 _FIXED: Final[Mapping[type[exp.Expr], str]] = {
     exp.Length: INT,
     exp.Year: INT,
@@ -94,7 +99,7 @@ def infer(node: exp.Expr, column: ColumnType) -> str | None:
     if isinstance(node, (exp.Concat, exp.DPipe)):
         parts = node.expressions or [node.this, node.expression]
         return STRING if all(infer(p, column) == STRING for p in parts) else None
-    if isinstance(node, (exp.Coalesce, exp.If, exp.Case, exp.Nullif)):
+    if isinstance(node, _CHOICES):
         return _common(node, column)
     return _FIXED.get(type(node))
 
@@ -102,9 +107,28 @@ def infer(node: exp.Expr, column: ColumnType) -> str | None:
 def unsupported(node: exp.Expr) -> str | None:
     """The type of an expression as written, where it certainly is one that no column may have."""
     node = node.unnest()
+    if _is_void(node):
+        return VOID
     if isinstance(node, exp.Cast) and data_type(node.args["to"]) is None:
         return str(node.args["to"].sql("spark"))
     return "ARRAY" if isinstance(node, (exp.Array, exp.RegexpSplit)) else "INTERVAL" if isinstance(node, exp.Interval) else None
+
+
+def holds_bytes(node: exp.Expr, column: ColumnType) -> bool:
+    """Whether something in an expression is BINARY: a text that is made of it may hold bytes that are no UTF-8."""
+    return any(
+        isinstance(n, _BYTES)
+        or (isinstance(n, exp.Column) and column(n) == BINARY)
+        or (isinstance(n, exp.Cast) and data_type(n.args["to"]) == BINARY)
+        or (isinstance(n, exp.Anonymous) and n.name.lower() in ("binary", "try_to_binary"))
+        for n in node.walk()
+    )
+
+
+def _is_void(node: exp.Expr) -> bool:
+    """Whether an expression is nothing but NULL, whatever its row."""
+    node = node.unnest()
+    return isinstance(node, exp.Null) or (isinstance(node, _CHOICES) and all(map(_is_void, _choices(node))))
 
 
 def is_about_time(name: str | None) -> bool:

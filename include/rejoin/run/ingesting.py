@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from rejoin import sources
 from rejoin.checks import (
@@ -76,7 +75,7 @@ class Ingesting:
         pin = sources.Pin.from_dict(pinned)
         here = sources.read_here(table, pin, root)
         if here is not None:
-            rows = LocalRows(here, from_arrow_schema(here.schema))
+            rows = LocalRows.of(here)
             return self._ingest(table, rows.frame(self._work.spark), kinds_of(table, here), rows)
         events = sources.read(self._work.spark, table, pin, root)
         if (loaded := self._load(table, events)) is not None:
@@ -219,7 +218,7 @@ class Ingesting:
             return None
         rows = collected(refused.orderBy("_run").limit(probe.LOCAL_ROWS)).arrow.to_pylist()
         found = sources.read_again(table, [(r[SOURCE_FILE], r["_line"], r["_raw"]) for r in rows])
-        return LocalRows(found, from_arrow_schema(found.schema)) if found.num_rows else None
+        return LocalRows.of(found) if found.num_rows else None
 
     def _judging(self, table: Table) -> Judging:
         """One for the table's rows and the table, so that the results are kept together."""
