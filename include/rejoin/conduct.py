@@ -64,6 +64,11 @@ class Topology:
         Raises:
             RunBusy: somebody else's run is open and alive.
         """
+        from rejoin.mend import mend
+
+        current = self.ledger.open_run()
+        if current is None or current.owner != who:
+            mend(self, who)
         return self._open(who, self.plan.with_options(options), "run")
 
     def mine(self, who: str) -> Run:

@@ -24,6 +24,8 @@ from rejoin.lake.config import LakeConfig, lake_config
 from rejoin.plan.compile import compile
 
 HISTORIES_A_TOPOLOGY = 40
+ODD_FOLDER = "h=9/a_v1=odd/ä b%20#?[x]'q'"
+"""Above the lake and above what lands: letters that a URI escapes, a pattern, folders that look like partitions by columns of the tables."""
 # Spark's Python client leaves sockets to the garbage collector.
 pytestmark = [
     pytest.mark.timeout(1200),
@@ -67,7 +69,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """One lake and one Spark session for all topologies."""
     from rejoin.lake.session import session
 
-    config = lake_config(str(tmp_path_factory.mktemp("lake")))
+    config = lake_config(str(tmp_path_factory.mktemp("lake") / ODD_FOLDER / "lake"))
     spark = session(config)
     return config, lambda: spark
 
@@ -95,7 +97,7 @@ def test_after_every_run_the_outputs_are_what_a_second_engine_computes(
     case: Case, lake: Lake, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit(case.paths, lake, monkeypatch)
-    wrong = play(case, lake[0], tmp_path, lake[1])
+    wrong = play(case, lake[0], tmp_path / ODD_FOLDER, lake[1])
     assert not wrong, f"{case}\n" + "\n".join(wrong)
 
 

@@ -4,7 +4,7 @@ PyIceberg has no public call that adds position deletes; ``_RowDelta`` writes th
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -51,6 +51,12 @@ def data_files(table: Table, rows: pa.Table | pa.RecordBatchReader) -> list[Data
     for file in files:
         file[_SPLIT_OFFSETS] = None  # else Spark plans a split a row group
     return files
+
+
+def together(batches: Iterator[pa.RecordBatch]) -> pa.Table | None:
+    """Batches of one kind as a table; None if there are none."""
+    found = list(batches)
+    return pa.Table.from_batches(found) if found else None
 
 
 def delete_file(table: Table, positions: pa.Table) -> DataFile:
@@ -109,12 +115,24 @@ def commit(table: Table, branch: str, base: int, added: Sequence[DataFile], dele
     return producer.snapshot_id
 
 
-def rewrite(table: Table, branch: str, base: int, entries: "Entries", added: Sequence[DataFile], deletes: Sequence[DataFile]) -> int:
+def rewrite(
+    table: Table,
+    branch: str,
+    base: int,
+    entries: "Entries",
+    added: Sequence[DataFile],
+    deletes: Sequence[DataFile],
+    columns: Callable[[Transaction], None] | None = None,
+) -> int:
     """Starts ``branch`` at ``base`` with a snapshot that holds the old files ``entries`` and the new ones, and no others.
 
-    The bounds of the old files have to hold, as those of ``files_of`` and ``repaired_files`` do. The snapshot has one manifest of data files and one of delete files, however many its base had.
+    The bounds of the old files have to hold, as those of ``files_of`` and ``repaired_files`` do. The snapshot has one manifest of data files and
+    one of delete files, however many its base had. ``columns`` changes the table's columns in the same commit, and then ``main`` comes along if it
+    is at ``base``: else its readers would not find the new fields.
     """
     transaction = _Transaction(table)
+    if columns is not None:
+        columns(transaction)
     ManageSnapshots(transaction).create_branch(base, branch).commit()
     producer = _Rewrite(
         operation=Operation.OVERWRITE, transaction=transaction, io=table.io, snapshot_properties=metrics.SUMMARY, branch=branch
@@ -126,6 +144,8 @@ def rewrite(table: Table, branch: str, base: int, entries: "Entries", added: Seq
     for file in added:
         producer.append_data_file(file)
     producer.commit()
+    if columns is not None and table.metadata.current_snapshot_id == base:
+        ManageSnapshots(transaction).set_current_snapshot(producer.snapshot_id).commit()
     transaction.commit_transaction()
     return producer.snapshot_id
 

@@ -15,7 +15,7 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
 )
 from pyiceberg.manifest import DataFile
-from pyiceberg.table import Table
+from pyiceberg.table import Table, Transaction
 
 from rejoin.errors import LedgerConflict, SnapshotExpired
 from rejoin.lake import names
@@ -68,11 +68,18 @@ class Refs:
         return made[-1]
 
     def commit_rewrite(
-        self, name: str, branch: str, base: int, kept: Entries, added: Sequence[DataFile], deletes: Sequence[DataFile]
+        self,
+        name: str,
+        branch: str,
+        base: int,
+        kept: Entries,
+        added: Sequence[DataFile],
+        deletes: Sequence[DataFile],
+        columns: Callable[[Transaction], None] | None = None,
     ) -> int:
-        """Starts ``branch`` at ``base`` with a snapshot of the kept and the new files, and no others. Returns its id."""
+        """Starts ``branch`` at ``base`` with a snapshot of the kept and the new files, and no others (``commit.rewrite``). Returns its id."""
         made: list[int] = []
-        self._commit(name, lambda table: made.append(rewrite(table, branch, base, kept, added, deletes)))
+        self._commit(name, lambda table: made.append(rewrite(table, branch, base, kept, added, deletes, columns)))
         return made[-1]
 
     def start_branch(self, name: str, branch: str, base: int) -> None:

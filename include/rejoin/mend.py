@@ -1,0 +1,48 @@
+"""Mends what earlier versions of rejoin stored wrong, before a run writes more of it. Needs no Spark. Nothing to do is one look at metadata."""
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from rejoin.lake import mend as columns
+from rejoin.lake import names
+from rejoin.lake.records import Run, StepRecord, Write
+
+if TYPE_CHECKING:
+    from rejoin.conduct import Topology
+
+
+def mend(topology: "Topology", who: str) -> Run | None:
+    """Rewrites the tables that hold a wall clock as an instant, as a run of its own kind. None if there are none.
+
+    Raises:
+        RunBusy: a run is open and alive.
+    """
+    head = topology.ledger.head()
+    if head is None:
+        return None
+    walls, states = columns.wall_clocks(topology.ledger.run(head).plan), topology.ledger.states(head)
+    wrong = {}
+    for name in sorted(n for n, paths in walls.items() if paths):
+        table = topology.refs.table(name)
+        if table is not None and columns.instants(columns.schema_of(table, states.get(name)), walls[name]):
+            wrong[name] = walls[name]
+    if not wrong:
+        return None
+
+    def work(run: Run) -> None:
+        for name, paths in wrong.items():
+            if name not in states:
+                columns.retype_empty(topology.refs, name, paths)
+            elif f"mend.{name}" not in topology.ledger.steps(run.number):
+                _mend(topology, run, name, paths)
+
+    return topology.upkeep(f"{who} mends", "mend", work)
+
+
+def _mend(topology: "Topology", run: Run, name: str, paths: set[columns.Path]) -> None:
+    started, attempt = monotonic(), f"mend_{name}"[:40]
+    base = topology.ledger.states(run.base)[name]
+    write = Write(name, columns.mend(topology.refs, name, names.branch(run.number, attempt), base, paths))
+    summary = topology.refs.summary(name, write.snapshot_id)
+    counts = {"rows": int(summary.get("added-records", 0)), "bytes": int(summary.get("added-files-size", 0))}
+    topology.ledger.register(run.number, StepRecord(f"mend.{name}", counts, monotonic() - started, 0), attempt, (write,))
