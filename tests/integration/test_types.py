@@ -1,16 +1,20 @@
 """Every table has one type a column, whichever path wrote it: on the driver, by Spark, by both in turn, and after a compaction."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from integration.conftest import Sessions
 from integration.shop import rows
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from rejoin.compact import compact
 from rejoin.conduct import Topology, run_topology
-from rejoin.lake import fold, probe
+from rejoin.lake import fold, local, probe
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run
 from rejoin.load import load
@@ -38,6 +42,13 @@ seen = visits.left_join(
     select=["left.*", "right.wall AS place_wall", "right.ts AS place_ts", "right.name", "CAST(left.ts AS TIMESTAMP_NTZ) AS ts_wall",
             "CAST(left.x AS STRING) AS x_text"],
 ).named("seen").expect(condition("l < 100"))
+"""
+PARQUET = """
+from rejoin import Topology, snapshot
+
+t = Topology("t")
+words = t.table("words", key="k", schema="k STRING, s STRING, x BINARY", source=snapshot("landing", max_bad_share=0.9))
+words.select(["*", "CAST(x AS STRING) AS t"]).named("out")
 """
 WALL, INSTANT = 1_774_751_400_123_456, 1_774_751_400_654_321  # 2026-03-29, in the hour that Central Europe does not have
 PLAIN = {
@@ -67,7 +78,9 @@ class Lake:
     def topology(self) -> Topology:
         return Topology(load(str(self.root / "t.py")), lake_config(str(self.lake)), str(self.root))
 
-    def run(self, *, here: bool) -> Run:
+    def run(self, *, here: bool, wrong: bool = False) -> Run:
+        """One run, on the driver or by Spark; ``wrong``: on the driver as versions before did it."""
+        self._patch.setattr(local, "spark_types", partial(from_arrow_schema, prefer_timestamp_ntz=not wrong))
         self._patch.setattr(probe, "LOCAL_ROWS", 200_000 if here else 0)
         self._patch.setattr(probe, "SPARSE", 20 if here else 0)
         topology = self.topology
@@ -92,7 +105,8 @@ class Lake:
         return found
 
     def values(self) -> list[dict[str, Any]]:
-        return sorted(rows(self.topology, "seen"), key=lambda r: str((r["at"], r["nr"])))
+        found = [{k: v for k, v in row.items() if k != "_run"} for row in rows(self.topology, "seen")]
+        return sorted(found, key=lambda r: str((r["at"], r["nr"])))
 
     def differences(self) -> int:
         return sum(d.total for d in verify(self.topology, self._sessions(self.topology), fast=False))
@@ -144,27 +158,29 @@ def lands(root: Path, step: int) -> None:
 @pytest.fixture
 def lakes(tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> dict[str, Lake]:
     (tmp_path / "t.py").write_text(FILE)
-    return {name: Lake(tmp_path, name, sessions, monkeypatch) for name in ("driver", "spark", "turns")}
+    return {name: Lake(tmp_path, name, sessions, monkeypatch) for name in ("driver", "spark", "turns", "old")}
 
 
 def test_fault_a12_a_column_has_one_type_whichever_path_wrote_it(lakes: dict[str, Lake], tmp_path: Path) -> None:
-    ways = {"driver": (True, True, True), "spark": (False, False, False), "turns": (True, False, True)}
+    ways = {"driver": (True, True, True), "spark": (False, False, False), "turns": (True, False, True), "old": (True, False, True)}
     for step in range(3):
         lands(tmp_path, step + 1)
         for name, lake in lakes.items():
-            lake.run(here=ways[name][step])
+            lake.run(here=ways[name][step], wrong=name == "old" and step == 0)
+        if step == 0:
+            assert lakes["old"].types()["seen"]["wall"] == "timestamptz", "this is what earlier versions stored"
         if step == 1:
             for name, lake in lakes.items():
                 lake.compact(here=ways[name][0])
     types = {name: lake.types() for name, lake in lakes.items()}
-    assert types["driver"] == types["spark"] == types["turns"]
+    assert types["driver"] == types["spark"] == types["turns"] == types["old"]
     _check(types["driver"])
     values = {name: lake.values() for name, lake in lakes.items()}
-    assert values["driver"] == values["spark"] == values["turns"] and len(values["driver"]) == 3
+    assert values["driver"] == values["spark"] == values["turns"] == values["old"] and len(values["driver"]) == 3
     assert {r["x_text"] for r in values["driver"]} == {"\N{REPLACEMENT CHARACTER}a"}, "bytes that are no UTF-8 have one rule"
     assert {r["wall"].tzinfo for r in values["driver"]} == {None} and {r["ts"].tzinfo is None for r in values["driver"]} == {False}
     assert {r["wall"].isoformat() for r in values["driver"]} == {f"2026-03-29T02:30:00.{123456 + n}" for n in (0, 3)}
-    assert [lake.differences() for lake in lakes.values()] == [0, 0, 0]
+    assert [lake.differences() for lake in lakes.values()] == [0, 0, 0, 0]
 
 
 def _check(found: dict[str, dict[str, str]]) -> None:
@@ -183,3 +199,27 @@ def _check(found: dict[str, dict[str, str]]) -> None:
     assert found[responses]["right.wall"] == "timestamp" and found[responses]["right.ts"] == "timestamptz"
     candidates = found["seen__candidates"]
     assert candidates["_after.wall"] == candidates["_before.ts_wall"] == "timestamp" and candidates["_after.ts"] == "timestamptz"
+
+
+def test_fault_a11_text_in_parquet_that_is_no_utf8_is_quarantined(
+    tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t.py").write_text(PARQUET)
+    (tmp_path / "landing").mkdir()
+    for number, bad in enumerate((b"\xff", b"\xed\xa0\x80"), 1):  # a byte of nothing, half of a pair of UTF-16
+        kinds = pa.schema([("k", pa.string()), ("s", pa.string()), ("x", pa.binary())])
+        texts = [pa.array(values, pa.binary()).view(pa.string()) for values in ([b"good", b"row", b"key " + bad], [b"\xc3\xa9", bad, b"s"])]
+        pq.write_table(pa.table([*texts, pa.array([bad] * 3)], schema=kinds), tmp_path / "landing" / f"{number}.parquet")
+        lake = Lake(tmp_path, "lake", sessions, monkeypatch)
+        run = lake.run(here=number == 1)
+        assert lake.topology.ledger.steps(run.number)["ingest.words"].counts["quarantined"] == 2
+        assert {r["k"]: (r["s"], r["x"], r["t"]) for r in rows(lake.topology, "out")} == {
+            "good": ("é", bad, "\N{REPLACEMENT CHARACTER}" * (1 if number == 1 else 3))
+        }
+        found = [r for r in rows(lake.topology, "words__quarantine") if r["_run"] == run.number]
+        assert {(r["k"], r["_code"], r["_reason"]) for r in found} == {
+            ("row", "VALUE_TYPE", "column 's': no UTF-8"),
+            (None, "VALUE_TYPE", "column 'k': no UTF-8"),
+        }
+        assert all(json.loads(r["_raw"]).keys() == {"k", "s", "x"} for r in found)
+        assert lake.differences() == 0

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from pyarrow.fs import LocalFileSystem
 
 from rejoin import errors
 from rejoin.errors import RejoinError
+from rejoin.plan.model import Column as TableColumn
 from rejoin.plan.model import Table
 from rejoin.sources import debezium
 from rejoin.sources.decode import decode_file, decode_pin
@@ -168,26 +169,53 @@ def _parquet_events(table: Table, pin: Pin) -> "list[Column]":
     """The columns of the contract over the declared columns, ``_file``, ``_line`` and ``_index``."""
     from pyspark.sql import functions as F
 
-    no_key = F.lit(False)
-    for key in table.key:
-        no_key = no_key | F.col(quoted(key)).isNull()
-    lost = " or ".join(table.key)
+    code, reason, no_key = _refused(table)
+    refused = code.isNotNull()
     old_key = ", ".join(f"{quoted(c.name)}: {c.type}" for key in table.key for c in table.columns if c.name == key)
+    shown = F.struct(*[_shown(c).alias(c.name) for c in table.columns])
     line = {
-        "_kind": F.when(no_key, F.lit(str(EventKind.QUARANTINED))).otherwise(F.lit(str(EventKind.UPSERT))),
+        "_kind": F.when(refused, F.lit(str(EventKind.QUARANTINED))).otherwise(F.lit(str(EventKind.UPSERT))),
         # The rule of every source: no key or the whole key, and a quarantined row carries no values.
-        **{column.name: F.when(~no_key, F.col(quoted(column.name))) for column in table.columns},
-        "_position": F.when(~no_key, F.lit(position_of(pin.ordinal))),
+        **{c.name: F.when(~(no_key if c.name in table.key else refused), F.col(quoted(c.name))) for c in table.columns},
+        "_position": F.when(~refused, F.lit(position_of(pin.ordinal))),
         "_arrival": F.shiftleft("_index", ARRIVAL_BITS) + F.col("_line"),
         "_missing": F.array().cast("array<string>"),
         "_old_key": F.lit(None).cast(f"struct<{old_key}>"),
         "_file": F.col("_file"),
         "_line": F.col("_line"),
-        "_code": F.when(no_key, F.lit(MISSING_KEY)),
-        "_reason": F.when(no_key, F.lit(f"key column {lost} is null")),
-        "_raw": F.when(no_key, F.substring(F.to_json(F.struct(*[F.col(quoted(c.name)) for c in table.columns])), 1, RAW_BYTES)),
+        "_code": code,
+        "_reason": reason,
+        "_raw": F.when(refused, F.substring(F.to_json(shown), 1, RAW_BYTES)),
     }
     return [column.alias(name) for name, column in line.items()]
+
+
+def _refused(table: Table) -> "tuple[Column, Column, Column]":
+    """Code and reason of a row that cannot be applied (both null: it can), and whether its key cannot be read."""
+    from pyspark.sql import functions as F
+
+    lacking = _any(F.col(quoted(key)).isNull() for key in table.key)
+    # Spark takes the bytes of a text as they are; no other engine reads what is no UTF-8.
+    broken = {c.name: ~F.coalesce(F.is_valid_utf8(quoted(c.name)), F.lit(True)) for c in table.columns if c.type == "STRING"}
+    code = F.when(lacking, F.lit(MISSING_KEY)).when(_any(broken.values()), F.lit("VALUE_TYPE"))
+    reason = F.when(lacking, F.lit(f"key column {' or '.join(table.key)} is null"))
+    for name, wrong in broken.items():
+        reason = reason.when(wrong, F.lit(f"column {name!r}: no UTF-8"))
+    return code, reason, lacking | _any(wrong for name, wrong in broken.items() if name in table.key)
+
+
+def _any(conditions: "Iterable[Column]") -> "Column":
+    from pyspark.sql import functions as F
+
+    return reduce(lambda one, other: one | other, conditions, F.lit(False))
+
+
+def _shown(column: "TableColumn") -> "Column":
+    """A value as the raw record has it."""
+    from pyspark.sql import functions as F
+
+    value = F.col(quoted(column.name))
+    return F.make_valid_utf8(value) if column.type == "STRING" else value
 
 
 def _spark_path(root: str, path: str) -> str:
