@@ -9,21 +9,19 @@ paths, see the same files.
 import base64
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow.fs import LocalFileSystem
 
 from rejoin import errors
 from rejoin.errors import RejoinError
 from rejoin.plan.model import Table
-from rejoin.sources import debezium
 from rejoin.sources.decode import decode_file, decode_pin
-from rejoin.sources.events import ARRIVAL_BITS, RAW_BYTES, REPLAYED, EventKind, events_ddl, events_schema, quoted
+from rejoin.sources.events import ARRIVAL_BITS, RAW_BYTES, EventKind, events_ddl, events_schema, quoted
 from rejoin.sources.files import PinnedFile, check_size, corrupt, place, verify
 from rejoin.sources.parquet import check_parquet
 from rejoin.sources.pins import Pin, format_of
@@ -49,37 +47,34 @@ def read(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame
     """
     for file in pin.files:
         check_size(root, file)
-    if pin.kind == "snapshot" and format_of(pin.files[0].path) == "parquet":
+    if is_parquet(pin):
         return _read_parquet(spark, table, pin, root)
     return _read_on_workers(spark, table, pin, root)
 
 
 def read_here(table: Table, pin: Pin, root: str) -> pa.Table | None:
     """The events of a small pin, decoded in this process; None if it is large, or Spark's to read. Raises as ``read`` does."""
-    if pin.kind == "snapshot" and format_of(pin.files[0].path) == "parquet":
-        return None
-    if sum(file.size * (_GZIP_FACTOR if file.path.endswith(".gz") else 1) for file in pin.files) > LOCAL_BYTES:
+    if not is_small(pin):
         return None
     for file in pin.files:
         check_size(root, file)
     return pa.Table.from_batches(decode_pin(table, pin, root), events_schema(table))
 
 
-def read_again(table: Table, records: Sequence[tuple[str, int, str]]) -> pa.Table:
-    """The upserts and deletes among records (file, line, raw) of a feed that were refused before and can be decoded now.
-
-    Their ``_arrival`` is ``REPLAYED``: they are no records of this cut. A record that was cut when it was kept cannot be decoded.
-    """
-    batches: list[pa.RecordBatch] = []
-    for file, line, raw in records:
-        batches += debezium.decode(table, file, 0, iter([(line, (raw or "").encode())]))
-    found = pa.Table.from_batches(batches, events_schema(table))
-    found = found.filter(pc.is_in(found["_kind"], pa.array([str(EventKind.UPSERT), str(EventKind.DELETE)])))
-    at = found.schema.get_field_index("_arrival")
-    return found.set_column(at, found.schema.field(at), pa.repeat(pa.scalar(REPLAYED, pa.int64()), found.num_rows))
+def is_small(pin: Pin) -> bool:
+    """Whether the driver reads the pin itself."""
+    if is_parquet(pin):
+        return False
+    return sum(file.size * (_GZIP_FACTOR if file.path.endswith(".gz") else 1) for file in pin.files) <= LOCAL_BYTES
 
 
-def _read_on_workers(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame":
+def is_parquet(pin: Pin) -> bool:
+    """Whether Spark itself reads the pin."""
+    return pin.kind == "snapshot" and format_of(pin.files[0].path) == "parquet"
+
+
+def tasks(spark: "SparkSession", pin: Pin) -> "DataFrame":
+    """The files of a pin (index, path, size, sha256), one a partition as far as that is sensible."""
     files = pa.table(
         {
             "index": pa.array(range(len(pin.files)), pa.int64()),
@@ -88,9 +83,12 @@ def _read_on_workers(spark: "SparkSession", table: Table, pin: Pin, root: str) -
             "sha256": [file.sha256 for file in pin.files],
         }
     )
-    tasks = spark.createDataFrame(files).repartition(min(len(pin.files), _MAX_TASKS))
+    return spark.createDataFrame(files).repartition(min(len(pin.files), _MAX_TASKS))
+
+
+def _read_on_workers(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame":
     work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]] = partial(_decode_rows, table, pin.kind, pin.ordinal, root)
-    return tasks.mapInArrow(work, events_ddl(table))
+    return tasks(spark, pin).mapInArrow(work, events_ddl(table))
 
 
 def _decode_rows(table: Table, kind: str, ordinal: int, root: str, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -98,10 +96,17 @@ def _decode_rows(table: Table, kind: str, ordinal: int, root: str, rows: Iterabl
     for batch in rows:
         for row in batch.to_pylist():
             file = PinnedFile(row["path"], row["size"], row["sha256"])
-            try:
+            with marked_errors():
                 yield from decode_file(table, kind, ordinal, file, row["index"], root)
-            except RejoinError as error:
-                raise RuntimeError(f"{error}\n{_mark(error)}") from error
+
+
+@contextmanager
+def marked_errors() -> Iterator[None]:
+    """On a worker: an error of rejoin becomes one that ``coded`` finds again in what Spark makes of it."""
+    try:
+        yield
+    except RejoinError as error:
+        raise RuntimeError(f"{error}\n{_mark(error)}") from error
 
 
 def _mark(error: RejoinError) -> str:
@@ -137,6 +142,11 @@ def coded_errors() -> Iterator[None]:
 
 
 def _read_parquet(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame":
+    return parquet_rows(spark, table, pin, root).select(*_parquet_events(table, pin))
+
+
+def parquet_rows(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame":
+    """The declared columns of a pin of Parquet files as they are stored, ``_file``, ``_line`` (from 1) and ``_index``."""
     from pyspark.sql import functions as F
 
     for file in pin.files:
@@ -155,13 +165,20 @@ def _read_parquet(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "
     entries = [F.lit(part) for i, n in enumerate(names) for part in (n, i)]
     index = F.coalesce(F.create_map(*entries)[name], F.raise_error(F.lit("rejoin: Spark read a file that is not pinned")).cast("int"))
     prefix = pin.files[0].path[: -len(names[0])]
-    rows = rows.select(
+    return rows.select(
         *[F.col(quoted(column.name)) for column in table.columns],
         F.concat(F.lit(prefix), name).alias("_file"),
         (F.col("_metadata.row_index") + 1).alias("_line"),
         index.cast("bigint").alias("_index"),
     )
-    return rows.select(*_parquet_events(table, pin))
+
+
+def parquet_raw(table: Table) -> "Column":
+    """A row as quarantine keeps it."""
+    from pyspark.sql import functions as F
+
+    row = F.to_json(F.struct(*[F.col(quoted(c.name)) for c in table.columns]), {"ignoreNullFields": "false"})
+    return F.substring(row, 1, RAW_BYTES)
 
 
 def _parquet_events(table: Table, pin: Pin) -> "list[Column]":
@@ -183,9 +200,10 @@ def _parquet_events(table: Table, pin: Pin) -> "list[Column]":
         "_old_key": F.lit(None).cast(f"struct<{old_key}>"),
         "_file": F.col("_file"),
         "_line": F.col("_line"),
+        "_lines": F.lit(1).cast("bigint"),
         "_code": F.when(no_key, F.lit(MISSING_KEY)),
         "_reason": F.when(no_key, F.lit(f"key column {lost} is null")),
-        "_raw": F.when(no_key, F.substring(F.to_json(F.struct(*[F.col(quoted(c.name)) for c in table.columns])), 1, RAW_BYTES)),
+        "_raw": F.when(no_key, parquet_raw(table)),
     }
     return [column.alias(name) for name, column in line.items()]
 
