@@ -28,7 +28,7 @@ class Share:
 @dataclass(frozen=True)
 class Kinds:
     """How many events of each kind a cut holds. ``unplaced``: without a position of their own (tombstones). ``lines``,
-    ``quarantined_lines``: how many lines the records take, and the refused ones of them.
+    ``quarantined_lines``: how many lines the records take, and the refused ones of them. ``absent``: without a column that they should have.
     """
 
     read: int
@@ -42,6 +42,7 @@ class Kinds:
     incomplete: int
     adopted: int
     unplaced: int
+    absent: int
 
     @property
     def whole(self) -> Share:
@@ -56,7 +57,7 @@ class Kinds:
     @property
     def plain(self) -> bool:
         """Whether every record is skipped, or an upsert or delete that says all there is to say."""
-        return not (self.quarantined or self.truncates or self.incomplete or self.unplaced)
+        return not (self.quarantined or self.truncates or self.incomplete or self.unplaced or self.absent)
 
 
 def kind_counts(table: Table) -> list[Column]:
@@ -77,6 +78,7 @@ def kind_counts(table: Table) -> list[Column]:
         count("size(_missing) > 0").alias("incomplete"),
         count("size(_missing) > 0 AND _old_key IS NOT NULL").alias("adopted"),
         count("_kind IN ('upsert', 'delete') AND _position IS NULL").alias("unplaced"),
+        count("size(_absent) > 0").alias("absent"),
     ]
 
 
@@ -109,12 +111,13 @@ def kinds_of(table: Table, events: pa.Table) -> Kinds:
         incomplete=count(missing),
         adopted=count(pc.and_(missing, pc.is_valid(events["_old_key"]))),
         unplaced=count(pc.and_(pc.or_(has("upsert"), has("delete")), pc.is_null(events["_position"]))),
+        absent=count(pc.greater(pc.list_value_length(events["_absent"]), 0)),
     )
 
 
 def no_kinds() -> Kinds:
     """Of a cut without events."""
-    return Kinds(0, 0, 0, 0, 0, 0, 0, None, 0, 0, 0)
+    return Kinds(0, 0, 0, 0, 0, 0, 0, None, 0, 0, 0, 0)
 
 
 def with_replayed(cut: Kinds, replayed: Kinds) -> Kinds:

@@ -118,7 +118,8 @@ class Topology:
         done = self.ledger.steps(run.number).get(Verb.CUT)
         if done is not None:
             return done
-        started, found, ignored = time.monotonic(), {}, []
+        started, found = time.monotonic(), {}
+        ignored: list[str] = []
         for table in run.plan.tables:
             consumed = tuple(PinnedFile(*f) for f in self.ledger.consumed(table.name))
             last = self.ledger.last_pin(table.name)

@@ -35,6 +35,7 @@ from rejoin.lake.tables import source_ddl
 from rejoin.plan.expect import of_level
 from rejoin.plan.model import DebeziumSource, SnapshotSource, Table
 from rejoin.plan.rules import Expectation, Level, Rows
+from rejoin.run.drift import check_columns
 from rejoin.run.facts import watched
 from rejoin.run.judging import Judging, hours_since_newest, measured
 from rejoin.run.work import Outcome, Work, small
@@ -111,6 +112,8 @@ class Ingesting:
         check_policy(table, kinds.whole, kinds.refused, events, self._facts.run.number)
         if isinstance(table.source, SnapshotSource):
             return self._ingest_snapshot(table, events, kinds)
+        if kinds.absent:
+            check_columns(table, events, self._work.before, self._given(), self._root)
         return self._ingest_feed(table, events, kinds, _keys_of(table, events, rows, kinds))
 
     def _ingest_feed(self, table: Table, events: DataFrame, kinds: Kinds, keys: Keys) -> Outcome:
@@ -218,10 +221,14 @@ class Ingesting:
 
     def _as_written(self, table: Table, judged: DataFrame) -> DataFrame:
         """Records of the cut, those that were refused after they were decoded with their text."""
-        assert self._pin is not None
         bad = judged.where(F.col("_fate") == str(Fate.QUARANTINED)).drop("_raw")
-        texts = sources.read_raw(self._work.spark, table, self._pin, self._root, bad.select("_file", "_line"))
+        texts = sources.read_raw(self._work.spark, table, self._given(), self._root, bad.select("_file", "_line"))
         return bad.join(texts, on=["_file", "_line"], how="left")
+
+    def _given(self) -> sources.Pin:
+        """What this run reads, where there is something."""
+        assert self._pin is not None
+        return self._pin
 
     def _held(self, table: Table, keys: Keys | None) -> DataFrame | None:
         """The rows that are held back, of some keys or of all."""

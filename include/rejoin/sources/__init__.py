@@ -4,10 +4,11 @@
 ``read`` only when it is called.
 """
 
+from rejoin.sources.columns import drift
 from rejoin.sources.events import EventKind
 from rejoin.sources.files import PinnedFile
 from rejoin.sources.pins import Pin, available, ignored
-from rejoin.sources.raw import read_again_here, read_again_on_workers, read_raw
+from rejoin.sources.raw import read_again_here, read_again_on_workers, read_raw, row_columns
 from rejoin.sources.read import coded_errors, read, read_here
 
 __all__ = [
@@ -16,10 +17,12 @@ __all__ = [
     "PinnedFile",
     "available",
     "coded_errors",
+    "drift",
     "ignored",
     "read",
     "read_again_here",
     "read_again_on_workers",
     "read_here",
     "read_raw",
+    "row_columns",
 ]

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rejoin.errors import BadRecord
 from rejoin.plan.model import SnapshotSource, Table
 from rejoin.sources import debezium
 from rejoin.sources.csvtext import csv_records
 from rejoin.sources.events import EventKind, events_ddl, events_schema, raw_text
 from rejoin.sources.files import PinnedFile, lines, open_pinned
+from rejoin.sources.jsontext import loads
 from rejoin.sources.pins import Pin, format_of
 from rejoin.sources.read import is_parquet, is_small, marked_errors, parquet_raw, parquet_rows, tasks
 
@@ -79,6 +81,16 @@ def _records(table: Table, path: str, numbered: Iterator[tuple[int, bytes]]) -> 
     if isinstance(table.source, SnapshotSource) and format_of(path) == "csv":
         return ((line, raw) for line, raw, _ in csv_records(numbered, table.source.null, path, lambda _: None))
     return numbered
+
+
+def row_columns(raw: str) -> list[str]:
+    """The column names of the row in the text of a change event; none if it cannot be read."""
+    try:
+        value = loads(raw)["value"]
+        value = loads(value) if isinstance(value, str) else value
+        return list(value.get("payload", value)["after"])
+    except (BadRecord, KeyError, TypeError, AttributeError):
+        return []
 
 
 def read_again(table: Table, records: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:

@@ -197,6 +197,7 @@ def _parquet_events(table: Table, pin: Pin) -> "list[Column]":
         "_position": F.when(~no_key, F.lit(position_of(pin.ordinal))),
         "_arrival": F.shiftleft("_index", ARRIVAL_BITS) + F.col("_line"),
         "_missing": F.array().cast("array<string>"),
+        "_absent": F.array().cast("array<string>"),
         "_old_key": F.lit(None).cast(f"struct<{old_key}>"),
         "_file": F.col("_file"),
         "_line": F.col("_line"),

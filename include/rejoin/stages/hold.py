@@ -81,6 +81,7 @@ def held_events(table: Table, held: DataFrame) -> DataFrame:
         F.col("_version").alias("_position"),
         F.lit(HELD).cast("bigint").alias("_arrival"),
         F.array().cast("array<string>").alias("_missing"),
+        F.array().cast("array<string>").alias("_absent"),
         F.lit(None)
         .cast(f"struct<{', '.join(f'{quoted(c.name)}: {c.type}' for k in table.key for c in table.columns if c.name == k)}>")
         .alias("_old_key"),
