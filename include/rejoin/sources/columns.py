@@ -86,6 +86,9 @@ def _parquet_names(file: Place) -> tuple[str, ...]:
 def parquet_file(file: Place) -> pq.ParquetFile:
     """An open Parquet file; SourceCorrupt if its footer cannot be read."""
     try:
-        return pq.ParquetFile(file.fs.open_input_file(file.native))
-    except (pa.ArrowException, OSError):
+        opened = pq.ParquetFile(file.fs.open_input_file(file.native))
+        if opened.schema_arrow.names:  # read here, as damage may be in the schema
+            return opened
+        raise corrupt(file.label, "it has no columns")
+    except (pa.ArrowException, OSError, ValueError):
         raise corrupt(file.label, "it is no complete Parquet file") from None

@@ -73,6 +73,8 @@ def csv_records(
         header = next(reader, None)
     except csv.Error:
         raise corrupt(file, "its first line is no CSV header") from None
+    if len(feed.taken) > 1:  # the cut has read one line
+        raise corrupt(file, "its header is not one line")
     no_records(len(feed.taken))
     if header is None:
         return

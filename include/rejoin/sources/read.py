@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
@@ -35,6 +36,7 @@ AS_WRITTEN = "__globPaths__"
 """Spark's own option for lists of files (``DataSource.GLOB_PATHS_KEY``)."""
 _GZIP_FACTOR = 8  # JSON lines shrink about that much
 _MAX_TASKS = 2_000
+_UNREADABLE = re.compile(r"\[FAILED_READ_FILE\.\w+\].*?file (\S+?)\.?(?:\s|$)")
 _MARK = re.compile(r"<<rejoin:([A-Za-z0-9+/=]+)>>")
 
 
@@ -116,10 +118,13 @@ def _mark(error: RejoinError) -> str:
 
 
 def coded(error: BaseException) -> RejoinError | None:
-    """The rejoin error that a worker raised, found in the exception that Spark made of it; None if there is none."""
+    """The rejoin error that a worker raised, found in the exception that Spark made of it, or what says that Spark itself could not read
+    a source file; None if it is neither.
+    """
     match = _MARK.search(str(error))
     if match is None:
-        return None
+        unreadable = _UNREADABLE.search(str(error))
+        return None if unreadable is None else corrupt(unquote(unreadable[1]).rsplit("/", 1)[-1], "its pages are damaged")
     name, what, expected, next_step = json.loads(base64.b64decode(match[1]))
     kind = getattr(errors, name, None)
     if not (isinstance(kind, type) and issubclass(kind, RejoinError)):
@@ -159,7 +164,9 @@ def parquet_rows(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "D
     declared = ", ".join(f"{quoted(column.name)} {column.type}" for column in table.columns)
     reader = spark.read.schema(declared).option("ignoreCorruptFiles", "false").option("ignoreMissingFiles", "false")
     # Else the names would be patterns, and no pattern names a file below a folder with a colon.
-    rows = reader.option("mergeSchema", "false").option(AS_WRITTEN, "false").parquet(*paths)
+    reader = reader.option("mergeSchema", "false").option(AS_WRITTEN, "false")
+    # Without this flipped bits become other values, also in files whose writer has left checksums.
+    rows = reader.option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
     # Spark reports names as in a URI (measured on 4.1.3); url_decode would also turn a plus sign into a space.
     name = F.url_decode(F.replace(F.col("_metadata.file_name"), F.lit("+"), F.lit("%2B")))
     entries = [F.lit(part) for i, n in enumerate(names) for part in (n, i)]
