@@ -128,6 +128,21 @@ def test_fault_a7_every_refused_record_is_kept_as_it_came_and_applied_by_a_repla
     assert found[UNCHANGED]["big"] == "B"
 
 
+def test_fault_look_older_records_that_stay_refused_do_not_keep_later_ones_from_being_tried(
+    tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(tmp_path, sessions, NOTES.format(more=", n INT"))
+    lake.land("notes/1.jsonl", "\n".join(["no record"] * 5))
+    lake.run()
+    lake.land("notes/2.jsonl", put(1, 1, n=2**40, big="B"))
+    lake.run()
+    lake.declare(NOTES.format(more=", n BIGINT"))
+    monkeypatch.setattr(probe, "LOCAL_ROWS", 3)
+    lake.run(replay=("notes",))
+    assert lake.rows("published")[1]["n"] == 2**40
+    assert {place[0] for place in lake.kept_aside("notes")} == {"notes/1.jsonl"}
+
+
 @pytest.mark.parametrize("path", ["driver", "workers"])
 def test_fault_a4_a_snapshot_with_an_unclosed_quote_changes_nothing_whatever_it_swallows(
     tmp_path: Path, sessions: Sessions, path: str, monkeypatch: pytest.MonkeyPatch
