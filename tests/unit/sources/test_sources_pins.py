@@ -139,11 +139,26 @@ def test_the_snapshot_that_was_applied_must_not_change(tmp_path: Path) -> None:
         ({"src/1/a.csv": "id,name", "src/1/b.json": "{}"}, SourceCorrupt),
         ({"src/1.csv.gz": gzip.compress(b"id,name\n" * 9)[:12]}, SourceCorrupt),
         ({"src/1.csv": "id,id"}, SourceCorrupt),
+        ({"src/1.csv": b"id,n\xe4me\n1,a"}, SourceCorrupt),
+        ({"src/1.csv": 'id,"name\n"\n1,a'}, SourceCorrupt),
         ({"src/1.parquet": b"PAR1 cut"}, SourceCorrupt),
         ({"src/1.csv": "name"}, SchemaDrift),
         ({"src/1.jsonl": '{"name": 1}'}, SchemaDrift),
     ],
-    ids=["nothing", "no data files", "no bytes", "Spark output", "mixed", "cut gzip", "header", "cut Parquet", "no key", "no key in JSON"],
+    ids=[
+        "nothing",
+        "no data files",
+        "no bytes",
+        "Spark output",
+        "mixed",
+        "cut gzip",
+        "header",
+        "not UTF-8",
+        "two lines",
+        "cut Parquet",
+        "no key",
+        "no key in JSON",
+    ],
 )
 def test_a_snapshot_that_cannot_be_taken_whole_is_refused(tmp_path: Path, files: dict[str, str | bytes], error: type[RejoinError]) -> None:
     put(tmp_path, **files)
