@@ -18,10 +18,22 @@ ALLOWED_BAD = 10
 
 
 @dataclass(frozen=True)
+class Share:
+    """So many records, and so many lines that they take."""
+
+    records: int
+    lines: int
+
+
+@dataclass(frozen=True)
 class Kinds:
-    """How many events of each kind a cut holds. ``unplaced``: without a position of their own (tombstones)."""
+    """How many events of each kind a cut holds. ``unplaced``: without a position of their own (tombstones). ``lines``,
+    ``quarantined_lines``: how many lines the records take, and the refused ones of them. ``absent``: without a column that they should have.
+    """
 
     read: int
+    lines: int
+    quarantined_lines: int
     skipped: int
     quarantined: int
     quarantined_without_key: int
@@ -30,11 +42,22 @@ class Kinds:
     incomplete: int
     adopted: int
     unplaced: int
+    absent: int
+
+    @property
+    def whole(self) -> Share:
+        """All records."""
+        return Share(self.read, self.lines)
+
+    @property
+    def refused(self) -> Share:
+        """The refused ones."""
+        return Share(self.quarantined, self.quarantined_lines)
 
     @property
     def plain(self) -> bool:
         """Whether every record is skipped, or an upsert or delete that says all there is to say."""
-        return not (self.quarantined or self.truncates or self.incomplete or self.unplaced)
+        return not (self.quarantined or self.truncates or self.incomplete or self.unplaced or self.absent)
 
 
 def kind_counts(table: Table) -> list[Column]:
@@ -45,6 +68,8 @@ def kind_counts(table: Table) -> list[Column]:
 
     return [
         F.count(F.lit(1)).alias("read"),
+        F.coalesce(F.sum("_lines"), F.lit(0)).alias("lines"),
+        F.coalesce(F.sum(F.expr("CASE WHEN _kind = 'quarantined' THEN _lines END")), F.lit(0)).alias("quarantined_lines"),
         count("_kind = 'skipped'").alias("skipped"),
         count("_kind = 'quarantined'").alias("quarantined"),
         count(f"_kind = 'quarantined' AND `{table.key[0]}` IS NULL").alias("quarantined_without_key"),
@@ -53,6 +78,7 @@ def kind_counts(table: Table) -> list[Column]:
         count("size(_missing) > 0").alias("incomplete"),
         count("size(_missing) > 0 AND _old_key IS NOT NULL").alias("adopted"),
         count("_kind IN ('upsert', 'delete') AND _position IS NULL").alias("unplaced"),
+        count("size(_absent) > 0").alias("absent"),
     ]
 
 
@@ -75,6 +101,8 @@ def kinds_of(table: Table, events: pa.Table) -> Kinds:
 
     return Kinds(
         read=events.num_rows,
+        lines=count(events["_lines"]),
+        quarantined_lines=count(events.filter(has("quarantined"))["_lines"]),
         skipped=count(has("skipped")),
         quarantined=count(has("quarantined")),
         quarantined_without_key=count(pc.and_(has("quarantined"), pc.is_null(events[table.key[0]]))),
@@ -83,12 +111,13 @@ def kinds_of(table: Table, events: pa.Table) -> Kinds:
         incomplete=count(missing),
         adopted=count(pc.and_(missing, pc.is_valid(events["_old_key"]))),
         unplaced=count(pc.and_(pc.or_(has("upsert"), has("delete")), pc.is_null(events["_position"]))),
+        absent=count(pc.greater(pc.list_value_length(events["_absent"]), 0)),
     )
 
 
 def no_kinds() -> Kinds:
     """Of a cut without events."""
-    return Kinds(0, 0, 0, 0, 0, None, 0, 0, 0)
+    return Kinds(0, 0, 0, 0, 0, 0, 0, None, 0, 0, 0, 0)
 
 
 def with_replayed(cut: Kinds, replayed: Kinds) -> Kinds:
@@ -118,8 +147,9 @@ def check_conservation(table: Table, counts: Counts, run: int) -> None:
         )
 
 
-def check_policy(table: Table, read: int, refused: int, records: DataFrame, run: int) -> None:
-    """The source's policy on records that cannot be applied.
+def check_policy(table: Table, read: Share, refused: Share, records: DataFrame, run: int) -> None:
+    """The source's policy on records that cannot be applied. A record over several lines counts as that many: where the damage is a
+    quote that is not closed, nobody knows how many records they were.
 
     Args:
         table: the table.
@@ -133,13 +163,15 @@ def check_policy(table: Table, read: int, refused: int, records: DataFrame, run:
     """
     source = table.source
     failing = source.on_bad_record is OnBadRecord.FAIL
-    if not refused or not (failing or refused > max(ALLOWED_BAD, source.max_bad_share * read)):
+    if not refused.records or not (failing or refused.lines > max(ALLOWED_BAD, source.max_bad_share * read.lines)):
         return
     limit = "none" if failing else f"at most {source.max_bad_share:.0%} (or {ALLOWED_BAD} records)"
     first = records.where("_code IS NOT NULL").orderBy("_file", "_line").limit(5).collect()
     where = "; ".join(f"{r['_code']} at {r['_file']}:{r['_line']}: {r['_reason']}" for r in first)
+    lines = f", which are {refused.lines} of {read.lines} lines," if refused.lines > refused.records else ""
     raise BadRecords(
-        f"{refused} of {read} records of table {table.name!r} cannot be applied in run {run}; nothing was committed; first: {where}",
+        f"{refused.records} of {read.records} records{lines} of table {table.name!r} cannot be applied in run {run}; nothing was committed; "
+        f"first: {where}",
         expected=f"{limit}, by on_bad_record={source.on_bad_record.value!r} and max_bad_share of the source",
         next_step="mend the files or raise the limit, and run again: the same files are read again",
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rejoin import crash, owner, sources
 from rejoin.errors import InvariantBroken, RunSuperseded, RunUnknown
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 PARALLEL_STEPS = 3
 """Steps that run at once in one session: small steps wait for the driver more than for cores."""
+
+MOST_IGNORED = 20
+"""So many paths that a cut did not look into are named; all are counted."""
 
 EVERYTHING = RunOptions()
 """A run without special wishes."""
@@ -121,11 +124,13 @@ class Topology:
         if done is not None:
             return done
         started, found = time.monotonic(), {}
+        ignored: list[str] = []
         for table in run.plan.tables:
             consumed = tuple(PinnedFile(*f) for f in self.ledger.consumed(table.name))
             last = self.ledger.last_pin(table.name)
             pin = sources.available(table, self.root, consumed, None if last is None else Pin.from_dict(last))
             found[table.name] = None if pin is None else pin.to_dict()
+            ignored += sources.ignored(table, self.root)
         self.ledger.pin(run.number, found)
         crash.point("cut:pinned")
         pins = [Pin.from_dict(p) for p in self.ledger.pins(run.number).values() if p is not None]
@@ -133,8 +138,11 @@ class Topology:
             "files": sum(len(p.files) for p in pins),
             "bytes": sum(p.size for p in pins),
             "superseded_snapshots": sum(p.superseded for p in pins),
+            "ignored": len(set(ignored)),
         }
-        detail = {"note": note} if note else {}
+        detail: dict[str, Any] = {"note": note} if note else {}
+        if ignored:
+            detail["ignored"] = sorted(set(ignored))[:MOST_IGNORED]
         return self._register(run, Step(Verb.CUT, "", ()), counts, (), "cut", time.monotonic() - started, 0, detail)
 
     def stage(self, spark: "Callable[[], SparkSession]", run: Run, step: Step) -> StepRecord:

@@ -144,6 +144,12 @@ class SnapshotEmpty(SourceError):
     code = "SNAPSHOT_EMPTY"
 
 
+class SnapshotOrder(SourceError):
+    """Two snapshots of which none is newer than the other by name."""
+
+    code = "SNAPSHOT_ORDER"
+
+
 class SnapshotShrunk(SourceError):
     """A snapshot would delete a larger share of the table than the source allows."""
 

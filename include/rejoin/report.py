@@ -82,6 +82,9 @@ def summary(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
     for s in steps:
         table.add_row(s.step, f"{s.seconds:.2f}", "-" if s.jobs is None else str(s.jobs), _done(s))
     console.print(table)
+    for s in steps:
+        if paths := s.detail.get("ignored"):
+            console.print(f"not looked into ({s.counts['ignored']}): {', '.join(paths)}", markup=False, style="yellow")
     verdicts(console, steps)
     took = (run.closed_at or time.time()) - run.opened_at
     rebuilt = f", rebuilt: {', '.join(run.rebuild)}" if run.rebuild and run.kind == "run" else ""

@@ -48,6 +48,7 @@ class TableDeclaration:
     schema: object
     source: object
     place: Place
+    optional: object = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +223,15 @@ class Topology:
         """Everything that was declared, in order."""
         return tuple(self._relations)
 
-    def table(self, name: str, key: str | list[str], schema: str, source: SourceDeclaration | Source) -> Relation:
+    def table(
+        self,
+        name: str,
+        key: str | list[str],
+        schema: str,
+        source: SourceDeclaration | Source,
+        *,
+        optional: str | list[str] | tuple[str, ...] = (),
+    ) -> Relation:
         """Declares a source table.
 
         Args:
@@ -230,8 +239,9 @@ class Topology:
             key: the primary key column, or a list of columns.
             schema: ``"order_id BIGINT, total DECIMAL(10,2)"``; columns of the source that are not named are not kept.
             source: ``snapshot(...)`` or ``debezium(...)``.
+            optional: columns that the source may lack (not yet, or no longer, there); they are null then. A run stops at any other one.
         """
-        return self.record(TableDeclaration(name, key, schema, source, _here()))
+        return self.record(TableDeclaration(name, key, schema, source, _here(), optional))
 
     def relation(self, name: str) -> Relation:
         """The table or output of that name; it may be declared further down in the file."""

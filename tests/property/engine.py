@@ -35,6 +35,11 @@ class Engine:
         self.plan, self._spark = plan, spark
         self._topology = Topology(plan, config, str(root))
 
+    @property
+    def topology(self) -> Topology:
+        """What runs."""
+        return self._topology
+
     def run(self) -> int:
         """One run of everything; its number."""
         return run_topology(self._topology, self._spark, "property test").number

@@ -167,6 +167,21 @@ CASES = [
         't = shop.table("t", "a", "a DOUBLE", snapshot("t/"))',
         "table 't': key: column 'a' is DOUBLE, and rounded numbers cannot be keys; use DECIMAL or BIGINT",
     ),
+    (
+        "BAD_OPTION",
+        't = shop.table("t", "a", "a INT, b INT", snapshot("t/"), optional=["c"])',
+        "table 't': optional: the schema has no column 'c'",
+    ),
+    (
+        "BAD_OPTION",
+        't = shop.table("t", "a", "a INT, b INT", snapshot("t/"), optional="A")',
+        "table 't': optional: 'A' is a key column, and every row needs its key",
+    ),
+    (
+        "BAD_OPTION",
+        't = shop.table("t", "a", "a INT, b INT", snapshot("t/"), optional=[1])',
+        "table 't': optional must be a column name or a list of column names",
+    ),
     ("BAD_OPTION", 't = shop.table("t", "a", "a INT", "t/")', "table 't': source must be snapshot(...) or debezium(...)"),
     (
         "BAD_OPTION",

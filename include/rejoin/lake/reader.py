@@ -56,6 +56,13 @@ class Reader(Access):
         extra = [self._before_row(name, newest).alias("_before")] if before else []
         return newest.select(*key, "_version", row.alias("_row"), *extra)
 
+    def newest_version(self, name: str) -> str:
+        """The highest source position of a source table; empty if it was never written."""
+        if not self.has(name):
+            return ""
+        row = self.every(name, ["_version"]).agg(F.max("_version").alias("newest")).first()
+        return (row["newest"] if row else None) or ""
+
     def lookup(self, name: str, keys: Keys) -> DataFrame:
         """``Rows`` of a source table or output for the given keys (columns: its key columns)."""
         return self._rows(name, keys)

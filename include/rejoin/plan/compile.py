@@ -117,7 +117,8 @@ class _Compiler:
         key = schema.key(declaration.key, columns, complete, report)
         complete = len(self.problems.found) == before
         source = schema.source(declaration, columns, complete, report)
-        table = Table(str(declaration.name), key, columns, source or schema.NO_SOURCE, ())
+        optional = schema.optional(declaration.optional, key, columns, complete, report)
+        table = Table(str(declaration.name), key, columns, source or schema.NO_SOURCE, (), optional=optional)
         if self.by_name.get(table.name) is declaration:
             self.tables[table.name] = table
         return rows_of(table, table.name, _types(columns), key, complete)

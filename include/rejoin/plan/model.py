@@ -134,7 +134,7 @@ class Column:
 @dataclass(frozen=True)
 class Table:
     """A source table. ``used`` are the columns that any join, select, filter or foreign key reads, in declared order: a
-    change of the others causes no downstream work.
+    change of the others causes no downstream work. ``optional`` are those that the source may lack.
     """
 
     name: str
@@ -143,6 +143,7 @@ class Table:
     source: Source
     used: tuple[str, ...]
     expectations: tuple[Expectation, ...] = ()
+    optional: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -276,8 +277,8 @@ def _table(data: dict[str, Any]) -> Table:
         source["units"] = tuple((c, u) for c, u in source["units"])
     kinds: dict[str, type[SnapshotSource | DebeziumSource]] = {"snapshot": SnapshotSource, "debezium": DebeziumSource}
     columns = tuple(Column(**c) for c in data["columns"])
-    used, expectations = tuple(data["used"]), expectations_of(data)
-    return Table(data["name"], tuple(data["key"]), columns, kinds[source["kind"]](**source), used, expectations=expectations)
+    used, optional = tuple(data["used"]), tuple(data.get("optional", ()))
+    return Table(data["name"], tuple(data["key"]), columns, kinds[source["kind"]](**source), used, expectations_of(data), optional)
 
 
 def _projections(data: list[dict[str, Any]]) -> tuple[Projection, ...]:

@@ -98,6 +98,24 @@ def key(declared: object, found: tuple[Column, ...], complete: bool, report: Rep
     return tuple(known) if len(known) == len(names) and not repeated(names) else ()
 
 
+def optional(
+    declared: object, key_columns: tuple[str, ...], found: tuple[Column, ...], complete: bool, report: Reporter
+) -> tuple[str, ...]:
+    """The columns that the source may lack, in their declared spelling; those with a mistake are reported and left out."""
+    names = () if declared in ((), []) else texts(declared)
+    if names is None:
+        report(BAD_OPTION, "optional must be a column name or a list of column names")
+        return ()
+    by_lower = {column.name.lower(): column.name for column in found}
+    for name in names:
+        known = by_lower.get(name.lower())
+        if known is None and complete:
+            report(BAD_OPTION, f"optional: the schema has no column {name!r}{did_you_mean(name, by_lower)}")
+        elif known in key_columns:
+            report(BAD_OPTION, f"optional: {name!r} is a key column, and every row needs its key")
+    return tuple(by_lower[name.lower()] for name in names if name.lower() in by_lower)
+
+
 # --- sources ---------------------------------------------------------------------------------------------------------
 
 

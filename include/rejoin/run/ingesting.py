@@ -6,13 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
 from rejoin import sources
 from rejoin.checks import (
     Counts,
     Kinds,
+    Share,
     check_conservation,
     check_deletes,
     check_policy,
@@ -33,9 +34,11 @@ from rejoin.lake.tables import source_ddl
 from rejoin.plan.expect import of_level
 from rejoin.plan.model import DebeziumSource, SnapshotSource, Table
 from rejoin.plan.rules import Expectation, Level, Rows
+from rejoin.run.drift import check_columns
 from rejoin.run.facts import watched
 from rejoin.run.judging import Judging, hours_since_newest, measured
 from rejoin.run.work import Outcome, Work, small
+from rejoin.sources.events import REPLAYED
 from rejoin.stages import hold, ingest
 from rejoin.stages.columns import SOURCE_FILE
 from rejoin.stages.ingest import Fate
@@ -52,10 +55,13 @@ class Ingesting:
     def __init__(self, work: Work, place: Path | None) -> None:
         self._work, self._facts, self._place = work, work.facts, place
         self._judge: Judging | None = None
+        self._pin: sources.Pin | None = None
+        self._root = ""
 
     def run(self, table: Table, pinned: dict[str, Any] | None, root: str) -> Outcome:
         """Ingests what the cut has pinned, and judges what it comes to."""
-        outcome = self._ingested(table, pinned, root)
+        self._pin, self._root = None if pinned is None else sources.Pin.from_dict(pinned), root
+        outcome = self._ingested(table, self._pin)
         after = self._work.after(outcome.writes)
         if not table.expectations or not (outcome.counts["changes"] or self._facts.asked_again(table.name) or watched(table)):
             return outcome
@@ -64,20 +70,19 @@ class Ingesting:
         judging.table(after, after.stored(table.name), measures)
         return replace(outcome, detail={**outcome.detail, **judging.detail()})
 
-    def _ingested(self, table: Table, pinned: dict[str, Any] | None, root: str) -> Outcome:
-        if pinned is None:
+    def _ingested(self, table: Table, pin: sources.Pin | None) -> Outcome:
+        if pin is None:
             known, held = self._work.before.has(table.name), self._held(table, None)
             if known and held is not None and self._facts.judged_again(table):
                 return self._ingest_feed(
                     table, hold.no_events(table, held), no_kinds(), Keys(held.select(*table.key), self._facts.held(table))
                 )
             return Outcome(no_input(), () if known else (self._touch(table),))
-        pin = sources.Pin.from_dict(pinned)
-        here = sources.read_here(table, pin, root)
+        here = sources.read_here(table, pin, self._root)
         if here is not None:
             rows = LocalRows.of(here)
             return self._ingest(table, rows.frame(self._work.spark), kinds_of(table, here), rows)
-        events = sources.read(self._work.spark, table, pin, root)
+        events = sources.read(self._work.spark, table, pin, self._root)
         if (loaded := self._load(table, events)) is not None:
             return loaded
         events = events.persist()  # decoding is the dearest part: once
@@ -95,7 +100,7 @@ class Ingesting:
         counted = events.observe(seen, *kind_counts(table))
         classified = ingest.feed(table, counted.where("_kind IN ('upsert', 'delete')"), None, placed=True)
         made = ingest.versions(table, classified, keep_unchanged=True)
-        counts, write = self._write(table, made, probe.LOCAL_ROWS + 1)
+        counts, _, write = self._write(table, made, probe.LOCAL_ROWS + 1)
         kinds = Kinds(**seen.get)
         if not kinds.plain:
             self._work = replace(self._work, writer=self._work.writer.again())
@@ -103,9 +108,11 @@ class Ingesting:
         return Outcome(self._accounted(table, counts, kinds), (write,))
 
     def _ingest(self, table: Table, events: DataFrame, kinds: Kinds, rows: LocalRows | None) -> Outcome:
-        check_policy(table, kinds.read, kinds.quarantined, events, self._facts.run.number)
+        check_policy(table, kinds.whole, kinds.refused, events, self._facts.run.number)
         if isinstance(table.source, SnapshotSource):
             return self._ingest_snapshot(table, events, kinds)
+        if kinds.absent:
+            check_columns(table, events, self._work.before, self._given(), self._root)
         return self._ingest_feed(table, events, kinds, _keys_of(table, events, rows, kinds))
 
     def _ingest_feed(self, table: Table, events: DataFrame, kinds: Kinds, keys: Keys) -> Outcome:
@@ -118,9 +125,9 @@ class Ingesting:
         if again:
             mended = self._mended(table)
             if mended is not None:
-                facts = facts.unionByName(mended.frame(self._work.spark))
-                kinds = with_replayed(kinds, kinds_of(table, mended.arrow))
-            keys = Keys(facts.select(*table.key), keys.at_most + self._facts.held(table))
+                facts = facts.unionByName(mended[0])
+                kinds = with_replayed(kinds, mended[1])
+            keys = Keys(_looked_up(table, facts, kinds), keys.at_most + kinds.adopted + self._facts.held(table))
         stored = self._work.before.versions(table.name, None if truncated else keys, before=kinds.incomplete > 0)
         if kinds.truncated is not None:
             facts = ingest.truncation(table, facts, stored, kinds.truncated)
@@ -169,8 +176,8 @@ class Ingesting:
             if at_most > probe.LOCAL_ROWS:
                 kept.unpersist()
 
-    def _write(self, table: Table, made: DataFrame, at_most: int) -> tuple[Counts, Write]:
-        """Appends the new versions, and counts the fate of every record among them and what changes."""
+    def _write(self, table: Table, made: DataFrame, at_most: int) -> tuple[Counts, int, Write]:
+        """Appends the new versions, and counts the fate of every record among them, what changes, and the lines of what is refused."""
         seen = Observation()
         real = _real()
         effective = F.col("_op").isin("I", "U") | ((F.col("_op") == "D") & F.col("_before").isNotNull())
@@ -181,10 +188,12 @@ class Ingesting:
             "implied": effective & ~real,
             "live": F.col("_row").isNotNull() & F.col("_fate").isin(str(Fate.APPLIED), str(Fate.NOOP)),
         }
-        observed = made.observe(seen, *fates, *(F.count(F.when(c, 1)).alias(n) for n, c in others.items()))
+        bad = F.sum(F.when(real & (F.col("_fate") == str(Fate.QUARANTINED)), F.col("_lines"))).alias("bad_lines")
+        observed = made.observe(seen, *fates, bad, *(F.count(F.when(c, 1)).alias(n) for n, c in others.items()))
         rows = small(ingest.table_rows(table, observed, self._facts.run.number), at_most)
         write = self._work.writer.append(table.name, rows, table.key)
-        return {k: int(v) for k, v in seen.get.items()}, write
+        counts = {k: int(v or 0) for k, v in seen.get.items()}
+        return counts, counts.pop("bad_lines"), write
 
     def _accounted(self, table: Table, fates: Counts, kinds: Kinds) -> Counts:
         """The counts of the step: the fates of ``_write``, and of the records that never came so far."""
@@ -194,31 +203,50 @@ class Ingesting:
         return counts
 
     def _append(self, table: Table, made: DataFrame, kinds: Kinds, refused: DataFrame, at_most: int, held: DataFrame | None) -> Outcome:
-        fates, write = self._write(table, made, at_most)
+        fates, late_lines, write = self._write(table, made, at_most)
         late, writes = fates[Fate.QUARANTINED], [write]
-        counts, real = self._accounted(table, fates, kinds), _real()
+        counts, judged = self._accounted(table, fates, kinds), made.where(_real())
         if counts[Fate.QUARANTINED]:
-            bad = made.where(real & (F.col("_fate") == str(Fate.QUARANTINED)))
+            bad = judged.where(F.col("_fate") == str(Fate.QUARANTINED))
             bad = refused.unionByName(bad, allowMissingColumns=True) if late else refused
-            check_policy(table, kinds.read, counts[Fate.QUARANTINED], bad, self._facts.run.number)
+            all_bad = Share(counts[Fate.QUARANTINED], kinds.quarantined_lines + late_lines)
+            check_policy(table, kinds.whole, all_bad, bad, self._facts.run.number)
         if counts[Fate.QUARANTINED] or held is not None or self._facts.judged_again(table):
-            aside = hold.records_aside(table, refused, made.where(real), held, made, self._facts.run.number)
+            judged = self._as_written(table, judged) if late else judged
+            aside = hold.records_aside(table, refused, judged, held, made, self._facts.run.number)
             at_most = counts[Fate.QUARANTINED] + self._facts.held(table)
             writes.append(self._work.writer.append(names.quarantine(table.name), small(aside, at_most), table.key))
         return Outcome(counts, tuple(writes))
+
+    def _as_written(self, table: Table, judged: DataFrame) -> DataFrame:
+        """Records of the cut, those that were refused after they were decoded with their text."""
+        bad = judged.where(F.col("_fate") == str(Fate.QUARANTINED)).drop("_raw")
+        texts = sources.read_raw(self._work.spark, table, self._given(), self._root, bad.select("_file", "_line"))
+        return bad.join(texts, on=["_file", "_line"], how="left")
+
+    def _given(self) -> sources.Pin:
+        """What this run reads, where there is something."""
+        assert self._pin is not None
+        return self._pin
 
     def _held(self, table: Table, keys: Keys | None) -> DataFrame | None:
         """The rows that are held back, of some keys or of all."""
         return self._work.before.held(table.name, keys) if self._facts.held(table) else None
 
-    def _mended(self, table: Table) -> LocalRows | None:
+    def _mended(self, table: Table) -> tuple[DataFrame, Kinds] | None:
         """The records in quarantine that can be decoded now; the next snapshot decides about those of a snapshot."""
         refused = self._work.before.refused(table.name)
         if refused is None or not isinstance(table.source, DebeziumSource):
             return None
-        rows = collected(refused.orderBy("_run").limit(probe.LOCAL_ROWS)).arrow.to_pylist()
-        found = sources.read_again(table, [(r[SOURCE_FILE], r["_line"], r["_raw"]) for r in rows])
-        return LocalRows.of(found) if found.num_rows else None
+        # In the order of their arrival, before all that arrive in this run.
+        latest_first = Window.orderBy(F.desc("_run"), F.desc(SOURCE_FILE), F.desc("_line"))
+        arrival = (F.lit(REPLAYED + 1) - F.row_number().over(latest_first)).cast("bigint").alias("_arrival")
+        records = refused.select(F.col(SOURCE_FILE).alias("_file"), "_line", "_raw", arrival)
+        if self._facts.before.rows(names.quarantine(table.name)) > probe.LOCAL_ROWS:
+            again = sources.read_again_on_workers(table, records)
+            return again, count_kinds(table, again)
+        found = sources.read_again_here(table, collected(records.orderBy("_arrival")).arrow.to_pylist())
+        return LocalRows.of(found).frame(self._work.spark), kinds_of(table, found)
 
     def _judging(self, table: Table) -> Judging:
         """One for the table's rows and the table, so that the results are kept together."""
@@ -247,8 +275,11 @@ def _keys_of(table: Table, events: DataFrame, rows: LocalRows | None, kinds: Kin
     if rows is not None and not kinds.adopted:
         facts = rows.arrow.filter(pc.is_in(rows.arrow["_kind"], pa.array(["upsert", "delete"])))
         return Keys(events.select(*table.key), at_most, facts.select(list(table.key)))
-    facts = events.where("_kind IN ('upsert', 'delete')")
+    return Keys(_looked_up(table, events.where("_kind IN ('upsert', 'delete')"), kinds), at_most)
+
+
+def _looked_up(table: Table, facts: DataFrame, kinds: Kinds) -> DataFrame:
     keys = facts.select(*table.key)
-    if kinds.adopted:
-        keys = keys.union(facts.where("_old_key IS NOT NULL").select(*(F.col(f"_old_key.`{k}`") for k in table.key)))
-    return Keys(keys, at_most)
+    if not kinds.adopted:
+        return keys
+    return keys.union(facts.where("_old_key IS NOT NULL").select(*(F.col(f"_old_key.`{k}`") for k in table.key)))

@@ -4,9 +4,25 @@
 ``read`` only when it is called.
 """
 
+from rejoin.sources.columns import drift
 from rejoin.sources.events import EventKind
 from rejoin.sources.files import PinnedFile
-from rejoin.sources.pins import Pin, available
-from rejoin.sources.read import coded_errors, read, read_again, read_here
+from rejoin.sources.pins import Pin, available, ignored
+from rejoin.sources.raw import read_again_here, read_again_on_workers, read_raw, row_columns
+from rejoin.sources.read import coded_errors, read, read_here
 
-__all__ = ["EventKind", "Pin", "PinnedFile", "available", "coded_errors", "read", "read_again", "read_here"]
+__all__ = [
+    "EventKind",
+    "Pin",
+    "PinnedFile",
+    "available",
+    "coded_errors",
+    "drift",
+    "ignored",
+    "read",
+    "read_again_here",
+    "read_again_on_workers",
+    "read_here",
+    "read_raw",
+    "row_columns",
+]

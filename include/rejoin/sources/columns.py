@@ -35,17 +35,24 @@ def columns_of(files: list[Place], format_: str) -> tuple[str, ...]:
 
 
 def check_drift(table: Table, found: tuple[str, ...], before: tuple[str, ...]) -> None:
-    """Refuses a snapshot without a key column, or without a declared column that the last snapshot had."""
+    """Refuses a snapshot that lacks a declared column, unless the topology says that it may (``optional``)."""
+    lacking = [column.name for column in table.columns if column.name not in found and column.name not in table.optional]
+    if lacking:
+        raise drift(table, "the snapshot", lacking, [name for name in found if name not in before])
+
+
+def drift(table: Table, what: str, lacking: list[str], others: list[str]) -> SchemaDrift:
+    """The error for declared columns that the source does not have; ``others``: columns it has, those that may be new ones of the old."""
     declared = [column.name for column in table.columns]
-    gone = [name for name in declared if name not in found and (name in table.key or name in before)]
-    if not gone:
-        return
-    new = [name for name in found if name not in before and name not in declared] if before else []
-    perhaps = f"; new and not declared (renamed?): {', '.join(new)}" if new else ""
-    raise SchemaDrift(
-        f"the snapshot of table {table.name!r} lacks: {', '.join(gone)}{perhaps}",
-        expected=f"columns {', '.join(declared)}",
-        next_step="deliver the columns again, or change the declared schema of the table",
+    new = [name for name in others if name not in declared]
+    perhaps = f"; it has, not declared (renamed?): {', '.join(new)}" if new else ""
+    return SchemaDrift(
+        f"{what} of table {table.name!r} lacks: {', '.join(lacking)}{perhaps}; nothing was committed",
+        expected=f"columns {', '.join(declared)}, spelled like this",
+        next_step=(
+            "deliver the columns again, or declare what the source has; a column that may be absent, and is null then, is declared by "
+            f"optional=[{', '.join(map(repr, lacking))}] of the table"
+        ),
     )
 
 
@@ -79,6 +86,9 @@ def _parquet_names(file: Place) -> tuple[str, ...]:
 def parquet_file(file: Place) -> pq.ParquetFile:
     """An open Parquet file; SourceCorrupt if its footer cannot be read."""
     try:
-        return pq.ParquetFile(file.fs.open_input_file(file.native))
-    except (pa.ArrowException, OSError):
+        opened = pq.ParquetFile(file.fs.open_input_file(file.native))
+        if opened.schema_arrow.names:  # read here, as damage may be in the schema
+            return opened
+        raise corrupt(file.label, "it has no columns")
+    except (pa.ArrowException, OSError, ValueError):
         raise corrupt(file.label, "it is no complete Parquet file") from None

@@ -140,9 +140,11 @@ class _Decoder:
                 else:
                     value = convert(value)
             values.append(value)
+        absent = [name for name in self._layout.required if name not in after] if None in values else ()
         headers = line.get("headers")
         old = headers.get("__debezium.oldkey") if type(headers) is dict else None
-        return Event(EventKind.UPSERT, number, key, values, at, missing, None if old is None else self._old_key(old))
+        was = None if old is None else self._old_key(old)
+        return Event(EventKind.UPSERT, number, key, values, at, missing, was, absent=absent)
 
     def _delete(self, number: int, line: dict[str, Any], payload: dict[str, Any], readers: Readers) -> Event:
         key = self._key(line, payload, readers)

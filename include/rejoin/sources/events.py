@@ -9,10 +9,12 @@ One row is one record of the input, so that rows read = applied + ... + skipped 
 | ``_position`` | STRING | order in the source, compared as text; null for a tombstone whose position is unknown and where there is none |
 | ``_arrival`` | BIGINT | order in the pin: (index of the file << 40) + line |
 | ``_missing`` | ARRAY<STRING> | declared columns that the event left out as unchanged (TOAST): keep the stored value |
+| ``_absent`` | ARRAY<STRING> | declared columns that the row of an upsert does not have, without those that it may lack (``Table.optional``) |
 | ``_old_key`` | STRUCT of the key columns | the key this row had before (``__debezium.oldkey``), else null |
-| ``_file``, ``_line`` | STRING, BIGINT | coordinates: path as pinned, line from 1 (row number in Parquet) |
+| ``_file``, ``_line`` | STRING, BIGINT | coordinates: path as pinned, first line from 1 (row number in Parquet) |
+| ``_lines`` | BIGINT | how many lines the record takes: 1, but for CSV records with line ends in quotes |
 | ``_code``, ``_reason`` | STRING | why a record is quarantined; the reason holds no values |
-| ``_raw`` | STRING | a quarantined record as it was written, cut at 64 KiB |
+| ``_raw`` | STRING | a quarantined record as it was written, cut at 1 MiB |
 
 A quarantined record carries its key columns if the key is readable, else they are null. TIMESTAMP is an instant,
 ``pa.timestamp("us", tz="UTC")``; TIMESTAMP_NTZ is a wall clock, ``pa.timestamp("us")``. Blank lines are no records.
@@ -33,10 +35,12 @@ from rejoin.plan.model import Column, Table
 from rejoin.sources.values import decimal_of
 
 BATCH_ROWS = 10_000
-RAW_BYTES = 65_536
+RAW_BYTES = 1 << 20  # of the size that Kafka takes by default, so that what was refused can be replayed
 ARRIVAL_BITS = 40
 HELD, REPLAYED = -1, -2
-"""``_arrival`` of rows that were held back, and of refused records that are tried again: they are no records of the cut."""
+"""``_arrival`` of rows that were held back, and the highest one of refused records that are tried again, each of which has its own: they
+are no records of the cut.
+"""
 
 
 class EventKind(StrEnum):
@@ -62,6 +66,8 @@ class Event(NamedTuple):
     code: str | None = None
     reason: str | None = None
     raw: str | None = None
+    lines: int = 1
+    absent: Sequence[str] = ()
 
 
 class Layout:
@@ -75,38 +81,48 @@ class Layout:
         self.no_values: tuple[Any, ...] = (None,) * len(self.values)
         self.schema = events_schema(table)
         self.names = [column.name for column in table.columns]
+        self.required = tuple(column.name for column in self.values if column.name not in table.optional)
 
-    def quarantined(self, line: int, bad: BadRecord, raw: bytes, key: tuple[Any, ...] | None = None) -> Event:
+    def quarantined(self, line: int, bad: BadRecord, raw: bytes, key: tuple[Any, ...] | None = None, lines: int = 1) -> Event:
         """The row of a record that cannot be applied; ``key`` if it could be read."""
-        text = raw[:RAW_BYTES].decode("utf-8", "replace")
-        return Event(EventKind.QUARANTINED, line, key or self.no_key, self.no_values, code=bad.code, reason=bad.reason, raw=text)
+        text = raw_text(raw)
+        return Event(EventKind.QUARANTINED, line, key or self.no_key, self.no_values, None, (), None, bad.code, bad.reason, text, lines)
 
     def batch(self, events: Sequence[Event], file: str, index: int) -> pa.RecordBatch:
         """Events of one file -> a record batch of ``schema``. Raises UnicodeEncodeError for text that is not Unicode."""
-        kinds, lines, keys, values, positions, missing, old_keys, codes, reasons, raws = zip(*events, strict=True)
+        kinds, lines, keys, values, positions, missing, old_keys, codes, reasons, raws, counts, absent = zip(*events, strict=True)
         columns: dict[str, Sequence[Any]] = {
             **dict(zip((c.name for c in self.key), zip(*keys, strict=True), strict=True)),
             **dict(zip((c.name for c in self.values), zip(*values, strict=True), strict=True)),
             "_kind": kinds,
             "_position": positions,
             "_missing": missing,
+            "_absent": absent,
             "_old_key": old_keys,
             "_code": codes,
             "_reason": reasons,
             "_raw": raws,
+            "_lines": counts,
         }
         return self.arranged({name: pa.array(column, self.schema.field(name).type) for name, column in columns.items()}, lines, file, index)
 
     def arranged(self, arrays: dict[str, pa.Array], lines: Sequence[int], file: str, index: int) -> pa.RecordBatch:
-        """Columns of the records on ``lines`` -> a record batch of ``schema``; columns left out are null, ``_missing`` is empty."""
+        """Columns of the records on ``lines`` -> a record batch of ``schema``; columns left out are null, but lists are empty, ``_lines`` 1."""
         n = len(lines)
         arrays["_line"] = pa.array(lines, pa.int64())
         arrays["_arrival"] = pc.add(arrays["_line"], pa.scalar(index << ARRIVAL_BITS, pa.int64()))
         arrays["_file"] = pa.repeat(pa.scalar(file, pa.string()), n)
-        if "_missing" not in arrays:
-            arrays["_missing"] = pa.ListArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), n + 1), pa.array([], pa.string()))
+        for name in {"_missing", "_absent"} - arrays.keys():
+            arrays[name] = pa.ListArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), n + 1), pa.array([], pa.string()))
+        if "_lines" not in arrays:
+            arrays["_lines"] = pa.repeat(pa.scalar(1, pa.int64()), n)
         ordered = [arrays[field.name] if field.name in arrays else pa.nulls(n, field.type) for field in self.schema]
         return pa.RecordBatch.from_arrays(ordered, schema=self.schema)
+
+
+def raw_text(raw: bytes) -> str:
+    """A record as quarantine keeps it."""
+    return raw[:RAW_BYTES].decode("utf-8", "replace")
 
 
 def arrow_type(type_: str | None) -> pa.DataType:
@@ -141,9 +157,11 @@ def events_schema(table: Table) -> pa.Schema:
             ("_position", pa.string()),
             ("_arrival", pa.int64()),
             ("_missing", pa.list_(pa.string())),
+            ("_absent", pa.list_(pa.string())),
             ("_old_key", pa.struct([(name, types[name]) for name in table.key])),
             ("_file", pa.string()),
             ("_line", pa.int64()),
+            ("_lines", pa.int64()),
             ("_code", pa.string()),
             ("_reason", pa.string()),
             ("_raw", pa.string()),
@@ -156,9 +174,9 @@ def events_ddl(table: Table) -> str:
     types = {column.name: column.type for column in table.columns}
     declared = [f"{quoted(name)} {type_}" for name, type_ in types.items()]
     old_key = ", ".join(f"{quoted(name)}: {types[name]}" for name in table.key)
-    front = ["`_kind` STRING", *declared, "`_position` STRING", "`_arrival` BIGINT", "`_missing` ARRAY<STRING>"]
-    back = [f"`_old_key` STRUCT<{old_key}>", "`_file` STRING", "`_line` BIGINT", "`_code` STRING", "`_reason` STRING", "`_raw` STRING"]
-    return ", ".join(front + back)
+    front = ["`_kind` STRING", *declared, "`_position` STRING", "`_arrival` BIGINT", "`_missing` ARRAY<STRING>", "`_absent` ARRAY<STRING>"]
+    back = [f"`_old_key` STRUCT<{old_key}>", "`_file` STRING", "`_line` BIGINT", "`_lines` BIGINT", "`_code` STRING", "`_reason` STRING"]
+    return ", ".join([*front, *back, "`_raw` STRING"])
 
 
 def quoted(name: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyarrow.fs import FileSelector
 
-from rejoin.errors import SnapshotEmpty, SourceMissing
+from rejoin.errors import SnapshotEmpty, SnapshotOrder, SourceMissing
 from rejoin.plan.model import Table
 from rejoin.sources.columns import check_drift, columns_of
 from rejoin.sources.files import PinnedFile, Place, changed, children, corrupt, pin_file, place
@@ -59,6 +59,11 @@ class Pin:
         return Pin(data["kind"], files, data["ordinal"], data["superseded"], tuple(data["columns"]))
 
 
+def natural(name: str) -> tuple[str | int, ...]:
+    """The order of names, numbers in them by value: ``9.csv`` is before ``10.csv``. Dates and padded numbers sort as texts do."""
+    return tuple(int(part) if at % 2 else part for at, part in enumerate(re.split(r"([0-9]+)", name)))
+
+
 def format_of(path: str) -> str | None:
     """csv, json or parquet by the end of the name; None for any other file."""
     return next((format_ for end, format_ in _FORMATS.items() if path.endswith(end)), None)
@@ -69,8 +74,8 @@ def available(table: Table, root: str, consumed: tuple[PinnedFile, ...], last: P
 
     Change events: every file of the directory and of its dated sub-directories (``2026-11-21``, ``dt=20261121``, ``2026/11/21``)
     that is not in ``consumed``, in order of its path. A late file with an old name is simply new. Other sub-directories are not
-    looked into.
-    Snapshots: the newest complete one by name. One that is being written (``_temporary``, ``*.tmp``, ``*._COPYING_``) is not yet
+    looked into (``ignored``).
+    Snapshots: the newest complete one by name (``natural``). One that is being written (``_temporary``, ``*.tmp``, ``*._COPYING_``) is not yet
     there; a source that is a single file has a new snapshot when its bytes change.
 
     Args:
@@ -80,12 +85,25 @@ def available(table: Table, root: str, consumed: tuple[PinnedFile, ...], last: P
 
     Raises:
         SourceMissing, SourceOutsideRoot, SourceFileChanged (an applied file has another size now), SourceCorrupt, SnapshotEmpty,
-        SchemaDrift.
+        SnapshotOrder, SchemaDrift.
     """
     where = place(root, table.source.path)
     if table.source.kind == "debezium":
         return _events(table, root, where, consumed, last)
     return _snapshot(table, root, where, last)
+
+
+def ignored(table: Table, root: str) -> tuple[str, ...]:
+    """What lies beside the files of a source and is not looked into: sub-directories of a feed whose names are no dates, files of a
+    directory of snapshots whose names end in no known format.
+    """
+    where = place(root, table.source.path)
+    if not where.is_directory():
+        return ()
+    if table.source.kind == "debezium":
+        return tuple(_event_files(root, where)[1])
+    others = [e for e in children(root, where) if not e.is_directory() and format_of(e.name) is None]
+    return tuple(e.label for e in others if not e.name.endswith(_UNFINISHED))
 
 
 def _missing(table: Table, why: str) -> SourceMissing:
@@ -100,7 +118,7 @@ def _events(table: Table, root: str, where: Place, consumed: tuple[PinnedFile, .
         raise _missing(table, "does not exist")
     known = {file.path: file for file in consumed}
     fresh = []
-    for file in sorted(_event_files(root, where), key=lambda f: f.label):
+    for file in sorted(_event_files(root, where)[0], key=lambda f: (natural(f.label), f.label)):
         if file.label not in known:
             fresh.append(pin_file(file))
         elif file.info().size != known[file.label].size:
@@ -108,16 +126,22 @@ def _events(table: Table, root: str, where: Place, consumed: tuple[PinnedFile, .
     return Pin("debezium", tuple(fresh), (last.ordinal if last else 0) + 1) if fresh else None
 
 
-def _event_files(root: str, where: Place) -> list[Place]:
+def _event_files(root: str, where: Place) -> tuple[list[Place], list[str]]:
+    """The files of a feed, and the sub-directories that are not looked into."""
     if not where.is_directory():
-        return [where]
+        return [where], []
     found: list[Place] = []
+    others: list[str] = []
     for entry in children(root, where):
-        if entry.is_directory():
-            found += _event_files(root, entry) if _DATED.fullmatch(entry.name) else []
+        if entry.is_directory() and _DATED.fullmatch(entry.name):
+            inner = _event_files(root, entry)
+            found += inner[0]
+            others += inner[1]
+        elif entry.is_directory():
+            others.append(entry.label)
         elif not entry.name.endswith(_UNFINISHED):
             found.append(entry)
-    return found
+    return found, others
 
 
 def _snapshot(table: Table, root: str, where: Place, last: Pin | None) -> Pin | None:
@@ -135,7 +159,7 @@ def _snapshot(table: Table, root: str, where: Place, last: Pin | None) -> Pin | 
         if not entries and last is None:
             raise _missing(table, "holds no complete snapshot")
         before = _entry_name(last, where) if last else ""
-        fresh = [entry for entry in entries if entry.name > before]
+        fresh = _newer(table, entries, before)
         if not fresh:
             _check_unchanged(root, next((e for e in entries if e.name == before), None), last)
             return None
@@ -150,6 +174,21 @@ def _entries(table: Table, root: str, where: Place) -> list[Place]:
         # Each part would be taken for a whole snapshot, and the rows of the others for deleted.
         raise _missing(table, "is itself one snapshot written by Spark (_SUCCESS), not a directory of snapshots")
     return [entry for entry in children(root, where) if entry.is_directory() or format_of(entry.name)]
+
+
+def _newer(table: Table, entries: list[Place], before: str) -> list[Place]:
+    """The snapshots after the one that was applied last, the newest at the end."""
+    ordered = sorted(entries, key=lambda entry: natural(entry.name))
+    fresh = [entry for entry in ordered if not before or natural(entry.name) > natural(before)]
+    newest = fresh[-1].name if fresh else before
+    twin = next((e.name for e in ordered if e.name != newest and natural(e.name) == natural(newest)), None)
+    if twin is not None:
+        raise SnapshotOrder(
+            f"of the snapshots {newest!r} and {twin!r} of table {table.name!r} none is the newer one: numbers in names are compared by value",
+            expected="names that tell which snapshot is newer",
+            next_step="rename the one that was not applied yet, or remove it",
+        )
+    return fresh
 
 
 def _complete(entry: Place) -> bool:

@@ -78,6 +78,8 @@ class PlainEvents:
         try:
             values = self._values_of(after)
         except KeyError:
+            if not all(map(after.__contains__, self._layout.required)):
+                raise Unsure from None
             values = tuple(map(after.get, self._value_names))
         return number, _UPSERT, at, of_key, has_schema, *key, *values
 

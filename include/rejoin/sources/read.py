@@ -9,22 +9,21 @@ paths, see the same files.
 import base64
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial, reduce
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow.fs import LocalFileSystem
 
 from rejoin import errors
 from rejoin.errors import RejoinError
 from rejoin.plan.model import Column as TableColumn
 from rejoin.plan.model import Table
-from rejoin.sources import debezium
 from rejoin.sources.decode import decode_file, decode_pin
-from rejoin.sources.events import ARRIVAL_BITS, RAW_BYTES, REPLAYED, EventKind, events_ddl, events_schema, quoted
+from rejoin.sources.events import ARRIVAL_BITS, RAW_BYTES, EventKind, events_ddl, events_schema, quoted
 from rejoin.sources.files import PinnedFile, check_size, corrupt, place, verify
 from rejoin.sources.parquet import check_parquet
 from rejoin.sources.pins import Pin, format_of
@@ -38,6 +37,7 @@ AS_WRITTEN = "__globPaths__"
 """Spark's own option for lists of files (``DataSource.GLOB_PATHS_KEY``)."""
 _GZIP_FACTOR = 8  # JSON lines shrink about that much
 _MAX_TASKS = 2_000
+_UNREADABLE = re.compile(r"\[FAILED_READ_FILE\.\w+\].*?file (\S+?)\.?(?:\s|$)")
 _MARK = re.compile(r"<<rejoin:([A-Za-z0-9+/=]+)>>")
 
 
@@ -50,37 +50,34 @@ def read(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame
     """
     for file in pin.files:
         check_size(root, file)
-    if pin.kind == "snapshot" and format_of(pin.files[0].path) == "parquet":
+    if is_parquet(pin):
         return _read_parquet(spark, table, pin, root)
     return _read_on_workers(spark, table, pin, root)
 
 
 def read_here(table: Table, pin: Pin, root: str) -> pa.Table | None:
     """The events of a small pin, decoded in this process; None if it is large, or Spark's to read. Raises as ``read`` does."""
-    if pin.kind == "snapshot" and format_of(pin.files[0].path) == "parquet":
-        return None
-    if sum(file.size * (_GZIP_FACTOR if file.path.endswith(".gz") else 1) for file in pin.files) > LOCAL_BYTES:
+    if not is_small(pin):
         return None
     for file in pin.files:
         check_size(root, file)
     return pa.Table.from_batches(decode_pin(table, pin, root), events_schema(table))
 
 
-def read_again(table: Table, records: Sequence[tuple[str, int, str]]) -> pa.Table:
-    """The upserts and deletes among records (file, line, raw) of a feed that were refused before and can be decoded now.
-
-    Their ``_arrival`` is ``REPLAYED``: they are no records of this cut. A record that was cut when it was kept cannot be decoded.
-    """
-    batches: list[pa.RecordBatch] = []
-    for file, line, raw in records:
-        batches += debezium.decode(table, file, 0, iter([(line, (raw or "").encode())]))
-    found = pa.Table.from_batches(batches, events_schema(table))
-    found = found.filter(pc.is_in(found["_kind"], pa.array([str(EventKind.UPSERT), str(EventKind.DELETE)])))
-    at = found.schema.get_field_index("_arrival")
-    return found.set_column(at, found.schema.field(at), pa.repeat(pa.scalar(REPLAYED, pa.int64()), found.num_rows))
+def is_small(pin: Pin) -> bool:
+    """Whether the driver reads the pin itself."""
+    if is_parquet(pin):
+        return False
+    return sum(file.size * (_GZIP_FACTOR if file.path.endswith(".gz") else 1) for file in pin.files) <= LOCAL_BYTES
 
 
-def _read_on_workers(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame":
+def is_parquet(pin: Pin) -> bool:
+    """Whether Spark itself reads the pin."""
+    return pin.kind == "snapshot" and format_of(pin.files[0].path) == "parquet"
+
+
+def tasks(spark: "SparkSession", pin: Pin) -> "DataFrame":
+    """The files of a pin (index, path, size, sha256), one a partition as far as that is sensible."""
     files = pa.table(
         {
             "index": pa.array(range(len(pin.files)), pa.int64()),
@@ -89,9 +86,12 @@ def _read_on_workers(spark: "SparkSession", table: Table, pin: Pin, root: str) -
             "sha256": [file.sha256 for file in pin.files],
         }
     )
-    tasks = spark.createDataFrame(files).repartition(min(len(pin.files), _MAX_TASKS))
+    return spark.createDataFrame(files).repartition(min(len(pin.files), _MAX_TASKS))
+
+
+def _read_on_workers(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame":
     work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]] = partial(_decode_rows, table, pin.kind, pin.ordinal, root)
-    return tasks.mapInArrow(work, events_ddl(table))
+    return tasks(spark, pin).mapInArrow(work, events_ddl(table))
 
 
 def _decode_rows(table: Table, kind: str, ordinal: int, root: str, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -99,10 +99,17 @@ def _decode_rows(table: Table, kind: str, ordinal: int, root: str, rows: Iterabl
     for batch in rows:
         for row in batch.to_pylist():
             file = PinnedFile(row["path"], row["size"], row["sha256"])
-            try:
+            with marked_errors():
                 yield from decode_file(table, kind, ordinal, file, row["index"], root)
-            except RejoinError as error:
-                raise RuntimeError(f"{error}\n{_mark(error)}") from error
+
+
+@contextmanager
+def marked_errors() -> Iterator[None]:
+    """On a worker: an error of rejoin becomes one that ``coded`` finds again in what Spark makes of it."""
+    try:
+        yield
+    except RejoinError as error:
+        raise RuntimeError(f"{error}\n{_mark(error)}") from error
 
 
 def _mark(error: RejoinError) -> str:
@@ -112,10 +119,13 @@ def _mark(error: RejoinError) -> str:
 
 
 def coded(error: BaseException) -> RejoinError | None:
-    """The rejoin error that a worker raised, found in the exception that Spark made of it; None if there is none."""
+    """The rejoin error that a worker raised, found in the exception that Spark made of it, or what says that Spark itself could not read
+    a source file; None if it is neither.
+    """
     match = _MARK.search(str(error))
     if match is None:
-        return None
+        unreadable = _UNREADABLE.search(str(error))
+        return None if unreadable is None else corrupt(unquote(unreadable[1]).rsplit("/", 1)[-1], "its pages are damaged")
     name, what, expected, next_step = json.loads(base64.b64decode(match[1]))
     kind = getattr(errors, name, None)
     if not (isinstance(kind, type) and issubclass(kind, RejoinError)):
@@ -138,6 +148,11 @@ def coded_errors() -> Iterator[None]:
 
 
 def _read_parquet(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame":
+    return parquet_rows(spark, table, pin, root).select(*_parquet_events(table, pin))
+
+
+def parquet_rows(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame":
+    """The declared columns of a pin of Parquet files as they are stored, ``_file``, ``_line`` (from 1) and ``_index``."""
     from pyspark.sql import functions as F
 
     for file in pin.files:
@@ -150,19 +165,28 @@ def _read_parquet(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "
     declared = ", ".join(f"{quoted(column.name)} {column.type}" for column in table.columns)
     reader = spark.read.schema(declared).option("ignoreCorruptFiles", "false").option("ignoreMissingFiles", "false")
     # Else the names would be patterns, and no pattern names a file below a folder with a colon.
-    rows = reader.option("mergeSchema", "false").option(AS_WRITTEN, "false").parquet(*paths)
+    reader = reader.option("mergeSchema", "false").option(AS_WRITTEN, "false")
+    # Without this flipped bits become other values, also in files whose writer has left checksums.
+    rows = reader.option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
     # Spark reports names as in a URI (measured on 4.1.3); url_decode would also turn a plus sign into a space.
     name = F.url_decode(F.replace(F.col("_metadata.file_name"), F.lit("+"), F.lit("%2B")))
     entries = [F.lit(part) for i, n in enumerate(names) for part in (n, i)]
     index = F.coalesce(F.create_map(*entries)[name], F.raise_error(F.lit("rejoin: Spark read a file that is not pinned")).cast("int"))
     prefix = pin.files[0].path[: -len(names[0])]
-    rows = rows.select(
+    return rows.select(
         *[F.col(quoted(column.name)) for column in table.columns],
         F.concat(F.lit(prefix), name).alias("_file"),
         (F.col("_metadata.row_index") + 1).alias("_line"),
         index.cast("bigint").alias("_index"),
     )
-    return rows.select(*_parquet_events(table, pin))
+
+
+def parquet_raw(table: Table) -> "Column":
+    """A row as quarantine keeps it."""
+    from pyspark.sql import functions as F
+
+    row = F.to_json(F.struct(*[_shown(c).alias(c.name) for c in table.columns]), {"ignoreNullFields": "false"})
+    return F.substring(row, 1, RAW_BYTES)
 
 
 def _parquet_events(table: Table, pin: Pin) -> "list[Column]":
@@ -172,7 +196,6 @@ def _parquet_events(table: Table, pin: Pin) -> "list[Column]":
     code, reason, no_key = _refused(table)
     refused = code.isNotNull()
     old_key = ", ".join(f"{quoted(c.name)}: {c.type}" for key in table.key for c in table.columns if c.name == key)
-    shown = F.struct(*[_shown(c).alias(c.name) for c in table.columns])
     line = {
         "_kind": F.when(refused, F.lit(str(EventKind.QUARANTINED))).otherwise(F.lit(str(EventKind.UPSERT))),
         # The rule of every source: no key or the whole key, and a quarantined row carries no values.
@@ -180,12 +203,14 @@ def _parquet_events(table: Table, pin: Pin) -> "list[Column]":
         "_position": F.when(~refused, F.lit(position_of(pin.ordinal))),
         "_arrival": F.shiftleft("_index", ARRIVAL_BITS) + F.col("_line"),
         "_missing": F.array().cast("array<string>"),
+        "_absent": F.array().cast("array<string>"),
         "_old_key": F.lit(None).cast(f"struct<{old_key}>"),
         "_file": F.col("_file"),
         "_line": F.col("_line"),
+        "_lines": F.lit(1).cast("bigint"),
         "_code": code,
         "_reason": reason,
-        "_raw": F.when(refused, F.substring(F.to_json(shown), 1, RAW_BYTES)),
+        "_raw": F.when(refused, parquet_raw(table)),
     }
     return [column.alias(name) for name, column in line.items()]
 

@@ -1,12 +1,9 @@
 """Snapshots as CSV or JSON lines -> events: every row an upsert at the snapshot's ordinal.
 
 A bad row is quarantined with its line. It keeps its key if that is readable; a row whose key is not readable is what stops deletion
-by absence, so nothing here drops a row silently. In CSV an empty field and a quoted empty text look the same to ``csv``; the
-source's ``null`` text (default: empty) is what becomes null.
+by absence, so nothing here drops a row silently: ``tally`` checks it of every file.
 """
 
-import csv
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,14 +11,15 @@ import pyarrow as pa
 
 from rejoin.errors import BadRecord
 from rejoin.plan.model import SnapshotSource, Table
+from rejoin.sources.csvtext import csv_records
 from rejoin.sources.events import Event, EventKind, Layout
-from rejoin.sources.files import corrupt
 from rejoin.sources.jsontext import BAD_JSON, Unsure, loads, quick
 from rejoin.sources.runs import batches
+from rejoin.sources.tally import Tally
 from rejoin.sources.values import Convert, converter, csv_converter
 from rejoin.sources.whole import Whole
 
-BAD_CSV, MISSING_KEY = "BAD_CSV", "MISSING_KEY"
+MISSING_KEY = "MISSING_KEY"
 Lines = Iterator[tuple[int, bytes]]
 Record = tuple[int, bytes, Any]  # line, raw, of CSV also its columns or the BadRecord that says what is wrong
 
@@ -36,16 +34,17 @@ def decode_csv(table: Table, ordinal: int, file: str, index: int, lines: Lines) 
     source = table.source
     assert isinstance(source, SnapshotSource)
     convert = {column.name: csv_converter(column.name, str(column.type)) for column in table.columns}
-    rows = _Rows(table, ordinal, convert, "csv")
-    return batches(rows.layout, file, index, _csv_records(lines, source.null, file), rows)
+    rows, tally = _Rows(table, ordinal, convert, "csv"), Tally(file)
+    records = csv_records(tally.lines(lines), source.null, file, tally.no_records)
+    return tally.checked(batches(rows.layout, file, index, records, rows))
 
 
 def decode_json(table: Table, ordinal: int, file: str, index: int, lines: Lines) -> Iterator[pa.RecordBatch]:
     """Numbered lines, a JSON object each -> record batches of ``events_schema(table)``, one row a line."""
     convert = {c.name: converter(c.name, str(c.type), base64_decimals=False) for c in table.columns}
-    rows = _JsonRows(table, ordinal, convert, "json")
-    records: Iterator[Record] = ((number, raw, None) for number, raw in lines if raw.strip())
-    return batches(rows.layout, file, index, records, rows)
+    rows, tally = _JsonRows(table, ordinal, convert, "json"), Tally(file)
+    records: Iterator[Record] = ((number, raw, None) for number, raw in tally.lines(lines) if raw.strip() or tally.no_records(1))
+    return tally.checked(batches(rows.layout, file, index, records, rows))
 
 
 class _Rows:
@@ -66,9 +65,9 @@ class _Rows:
             row = self._row(record)
             found = _key(row, self._key)
             values = [None if row.get(n) is None else c(row[n]) for n, c in self._values]
-            return Event(EventKind.UPSERT, line, found, values, self._at)
+            return Event(EventKind.UPSERT, line, found, values, self._at, lines=_lines(raw))
         except BadRecord as bad:
-            return self.layout.quarantined(line, bad, raw, found)
+            return self.layout.quarantined(line, bad, raw, found, _lines(raw))
 
     def raw(self, record: Record) -> bytes:
         return record[1]
@@ -78,13 +77,14 @@ class _Rows:
         values = tuple(map(row.get, self._names))
         if None in values[: len(self._key)]:
             raise Unsure
-        return record[0], *values
+        return record[0], _lines(record[1]), *values
 
     def columns(self, run: Sequence[tuple[Any, ...]]) -> tuple[dict[str, pa.Array], Sequence[int]]:
-        lines, *columns = zip(*run, strict=True)
+        lines, counts, *columns = zip(*run, strict=True)
         arrays = {
             name: whole(column, frozenset(map(type, column))) for name, whole, column in zip(self._names, self._whole, columns, strict=True)
         }
+        arrays["_lines"] = pa.array(counts, pa.int64())
         arrays["_kind"] = pa.repeat(str(EventKind.UPSERT), len(run))
         arrays["_position"] = pa.repeat(self._at, len(run))
         return arrays, lines
@@ -121,64 +121,13 @@ class _JsonRows(_Rows):
         return row
 
 
+def _lines(raw: bytes) -> int:
+    """How many lines a record takes."""
+    return raw.count(b"\n") + 1
+
+
 def _key(row: dict[str, Any], columns: Sequence[tuple[str, Convert]]) -> tuple[Any, ...]:
     for name, _ in columns:
         if row.get(name) is None:
             raise BadRecord(MISSING_KEY, f"key column {name!r} is missing or null")
     return tuple(convert(row[name]) for name, convert in columns)
-
-
-class _Feed:
-    """Lines for ``csv.reader`` that remember which lines belong to the record being read."""
-
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
-        self.taken: list[bytes] = []
-        self.first = 0
-        self.utf8 = True
-
-    def start(self) -> None:
-        self.taken, self.first, self.utf8 = [], 0, True
-
-    def __iter__(self) -> Iterator[str]:
-        for number, raw in self._lines:
-            if not self.taken:
-                self.first = number
-            self.taken.append(raw)
-            try:
-                yield raw.decode() + "\n"
-            except UnicodeDecodeError:
-                self.utf8 = False
-                yield raw.decode("utf-8", "replace") + "\n"
-
-
-def _csv_records(lines: Lines, null: str, file: str) -> Iterator[Record]:
-    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # the default refuses fields over 128 KiB
-    feed = _Feed(lines)
-    reader = csv.reader(iter(feed), strict=True)
-    try:
-        header = next(reader, None)
-    except csv.Error:
-        raise corrupt(file, "its first line is no CSV header") from None
-    if header is None:
-        return
-    while True:
-        feed.start()
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            yield feed.first, b"\n".join(feed.taken), BadRecord(BAD_CSV, f"the record is no CSV: {error}")
-            continue
-        if not fields:
-            continue  # a blank line
-        yield feed.first, b"\n".join(feed.taken), _csv_row(header, fields, null, feed.utf8)
-
-
-def _csv_row(header: list[str], fields: list[str], null: str, utf8: bool) -> dict[str, Any] | BadRecord:
-    if not utf8:
-        return BadRecord(BAD_CSV, "the record is not UTF-8")
-    if len(fields) != len(header):
-        return BadRecord(BAD_CSV, f"the record has {len(fields)} fields, the header {len(header)}")
-    return {name: None if field == null else field for name, field in zip(header, fields, strict=True)}

@@ -81,11 +81,13 @@ def held_events(table: Table, held: DataFrame) -> DataFrame:
         F.col("_version").alias("_position"),
         F.lit(HELD).cast("bigint").alias("_arrival"),
         F.array().cast("array<string>").alias("_missing"),
+        F.array().cast("array<string>").alias("_absent"),
         F.lit(None)
         .cast(f"struct<{', '.join(f'{quoted(c.name)}: {c.type}' for k in table.key for c in table.columns if c.name == k)}>")
         .alias("_old_key"),
         F.col(SOURCE_FILE).alias("_file"),
         "_line",
+        F.lit(1).cast("bigint").alias("_lines"),
         F.lit(None).cast("string").alias("_code"),
         F.lit(None).cast("string").alias("_reason"),
         "_raw",
@@ -124,7 +126,7 @@ def records_aside(table: Table, refused: DataFrame, judged: DataFrame, held: Dat
     Args:
         table: the table.
         refused: events that could not be decoded.
-        judged: those records of the cut that have a fate.
+        judged: those records of the cut that have a fate; the quarantined ones with their ``_raw``.
         held: what was held back of the keys of the cut.
         made: ``judged``, the rows of ``held`` that were judged again, and refused records that were replayed.
         run: the run.
@@ -144,12 +146,12 @@ def records_aside(table: Table, refused: DataFrame, judged: DataFrame, held: Dat
     ]
     bad = judged.where(F.col("_fate") == str(Fate.QUARANTINED)).select(
         *own,
-        F.coalesce("_raw", F.when(is_held, F.to_json("_new", {"ignoreNullFields": "false"}))).alias("_raw"),
+        "_raw",
         F.when(is_held, F.col("_position")).alias("_version"),
         F.when(is_held, packed((n, f"_new.{quoted(n)}") for n in types) if types else None).cast(row).alias("_row"),
     )
     nothing: tuple[Column, ...] = (F.lit(None).cast("string").alias("_version"), F.lit(None).cast(row).alias("_row"))
-    applied = (F.col("_arrival") == REPLAYED) & (F.col("_fate") != str(Fate.QUARANTINED))
+    applied = (F.col("_arrival") <= REPLAYED) & (F.col("_fate") != str(Fate.QUARANTINED))
     marked = [*(F.col(quoted(k)) for k in table.key), F.lit(run).cast("bigint").alias("_run"), F.lit("R").alias("_op")]
     again = made.where(applied).select(*marked, F.lit("REPLAYED").alias("_code"), "_reason", file, "_line", "_raw", *nothing)
     kept = refused.select(*own, "_raw", *nothing).unionByName(bad).unionByName(again)

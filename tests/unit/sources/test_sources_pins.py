@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from rejoin.errors import (
     RejoinError,
     SchemaDrift,
     SnapshotEmpty,
+    SnapshotOrder,
     SourceCorrupt,
     SourceFileChanged,
     SourceFileMissing,
@@ -20,7 +22,7 @@ from rejoin.errors import (
     SourceOutsideRoot,
 )
 from rejoin.plan.model import DebeziumSource, SnapshotSource, Table
-from rejoin.sources import Pin, available
+from rejoin.sources import Pin, available, ignored
 from rejoin.sources.decode import decode_pin
 from rejoin.sources.files import open_pinned
 
@@ -137,11 +139,26 @@ def test_the_snapshot_that_was_applied_must_not_change(tmp_path: Path) -> None:
         ({"src/1/a.csv": "id,name", "src/1/b.json": "{}"}, SourceCorrupt),
         ({"src/1.csv.gz": gzip.compress(b"id,name\n" * 9)[:12]}, SourceCorrupt),
         ({"src/1.csv": "id,id"}, SourceCorrupt),
+        ({"src/1.csv": b"id,n\xe4me\n1,a"}, SourceCorrupt),
+        ({"src/1.csv": 'id,"name\n"\n1,a'}, SourceCorrupt),
         ({"src/1.parquet": b"PAR1 cut"}, SourceCorrupt),
         ({"src/1.csv": "name"}, SchemaDrift),
         ({"src/1.jsonl": '{"name": 1}'}, SchemaDrift),
     ],
-    ids=["nothing", "no data files", "no bytes", "Spark output", "mixed", "cut gzip", "header", "cut Parquet", "no key", "no key in JSON"],
+    ids=[
+        "nothing",
+        "no data files",
+        "no bytes",
+        "Spark output",
+        "mixed",
+        "cut gzip",
+        "header",
+        "not UTF-8",
+        "two lines",
+        "cut Parquet",
+        "no key",
+        "no key in JSON",
+    ],
 )
 def test_a_snapshot_that_cannot_be_taken_whole_is_refused(tmp_path: Path, files: dict[str, str | bytes], error: type[RejoinError]) -> None:
     put(tmp_path, **files)
@@ -149,15 +166,49 @@ def test_a_snapshot_that_cannot_be_taken_whole_is_refused(tmp_path: Path, files:
         cut(SNAPSHOTS, tmp_path)
 
 
-def test_a_column_that_disappears_or_is_renamed_is_drift_and_one_that_never_was_there_is_not(tmp_path: Path) -> None:
-    of = table("id BIGINT; name STRING; later STRING", source=SnapshotSource("src"))
-    put(tmp_path, **{"src/1.csv": "id,name\n1,a"})
+def test_fault_look_a_declared_column_that_a_snapshot_lacks_is_drift_unless_it_is_declared_as_optional(tmp_path: Path) -> None:
+    of = replace(table("id BIGINT; name STRING; later STRING", source=SnapshotSource("src")), optional=("later",))
+    put(tmp_path, **{"src/1.csv": "id,name,extra\n1,a,x"})
     first = pinned(of, tmp_path)
-    put(tmp_path, **{"src/2.csv": "id,title\n1,a"})
-    with pytest.raises(SchemaDrift, match=r"lacks: name; new and not declared \(renamed\?\): title"):
+    put(tmp_path, **{"src/2.csv": "id,title,extra\n1,a,x"})
+    with pytest.raises(SchemaDrift, match=r"lacks: name; it has, not declared \(renamed\?\): title;"):
         cut(of, tmp_path, first)
     put(tmp_path, **{"src/3.csv": "id,name,later\n1,a,b"})
     assert pinned(of, tmp_path, first).columns == ("id", "name", "later")
+    put(tmp_path, **{"src/4.csv": "id,Name\n1,a"})
+    with pytest.raises(SchemaDrift, match=r"lacks: name; .*: Name;"):
+        cut(of, tmp_path)
+
+
+def test_fault_look_numbers_in_names_of_snapshots_are_compared_by_value(tmp_path: Path) -> None:
+    put(tmp_path, **{f"src/{i}.csv": "id,name\n1,a" for i in (8, 9)})
+    first = pinned(SNAPSHOTS, tmp_path)
+    assert paths(first) == ["src/9.csv"]
+    put(tmp_path, **{"src/10.csv": "id,name\n1,b"})
+    assert paths(cut(SNAPSHOTS, tmp_path, first)) == ["src/10.csv"]
+    put(tmp_path, **{"src/2026-9-1/a.csv": "id,name\n1,b", "src/2026-10-1/a.csv": "id,name\n1,b", "src/2026-10-01.csv.tmp": ""})
+    assert paths(cut(SNAPSHOTS, tmp_path, first)) == ["src/2026-10-1/a.csv"]
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_fault_look_two_snapshots_of_which_none_is_newer_stop_the_run_with_both_names(tmp_path: Path, applied: bool) -> None:
+    put(tmp_path, **{"src/9.csv": "id,name\n1,a"})
+    first = pinned(SNAPSHOTS, tmp_path) if applied else None
+    put(tmp_path, **{"src/09.csv": "id,name\n1,b"})
+    with pytest.raises(SnapshotOrder, match=r"'0?9.csv' and '0?9.csv' of table 'orders'"):
+        cut(SNAPSHOTS, tmp_path, first)
+
+
+def test_fault_look_files_of_events_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    put(tmp_path, **{"src/9.jsonl": "x", "src/10.jsonl": "x"})
+    assert paths(cut(EVENTS, tmp_path)) == ["src/9.jsonl", "src/10.jsonl"]
+
+
+def test_fault_look_what_is_not_looked_into_is_named(tmp_path: Path) -> None:
+    put(tmp_path, **{"src/a.jsonl": "", "src/2026-01-02/more/a.jsonl": "", "src/archive/a.jsonl": "", "src/_x/a.jsonl": ""})
+    assert ignored(EVENTS, str(tmp_path)) == ("src/2026-01-02/more", "src/archive")
+    put(tmp_path, **{"src/1.csv": "", "src/2.CSV": "", "src/README.txt": "", "src/3.csv.tmp": ""})
+    assert ignored(SNAPSHOTS, str(tmp_path)) == ("src/2.CSV", "src/README.txt")
 
 
 def test_columns_are_found_in_json_and_parquet_too(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """A pin as a DataFrame: the driver and the workers give the same events, and errors of workers keep their type."""
 
+import gzip
 import importlib
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
 from source_cases import CAPTURES, table
 
-from rejoin.errors import SourceFileChanged
+from rejoin.errors import SourceCorrupt, SourceFileChanged
 from rejoin.plan.model import DebeziumSource, SnapshotSource
-from rejoin.sources import available, coded_errors, read
+from rejoin.sources import available, coded_errors, read, read_here
 from rejoin.sources.events import events_ddl
 
 reading = importlib.import_module("rejoin.sources.read")
@@ -37,24 +38,74 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.stop()
 
 
-def test_driver_and_workers_read_the_same_events(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("debezium_capture.jsonl", "debezium_capture_schemas.jsonl"):
-        (tmp_path / "src").mkdir(exist_ok=True)
-        shutil.copy(CAPTURES / name, tmp_path / "src" / name)
-    ddl = "id BIGINT; total DECIMAL(12,2); d DATE; ts TIMESTAMP_NTZ; tz TIMESTAMP; big STRING"
-    of = table(ddl, source=DebeziumSource("src", topic="e6.shop.orders"))
+def laid(root: Path, name: str, content: bytes) -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_bytes(content)
+
+
+def exactly(rows: pa.Table) -> list[str]:
+    """Everything that can be seen of rows; as text, since NaN is not equal to itself and -0.0 is equal to 0.0. Instants as numbers: a text
+    would show them in the zone of who looks.
+    """
+    plain = [rows[f.name].cast(pa.timestamp("us")).cast(pa.int64()) if pa.types.is_timestamp(f.type) else rows[f.name] for f in rows.schema]
+    return sorted(map(repr, pa.table(plain, names=rows.column_names).to_pylist()))
+
+
+EVENTS = "id BIGINT; total DECIMAL(12,2); d DATE; ts TIMESTAMP_NTZ; tz TIMESTAMP; big STRING"
+ALL = "id BIGINT; b BOOLEAN; f FLOAT; x DOUBLE; s STRING; y BINARY; d DATE; ts TIMESTAMP_NTZ; tz TIMESTAMP; n DECIMAL(10,2)"
+HEADER = b"id,b,f,x,s,y,d,ts,tz,n"
+ROW = b'%d,true,1.5,-0.0,"a ""b""\nc",YWI=,1969-12-31,0001-01-01T00:00:00,9999-12-31T23:59:59.999999Z,0.10'
+JSON = b'{"id": %d, "b": false, "x": "NaN", "s": "\\u00e9", "y": "YWI=", "d": "2024-02-29", "tz": "2024-03-10T07:30:00+01:00", "n": 1.5}'
+BOTH_WAYS = {
+    "change events": (EVENTS, DebeziumSource("src", topic="e6.shop.orders"), {}, 122),
+    "CSV": (ALL, SnapshotSource("src"), {"a.csv": b"\n".join([HEADER, ROW % 1, ROW % 2, b"x,y", b'3,"\xff"', b"", ROW % 4]),
+                                        "b.csv.gz": gzip.compress(b"\r\n".join([HEADER, ROW % 5, b'6,"a"b\n', b"7" + b"," * 9]))}, 9),
+    "JSON lines": (ALL, SnapshotSource("src"), {"a.jsonl": b"\n".join([JSON % 1, JSON % 2, b'{"id": 1,', b"\xff", JSON % 2**70]),
+                                                "b.jsonl.gz": gzip.compress(b"\n".join([JSON % i for i in range(100)]))}, 105),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BOTH_WAYS)
+def test_the_driver_and_the_workers_read_the_same_events_of_the_same_types(
+    spark: Any, tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ddl, source, files, count = BOTH_WAYS[case]
+    if not files:
+        files = {name: (CAPTURES / name).read_bytes() for name in ("debezium_capture.jsonl", "debezium_capture_schemas.jsonl")}
+    for name, content in files.items():
+        laid(tmp_path, f"src/1/{name}" if source.kind == "snapshot" else f"src/{name}", content)
+    of = table(ddl, source=source)
     pin = available(of, str(tmp_path), (), None)
     assert pin is not None
-    local = read(spark, of, pin, str(tmp_path))
+    here = read_here(of, pin, str(tmp_path))
+    assert here is not None
     monkeypatch.setattr(reading, "LOCAL_BYTES", 0)
-    remote = read(spark, of, pin, str(tmp_path))
-    assert local.schema == remote.schema == spark.createDataFrame([], events_ddl(of)).schema
-    found = sorted(map(str, local.collect()))
-    assert len(found) == 122 and found == sorted(map(str, remote.collect()))
+    assert read_here(of, pin, str(tmp_path)) is None, "the pin is Spark's to read"
+    frame = read(spark, of, pin, str(tmp_path))
+    assert frame.schema == spark.createDataFrame([], events_ddl(of)).schema == from_arrow_schema(here.schema, prefer_timestamp_ntz=True)
+    there = frame.toArrow()
+    assert there.schema.types == here.schema.types or [str(t) for t in there.schema.types] == [str(t) for t in in_zone(here.schema)]
+    assert (here.num_rows, exactly(here)) == (count, exactly(there))
 
-    changed = tmp_path / pin.files[0].path
-    changed.write_bytes(changed.read_bytes().replace(b"paid", b"diap"))
-    with pytest.raises(SourceFileChanged, match=pin.files[0].path), coded_errors():
+
+def in_zone(schema: pa.Schema) -> list[pa.DataType]:
+    """The types as Spark hands them over: an instant has the session's time zone."""
+    return [pa.timestamp("us", "America/New_York") if t == pa.timestamp("us", "UTC") else t for t in schema.types]
+
+
+def test_an_error_of_a_worker_keeps_its_type(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = table("id BIGINT; name STRING", source=SnapshotSource("src"))
+    laid(tmp_path, "src/1.csv", b"id,name\n1,paid\n")
+    pin = available(of, str(tmp_path), (), None)
+    assert pin is not None
+    monkeypatch.setattr(reading, "LOCAL_BYTES", 0)
+    laid(tmp_path, "src/1.csv", b"id,name\n1,diap\n")
+    with pytest.raises(SourceFileChanged, match=r"src/1\.csv"), coded_errors():
+        read(spark, of, pin, str(tmp_path)).collect()
+    laid(tmp_path, "src/2.csv", b'id,name\n1,"paid\n')
+    pin = available(of, str(tmp_path), (), None)
+    assert pin is not None
+    with pytest.raises(SourceCorrupt, match=r"src/2\.csv.*line 2"), coded_errors():
         read(spark, of, pin, str(tmp_path)).collect()
 
 

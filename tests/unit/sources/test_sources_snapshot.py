@@ -10,10 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from source_cases import decode_snapshot, table
 
-from rejoin.errors import SchemaDrift
+from rejoin.errors import InvariantBroken, SchemaDrift, SourceCorrupt
 from rejoin.plan.model import SnapshotSource
+from rejoin.sources import snapshot
 from rejoin.sources.files import PinnedFile
 from rejoin.sources.parquet import check_parquet
+from rejoin.sources.runs import batches
 
 OF = table("id BIGINT; name STRING; n INT", source=SnapshotSource("x"))
 
@@ -35,17 +37,53 @@ def test_every_csv_row_is_an_upsert_at_the_ordinal_of_the_snapshot() -> None:
         ("id,name,n\n1,a\n2,b,3\n", [(2, "BAD_CSV", None, None), (3, "upsert", 2, "b")]),
         ('id,name,n\n1,"a\nb",2\n3,c,x\n', [(2, "upsert", 1, "a\nb"), (4, "VALUE_TYPE", 3, None)]),
         ('id,name,n\n1,"a"x,2\n2,b,3\n', [(2, "BAD_CSV", None, None), (3, "upsert", 2, "b")]),
-        ('id,name,n\n1,"a,2\n2,b,3\n', [(2, "BAD_CSV", None, None)]),
+        ('id,name,n\n1,"a,2\n2,"b",3\n3,c,4\n', [(2, "BAD_CSV", None, None), (4, "upsert", 3, "c")]),
+        ('id,name,n\n1,"a,2\n2,z,",b",3\n3,c,4\n', [(2, "BAD_CSV", None, None), (4, "upsert", 3, "c")]),
+        ('id,name,n\n1,5" pipe,2\r\n2,"b""\r\n",3\r\n', [(2, "upsert", 1, '5" pipe'), (3, "upsert", 2, 'b"\r\n')]),
         ("id,name,n\n,a,2\n", [(2, "MISSING_KEY", None, None)]),
         ("id,name,n\nx,a,2\n", [(2, "VALUE_TYPE", None, None)]),
         (b"id,name,n\n1,\xff,2\n2,b,3", [(2, "BAD_CSV", None, None), (3, "upsert", 2, "b")]),
         ("id,other\n1,z\n\n2,z", [(2, "upsert", 1, None), (4, "upsert", 2, None)]),
         ("", []),
     ],
-    ids=["fields", "newline in quotes", "quote", "open quote", "null key", "bad key", "not UTF-8", "absent column", "no bytes"],
+    ids=[
+        "fields",
+        "newline in quotes",
+        "quote",
+        "open quote",
+        "open quote and a comma",
+        "quote inside",
+        "null key",
+        "bad key",
+        "not UTF-8",
+        "absent column",
+        "no bytes",
+    ],
 )
 def test_a_bad_csv_row_is_quarantined_with_the_line_where_it_starts(text: str | bytes, expected: list[Any]) -> None:
     assert brief(decode_snapshot(OF, text)) == expected
+
+
+@pytest.mark.parametrize("rest", [1_000, 0], ids=["in the middle", "in the last line"])
+@pytest.mark.parametrize("end", ["", "\n"], ids=["cut", "with a line end"])
+def test_fault_a4_an_unclosed_quote_makes_the_file_corrupt_and_not_one_bad_record_of_all_that_follows(rest: int, end: str) -> None:
+    lines = ["id,name,n", "1,a,1", '2,"b,2', *(f"{i},c,3" for i in range(3, 3 + rest))]
+    with pytest.raises(SourceCorrupt, match=r"'f\.csv'.*ends inside a quoted field; the record begins on line 3"):
+        decode_snapshot(OF, "\n".join(lines) + end)
+
+
+def test_fault_a4_every_line_is_accounted_for_and_a_record_says_how_many_it_takes() -> None:
+    text = 'id,name,n\n1,"a\n\nb",1\n\n2,"c\n3,"d",3\n4,e,4\n\n5,"f\ng",5'
+    found = [(r["_line"], r["_lines"], r["_code"] or r["_kind"]) for r in decode_snapshot(OF, text)]
+    assert found == [(2, 3, "upsert"), (6, 2, "BAD_CSV"), (8, 1, "upsert"), (10, 2, "upsert")]
+    assert sum(lines for _, lines, _ in found) + len(["the header", "line 5", "line 9"]) == len(text.split("\n"))
+
+
+@pytest.mark.parametrize(("how", "text"), [("csv", "id,name,n\n1,a,1\n2,b,2\n"), ("json", '{"id": 1}\n{"id": 2}\n')])
+def test_fault_a4_a_reader_that_loses_a_record_stops_the_run(how: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "batches", lambda *args: (batch.slice(1) for batch in batches(*args)))
+    with pytest.raises(InvariantBroken, match=r"[23] lines read, [12] accounted for"):
+        decode_snapshot(OF, text, how)
 
 
 def test_the_declared_null_text_is_null_and_the_empty_text_then_is_not() -> None:

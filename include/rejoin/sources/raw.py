@@ -1,0 +1,130 @@
+"""Records as they were written: found again for those that are refused after they were decoded, and decoded again in a replay."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rejoin.errors import BadRecord
+from rejoin.plan.model import SnapshotSource, Table
+from rejoin.sources import debezium
+from rejoin.sources.csvtext import csv_records
+from rejoin.sources.events import EventKind, events_ddl, events_schema, raw_text
+from rejoin.sources.files import PinnedFile, lines, open_pinned
+from rejoin.sources.jsontext import loads
+from rejoin.sources.pins import Pin, format_of
+from rejoin.sources.read import is_parquet, is_small, marked_errors, parquet_raw, parquet_rows, tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_BATCH = 10_000
+_RAW = pa.schema([("_file", pa.string()), ("_line", pa.int64()), ("_raw", pa.string())])
+_RAW_DDL = "`_file` STRING, `_line` BIGINT, `_raw` STRING"
+Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def read_raw(spark: "SparkSession", table: Table, pin: Pin, root: str, places: "DataFrame") -> "DataFrame":
+    """Records of a pin as they were written: ``_file``, ``_line``, ``_raw``.
+
+    They are read again, since keeping the text of every record beside its values would double what is held of each cut.
+
+    Args:
+        spark: the session.
+        table: the table.
+        pin: what was read.
+        root: where relative paths start.
+        places: ``_file`` and ``_line`` of the wanted ones.
+
+    Raises:
+        SourceFileMissing, SourceFileChanged: the pinned bytes are no longer there.
+    """
+    from pyspark.sql import functions as F
+
+    if is_parquet(pin):
+        rows = parquet_rows(spark, table, pin, root).select("_file", "_line", parquet_raw(table).alias("_raw"))
+        return rows.join(places, on=["_file", "_line"], how="left_semi")
+    wanted = places.groupBy(F.col("_file").alias("path")).agg(F.collect_set("_line").alias("lines"))
+    if not is_small(pin):
+        work: Work = partial(_raw_rows, table, root)
+        return tasks(spark, pin).join(wanted, on="path").mapInArrow(work, _RAW_DDL)
+    lines_of = {row["path"]: frozenset(row["lines"]) for row in wanted.collect()}
+    found = [batch for file in pin.files if file.path in lines_of for batch in _raw_of(table, root, file, lines_of[file.path])]
+    rows_here = pa.Table.from_batches(found, _RAW)
+    return spark.createDataFrame(rows_here if rows_here.num_rows else [], _RAW_DDL)
+
+
+def _raw_rows(table: Table, root: str, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Runs on a worker: rows (path, size, sha256, lines) -> records."""
+    for batch in rows:
+        for row in batch.to_pylist():
+            with marked_errors():
+                yield from _raw_of(table, root, PinnedFile(row["path"], row["size"], row["sha256"]), frozenset(row["lines"]))
+
+
+def _raw_of(table: Table, root: str, file: PinnedFile, wanted: frozenset[int]) -> Iterator[pa.RecordBatch]:
+    """The records of one file that begin on these lines. Reads all of it, so that its bytes are verified."""
+    found: list[dict[str, Any]] = []
+    for line, raw in _records(table, file.path, lines(open_pinned(root, file))):
+        if line in wanted:
+            found.append({"_file": file.path, "_line": line, "_raw": raw_text(raw)})
+        if len(found) == _BATCH:
+            yield pa.RecordBatch.from_pylist(found, _RAW)
+            found = []
+    yield pa.RecordBatch.from_pylist(found, _RAW)
+
+
+def _records(table: Table, path: str, numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    if isinstance(table.source, SnapshotSource) and format_of(path) == "csv":
+        return ((line, raw) for line, raw, _ in csv_records(numbered, table.source.null, path, lambda _: None))
+    return numbered
+
+
+def row_columns(raw: str) -> list[str]:
+    """The column names of the row in the text of a change event; none if it cannot be read."""
+    try:
+        value = loads(raw)["value"]
+        value = loads(value) if isinstance(value, str) else value
+        return list(value.get("payload", value)["after"])
+    except (BadRecord, KeyError, TypeError, AttributeError):
+        return []
+
+
+def read_again(table: Table, records: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
+    """The upserts and deletes among refused records of a feed that can be decoded now, as events.
+
+    A record that was cut when it was kept cannot be decoded. Records of one file that follow each other are decoded together, as what
+    one says of the feed (how it writes decimals) may help another.
+
+    Args:
+        table: the table.
+        records: ``_file``, ``_line``, ``_raw`` and ``_arrival``: no two the same, ``REPLAYED`` or less, so that none is a record of the
+            cut.
+    """
+    facts = pa.array([str(EventKind.UPSERT), str(EventKind.DELETE)])
+    for file, group in groupby(records, key=lambda record: record["_file"]):
+        those = list(group)
+        arrival = {record["_line"]: record["_arrival"] for record in those}
+        numbered = ((record["_line"], (record["_raw"] or "").encode()) for record in those)
+        for batch in debezium.decode(table, file, 0, numbered):
+            at = pa.array([arrival[line] for line in batch["_line"].to_pylist()], pa.int64())
+            yield batch.set_column(batch.schema.get_field_index("_arrival"), "_arrival", at).filter(pc.is_in(batch["_kind"], facts))
+
+
+def read_again_here(table: Table, records: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """``read_again`` in this process."""
+    return pa.Table.from_batches(read_again(table, records), events_schema(table))
+
+
+def read_again_on_workers(table: Table, records: "DataFrame") -> "DataFrame":
+    """``read_again`` by Spark, for more records than one process should hold."""
+    work: Work = partial(_again_rows, table)
+    return records.select("_file", "_line", "_raw", "_arrival").mapInArrow(work, events_ddl(table))
+
+
+def _again_rows(table: Table, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in rows:
+        yield from read_again(table, batch.to_pylist())
