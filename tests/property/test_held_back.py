@@ -119,7 +119,13 @@ def first_that_holds(of: "type[HeldBack | Waiting]", seed: int, shape: str, path
 CASES = [("long_chain", "driver"), ("deep_diamond", "both"), ("output_as_both_sides", "driver"), ("star", "spark")]
 
 
-@pytest.mark.parametrize(("shape", "paths"), CASES, ids=[f"{shape}-{paths}" for shape, paths in CASES])
+AT_NIGHT = {"deep_diamond", "output_as_both_sides"}
+
+
+@pytest.mark.parametrize(
+    ("shape", "paths"),
+    [pytest.param(*case, id="-".join(case), marks=[pytest.mark.nightly] * (case[0] in AT_NIGHT)) for case in CASES],
+)
 @pytest.mark.invariant("I1", "I7")
 def test_outputs_are_right_except_for_keys_that_are_listed(
     shape: str,
