@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from integration.conftest import Sessions
 
 from rejoin.cli import main
-from rejoin.conduct import Topology
+from rejoin.conduct import Topology, run_topology
 from rejoin.errors import NotComputable
 from rejoin.lake.config import lake_config
 from rejoin.load import load
