@@ -155,7 +155,7 @@ def kept_aside(console: Console, found: "Sequence[Entry]") -> None:
 
 def verification(console: Console, found: "Sequence[Difference]", *, fast: bool) -> None:
     """The result of ``verify``."""
-    columns = ["output", "rows", "missing", "extra", "different", "subscriptions", "held back"] + (["suspects"] if fast else [])
+    columns = ["output", "rows", "missing", "extra", "different", "subscriptions", "hidden", "held back"] + (["suspects"] if fast else [])
     table = Table(*columns, box=None)
     for d in found:
         if d.left_out:
@@ -163,7 +163,7 @@ def verification(console: Console, found: "Sequence[Difference]", *, fast: bool)
                 f"{d.node}: left as it was by the newest run (its options, or --fuse skip), so not compared; the next run recomputes it"
             )
             continue
-        row = [d.node, f"{d.rows:,}", d.missing, d.extra, d.different, d.subscriptions, d.held] + ([d.suspects] if fast else [])
+        row = [d.node, f"{d.rows:,}", d.missing, d.extra, d.different, d.subscriptions, d.hidden, d.held] + ([d.suspects] if fast else [])
         table.add_row(*(str(c) for c in row))
     console.print(table)
     total = sum(d.total for d in found)
