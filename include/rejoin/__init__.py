@@ -4,12 +4,13 @@ A topology file needs these names only; none of them imports Spark.
 """
 
 from rejoin.destinations import kafka, postgres
-from rejoin.expectations import between, condition, fresh, in_set, matched, matches, not_null, row_count, unique
+from rejoin.expectations import between, computable, condition, fresh, in_set, matched, matches, not_null, row_count, unique
 from rejoin.topology import Topology, debezium, snapshot
 
 __all__ = [
     "Topology",
     "between",
+    "computable",
     "condition",
     "debezium",
     "fresh",

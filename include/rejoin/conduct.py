@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from rejoin.lake.ledger import LEASE_SECONDS, Ledger
 from rejoin.lake.records import Run, StepRecord
 from rejoin.lake.refs import Refs
 from rejoin.plan import expect, places
-from rejoin.plan.compatible import refuse_incompatible
+from rejoin.plan.compatible import left_behind, refuse_incompatible
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan, RunOptions
 from rejoin.plan.steps import Step, Verb, steps
@@ -38,6 +39,8 @@ PARALLEL_STEPS = 3
 
 MOST_IGNORED = 20
 """So many paths that a cut did not look into are named; all are counted."""
+STARTED_ALREADY = 0.2
+"""Seconds within which a step gets a session that somebody else has started."""
 
 EVERYTHING = RunOptions()
 """A run without special wishes."""
@@ -143,6 +146,8 @@ class Topology:
         detail: dict[str, Any] = {"note": note} if note else {}
         if ignored:
             detail["ignored"] = sorted(set(ignored))[:MOST_IGNORED]
+        if run.base is not None and (gone := left_behind(self.ledger.run(run.base).plan, run.plan)):
+            detail["left_behind"] = {"names": gone, "as_of": run.base}
         return self._register(run, Step(Verb.CUT, "", ()), counts, (), "cut", time.monotonic() - started, 0, detail)
 
     def stage(self, spark: "Callable[[], SparkSession]", run: Run, step: Step) -> StepRecord:
@@ -164,9 +169,13 @@ class Topology:
             outcome = attempt.nothing_to_do(step)
             jobs: int | None = 0
             if outcome is None:
-                with JobCounter(spark(), f"{run.topology}-{run.number}-{step.id}-{attempt.id}") as counter:
-                    outcome = attempt.execute(spark(), step)
+                session, waited = _timed(spark)
+                started += waited
+                with JobCounter(session, f"{run.topology}-{run.number}-{step.id}-{attempt.id}") as counter:
+                    outcome = attempt.execute(session, step)
                 jobs = counter.jobs
+                if waited > STARTED_ALREADY:
+                    outcome = replace(outcome, detail={**outcome.detail, "spark_start": round(waited, 3)})
         return self._register(run, step, outcome.counts, outcome.writes, attempt.id, time.monotonic() - started, jobs, outcome.detail)
 
     def publish(self, run: Run) -> StepRecord:
@@ -261,6 +270,12 @@ def run_topology(
         progress(last, topology.publish(run))
     deliver_all(topology, progress)
     return topology.ledger.run(run.number)
+
+
+def _timed(spark: "Callable[[], SparkSession]") -> "tuple[SparkSession, float]":
+    """The session, and the seconds until it was there: no step's work."""
+    began = time.monotonic()
+    return spark(), time.monotonic() - began
 
 
 def _once(spark: "Callable[[], SparkSession]") -> "Callable[[], SparkSession]":

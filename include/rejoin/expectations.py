@@ -42,6 +42,13 @@ def condition(sql: str) -> Expected:
     return Expected("condition", {"sql": sql})
 
 
+def computable() -> Expected:
+    """Every expression of an output (select, filter, foreign key) has a value, or null, for each of its rows. Held without being asked for;
+    with severity ``quarantine`` rows for which a cast, a division ... fails are held back instead of stopping the run.
+    """
+    return Expected("computable", {})
+
+
 def unique(*columns: str) -> Expected:
     """No two rows of the table have the same values in these columns."""
     if len(columns) == 1:

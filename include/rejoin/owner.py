@@ -1,8 +1,11 @@
 """Who runs: a text that tells whether the one who runs still lives, where that can be known."""
 
+import hashlib
 import os
 import platform
 from enum import StrEnum
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import psutil
@@ -19,14 +22,24 @@ class Life(StrEnum):
 
 
 def this_process() -> str:
-    """The owner of a run that this very process does: host, pid and start time."""
-    return f"{_PREFIX}:{platform.node()}:{os.getpid()}:{psutil.Process().create_time():.2f}"
+    """The owner of a run that this very process does: host, pid and start time, and where that pid means this process."""
+    return f"{_PREFIX}:{platform.node()}:{os.getpid()}:{psutil.Process().create_time():.2f}:{_pids()}"
+
+
+@cache
+def _pids() -> str:
+    """Names the set of pids that this process is in: containers of one host, and machines of one name, have sets of their own."""
+    try:
+        boot, space = Path("/proc/sys/kernel/random/boot_id").read_text().strip(), os.readlink("/proc/self/ns/pid")  # noqa: PTH115  not a path
+    except OSError:
+        return ""
+    return hashlib.sha256(f"{boot} {space}".encode()).hexdigest()[:12]
 
 
 def life(owner: str) -> Life:
-    """GONE for a process of this host that has ended; UNKNOWN for anything else."""
+    """GONE for a process that has ended, where its pid can be looked up: the same host and set of pids; UNKNOWN for anything else."""
     parts = owner.split(":")
-    if len(parts) != 4 or parts[0] != _PREFIX or parts[1] != platform.node():
+    if len(parts) != 5 or parts[0] != _PREFIX or parts[1] != platform.node() or not _pids() or parts[4] != _pids():
         return Life.UNKNOWN
     try:
         same = f"{psutil.Process(int(parts[2])).create_time():.2f}" == parts[3]

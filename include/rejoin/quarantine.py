@@ -14,7 +14,7 @@ from rejoin.lake.local import fitted
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.records import Run, StepRecord, Write
 from rejoin.plan.model import Plan
-from rejoin.stages.columns import HELD_CODE, SOURCE_FILE
+from rejoin.stages.columns import HELD_CODES, SOURCE_FILE
 
 KIND = "drop"
 """The kind of a run that drops entries."""
@@ -62,8 +62,8 @@ def _entries(plan: Plan, name: str, rows: Sequence[Mapping[str, Any]]) -> Iterat
     columns = plan.key_of(name)
     newest: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for row in sorted(rows, key=lambda r: int(r["_run"])):
-        place = tuple(row[k] for k in columns) if row["_code"] == HELD_CODE else (row[SOURCE_FILE], row["_line"])
-        newest[row["_code"] == HELD_CODE, *place] = row
+        place = tuple(row[k] for k in columns) if row["_code"] in HELD_CODES else (row[SOURCE_FILE], row["_line"])
+        newest[row["_code"] in HELD_CODES, *place] = row
     for row in newest.values():
         if row.get("_op") != "R":
             file, line = row.get(SOURCE_FILE), row.get("_line")

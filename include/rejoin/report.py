@@ -64,6 +64,7 @@ def summary_data(run: Run, steps: Sequence[StepRecord]) -> dict[str, Any]:
         "opened_at": _time(run.opened_at),
         "closed_at": _time(run.closed_at) if run.closed_at else None,
         "note": run.note,
+        "spark_start": _spark_start(steps),
         "steps": [{"step": s.step, "seconds": round(s.seconds, 3), "jobs": s.jobs, "counts": s.counts, "detail": s.detail} for s in steps],
     }
 
@@ -79,6 +80,8 @@ def summary(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
     if outputs:
         console.print(_counts("changes out", outputs, (*RESOLVE_COUNTS, "unchanged", "stale", "held_back", "released")))
     table = Table("step", "seconds", "Spark jobs", "done", box=None, title=None)
+    if (start := _spark_start(steps)) is not None:
+        table.add_row("start of Spark", f"{start:.2f}", "-", "beside the steps")
     for s in steps:
         table.add_row(s.step, f"{s.seconds:.2f}", "-" if s.jobs is None else str(s.jobs), _done(s))
     console.print(table)
@@ -89,6 +92,12 @@ def summary(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
     took = (run.closed_at or time.time()) - run.opened_at
     rebuilt = f", rebuilt: {', '.join(run.rebuild)}" if run.rebuild and run.kind == "run" else ""
     console.print(f"run {run.number} of {run.topology}: {run.standing} in {took:.1f} s, {_jobs(steps)} Spark jobs{rebuilt}")
+    left = next((s.detail["left_behind"] for s in steps if "left_behind" in s.detail), None)
+    if left is not None:
+        stays = f"no longer in the topology: {', '.join(left['names'])}; the tables stay as run {left['as_of']} left them"
+        console.print(
+            f"{stays} (`rejoin get TABLE KEY --as-of {left['as_of']}`, `rejoin changes OUTPUT --run N`)", markup=False, soft_wrap=True
+        )
     if run.note:
         console.print(run.note, markup=False)
 
@@ -149,7 +158,7 @@ def kept_aside(console: Console, found: "Sequence[Entry]") -> None:
 
 def verification(console: Console, found: "Sequence[Difference]", *, fast: bool) -> None:
     """The result of ``verify``."""
-    columns = ["output", "rows", "missing", "extra", "different", "subscriptions", "held back"] + (["suspects"] if fast else [])
+    columns = ["output", "rows", "missing", "extra", "different", "subscriptions", "hidden", "held back"] + (["suspects"] if fast else [])
     table = Table(*columns, box=None)
     for d in found:
         if d.left_out:
@@ -157,11 +166,16 @@ def verification(console: Console, found: "Sequence[Difference]", *, fast: bool)
                 f"{d.node}: left as it was by the newest run (its options, or --fuse skip), so not compared; the next run recomputes it"
             )
             continue
-        row = [d.node, f"{d.rows:,}", d.missing, d.extra, d.different, d.subscriptions, d.held] + ([d.suspects] if fast else [])
+        row = [d.node, f"{d.rows:,}", d.missing, d.extra, d.different, d.subscriptions, d.hidden, d.held] + ([d.suspects] if fast else [])
         table.add_row(*(str(c) for c in row))
     console.print(table)
     total = sum(d.total for d in found)
     console.print("0 differences" if not total else f"{total:,} differences: an output is not what its SQL says")
+
+
+def _spark_start(steps: Sequence[StepRecord]) -> float | None:
+    """Seconds that the run's steps waited for Spark to start, none of them counted as a step's; None if it ran already, or was not needed."""
+    return max((float(s.detail["spark_start"]) for s in steps if "spark_start" in s.detail), default=None)
 
 
 def _done(step: StepRecord) -> str:

@@ -11,6 +11,8 @@ from pyspark.sql import functions as F
 from rejoin.conduct import Topology
 from rejoin.errors import RunUnknown
 from rejoin.failures import named_errors
+from rejoin.lake import names
+from rejoin.lake.plainly import PlainReader
 from rejoin.lake.reader import Reader
 from rejoin.plan import places
 from rejoin.plan.fingerprint import fingerprint
@@ -23,7 +25,8 @@ from rejoin.stages.subscribe import foreign_key
 @dataclass(frozen=True)
 class Difference:
     """How an output differs from its definition, in rows. ``suspects``: rows whose hash did not match (fast mode only); ``held``: keys
-    that are held back, which show the row that was published last: no differences. ``left_out``: the run left the output as it was, so
+    that are held back, which show the row that was published last: no differences. ``hidden``: rows of a sample that readers with a filter
+    do not find, in the output or in what it is made of. ``left_out``: the run left the output as it was, so
     it was not compared.
     """
 
@@ -36,10 +39,11 @@ class Difference:
     suspects: int = 0
     held: int = 0
     left_out: bool = False
+    hidden: int = 0
 
     @property
     def total(self) -> int:
-        return self.missing + self.extra + self.different + self.subscriptions
+        return self.missing + self.extra + self.different + self.subscriptions + self.hidden
 
 
 SORTED_ROWS = 400_000
@@ -63,8 +67,8 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool) -> list[Diffe
     if head is None:
         raise RunUnknown(f"topology {topology.plan.topology!r} has no committed run", next_step="run it first")
     plan = topology.ledger.run(head).plan
-    reader = Reader(spark, plan, topology.ledger.states(head), topology.refs)
-    found, left_out = [], topology.ledger.held(head)
+    reader = PlainReader(spark, plan, topology.ledger.states(head), topology.refs)
+    found, left_out, looked_at = [], topology.ledger.held(head), set[str]()
     for node in plan.nodes:
         if node.name in left_out:
             found.append(
@@ -74,8 +78,18 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool) -> list[Diffe
         held = reader.held(node.name, None)
         comparing = named_errors(f"comparison of output {node.name!r}", places.of_node(plan, node.name))
         with comparing, _spread(spark, max(reader.stored(node.name), reader.stored(node.left.table))):
-            found.append(replace(_verify(plan, reader, node, fast=fast), held=0 if held is None else held.count()))
+            hidden = 0 if fast else _hidden(plan, reader, node, looked_at)
+            found.append(replace(_verify(plan, reader, node, fast=fast), held=0 if held is None else held.count(), hidden=hidden))
     return found
+
+
+def _hidden(plan: Plan, reader: PlainReader, node: Node, looked_at: set[str]) -> int:
+    """What filters hide of an output and of what it is made of; each table once (``looked_at``)."""
+    tables = {view.table: plan.key_of(view.table) for view in (node.left, *(e.right for e in node.edges))} | {node.name: node.key}
+    tables |= {names.subscriptions(node, e): tuple(numbered("fk", len(e.foreign_key))) for e in node.edges}
+    new = {name: key for name, key in tables.items() if name not in looked_at}
+    looked_at |= set(new)
+    return sum(reader.hidden(name, key) for name, key in new.items())
 
 
 @contextmanager
@@ -129,7 +143,7 @@ def _suspects(plan: Plan, reader: Reader, node: Node, stored: DataFrame) -> Data
     """Keys whose stored hash is not the hash of the rows that they should be made from."""
     pks = numbered("pk", len(node.key))
     key = plan.key_of(node.left.table)
-    lefts = renamed(reader.current(node.left.table), key, pks, "_row")
+    lefts = renamed(reader.lefts(node), key, pks, "_row")
     frame = viewed(lefts, "_row", node.left, "l").drop("_row").where("l IS NOT NULL")
     for number, edge in enumerate(node.edges, start=1):
         lacking = frame.withColumn(f"lacks_{number}", F.lit(True))
@@ -147,7 +161,7 @@ def _orphans(plan: Plan, reader: Reader, node: Node, index: int) -> int:
     """Live subscriptions of an edge and live left rows with a foreign key that do not pair up one to one."""
     edge, pks = node.edges[index], numbered("pk", len(node.key))
     fks = numbered("fk", len(edge.foreign_key))
-    lefts = renamed(reader.current(node.left.table), plan.key_of(node.left.table), pks, "_row")
+    lefts = renamed(reader.lefts(node), plan.key_of(node.left.table), pks, "_row")
     wanted = viewed(lefts, "_row", node.left, "l").withColumn("fk", F.expr(foreign_key(edge))).where("fk IS NOT NULL")
     want = wanted.select(*pks, *(F.col(f"fk.{c}").alias(c) for c in fks), F.lit(1).alias("_want"), F.col("l._hash").alias("_lefthash"))
     have = reader.subscribers(node, edge, None).select(*pks, *fks, F.lit(1).alias("_have"), "_hash")

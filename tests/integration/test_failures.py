@@ -6,18 +6,22 @@ import sqlite3
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from integration.conftest import Sessions
 
 from rejoin.cli import main
-from rejoin.conduct import Topology
+from rejoin.conduct import Topology, run_topology
 from rejoin.errors import NotComputable
 from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.page import render
 from rejoin.page.gather import Lake
+from rejoin.quarantine import entries
+from rejoin.verify import verify
 
 pytestmark = pytest.mark.slow
 
@@ -80,3 +84,73 @@ def test_fault_b_no_value_of_a_row_is_printed_or_kept_when_a_cast_fails(tmp_path
     assert "NOT_COMPUTABLE: NOT_COMPUTABLE" not in told
     runs = json.loads(CliRunner().invoke(main, ["history", "--json", "--lake", str(tmp_path / "lake")]).output)
     assert runs["state"] == "failed"
+
+
+def run(file: Path, sessions: Sessions, owner: str = "test") -> int:
+    topology = opened(file)
+    return run_topology(topology, lambda: sessions(topology), f"{owner} {len(topology.ledger.runs())}").number
+
+
+def published(file: Path) -> dict[int, dict[str, object]]:
+    """The output, as PyIceberg reads it."""
+    table = opened(file).refs.table("coded")
+    assert table is not None
+    return {r["id"]: {k: v for k, v in r.items() if k[0] != "_"} for r in table.scan().to_arrow().to_pylist()}
+
+
+def kept_aside(file: Path) -> dict[object, tuple[str, str]]:
+    return {e.key["id"]: (e.code, e.reason) for e in entries(opened(file), "coded")}
+
+
+def next_orders(file: Path, codes: dict[int, str]) -> None:
+    """The next snapshot of the orders: these, and two more that never change."""
+    number = len(list((file.parent / "orders").iterdir())) + 1
+    lines = "".join(f"{key},c,{code}\n" for key, code in {**codes, 4: "9", 5: "9"}.items())
+    (file.parent / "orders" / f"{number}.csv").write_text("id,customer,code\n" + lines)
+
+
+def no_differences(file: Path, sessions: Sessions) -> None:
+    topology = opened(file)
+    for fast in (False, True):
+        assert [d.total for d in verify(topology, sessions(topology), fast=fast)] == [0]
+
+
+@pytest.mark.parametrize("output", [SELECT, FOREIGN_KEY])
+def test_fault_b_a_row_that_cannot_be_computed_stops_the_run_with_its_expression_and_how_many_there_are(
+    output: str, tmp_path: Path, sessions: Sessions
+) -> None:
+    file = landed(tmp_path, output, ("1", CANARY, "3", CANARY))
+    with pytest.raises(NotComputable) as caught:
+        run(file, sessions)
+    said = str(caught.value)
+    assert "for 2 rows" in said
+    assert "CAST(" in said
+    assert "CAST_INVALID_INPUT" in said
+    assert CANARY not in "".join(traceback.format_exception(caught.value))
+    assert CANARY not in everything_told(file)
+
+
+@pytest.mark.parametrize("output", [SELECT, FOREIGN_KEY])
+def test_fault_b_a_row_that_cannot_be_computed_is_held_back_until_it_can(output: str, tmp_path: Path, sessions: Sessions) -> None:
+    file = landed(tmp_path, output + '.expect(computable(), severity="quarantine")', ("1", CANARY, "3", "9", "9"))
+    value = "number" if output == SELECT else "name"
+    first, third = (1, 3) if output == SELECT else ("Ann", "Bob")
+    run(file, sessions)
+    assert {k: r[value] for k, r in published(file).items() if k < 4} == {1: first, 3: third}
+    assert {k: code for k, (code, _) in kept_aside(file).items()} == {2: "NOT_COMPUTABLE"}
+    assert "CAST_INVALID_INPUT" in kept_aside(file)[2][1]
+    assert CANARY not in kept_aside(file)[2][1]
+    no_differences(file, sessions)
+    next_orders(file, {1: "x" + CANARY, 2: "3", 3: "3"})  # a published row cannot be computed any more, the other one can again
+    run(file, sessions)
+    assert {k: r[value] for k, r in published(file).items() if k < 4} == {1: first, 2: third, 3: third}
+    assert set(kept_aside(file)) == {1}
+    next_orders(file, {1: "3", 2: "1", 3: CANARY})
+    run(file, sessions)
+    assert {k: r[value] for k, r in published(file).items() if k < 4} == {1: third, 2: first, 3: third}
+    assert set(kept_aside(file)) == {3}
+    next_orders(file, {1: "3", 2: "1"})  # a row that is held back is deleted
+    run(file, sessions)
+    assert {k: r[value] for k, r in published(file).items() if k < 4} == {1: third, 2: first}
+    assert not kept_aside(file)
+    no_differences(file, sessions)

@@ -3,7 +3,7 @@
 import click
 
 from rejoin.cli.common import existing, lake_option, print_lines, topology_option
-from rejoin.errors import RunUnknown
+from rejoin.errors import RowAbsent
 
 
 @click.command()
@@ -20,7 +20,9 @@ def get(table: str, key: tuple[str, ...], location: str, name: str | None, run: 
     query = PointQuery(topology.ledger, topology.refs, run)
     row = query.get(table, key)
     if row is None:
-        raise RunUnknown(f"table {table!r} has no row with this key as of run {query.run}")
+        raise RowAbsent(
+            f"table {table!r} has no row with this key as of run {query.run}", next_step="--as-of N asks for the state after run N"
+        )
     print_lines([row])
 
 

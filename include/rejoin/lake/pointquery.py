@@ -34,7 +34,7 @@ class PointQuery:
         if wanted is None or ledger.run(wanted).state != "committed":
             what = "no run was committed yet" if wanted is None else f"run {wanted} was not committed"
             raise RunUnknown(f"topology {ledger.topology!r}: {what}", next_step="see `rejoin history`")
-        self.run = wanted
+        self.run, self._ledger = wanted, ledger
         self.plan: Plan = ledger.run(wanted).plan
         self._states = ledger.states(wanted)
         self._refs = refs
@@ -83,12 +83,21 @@ class PointQuery:
     def changes(self, name: str, run: int) -> Iterator[Row]:
         """What a run changed in an output: ``{"op", "before", "after"}`` in key order.
 
+        Of an output that has left the topology, too, as long as the run had it.
+
         Raises:
             UnknownTable: not an output.
         """
-        if name not in {n.name for n in self.plan.nodes}:
+        plan = next((p for p in (self.plan, self._ledger.run(run).plan) if name in {n.name for n in p.nodes}), None)
+        if plan is None and self.plan.is_table(name):
+            raise UnknownTable(
+                f"{name!r} is a source table: what a run changed is kept of outputs only",
+                expected=", ".join(n.name for n in self.plan.nodes),
+                next_step=f"`rejoin get {name} KEY --as-of N`",
+            )
+        if plan is None:
             raise self._unknown(name, [n.name for n in self.plan.nodes])
-        key = self.plan.key_of(name)
+        key = plan.key_of(name)
         rows = self._scan(names.changes(name), _equal("_run", run))
         for row in sorted(rows, key=lambda r: tuple(str(r[k]) for k in key)):
             yield {"op": row["_op"], "before": _plain(row["_before"]), "after": _plain(row["_after"])}
@@ -143,7 +152,22 @@ class PointQuery:
         return rows
 
     def _unknown(self, name: str, known: list[str]) -> UnknownTable:
-        return UnknownTable(f"topology {self.plan.topology!r} has no table {name!r}", expected=", ".join(known))
+        """Why a name cannot be asked for: it was one, it is a table of rejoin's own, or there is none of that name."""
+        expected, topology = ", ".join(known), self.plan.topology
+        runs = [r for r in self._ledger.runs() if r.state == "committed" and r.kind == "run"]
+        had = [r.number for r in runs if name in {t.name for t in r.plan.tables} | {n.name for n in r.plan.nodes}]
+        if had:
+            what = f"{name!r} is not in topology {topology!r} as of run {self.run}; run {had[-1]} was the last that had it"
+            return UnknownTable(
+                what, expected=expected, next_step=f"`rejoin get {name} KEY --as-of {had[-1]}`, `rejoin changes {name} --run {had[-1]}`"
+            )
+        if name in self._states:
+            return UnknownTable(
+                f"{name!r} is a table of rejoin's own, which has no keys to ask for",
+                expected=expected,
+                next_step="read it as an Iceberg table",
+            )
+        return UnknownTable(f"topology {topology!r} has no table {name!r}", expected=expected)
 
 
 def _equal(column: str, value: str | int) -> BooleanExpression:

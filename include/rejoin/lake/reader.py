@@ -1,6 +1,7 @@
 """Reads of one cut: every table at the snapshot that the ledger names, never at ``main``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -12,8 +13,11 @@ from rejoin.lake.local import spark_schema
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, Plan
 from rejoin.plan.query import node_query, upstream
-from rejoin.stages.columns import HASH, HELD_CODE, RUN, SOURCE_FILE
-from rejoin.stages.frames import numbered, packed, quoted
+from rejoin.stages.columns import HASH, HELD_CODES, NOT_COMPUTABLE, RUN, SOURCE_FILE
+from rejoin.stages.frames import numbered, packed, quoted, renamed
+
+LEFT = "__computable_left"
+"""The end of the name of a view: the left rows of a node that can be computed."""
 
 
 class Reader(Access):
@@ -103,15 +107,20 @@ class Reader(Access):
         if not self.has(table) or "_op" not in (columns := self.columns(table)):
             return None
         key = self._plan.key_of(name)
-        entries = self.having(table, key, keys, columns).where(F.col("_code") == HELD_CODE)
+        entries = self.having(table, key, keys, columns).where(F.col("_code").isin(*HELD_CODES))
         return latest(entries, key).where("_op = 'Q'")
+
+    def lefts(self, node: Node) -> DataFrame:
+        """``Rows`` of a node's left table, null where an expression of the node has no value for the row and it is held back for that."""
+        rows, keys = self.current(node.left.table), self._uncomputable(node)
+        return rows if keys is None else _without(rows, keys, ["_row"])
 
     def refused(self, name: str) -> DataFrame | None:
         """The records of a source table that could not be applied and were neither replayed nor dropped; None if there were never any."""
         table = names.quarantine(name)
         if not self.has(table) or "_op" not in (columns := self.columns(table)):
             return None
-        records = self.every(table, columns).where(F.col("_code") != HELD_CODE)
+        records = self.every(table, columns).where(~F.col("_code").isin(*HELD_CODES))
         return latest(records, [SOURCE_FILE, "_line"]).where("_op IS DISTINCT FROM 'R'")
 
     def recomputed(self, node: Node) -> DataFrame:
@@ -121,21 +130,39 @@ class Reader(Access):
 
         def view(name: str) -> str:
             made = f"{self._plan.topology}__{name}"
+            if name.endswith(LEFT):  # made already
+                return name
             if self._plan.is_table(name):
                 self.current(name).select("_row.*").drop(HASH).createOrReplaceTempView(made)
             return made
 
         def rows(of: Node) -> DataFrame:
-            return self._with_published(of, self.spark.sql(node_query(self._plan, of, view)))
+            return self._with_published(of, self.spark.sql(node_query(self._plan, self._computable(of, view), view)))
 
         for below in upstream(self._plan, node):
             rows(below).createOrReplaceTempView(f"{self._plan.topology}__{below.name}")
         return rows(node)
 
+    def _computable(self, node: Node, view: Callable[[str], str]) -> Node:
+        """The node, over a view of its left table where the rows are null that an expression of the node has no value for."""
+        keys = self._uncomputable(node)
+        if keys is None:
+            return node
+        made = f"{self._plan.topology}__{node.name}{LEFT}"
+        rows = self.spark.table(view(node.left.table))
+        _without(rows, keys, rows.columns).createOrReplaceTempView(made)
+        return replace(node, left=replace(node.left, table=made))
+
+    def _uncomputable(self, node: Node) -> DataFrame | None:
+        """The keys, named as those of the left table, that are held back because no expression has a value for them."""
+        held, key = self.held(node.name, None), self._plan.key_of(node.left.table)
+        return None if held is None else renamed(held.where(F.col("_code") == NOT_COMPUTABLE), node.key, key)
+
     def _with_published(self, node: Node, rows: DataFrame) -> DataFrame:
         held = self.held(node.name, None)
         if held is None:
             return rows
+        rows = rows.where(" AND ".join(f"{quoted(k)} IS NOT NULL" for k in node.key))  # no rows: see ``_computable``
         keys, key = held.select(*node.key), list(node.key)
         stored = (
             self.current(node.name).join(keys, on=key, how="left_semi").select(*(F.col(f"_row.{quoted(p.name)}") for p in node.columns))
@@ -191,6 +218,17 @@ def latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     """The newest version of each key of a versioned table: a run writes at most one."""
     newest = Window.partitionBy(*key).orderBy(F.col("_run").desc())
     return rows.withColumn("_nth", F.row_number().over(newest)).where("_nth = 1").drop("_nth")
+
+
+def _without(rows: DataFrame, keys: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """The rows with nulls in ``columns`` where the key is among ``keys``.
+
+    No filter: Spark moves conditions of later joins and filters below it, and computes them for the rows that are to be left out.
+    """
+    marked = rows.join(keys.withColumn("_out", F.lit(True)), on=keys.columns, how="left")
+    return marked.select(
+        *(F.when(F.col("_out").isNull(), F.col(quoted(c))).alias(c) if c in columns else F.col(quoted(c)) for c in rows.columns)
+    )
 
 
 def _struct(frame: DataFrame, column: str) -> StructType:

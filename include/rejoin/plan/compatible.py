@@ -8,6 +8,12 @@ from rejoin.plan.model import Plan
 _WIDENINGS = {("INT", "BIGINT"), ("FLOAT", "DOUBLE")}
 
 
+def left_behind(old: Plan, new: Plan) -> tuple[str, ...]:
+    """Names of tables and outputs that ``new`` no longer has: their tables stay as they are."""
+    kept = {t.name for t in new.tables} | {n.name for n in new.nodes}
+    return tuple(name for name in (*(t.name for t in old.tables), *(n.name for n in old.nodes if n.published)) if name not in kept)
+
+
 def refuse_incompatible(old: Plan, new: Plan) -> None:
     """Compares the plan of the last committed run with the one to run now, by table and node names.
 

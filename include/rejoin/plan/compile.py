@@ -195,6 +195,8 @@ class _Compiler:
             report(problems.BAD_OPTION, "expect: only tables and named outputs are checked; call it after .named(...)")
         elif shape is not None:
             found = expect.check(declaration, side(shape), report.about(f"expect on {of!r}: "))
+            if any(e.type == "computable" for e in found) and of in self.tables:
+                report(problems.BAD_OPTION, f"expect on {of!r}: computable: a table has no expressions; only outputs can expect it")
             self.expected.setdefault(of, []).extend(found)
         return shape
 

@@ -12,7 +12,7 @@ from rejoin.plan.problems import BAD_OPTION, UNKNOWN_COLUMN, Reporter, did_you_m
 from rejoin.plan.rules import Expectation, Level, Rows, Severity
 from rejoin.topology import ExpectDeclaration
 
-OWN: Final = {"condition": Level.ROW, "row_count": Level.TABLE, "matched": Level.TABLE, "fresh": Level.TABLE}
+OWN: Final = {"computable": Level.ROW, "condition": Level.ROW, "row_count": Level.TABLE, "matched": Level.TABLE, "fresh": Level.TABLE}
 """Types that Great Expectations does not have, or not as a share of the last run."""
 
 _OF_ROWS: Final = frozenset({"ColumnMapExpectation", "ColumnPairMapExpectation", "MulticolumnMapExpectation"})
@@ -42,6 +42,11 @@ def check(declaration: ExpectDeclaration, side: Side, report: Reporter) -> tuple
     for one in found:
         if one.severity is Severity.QUARANTINE:
             _check_quarantine(one, report)
+        if one.type == "computable" and (one.severity is Severity.WARN or one.rows is Rows.ALL):
+            report(
+                BAD_OPTION,
+                "computable: a row without a value can be held back or stop the run; use 'quarantine' or 'fail', and rows='changed'",
+            )
     return tuple(found)
 
 

@@ -7,6 +7,7 @@ from rejoin.lake import names, probe
 from rejoin.lake.access import Keys
 from rejoin.plan.model import Edge, Node
 from rejoin.plan.steps import Verb
+from rejoin.run.sifting import Sieve, can_sift
 from rejoin.run.work import Outcome, Work, small
 from rejoin.stages import respond as responding
 from rejoin.stages import subscribe as subscribing
@@ -27,18 +28,31 @@ class Joining:
     """One attempt to subscribe or to respond."""
 
     def __init__(self, work: Work) -> None:
-        self._work, self._facts = work, work.facts
+        self._work, self._facts, self._writer = work, work.facts, work.writer
 
     def subscribe(self, node: Node) -> Outcome:
-        changes, key = left_changes(self._work, node), self._facts.plan.key_of(node.left.table)
+        changes = left_changes(self._work, node)
         assert changes is not None
+        try:
+            return self._subscribed(node, changes)
+        except Exception as error:
+            if not can_sift(error, self._facts.left_rows(node)):
+                raise
+        # Once more; what was written so far is garbage. A row that cannot be computed has no foreign key, before as well.
+        self._writer, sieve, key = self._writer.again(), Sieve(self._work, node), self._facts.plan.key_of(node.left.table)
+        changes = sieve.lefts(sieve.lefts(changes, key, "_before", counts=False), key, "_after")
+        sieve.check()
+        return self._subscribed(node, changes)
+
+    def _subscribed(self, node: Node, changes: DataFrame) -> Outcome:
+        key = self._facts.plan.key_of(node.left.table)
         counts, writes = {"subscribed": 0, "unsubscribed": 0}, []
         for edge in node.edges:
             seen = Observation()
             rows = subscribing.subscribe(node.left, edge, changes, key, self._facts.run.number)
             ops = {"subscribed": "S", "unsubscribed": "D"}
             observed = rows.observe(seen, *(F.count(F.when(F.col("_op") == op, 1)).alias(n) for n, op in ops.items()))
-            put = self._work.writer.replace if self._facts.rebuilt(node) else self._work.writer.append
+            put = self._writer.replace if self._facts.rebuilt(node) else self._writer.append
             rows_now = small(observed, 2 * self._facts.left_rows(node))
             writes.append(put(names.subscriptions(node, edge), rows_now, _subscription_key(edge, key)))
             counts = {n: counts[n] + int(seen.get[n]) for n in counts}
@@ -64,7 +78,7 @@ class Joining:
         responses = answers[0] if len(answers) == 1 else answers[0].unionByName(answers[1])
         seen = Observation()
         observed = responses.observe(seen, F.count(F.lit(1)).alias("responses"))
-        write = self._work.writer.append(names.responses(node, edge), small(observed, at_most), numbered("pk", pks), transient=True)
+        write = self._writer.append(names.responses(node, edge), small(observed, at_most), numbered("pk", pks), transient=True)
         return Outcome({"responses": int(seen.get["responses"])}, (write,))
 
 

@@ -61,7 +61,7 @@ class Judging:
         Raises:
             ValidationFailed: the run has to stop.
         """
-        numbered = [(n, e) for n, e in enumerate(self._of.expectations) if e.level is Level.ROW and e.rows is Rows.CHANGED]
+        numbered = [(n, e) for n, e in enumerate(self._of.expectations) if _asked(e) and e.level is Level.ROW and e.rows is Rows.CHANGED]
         if not numbered:
             return None
         frame, here = _with_conditions(rows, numbered), None
@@ -76,6 +76,18 @@ class Judging:
         if not broken:
             return None
         return self._bad_here(here, broken) if here is not None else self._bad(frame, broken)
+
+    def computed(self, bad: int, rows: int) -> None:
+        """Judges whether every row could be computed.
+
+        Args:
+            bad: how many could not.
+            rows: of so many.
+
+        Raises:
+            ValidationFailed: these are more than may be held back.
+        """
+        self._judge([Answer(n, not bad, rows, bad) for n, e in enumerate(self._of.expectations) if not _asked(e)])
 
     def table(self, reader: Reader, rows: int, measures: dict[int, float | None]) -> None:
         """Judges the table as it would become.
@@ -133,6 +145,11 @@ class Judging:
         return StructType([*(schema[k] for k in self._of.key), StructField("_reason", StringType())])
 
 
+def _asked(one: Expectation) -> bool:
+    """Whether Great Expectations is asked: of what cannot be computed there is nothing to look at."""
+    return one.type != "computable"
+
+
 def measured(of: Table | Node) -> Numbered:
     """The expectations that are about a measure of the table."""
     return [(n, e) for n, e in enumerate(of.expectations) if e.type in MEASURED]
@@ -141,7 +158,7 @@ def measured(of: Table | Node) -> Numbered:
 def share_matched(plan: Plan, node: Node, edge_name: str, reader: Reader) -> float | None:
     """The share of a node's left rows that find a right row on an edge; None if there are no left rows."""
     edge = next(e for e in node.edges if e.name == edge_name)
-    lefts = viewed(reader.current(node.left.table), "_row", node.left, "l").where("l IS NOT NULL")
+    lefts = viewed(reader.lefts(node), "_row", node.left, "l").where("l IS NOT NULL")
     rights = viewed(reader.current(edge.right.table), "_row", edge.right, "right").where("right IS NOT NULL")
     asked = lefts.withColumn("fk", F.expr(foreign_key(edge)))
     on = [F.col(f"l.fk.fk_{i}") == F.col(f"r.`{k}`") for i, k in enumerate(plan.key_of(edge.right.table), start=1)]

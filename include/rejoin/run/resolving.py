@@ -1,6 +1,7 @@
 """resolve: what changed becomes net changes of an output, by following the changes or by recomputing all of it."""
 
 from dataclasses import replace
+from functools import partial
 
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Observation
@@ -17,9 +18,10 @@ from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Fuse, Node, Refresh
 from rejoin.run.joining import left_changes
 from rejoin.run.output import OPS, apply, counted
+from rejoin.run.sifting import Sieve, can_sift
 from rejoin.run.work import Outcome, Work, small
 from rejoin.stages import hold, resolve
-from rejoin.stages.frames import numbered, renamed
+from rejoin.stages.frames import null_struct, numbered, renamed
 
 FUSE_ROWS = 1_000
 """Outputs with fewer rows have no fuse: a few changes are a large share of them."""
@@ -30,8 +32,40 @@ class Resolving:
 
     def __init__(self, work: Work) -> None:
         self._work, self._facts, self._writer = work, work.facts, work.writer
+        self._sieve: Sieve | None = None
 
     def run(self, node: Node) -> Outcome:
+        try:
+            return self._resolved(node)
+        except Exception as error:
+            if not can_sift(error, self._at_most(node)):
+                raise
+        # Once more, now looking at every row: what was written so far is garbage.
+        self._writer, self._sieve = self._writer.again(), Sieve(self._work, node)
+        return self._resolved(node)
+
+    def _at_most(self, node: Node) -> int:
+        """How many rows are computed."""
+        if self._facts.recomputed(node):
+            return self._facts.now.rows(node.left.table) + self._facts.before.rows(node.name)
+        return self._facts.affected(node)
+
+    def _lefts(self, frame: DataFrame, key: tuple[str, ...], column: str) -> DataFrame:
+        return frame if self._sieve is None else self._sieve.lefts(frame, key, column)
+
+    def _joined(self, node: Node, frame: DataFrame) -> DataFrame:
+        """``resolve.join``; without a new row for what cannot be computed."""
+        made_by = partial(resolve.join, node, fingerprint=fingerprint(self._facts.plan, node))
+        if self._sieve is None:
+            return made_by(frame)
+        rows, keys = collected(frame), numbered("pk", len(node.key))
+        made = made_by(self._sieve.sifted(rows, keys, made_by).frame(self._work.spark))
+        self._sieve.check()
+        lost = LocalRows(rows.arrow.select(keys), StructType([rows.schema[k] for k in keys])).frame(self._work.spark)
+        lost = lost.join(made, on=keys, how="left_anti")
+        return made.unionByName(lost.withColumn("new", null_struct(made, "new")))
+
+    def _resolved(self, node: Node) -> Outcome:
         if why := self._facts.recomputed(node):
             return self._recompute(node, why)
         done, rows = self._follow(node), self._facts.now.rows(node.left.table)
@@ -42,6 +76,7 @@ class Resolving:
             e.name: r for e in node.edges if self._facts.responded(node, e) and (r := self._work.now.responses(node, e)) is not None
         }
         changes, key = left_changes(self._work, node), self._facts.plan.key_of(node.left.table)
+        changes = None if changes is None else self._lefts(changes, key, "_after")
         # Only a changed right row, and only by a response, makes a left row affected that did not change itself.
         moved = any(e.name in responses and self._facts.right_changed(node, e) for e in node.edges)
         again = self._held(node, None) if self._facts.judged_again(node) else None
@@ -49,7 +84,7 @@ class Resolving:
         if moved or again is not None:
             at_most = self._facts.answers(node) + self._facts.held(node)
             touched = resolve.touched(changes, responses, key, None if again is None else renamed(again, node.key, key))
-            lefts = self._work.now.lookup(node.left.table, Keys(touched, at_most))
+            lefts = self._lefts(self._work.now.lookup(node.left.table, Keys(touched, at_most)), key, "_row")
         paired = resolve.pair(node, changes, lefts, responses, key)
         # Not the keys of ``paired``, which would look up the left rows once more.
         keys = Keys(renamed(resolve.affected(changes, touched, key), key, node.key), self._facts.affected(node))
@@ -72,13 +107,13 @@ class Resolving:
                 next_step="run once with --refresh full, or give the new definition a new name",
             )
         key = self._facts.plan.key_of(node.left.table)
-        paired = resolve.pair(node, None, self._work.now.current(node.left.table), {}, key)
+        paired = resolve.pair(node, None, self._lefts(self._work.now.current(node.left.table), key, "_row"), {}, key)
         for number, edge in enumerate(node.edges, start=1):
             right, right_key = self._work.now.current(edge.right.table), self._facts.plan.key_of(edge.right.table)
             if self._facts.now.rows(edge.right.table) <= BROADCAST_KEYS:
                 right = F.broadcast(right)  # no shuffle by the foreign key, so no task of the most frequent one
             paired = resolve.fill(paired, number, edge, right, right_key)
-        made = resolve.join(node, paired, fingerprint(self._facts.plan, node))
+        made = self._joined(node, paired)
         old, gone = None, list[StructField]()
         if self._work.before.has(node.name):
             row = made.schema["new"].dataType
@@ -127,7 +162,7 @@ class Resolving:
                 frame = resolve.fill(frame, number, edge, rights, key)
             elif f"r{number}" not in frame.columns:
                 frame = resolve.absent(frame, number, edge, self._work.now.current(right))
-        made = resolve.join(node, frame, fingerprint(self._facts.plan, node))
+        made = self._joined(node, frame)
         if keys.here is not None:
             made = made.coalesce(1)  # Spark forgets, after calling Python for the hash, that there is one partition only
         made_of = resolve.difference(node, made, self._work.before.lookup(node.name, keys), everything=False)
@@ -140,9 +175,16 @@ class Resolving:
     def _write_candidates(self, node: Node, difference: DataFrame, stale: int, at_most: int, keys: Keys | None) -> Outcome:
         """For a node that can hold rows back: leaves to ``validate`` what becomes of the changes. ``keys``: those of ``difference`` at least, None: all."""
         seen = Observation()
+        aside = self._sieve.aside(difference.schema) if self._sieve is not None and self._sieve.why else None
+        difference = hold.uncomputable(difference, aside, node.key)
         marked = hold.candidates(difference, self._held(node, keys), node.key, everything=keys is None)
-        observed = marked.observe(seen, *counted(OPS | {"unchanged": "N"}), F.count(F.when(F.col("_held"), 1)).alias("held_before"))
-        rows = observed.where(hold.IS_CANDIDATE).select(*node.key, "_op", "_before", "_after", "_held")
+        observed = marked.observe(
+            seen,
+            *counted(OPS | {"unchanged": "N"}),
+            F.count(F.when(F.col("_held"), 1)).alias("held_before"),
+            F.count("_why").alias("uncomputable"),
+        )
+        rows = observed.where(hold.IS_CANDIDATE).select(*node.key, "_op", "_before", "_after", "_held", "_why")
         written = self._writer.append(names.candidates(node.name), small(rows, at_most), node.key, transient=True)
         counts = {"stale": stale, **{k: int(v) for k, v in seen.get.items()}}
         counts["changes"] = counts["inserted"] + counts["updated"] + counts["deleted"]

@@ -45,13 +45,14 @@ class Validating:
         if candidates is None:
             return self._finish(node, judging, kept(made), ())
         bad = judging.changed_rows(_new_rows(candidates, node), made["changes"])
+        judging.computed(made["uncomputable"], made["changes"] + made["uncomputable"])
         return self._finish(node, judging, *self._split(node, candidates, bad))
 
     def _split(self, node: Node, candidates: DataFrame, bad: DataFrame | None) -> tuple[Counts, tuple[Write, ...]]:
         """Writes the output and its changes without the rows to be held back, and what happened to those."""
         run, made = self._facts.run.number, self._facts.counts(Verb.RESOLVE, node.name)
         judged = hold.judged(candidates, bad, node.key)
-        at_most = made["changes"] + made["held_before"]
+        at_most = made["changes"] + made["held_before"] + made["uncomputable"]
         seen = Observation()
         good = hold.published(judged, node.key, run).observe(seen, *counted(OPS))
         written = small(good, at_most)
@@ -60,7 +61,7 @@ class Validating:
         counts["changes"] = counts["inserted"] + counts["updated"] + counts["deleted"]
         writes = apply(self._work, self._work.writer, node, written, log, counts, None)
         counts |= {"held_back": 0, "released": 0}
-        if bad is not None or made["held_before"]:
+        if bad is not None or made["held_before"] or made["uncomputable"]:
             seen = Observation()
             ops = {"held_back": "Q", "released": "R"}
             aside = hold.set_aside(judged, node, run).observe(seen, *counted(ops))

@@ -1,7 +1,7 @@
 """Rows that are held back (ADR 0010): the candidates of a node are split, versions of a source table are quarantined, and come again.
 
 ``Candidates``: key columns; ``_op`` I, U, D, or N for a key that is held back and whose new row equals the published one; ``_before``, the
-published row; ``_after``, the new row; ``_held``: the key is held back before this run.
+published row; ``_after``, the new row; ``_held``: the key is held back before this run; ``_why``: the new row cannot be computed (``_op`` is N, ``_after`` null), and why.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,17 @@ from pyspark.sql.types import StructType
 from rejoin.plan.model import Column as TableColumn
 from rejoin.plan.model import Node, Table
 from rejoin.sources.events import HELD, REPLAYED
-from rejoin.stages.columns import HELD_CODE, SOURCE_FILE
+from rejoin.stages.columns import HELD_CODE, NOT_COMPUTABLE, SOURCE_FILE
 from rejoin.stages.frames import packed, quoted
 from rejoin.stages.ingest import Fate
+
+
+def uncomputable(difference: DataFrame, aside: DataFrame | None, key: Sequence[str]) -> DataFrame:
+    """The frame of ``resolve.difference`` with ``_why``, by the keys in ``aside``; None: every row could be computed."""
+    if aside is None:
+        return difference.withColumn("_why", F.lit(None).cast("string"))
+    met = difference.join(aside, on=list(key), how="left")
+    return met.withColumn("_op", F.when(F.col("_why").isNotNull(), "N").otherwise(F.col("_op")))
 
 
 def candidates(difference: DataFrame, held: DataFrame | None, key: Sequence[str], *, everything: bool) -> DataFrame:
@@ -34,14 +42,14 @@ def candidates(difference: DataFrame, held: DataFrame | None, key: Sequence[str]
     return met.withColumns({"_held": F.coalesce("_held", F.lit(False)), "_op": F.coalesce("_op", F.lit("N"))})
 
 
-IS_CANDIDATE = "_op <> 'N' OR _held"
+IS_CANDIDATE = "_op <> 'N' OR _held OR _why IS NOT NULL"
 
 
 def judged(candidates: DataFrame, bad: DataFrame | None, key: Sequence[str]) -> DataFrame:
-    """``Candidates`` and the keys whose new row is to be held back (with ``_reason``) -> the same with ``_reason``, null for all others."""
+    """``Candidates`` and the keys whose new row is to be held back (with ``_reason``) -> the same with ``_reason``, null for what may be published."""
     if bad is None:
-        return candidates.withColumn("_reason", F.lit(None).cast("string"))
-    return candidates.join(F.broadcast(bad), on=list(key), how="left")
+        return candidates.withColumn("_reason", F.col("_why"))
+    return candidates.join(F.broadcast(bad), on=list(key), how="left").withColumn("_reason", F.coalesce("_why", "_reason"))
 
 
 def published(judged: DataFrame, key: Sequence[str], run: int) -> DataFrame:
@@ -59,7 +67,7 @@ def set_aside(judged: DataFrame, node: Node, run: int) -> DataFrame:
         *node.key,
         F.lit(run).cast("bigint").alias("_run"),
         F.when(bad, "Q").otherwise("R").alias("_op"),
-        F.lit(HELD_CODE).alias("_code"),
+        F.when(F.col("_why").isNotNull(), NOT_COMPUTABLE).otherwise(HELD_CODE).alias("_code"),
         "_reason",
         F.when(bad, raw).alias("_raw"),
     )

@@ -1,0 +1,76 @@
+"""verify sees what a run cannot see of itself: it reads by another way, and compares filtered reads with full ones."""
+
+from pathlib import Path
+
+import pytest
+from integration.conftest import Go, Sessions
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
+
+from rejoin.conduct import Topology
+from rejoin.lake import commit, duck
+from rejoin.lake.config import lake_config
+from rejoin.lake.duck import Relation
+from rejoin.load import load
+from rejoin.verify import verify
+
+pytestmark = pytest.mark.slow
+
+FILE = """
+from rejoin import Topology, snapshot
+
+t = Topology("t")
+orders = t.table("orders", key="id", schema="id BIGINT, customer BIGINT, note STRING", source=snapshot("orders"))
+customers = t.table("customers", key="id", schema="id BIGINT, name STRING", source=snapshot("customers"))
+orders.left_join(customers, foreign_key="customer", select=["left.*", "right.name AS name"]).named("enriched")
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Topology:
+    for table, text in (("orders", "id,customer,note\n1,1,a\n2,2,m\n3,1,z\n"), ("customers", "id,name\n1,Ann\n2,Bob\n")):
+        (tmp_path / table).mkdir()
+        (tmp_path / table / "1.csv").write_text(text)
+    (tmp_path / "t.py").write_text(FILE)
+    return Topology(load(str(tmp_path / "t.py")), lake_config(str(tmp_path / "lake")), str(tmp_path))
+
+
+def test_fault_c3_verify_does_not_read_as_the_run_did(shop: Topology, go: Go, sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when DuckDB took columns from names of folders (A3): what it reads is wrong, in the run and ever after."""
+    right = duck.relation
+
+    def wrong(table: Table, *args: object, **how: object) -> Relation | None:
+        found = right(table, *args, **how)  # type: ignore[arg-type]
+        if found is None or table.name()[-1] != "orders":
+            return found
+        return Relation(f"(SELECT * REPLACE ('prod' AS note) FROM {found.sql})", found.parameters)
+
+    monkeypatch.setattr("rejoin.lake.probe.relation", wrong)
+    go(shop)
+    found = verify(shop, sessions(shop), fast=False)
+    assert [(d.rows, d.different) for d in found] == [(3, 3)]
+
+
+def test_fault_c3_verify_sees_rows_that_a_filter_by_bounds_hides(
+    shop: Topology, go: Go, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when bounds were those of some row groups only (A1)."""
+    right = commit.data_files
+
+    def narrow(table: Table, rows: object) -> list[DataFile]:
+        made = right(table, rows)  # type: ignore[arg-type]
+        if table.name()[-1] == "enriched":
+            for file in made:
+                file.upper_bounds[table.schema().find_field("note").field_id] = b"n"
+        return made
+
+    go(shop)
+    assert [d.total for d in verify(shop, sessions(shop), fast=False)] == [0]
+    for place in ("rejoin.lake.commit.data_files", "rejoin.lake.writer.data_files"):
+        monkeypatch.setattr(place, narrow, raising=False)
+    (Path(shop.root) / "orders" / "2.csv").write_text("id,customer,note\n1,1,b\n2,2,n\n3,1,zz\n")
+    go(shop)
+    found = verify(shop, sessions(shop), fast=False)
+    assert [(d.missing, d.extra, d.different) for d in found] == [(0, 0, 0)]
+    assert found[0].hidden > 0
+    assert found[0].total > 0
