@@ -26,10 +26,14 @@ class Ref:
 
 @dataclass(frozen=True)
 class Expression:
-    """SQL text with holes where the columns are, so that a column can be replaced by the expression that makes it."""
+    """SQL text with holes where the columns are, so that a column can be replaced by the expression that makes it.
+
+    ``total``: known not to fail for any row. Everything else may be computed only for rows that the filters before it have left.
+    """
 
     parts: tuple[str | Ref, ...]
     type: str | None
+    total: bool = False
 
     @property
     def refs(self) -> tuple[Ref, ...]:
@@ -47,24 +51,44 @@ class Expression:
     def replace(self, by: Callable[[Ref], "Expression"]) -> "Expression":
         """This expression over what the columns are made of. Whatever is not a plain column goes into parentheses."""
         parts: list[str | Ref] = []
+        total = self.total
         for part in self.parts:
             made = by(part) if isinstance(part, Ref) else None
             if made is None:
                 parts.append(part)
             else:
                 parts += made.parts if made.plain or len(self.parts) == 1 else ("(", *made.parts, ")")
-        return Expression(tuple(parts), self.type)
+                total = total and made.total
+        return Expression(tuple(parts), self.type, total)
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        """The relations that it reads."""
+        return frozenset(ref.alias for ref in self.refs)
 
 
 def column(alias: str, name: str, of_type: str | None) -> Expression:
-    return Expression((Ref(alias, name),), of_type)
+    return Expression((Ref(alias, name),), of_type, total=True)
 
 
 def both(first: Expression | None, second: Expression) -> Expression:
-    """``first AND second``; ``second`` if there is no first."""
+    """``first AND second``; ``second`` if there is no first. ``second`` is computed only where ``first`` is true.
+
+    An engine computes the parts of an AND in their order, but first moves each to the relation that it reads. So a part that reads fewer
+    relations than the one before it, which protects it, has to stay with it. Not as a bare CASE: Spark makes an AND of that again.
+    """
     if first is None:
         return second
-    return Expression(("(", *first.parts, ") AND (", *second.parts, ")"), types.BOOLEAN)
+    if second.total or first.aliases <= second.aliases:
+        return Expression(("(", *first.parts, ") AND (", *second.parts, ")"), types.BOOLEAN, first.total and second.total)
+    return Expression(("coalesce(CASE WHEN ", *first.parts, " THEN ", *second.parts, " END, false)"), types.BOOLEAN)
+
+
+def guarded(part: Expression, where: Expression | None) -> Expression:
+    """An expression that is computed only where the condition is true, and null elsewhere."""
+    if where is None or part.total:
+        return part
+    return Expression(("CASE WHEN ", *where.parts, " THEN ", *part.parts, " END"), part.type)
 
 
 # --- what an expression may read -------------------------------------------------------------------------------------
@@ -187,7 +211,7 @@ def _resolve(item: Item, scope: Scope, report: Reporter) -> Expression | None:
     if found == types.STRING and types.holds_bytes(item.node, of_column):
         # Spark casts bytes to text as they are, and what is no UTF-8 no other engine reads. The rule is that of its own function.
         parts = ("make_valid_utf8(", *parts, ")")
-    return Expression(parts, found)
+    return Expression(parts, found, total=item.is_column)
 
 
 def _parts(item: Item, refs: Mapping[int, Ref]) -> tuple[str | Ref, ...]:
