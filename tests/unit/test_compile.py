@@ -7,9 +7,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from plans import Shop, chain, everything, star
 
 import rejoin
+from rejoin.errors import TopologyError
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import DebeziumSource, JoinKind, OnBadRecord, Plan, Projection, SnapshotSource, View
 
@@ -166,6 +168,14 @@ def test_fault_a8_two_intermediate_joins_of_the_same_columns_are_two_nodes() -> 
     first.left_join(made[1], "product_id", ["order_id", "one", "maker AS two"]).named("out")
     names = [node.name for node in shop.compile().nodes]
     assert len(set(names)) == 3
+
+
+def test_fault_look_a_selected_constant_text_becomes_no_date_further_down() -> None:
+    shop = Shop()
+    made = shop.orders.select(["order_id", "concat('to', 'day') AS word"]).filter("CAST(word AS DATE) > DATE '2024-01-01'")
+    made.named("out")
+    with pytest.raises(TopologyError, match=r"FORBIDDEN_FUNCTION .*the present time"):
+        shop.compile()
 
 
 # --- filters protect what comes after them ---------------------------------------------------------------------------

@@ -96,11 +96,15 @@ def guarded(part: Expression, where: Expression | None) -> Expression:
 
 @dataclass(frozen=True)
 class Side:
-    """The columns of one relation. ``complete`` is False after a mistake in it: then a missing column is no new mistake."""
+    """The columns of one relation. ``complete`` is False after a mistake in it: then a missing column is no new mistake.
+
+    ``constant``: columns that are a text, or made of one, and of no column of a table.
+    """
 
     label: str
     columns: Mapping[str, str | None]
     complete: bool = True
+    constant: frozenset[str] = frozenset()
 
     def find(self, name: str) -> str | None:
         """The declared spelling of a column; Spark compares names without regard to case."""
@@ -204,14 +208,28 @@ def _resolve(item: Item, scope: Scope, report: Reporter) -> Expression | None:
     if unsupported := types.unsupported(item.node):
         report(problems.BAD_EXPRESSION, types.refused(unsupported))
         return None
-    if item.special_dates and (item.is_about_time or any(map(types.is_about_time, (found, *map(scope.type_of, refs.values()))))):
-        report(problems.FORBIDDEN_FUNCTION, "beside dates Spark reads 'now', 'today', 'tomorrow' and 'yesterday' as the present time")
+    about_time = item.is_about_time or any(map(types.is_about_time, (found, *map(scope.type_of, refs.values()))))
+    if about_time and (reason := _present_time(item, scope, refs)):
+        report(problems.FORBIDDEN_FUNCTION, reason)
         return None
     parts = _parts(item, refs)
     if found == types.STRING and types.holds_bytes(item.node, of_column):
         # Spark casts bytes to text as they are, and what is no UTF-8 no other engine reads. The rule is that of its own function.
         parts = ("make_valid_utf8(", *parts, ")")
     return Expression(parts, found, total=item.is_column)
+
+
+def _present_time(item: Item, scope: Scope, refs: Mapping[int, Ref]) -> str | None:
+    """Why an expression about time may mean the present time: Spark computes a text that is the same for all rows before it looks for these
+    words. A text that comes from a row is never one of them.
+    """
+    words = "beside dates Spark reads 'now', 'today', 'tomorrow' and 'yesterday' as the present time"
+    if item.special_dates:
+        return words
+    constant = {start for start, ref in refs.items() if ref.column in scope.sides[ref.alias].constant}
+    if constant or any(columns <= constant for columns in item.computed):
+        return f"{words}, also in a text that is computed from texts alone: write it as one literal"
+    return None
 
 
 def _parts(item: Item, refs: Mapping[int, Ref]) -> tuple[str | Ref, ...]:

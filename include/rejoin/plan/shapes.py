@@ -7,6 +7,7 @@ named, or when something needs it as a table. Nothing here reports: expressions 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from rejoin.plan import types
 from rejoin.plan.expressions import LEFT, Expression, Ref, Side, both, column, guarded
 from rejoin.plan.model import JoinKind, Policy, Table
 from rejoin.plan.sinks import Sink
@@ -66,7 +67,13 @@ Shape = Rows | Star
 
 def side(shape: Shape) -> Side:
     """What an expression over a relation may read."""
-    return Side(shape.label, {name: made.type for name, made in shape.columns.items()}, shape.complete)
+    return Side(shape.label, {name: made.type for name, made in shape.columns.items()}, shape.complete, _constant(shape))
+
+
+def _constant(shape: Shape) -> frozenset[str]:
+    """Columns that are texts, or made of texts, whatever the row."""
+    fixed = {name: made for name, made in shape.columns.items() if not made.refs and made.type in (None, types.STRING)}
+    return frozenset(name for name, made in fixed.items() if "'" in made.sql or '"' in made.sql)
 
 
 def rows_of(base: Table | Draft, label: str, columns: Mapping[str, str | None], key: tuple[str, ...], complete: bool) -> Rows:
