@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from rejoin import crash, owner, sources
+from rejoin import crash, opening, owner, sources
 from rejoin.errors import InvariantBroken, RunSuperseded, RunUnknown
 from rejoin.failures import named_errors, told
 from rejoin.lake.config import LakeConfig
@@ -21,7 +21,7 @@ from rejoin.lake.ledger import LEASE_SECONDS, Ledger
 from rejoin.lake.records import Run, StepRecord
 from rejoin.lake.refs import Refs
 from rejoin.plan import expect, places
-from rejoin.plan.compatible import left_behind, refuse_incompatible
+from rejoin.plan.compatible import left_behind
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan, RunOptions
 from rejoin.plan.steps import Step, Verb, steps
@@ -65,10 +65,12 @@ class Topology:
         self.refs = Refs(config, plan.topology)
 
     def open(self, who: str, options: RunOptions = EVERYTHING) -> Run:
-        """The owner's open run or a new one with these options; finishes first what a crash left between a commit and its roll-forward.
+        """The owner's open run, if it was opened with these options, or a new one; finishes first what a crash left between a commit and its
+        roll-forward.
 
         Raises:
             RunBusy: somebody else's run is open and alive.
+            SchemaRefused: stored rows cannot become what the plan says.
         """
         from rejoin.mend import mend
 
@@ -112,10 +114,11 @@ class Topology:
         self.roll_forward()
         current = self.ledger.open_run()
         lives = {} if current is None or current.owner == who else {current.owner: self._life(current.owner)}
-        if (head := self.ledger.head()) is not None:
-            last = self.ledger.run(head).plan
-            refuse_incompatible(last, plan)
-            plan = plan.with_replay(expect.changed(last, plan) if kind == "run" else ())
+        if (past := opening.of_ledger(self.ledger)) is not None:
+            opening.refuse(past, plan)
+            plan = plan.with_replay(expect.changed(past.plan(past.head), plan) if kind == "run" else ())
+        if current is not None and current.owner == who and current.kind == kind == "run" and _asks_otherwise(current.plan, plan):
+            self.ledger.abandon(current.number, f"{who} asks for other options")
         prints = {n.name: fingerprint(plan, n) for n in plan.nodes}
         run = self.ledger.open(who, plan, prints, kind=kind, lives=lives)
         crash.point("open:opened")
@@ -276,6 +279,12 @@ def _timed(spark: "Callable[[], SparkSession]") -> "tuple[SparkSession, float]":
     """The session, and the seconds until it was there: no step's work."""
     began = time.monotonic()
     return spark(), time.monotonic() - began
+
+
+def _asks_otherwise(pinned: Plan, plan: Plan) -> bool:
+    """Whether the options of a run have made something else of a plan: steps that ended under the old ones may not fit."""
+    before = {n.name: n.policy for n in pinned.nodes}
+    return pinned.replay != plan.replay or any(before.get(n.name, n.policy) != n.policy for n in plan.nodes)
 
 
 def _once(spark: "Callable[[], SparkSession]") -> "Callable[[], SparkSession]":

@@ -1,14 +1,17 @@
 """Declarations become views, stars and chains; names, used columns and fingerprints follow."""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from plans import Shop, chain, everything, star
 
 import rejoin
+from rejoin.errors import TopologyError
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import DebeziumSource, JoinKind, OnBadRecord, Plan, Projection, SnapshotSource, View
 
@@ -63,6 +66,9 @@ def test_without_select_a_join_has_both_sides_without_the_right_key() -> None:
     assert [c.type for c in node.columns] == ["BIGINT", "BIGINT", "STRING", "STRING", "BOOLEAN"]
 
 
+INTERMEDIATE = re.compile(r"([a-z_]+)__[0-9a-f]{8}")
+
+
 # --- stars and chains ------------------------------------------------------------------------------------------------
 
 
@@ -92,8 +98,8 @@ def test_a_foreign_key_from_the_right_side_starts_a_chain_with_a_safe_name() -> 
     shop = Shop()
     chain(shop)
     first, last = shop.compile().nodes
-    assert (first.name, first.published, last.name, last.published) == ("chain__1", False, "chain", True)
-    assert (last.left.table, last.edges[0].foreign_key) == ("chain__1", ("l.`m`",))
+    assert (bool(INTERMEDIATE.fullmatch(first.name)), first.published, last.name, last.published) == (True, False, "chain", True)
+    assert (last.left.table, last.edges[0].foreign_key) == (first.name, ("l.`m`",))
     assert first.used == ("m",)
     assert last.used == ()
 
@@ -102,7 +108,7 @@ def test_a_foreign_key_that_mixes_both_sides_starts_a_chain() -> None:
     shop = Shop()
     joined = shop.orders.join(shop.customers, "customer_id", ["left.*", "region"])
     joined.join(shop.rates, ["region", "product_id"], ["order_id", "rate"]).named("out")
-    assert [node.name for node in shop.compile().nodes] == ["out__1", "out"]
+    assert [INTERMEDIATE.sub("of \\1", node.name) for node in shop.compile().nodes] == ["of out", "out"]
 
 
 def test_a_join_on_a_join_makes_the_right_side_a_node() -> None:
@@ -110,8 +116,8 @@ def test_a_join_on_a_join_makes_the_right_side_a_node() -> None:
     made = shop.products.join(shop.makers, "maker_id", ["product_id", "maker"])
     shop.orders.join(made.filter("maker <> 'x'"), "product_id", ["order_id", "maker"]).named("out")
     first, last = shop.compile().nodes
-    assert (first.name, first.where) == ("out__1", "r1.`maker` <> 'x'")
-    assert (last.edges[0].name, last.edges[0].right.table) == ("out__1", "out__1")
+    assert (bool(INTERMEDIATE.fullmatch(first.name)), first.where) == (True, "r1.`maker` <> 'x'")
+    assert (last.edges[0].name, last.edges[0].right.table) == (first.name, first.name)
 
 
 def test_an_intermediate_that_two_outputs_read_is_one_node_with_the_name_of_the_first() -> None:
@@ -119,7 +125,87 @@ def test_an_intermediate_that_two_outputs_read_is_one_node_with_the_name_of_the_
     made = shop.products.join(shop.makers, "maker_id", ["product_id", "maker"])
     shop.orders.join(made, "product_id", ["order_id", "maker"]).named("first")
     shop.orders.left_join(made, "product_id", ["order_id", "maker"]).named("second")
-    assert [node.name for node in shop.compile().nodes] == ["first__1", "first", "second"]
+    assert [INTERMEDIATE.sub("of \\1", node.name) for node in shop.compile().nodes] == ["of first", "first", "second"]
+
+
+def intermediates(shop: Shop) -> dict[str, str]:
+    """Left table of every intermediate node -> its name."""
+    return {node.left.table: node.name for node in shop.compile().nodes if not node.published}
+
+
+def test_fault_a8_an_intermediate_join_that_is_put_before_another_takes_over_none_of_its_tables() -> None:
+    shop = Shop()
+    made = shop.products.join(shop.makers, "maker_id", ["product_id", "maker"])
+    shop.orders.left_join(made, "product_id", ["order_id", "maker"]).named("out")
+    before = intermediates(shop)
+    shop = Shop()
+    parents = shop.makers.left_join(shop.makers, "parent_id", ["left.maker_id", "right.maker AS parent"])
+    made = shop.products.join(shop.makers, "maker_id", ["product_id", "maker"])
+    first = shop.orders.left_join(parents, "product_id", ["left.*", "parent"])
+    first.left_join(made, "product_id", ["order_id", "parent", "maker"]).named("out")
+    after = intermediates(shop)
+    assert after["products"] == before["products"]
+    assert after["makers"] not in before.values()
+
+
+def test_fault_a8_an_intermediate_join_of_other_columns_gets_tables_of_its_own_and_one_with_another_filter_keeps_them() -> None:
+    def named(items: list[str], condition: str) -> str:
+        shop = Shop()
+        made = shop.products.left_join(shop.makers, "maker_id", items).filter(condition)
+        shop.orders.join(made, "product_id", ["order_id", "m"]).named("out")
+        return intermediates(shop)["products"]
+
+    first = named(["product_id", "maker AS m"], "m <> 'x'")
+    assert named(["product_id", "maker AS m"], "m <> 'y'") == first
+    assert named(["product_id", "length(maker) AS m"], "m > 3") != first
+    assert named(["product_id", "maker AS m", "title"], "m <> 'x'") != first
+
+
+def test_fault_a8_two_intermediate_joins_of_the_same_columns_are_two_nodes() -> None:
+    shop = Shop()
+    made = [shop.products.join(shop.makers, "maker_id", ["product_id", "maker"]).filter(f"maker {op} 'x'") for op in ("<", ">")]
+    first = shop.orders.left_join(made[0], "product_id", ["left.*", "maker AS one"])
+    first.left_join(made[1], "product_id", ["order_id", "one", "maker AS two"]).named("out")
+    names = [node.name for node in shop.compile().nodes]
+    assert len(set(names)) == 3
+
+
+def test_fault_look_a_selected_constant_text_becomes_no_date_further_down() -> None:
+    shop = Shop()
+    made = shop.orders.select(["order_id", "concat('to', 'day') AS word"]).filter("CAST(word AS DATE) > DATE '2024-01-01'")
+    made.named("out")
+    with pytest.raises(TopologyError, match=r"FORBIDDEN_FUNCTION .*the present time"):
+        shop.compile()
+
+
+# --- filters protect what comes after them ---------------------------------------------------------------------------
+
+
+def test_fault_a10_a_foreign_key_after_a_filter_is_null_where_the_filter_leaves_the_row_out() -> None:
+    shop = Shop()
+    first = shop.orders.join(shop.customers, "customer_id", ["left.*", "name"]).filter("note RLIKE '^[0-9]+$'")
+    first.left_join(shop.products, "CAST(note AS BIGINT)", ["order_id", "title"]).named("out")
+    [node] = shop.compile().nodes
+    assert node.edges[1].foreign_key == ("CASE WHEN l.`note` RLIKE '^[0-9]+$' THEN CAST(l.`note` AS BIGINT) END",)
+
+
+def test_fault_a10_a_filter_of_right_columns_that_protects_a_foreign_key_starts_a_chain_and_a_column_needs_no_protection() -> None:
+    def nodes(foreign_key: str) -> int:
+        shop = Shop()
+        first = shop.orders.join(shop.customers, "customer_id", ["left.*", "region"]).filter("region = 'numbers'")
+        first.left_join(shop.products, foreign_key, ["order_id", "title"]).named("out")
+        return len(shop.compile().nodes)
+
+    assert (nodes("CAST(note AS BIGINT)"), nodes("product_id")) == (2, 1)
+
+
+def test_fault_a10_a_filter_that_another_relation_protects_stays_with_it() -> None:
+    shop = Shop()
+    first = shop.orders.join(shop.customers, "customer_id", ["left.*", "region"]).filter("region = 'numbers'")
+    first.filter("CAST(note AS BIGINT) > 5").filter("region <> 'x'").select(["order_id"]).named("out")
+    [node] = shop.compile().nodes
+    protected = "coalesce(CASE WHEN r1.`region` = 'numbers' THEN CAST(l.`note` AS BIGINT) > 5 END, false)"
+    assert node.where == f"coalesce(CASE WHEN {protected} THEN r1.`region` <> 'x' END, false)"
 
 
 def test_nothing_fuses_across_a_name() -> None:

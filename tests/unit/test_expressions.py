@@ -162,6 +162,59 @@ def test_what_is_not_a_deterministic_function_of_one_row_is_forbidden(text: str,
     assert ("FORBIDDEN_FUNCTION", message) in [(p.code, p.message) for p in found]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "to_date(concat('to', 'day'))",
+        "CAST('to' || 'day' AS DATE)",
+        "CAST('to' 'day' AS DATE)",
+        "day > lower('NOW')",
+        "coalesce(day, substring('today', 1, 5))",
+        "CAST(r'today' AS DATE)",
+        "day > CAST(lower('TO') || name || '' AS DATE) OR day = CAST('to' || 'day' AS DATE)",
+        "CAST(CAST(X'746F646179' AS STRING) AS DATE)",
+        "CAST(string(X'746F646179') AS DATE)",
+        r"CAST('to\u0064ay' AS DATE)",
+        "CAST('\x01today' AS DATE)",
+        "CASE WHEN name = 'x' THEN to_timestamp(trim('now ')) END",
+        "CAST(date_format(DATE '2024-01-01', \"'to''day'\") AS DATE)",
+        "CAST(reverse('yadot') AS TIMESTAMP)",
+    ],
+)
+def test_fault_look_the_present_time_is_not_computed_from_texts(text: str) -> None:
+    made, found = resolved(text)
+    assert made is None
+    assert [(p.code, "the present time" in p.message) for p in found] == [("FORBIDDEN_FUNCTION", True)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "to_date(name)",
+        "to_date(concat(name, '-01'))",
+        "to_date(name || '-01')",
+        "to_date(name || '-' || '01' || '-01')",
+        "to_date(lower(name) || '-01') AND raw = X'00'",
+        "to_date('2024-01-01') < day",
+        "to_timestamp('2024-01-01 00:00:00') < at",
+        r"CASE WHEN name RLIKE '^\\d+$' THEN to_date(substring(name, 1, 10), 'yyyy-MM-dd') END",
+        "date_format(day, 'yyyy')",
+        "day BETWEEN '2024-01-01' AND DATE '2024-12-31'",
+        "date_add(DATE '2024-01-01', n)",
+        "concat('to', 'day') = name",
+    ],
+)
+def test_fault_look_texts_of_rows_and_literals_may_become_dates(text: str) -> None:
+    assert resolved(text)[0] is not None, resolved(text)[1]
+
+
+def test_fault_look_a_column_that_is_a_constant_text_becomes_no_date() -> None:
+    constant = Scope({"": Side("orders", {**COLUMNS, "word": "STRING"}, constant=frozenset({"word"}))})
+    assert resolved("CAST(word AS DATE)", constant)[0] is None
+    assert resolved("upper(word)", constant)[0] is not None
+    assert resolved("CAST(name AS DATE)", constant)[0] is not None
+
+
 def test_now_is_a_text_like_any_other_where_no_date_is_near() -> None:
     assert sql("name = 'now'") == ".`name` = 'now'"
 

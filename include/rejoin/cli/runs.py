@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import click
 
@@ -21,7 +22,7 @@ from rejoin.cli.common import (
     topology_option,
 )
 from rejoin.errors import RunUnknown, SinksBehind
-from rejoin.plan.model import DECLARABLE, Fuse, Refresh, RunOptions
+from rejoin.plan.model import DECLARABLE, Fuse, Plan, Refresh, RunOptions
 
 
 @click.command()
@@ -85,7 +86,10 @@ def run(
 @click.option("--run", "number", type=int, default=None, help="How this run was done: what was recomputed, what was read, and why.")
 @lake_option
 def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number: int | None, location: str) -> None:
-    """Show what TOPOLOGY_FILE compiles to: tables, joins and the steps of a run. Needs no Spark, and only with --run a lake."""
+    """Show what TOPOLOGY_FILE compiles to: tables, joins and the steps of a run; if it was run, also what the next run makes of the lake's tables.
+
+    Needs no Spark, and only with --run a lake.
+    """
     from rejoin.plan import explain as explained
     from rejoin.plan.query import topology_query
     from rejoin.report import decisions
@@ -102,6 +106,19 @@ def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number:
         click.echo("\n\n".join(f"-- {n.name}\n{topology_query(plan, n)}" for n in plan.nodes))
     else:
         click.echo(explained.text(plan))
+        _against_the_lake(plan, location)
+
+
+def _against_the_lake(plan: Plan, location: str) -> None:
+    """What an edited topology means for the tables that are there; nothing without a lake, or if nothing is edited."""
+    from rejoin import opening
+    from rejoin.lake.config import lake_config
+
+    if not Path(location).exists():
+        return
+    past = opening.of_lake(lake_config(location).ledger, plan.topology)
+    if past is not None and (lines := opening.outlook(past, plan)):
+        click.echo("\n".join([f"against the lake at {location}, whose newest run is {past.head}", *lines]))
 
 
 @click.command()

@@ -7,15 +7,16 @@ from rejoin.errors import SchemaRefused
 from rejoin.lake.refs import Refs
 
 
-def evolve(spark: SparkSession, table: str, wanted: StructType) -> None:
+def evolve(spark: SparkSession, table: str, wanted: StructType, *, transient: bool = False) -> None:
     """Makes ``table`` able to hold rows of ``wanted``: adds columns (null in older rows), widens types.
 
-    Readers of the last committed run see an added column as null until the run is published.
+    Readers of the last committed run see an added column as null until the run is published. ``transient``: no other run reads what is in
+    the table, so a column may become one of any other type.
 
     Raises:
         SchemaRefused: a column would have to change its type in a way that Iceberg cannot promote.
     """
-    for statement in _statements(table, spark.table(table).schema, wanted, ""):
+    for statement in _statements(table, spark.table(table).schema, wanted, "", transient=transient):
         spark.sql(statement)
 
 
@@ -31,7 +32,7 @@ def drop_columns(refs: Refs, table: str, wanted: set[str]) -> None:
                 update.delete_column(name)
 
 
-def _statements(table: str, have: StructType, wanted: StructType, path: str) -> list[str]:
+def _statements(table: str, have: StructType, wanted: StructType, path: str, *, transient: bool) -> list[str]:
     made = []
     for field in wanted.fields:
         name = f"{path}`{field.name}`"
@@ -40,7 +41,9 @@ def _statements(table: str, have: StructType, wanted: StructType, path: str) -> 
             continue
         old = have[field.name].dataType
         if isinstance(old, StructType) and isinstance(field.dataType, StructType):
-            made += _statements(table, old, field.dataType, f"{name}.")
+            made += _statements(table, old, field.dataType, f"{name}.", transient=transient)
+        elif transient and old != field.dataType:
+            made += [f"ALTER TABLE {table} DROP COLUMN {name}", f"ALTER TABLE {table} ADD COLUMN {name} {field.dataType.simpleString()}"]
         elif old != field.dataType and not _fits(field.dataType, old):
             if not _fits(old, field.dataType):
                 raise SchemaRefused(

@@ -112,6 +112,12 @@ class History:
         lines = self._lines(select(t.runs).where(*wanted).order_by(t.runs.c.run.desc()).limit(1))
         return lines[0] if lines else None
 
+    def committed(self) -> list[int]:
+        """All committed runs, newest first."""
+        found = select(t.runs.c.run).where(t.runs.c.topology == self.topology, t.runs.c.state == "committed")
+        with self._reading() as db:
+            return [r.run for r in db.execute(found.order_by(t.runs.c.run.desc()))]
+
     def plan(self, number: int) -> Plan:
         """The plan of a run. Raises ``RunUnknown``."""
         with self._reading() as db:

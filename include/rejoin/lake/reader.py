@@ -5,16 +5,16 @@ from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructField
 
-from rejoin.lake import names
+from rejoin.lake import names, seen
 from rejoin.lake.access import Access, Keys
 from rejoin.lake.local import spark_schema
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, Plan
 from rejoin.plan.query import node_query, upstream
 from rejoin.stages.columns import HASH, HELD_CODES, NOT_COMPUTABLE, RUN, SOURCE_FILE
-from rejoin.stages.frames import numbered, packed, quoted, renamed
+from rejoin.stages.frames import numbered, quoted, renamed
 
 LEFT = "__computable_left"
 """The end of the name of a view: the left rows of a node that can be computed."""
@@ -45,7 +45,7 @@ class Reader(Access):
         table = names.changes(name)
         if not self.has(table):
             return None
-        return self.of_run(table, run).select(*self._plan.key_of(name), "_op", "_before", "_after")
+        return self._sides(name, self.of_run(table, run))
 
     def versions(self, name: str, keys: Keys | None, *, before: bool) -> DataFrame | None:
         """``Versions`` of a source table for some keys (None: all keys); None if it was never written.
@@ -94,7 +94,11 @@ class Reader(Access):
     def responses(self, node: Node, edge: Edge) -> DataFrame | None:
         """The ``Responses`` of an edge in the open run; None if the edge had nothing to respond to."""
         name = names.responses(node, edge)
-        return self.every(name, self.columns(name)) if self.has(name) else None
+        if not self.has(name):
+            return None
+        found = self.every(name, self.columns(name))
+        right = seen.struct(found, "right", [(p.name, p.type) for p in edge.right.columns])
+        return found.select(*numbered("pk", len(node.key)), "left_hash", right.alias("right"))
 
     def candidates(self, node: Node) -> DataFrame | None:
         """The ``Candidates`` of a node in the open run; None if it has none."""
@@ -178,14 +182,13 @@ class Reader(Access):
         return framed.where("_before IS NOT NULL OR _after IS NOT NULL")
 
     def _before_row(self, name: str, rows: DataFrame) -> Column:
-        """The version before, as all columns of the plan and the hash; a column that is not stored yet is null."""
-        key, had = self._plan.key_of(name), set(_struct(rows, "_before").names)
-        fields = []
-        for column in self._plan.table(name).columns:
-            stored = quoted(column.name) if column.name in key else f"_before.{quoted(column.name)}"
-            known = column.name in key or column.name in had
-            fields.append((column.name, stored if known else f"cast(NULL AS {column.type or 'STRING'})"))
-        return F.when(F.col("_before").isNotNull(), packed([*fields, (HASH, f"_before.{HASH}")]))
+        """The version before, as all columns of the plan and the hash; the key columns are those of the row."""
+        return seen.struct(rows, "_before", self._fields(name), self._plan.key_of(name))
+
+    def _sides(self, name: str, changes: DataFrame) -> DataFrame:
+        """Stored changes of an output, the rows before and after as the plan has them."""
+        rows = [seen.struct(changes, side, self._fields(name)).alias(side) for side in ("_before", "_after")]
+        return changes.select(*self._plan.key_of(name), "_op", *rows)
 
     def _rows(self, name: str, keys: Keys | None, also: Sequence[StructField] = ()) -> DataFrame:
         key = self._plan.key_of(name)
@@ -205,13 +208,13 @@ class Reader(Access):
 
     def _row(self, name: str, frame: DataFrame, also: Sequence[StructField] = ()) -> Column:
         """All columns of the plan and the hash as one struct; a column that the stored rows do not have yet is null."""
+        return seen.row(frame, [*self._fields(name), *((f.name, None) for f in also)])
+
+    def _fields(self, name: str) -> seen.Fields:
+        """The columns of a source table or output."""
         if self._plan.is_table(name):
-            wanted = [(c.name, c.type) for c in self._plan.table(name).columns]
-        else:
-            wanted = [(p.name, p.type) for p in self._plan.node(name).columns]
-        have = set(frame.columns)
-        fields = [(n, quoted(n) if n in have else f"cast(NULL AS {t or 'STRING'})") for n, t in wanted]
-        return packed([*fields, *((f.name, quoted(f.name)) for f in also), (HASH, HASH)])
+            return [(c.name, c.type) for c in self._plan.table(name).columns]
+        return [(p.name, p.type) for p in self._plan.node(name).columns]
 
 
 def latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -229,9 +232,3 @@ def _without(rows: DataFrame, keys: DataFrame, columns: Sequence[str]) -> DataFr
     return marked.select(
         *(F.when(F.col("_out").isNull(), F.col(quoted(c))).alias(c) if c in columns else F.col(quoted(c)) for c in rows.columns)
     )
-
-
-def _struct(frame: DataFrame, column: str) -> StructType:
-    kind = frame.schema[column].dataType
-    assert isinstance(kind, StructType)
-    return kind

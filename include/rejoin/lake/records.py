@@ -100,6 +100,12 @@ class Records:
             rows = db.execute(select(t.runs).where(t.runs.c.topology == self.topology).order_by(t.runs.c.run))
             return [self._run(r) for r in rows]
 
+    def committed(self) -> list[int]:
+        """All committed runs, newest first."""
+        with self.transaction() as db:
+            found = select(t.runs.c.run).where(t.runs.c.topology == self.topology, t.runs.c.state == "committed")
+            return [r.run for r in db.execute(found.order_by(t.runs.c.run.desc()))]
+
     def head(self) -> int | None:
         """The newest committed run."""
         with self.transaction() as db:

@@ -72,7 +72,7 @@ class Writer:
 
     def append(self, table: str, rows: DataFrame | LocalRows, key: Sequence[str], *, transient: bool = False) -> Write:
         """The base state plus ``rows``. ``transient``: readable within this run only (its base is always empty)."""
-        existing, base = self._table(table, rows.schema, key)
+        existing, base = self._table(table, rows.schema, key, transient=transient)
         return self._put(existing, table, base, rows, key, transient=transient)
 
     def replace(self, table: str, rows: DataFrame | LocalRows, key: Sequence[str]) -> Write:
@@ -182,14 +182,14 @@ class Writer:
         if not _holds(spark_schema(self._refs.require(table, self._base[table])), schema):
             evolve(self._spark, full_name(self._refs.topology, table), schema)
 
-    def _table(self, table: str, schema: StructType, key: Sequence[str]) -> tuple[Table, int]:
+    def _table(self, table: str, schema: StructType, key: Sequence[str], *, transient: bool = False) -> tuple[Table, int]:
         """The table, made or evolved so that it can hold rows of ``schema``, and the snapshot that this attempt starts from."""
         existing = self._refs.table(table)
         if existing is None:
             metrics = {f"write.metadata.metrics.column.{c}": "full" for c in (*key, RUN) if c in schema.names}
             self._refs.create(table, arrow_schema(schema), {**PROPERTIES, **metrics})
         elif not _holds(spark_schema(existing), schema):
-            evolve(self._spark, full_name(self._refs.topology, table), schema)
+            evolve(self._spark, full_name(self._refs.topology, table), schema, transient=transient)
         base = self._base[table] if table in self._base else self._refs.empty(table)
         existing = self._refs.require(table, base)
         return existing, base

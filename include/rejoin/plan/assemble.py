@@ -1,5 +1,7 @@
 """Checked relations -> the plan: names for intermediate nodes, views without what nobody reads, ``used`` columns."""
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -36,20 +38,30 @@ def _reads(drafts: Iterable[Draft]) -> dict[str, set[str]]:
 
 
 def _in_order(outputs: Iterable[Draft]) -> dict[Draft, bool]:
-    """All nodes, upstream first, and whether the user named them. The others get the name of the first output that reads
+    """All nodes, upstream first, and whether the user named them. The others are named after the first output that reads
     them, so adding an output at the end of a file renames nothing.
     """
     outputs = list(outputs)
     named = set(outputs)
     order: dict[Draft, bool] = {}
+    taken: set[str] = set()
     for output in outputs:
-        count = 0
         for draft in _upstream_first(output, set(order)):
             if draft.name is None:
-                count += 1
-                draft.name, draft.policy = f"{output.name}__{count}", output.policy
+                draft.name, draft.policy = _free(f"{output.name}__{_contents(_star(draft))}", taken), output.policy
+                taken.add(draft.name)
             order[draft] = draft in named
     return order
+
+
+def _contents(star: Star) -> str:
+    """What tells an intermediate node's tables from those of others: which tables it joins, its key, its columns and their types. Not its
+    place in the file: another one before it must not take its tables over, whose columns are others.
+    """
+    joined = sorted(_name(arm.right.base) for arm in star.arms)
+    columns = [(name, made.type) for name, made in star.columns.items()]
+    text = json.dumps([_name(star.left.base), joined, star.key, columns], ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:8]
 
 
 def _upstream_first(draft: Draft, seen: set[Draft]) -> Iterator[Draft]:

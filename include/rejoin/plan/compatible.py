@@ -1,9 +1,11 @@
-"""What an edit of a topology may not do to tables that exist: another key, or a source column of another or narrower type."""
+"""What an edit of a topology may not do to tables that exist: another key, a source column of another or narrower type, or another meaning
+of a name that was away.
+"""
 
 import re
 
 from rejoin.errors import SchemaRefused
-from rejoin.plan.model import Plan
+from rejoin.plan.model import DebeziumSource, Plan, Source
 
 _WIDENINGS = {("INT", "BIGINT"), ("FLOAT", "DOUBLE")}
 
@@ -28,7 +30,7 @@ def refuse_incompatible(old: Plan, new: Plan) -> None:
         types = {c.name: c.type or "" for c in before.columns}
         for column in table.columns:
             was, now = types.get(column.name, column.type or ""), column.type or ""
-            if not _fits(was, now):
+            if not fits(was, now):
                 raise SchemaRefused(
                     f"column {column.name!r} of table {table.name!r} was declared {was} and is now {now}",
                     expected="the same type or a wider one",
@@ -40,6 +42,51 @@ def refuse_incompatible(old: Plan, new: Plan) -> None:
             _same_key(node.name, was_node.key, node.key)
 
 
+def refuse_other_meaning(run: int, old: Plan, new: Plan, name: str) -> None:
+    """Compares what a name stood for in an earlier run with what it stands for now.
+
+    Args:
+        run: the newest committed run whose plan had the name; its rows are still stored.
+        old: that plan.
+        new: the plan to run now.
+        name: a table or output of both.
+
+    Raises:
+        SchemaRefused: a table became an output or the other way round, has another key or an incompatible column, or reads another source.
+    """
+    if old.is_table(name) != new.is_table(name):
+        was, now = ("a table", "an output") if old.is_table(name) else ("an output", "a table")
+        raise SchemaRefused(
+            f"{name!r} was {was} in run {run}, whose rows are still stored, and is now {now}",
+            expected="a name keeps what it stands for",
+            next_step=f"give the {now.split()[1]} a new name",
+        )
+    refuse_incompatible(_only(old, name), _only(new, name))
+    if not new.is_table(name):
+        return
+    source, given = old.table(name).source, new.table(name).source
+    if _place(source) != _place(given):
+        raise SchemaRefused(
+            f"table {name!r}, which the topology did not have since run {run}, was read from {_said(source)} and is now read from {_said(given)}",
+            expected="the same source: the rows that are still stored came from it",
+            next_step="declare the table under a new name; if the new path goes on with the same data, bring the table back as it was for one"
+            " run and change the path in the next",
+        )
+
+
+def _only(plan: Plan, name: str) -> Plan:
+    return Plan(plan.topology, tuple(t for t in plan.tables if t.name == name), tuple(n for n in plan.nodes if n.name == name))
+
+
+def _place(source: Source) -> tuple[str, str, str | None]:
+    return source.kind, source.path.rstrip("/"), source.topic if isinstance(source, DebeziumSource) else None
+
+
+def _said(source: Source) -> str:
+    kind, path, topic = _place(source)
+    return f"{kind} {path!r}" + (f", topic {topic!r}" if topic else "")
+
+
 def _same_key(name: str, was: tuple[str, ...], now: tuple[str, ...]) -> None:
     if was != now:
         raise SchemaRefused(
@@ -49,7 +96,8 @@ def _same_key(name: str, was: tuple[str, ...], now: tuple[str, ...]) -> None:
         )
 
 
-def _fits(was: str, now: str) -> bool:
+def fits(was: str, now: str) -> bool:
+    """Whether every value of one Spark SQL type is a value of the other, by a promotion that Iceberg has."""
     decimals = [re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", t) for t in (was, now)]
     if decimals[0] and decimals[1]:
         return decimals[0][2] == decimals[1][2] and int(decimals[0][1]) <= int(decimals[1][1])

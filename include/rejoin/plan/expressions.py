@@ -26,10 +26,14 @@ class Ref:
 
 @dataclass(frozen=True)
 class Expression:
-    """SQL text with holes where the columns are, so that a column can be replaced by the expression that makes it."""
+    """SQL text with holes where the columns are, so that a column can be replaced by the expression that makes it.
+
+    ``total``: known not to fail for any row. Everything else may be computed only for rows that the filters before it have left.
+    """
 
     parts: tuple[str | Ref, ...]
     type: str | None
+    total: bool = False
 
     @property
     def refs(self) -> tuple[Ref, ...]:
@@ -47,24 +51,44 @@ class Expression:
     def replace(self, by: Callable[[Ref], "Expression"]) -> "Expression":
         """This expression over what the columns are made of. Whatever is not a plain column goes into parentheses."""
         parts: list[str | Ref] = []
+        total = self.total
         for part in self.parts:
             made = by(part) if isinstance(part, Ref) else None
             if made is None:
                 parts.append(part)
             else:
                 parts += made.parts if made.plain or len(self.parts) == 1 else ("(", *made.parts, ")")
-        return Expression(tuple(parts), self.type)
+                total = total and made.total
+        return Expression(tuple(parts), self.type, total)
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        """The relations that it reads."""
+        return frozenset(ref.alias for ref in self.refs)
 
 
 def column(alias: str, name: str, of_type: str | None) -> Expression:
-    return Expression((Ref(alias, name),), of_type)
+    return Expression((Ref(alias, name),), of_type, total=True)
 
 
 def both(first: Expression | None, second: Expression) -> Expression:
-    """``first AND second``; ``second`` if there is no first."""
+    """``first AND second``; ``second`` if there is no first. ``second`` is computed only where ``first`` is true.
+
+    An engine computes the parts of an AND in their order, but first moves each to the relation that it reads. So a part that reads fewer
+    relations than the one before it, which protects it, has to stay with it. Not as a bare CASE: Spark makes an AND of that again.
+    """
     if first is None:
         return second
-    return Expression(("(", *first.parts, ") AND (", *second.parts, ")"), types.BOOLEAN)
+    if second.total or first.aliases <= second.aliases:
+        return Expression(("(", *first.parts, ") AND (", *second.parts, ")"), types.BOOLEAN, first.total and second.total)
+    return Expression(("coalesce(CASE WHEN ", *first.parts, " THEN ", *second.parts, " END, false)"), types.BOOLEAN)
+
+
+def guarded(part: Expression, where: Expression | None) -> Expression:
+    """An expression that is computed only where the condition is true, and null elsewhere."""
+    if where is None or part.total:
+        return part
+    return Expression(("CASE WHEN ", *where.parts, " THEN ", *part.parts, " END"), part.type)
 
 
 # --- what an expression may read -------------------------------------------------------------------------------------
@@ -72,11 +96,15 @@ def both(first: Expression | None, second: Expression) -> Expression:
 
 @dataclass(frozen=True)
 class Side:
-    """The columns of one relation. ``complete`` is False after a mistake in it: then a missing column is no new mistake."""
+    """The columns of one relation. ``complete`` is False after a mistake in it: then a missing column is no new mistake.
+
+    ``constant``: columns that are a text, or made of one, and of no column of a table.
+    """
 
     label: str
     columns: Mapping[str, str | None]
     complete: bool = True
+    constant: frozenset[str] = frozenset()
 
     def find(self, name: str) -> str | None:
         """The declared spelling of a column; Spark compares names without regard to case."""
@@ -180,14 +208,28 @@ def _resolve(item: Item, scope: Scope, report: Reporter) -> Expression | None:
     if unsupported := types.unsupported(item.node):
         report(problems.BAD_EXPRESSION, types.refused(unsupported))
         return None
-    if item.special_dates and (item.is_about_time or any(map(types.is_about_time, (found, *map(scope.type_of, refs.values()))))):
-        report(problems.FORBIDDEN_FUNCTION, "beside dates Spark reads 'now', 'today', 'tomorrow' and 'yesterday' as the present time")
+    about_time = item.is_about_time or any(map(types.is_about_time, (found, *map(scope.type_of, refs.values()))))
+    if about_time and (reason := _present_time(item, scope, refs)):
+        report(problems.FORBIDDEN_FUNCTION, reason)
         return None
     parts = _parts(item, refs)
     if found == types.STRING and types.holds_bytes(item.node, of_column):
         # Spark casts bytes to text as they are, and what is no UTF-8 no other engine reads. The rule is that of its own function.
         parts = ("make_valid_utf8(", *parts, ")")
-    return Expression(parts, found)
+    return Expression(parts, found, total=item.is_column)
+
+
+def _present_time(item: Item, scope: Scope, refs: Mapping[int, Ref]) -> str | None:
+    """Why an expression about time may mean the present time: Spark computes a text that is the same for all rows before it looks for these
+    words. A text that comes from a row is never one of them.
+    """
+    words = "beside dates Spark reads 'now', 'today', 'tomorrow' and 'yesterday' as the present time"
+    if item.special_dates:
+        return words
+    constant = {start for start, ref in refs.items() if ref.column in scope.sides[ref.alias].constant}
+    if constant or any(columns <= constant for columns in item.computed):
+        return f"{words}, also in a text that is computed from texts alone: write it as one literal"
+    return None
 
 
 def _parts(item: Item, refs: Mapping[int, Ref]) -> tuple[str | Ref, ...]:

@@ -42,6 +42,12 @@ _CASTS = "cast try_cast bigint binary boolean decimal double float int string"
 _TIME_FUNCTIONS: Final = frozenset(_TIME.split())
 ALLOWED: Final = frozenset(f"{_CONDITIONS} {_TEXT} {_NUMBERS} {_TIME} {_HASHES} {_ARRAYS_AND_JSON} {_CASTS}".split())
 
+_TEXT_OF_OTHER = (
+    "date_format dayname from_unixtime monthname bin conv hex decode string array_join element_at get get_json_object try_element_at"
+)
+TEXT_FUNCTIONS: Final = frozenset(f"{_TEXT} {_TEXT_OF_OTHER}".split())
+"""Functions that may make a new text of their arguments."""
+
 NEEDS_ARGUMENT: Final = frozenset({"unix_timestamp"})
 """Allowed, but without an argument they mean the present moment."""
 

@@ -104,7 +104,7 @@ def _of_type(part: Expression, wanted: str | None, key: str, report: Reporter) -
     if part.type == wanted or wanted is None:
         return part
     if part.type == types.INT and wanted == types.BIGINT:
-        return Expression(("CAST(", *part.parts, " AS BIGINT)"), types.BIGINT)
+        return Expression(("CAST(", *part.parts, " AS BIGINT)"), types.BIGINT, part.total)
     if part.type is None:
         report(problems.FK_TYPE, f"the type is not certain, the {key} is {wanted}; write CAST(... AS {wanted})")
     else:

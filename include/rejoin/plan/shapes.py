@@ -7,7 +7,8 @@ named, or when something needs it as a table. Nothing here reports: expressions 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from rejoin.plan.expressions import LEFT, Expression, Ref, Side, both, column
+from rejoin.plan import types
+from rejoin.plan.expressions import LEFT, Expression, Ref, Side, both, column, guarded
 from rejoin.plan.model import JoinKind, Policy, Table
 from rejoin.plan.sinks import Sink
 
@@ -48,7 +49,8 @@ class Star:
     """Joins of one left view; expressions are over ``l``, ``r1``, ``r2`` ...
 
     Filters between and after the joins are all in ``where``, after all joins: every join finds at most one right row and its
-    foreign key reads ``l`` only, so a join neither makes nor changes what an earlier filter reads.
+    foreign key reads ``l`` only, so a join neither makes nor changes what an earlier filter reads. A foreign key that could fail for a
+    row that an earlier filter leaves out is null for that row.
     """
 
     left: Rows
@@ -65,7 +67,13 @@ Shape = Rows | Star
 
 def side(shape: Shape) -> Side:
     """What an expression over a relation may read."""
-    return Side(shape.label, {name: made.type for name, made in shape.columns.items()}, shape.complete)
+    return Side(shape.label, {name: made.type for name, made in shape.columns.items()}, shape.complete, _constant(shape))
+
+
+def _constant(shape: Shape) -> frozenset[str]:
+    """Columns that are texts, or made of texts, whatever the row."""
+    fixed = {name: made for name, made in shape.columns.items() if not made.refs and made.type in (None, types.STRING)}
+    return frozenset(name for name, made in fixed.items() if "'" in made.sql or '"' in made.sql)
 
 
 def rows_of(base: Table | Draft, label: str, columns: Mapping[str, str | None], key: tuple[str, ...], complete: bool) -> Rows:
@@ -100,12 +108,12 @@ class Materialised:
     def star(self, left: Shape, foreign_key: tuple[Expression, ...]) -> Star:
         """The star to which a join with this foreign key (over the columns of ``left``) is added.
 
-        It is ``left`` itself if the foreign key is made of columns of its left view alone; else ``left`` becomes a node, and
-        the join starts a new star on it (a chain).
+        It is ``left`` itself if the foreign key, and the filters that protect it, are made of columns of its left view alone; else
+        ``left`` becomes a node, and the join starts a new star on it (a chain).
         """
         if isinstance(left, Star):
-            made = [part.replace(lambda ref: left.columns[ref.column]) for part in foreign_key]
-            if all(ref.alias == "l" for part in made for ref in part.refs):
+            made = [guarded(part.replace(lambda ref: left.columns[ref.column]), left.where) for part in foreign_key]
+            if all(part.aliases <= {"l"} for part in made):
                 return left
         rows = self.rows(left)
         columns = {name: column("l", name, made.type) for name, made in rows.columns.items()}
@@ -133,7 +141,7 @@ def joined(star: Star, right: Rows, join: Join) -> Star:
     def made_of(ref: Ref) -> Expression:
         return star.columns[ref.column] if ref.alias == LEFT else column(alias, ref.column, right.columns[ref.column].type)
 
-    foreign_key = tuple(part.replace(made_of) for part in join.foreign_key)
+    foreign_key = tuple(guarded(part.replace(made_of), star.where) for part in join.foreign_key)
     return Star(
         left=star.left,
         arms=(*star.arms, Arm(right, foreign_key, join.kind)),

@@ -4,7 +4,7 @@ Function names are taken from the tokens, as the user wrote them: a syntax tree 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -21,6 +21,7 @@ from rejoin.plan.problems import BAD_EXPRESSION, FORBIDDEN_FUNCTION, Reporter, d
 _SELECT: Final = "SELECT "
 _WORD: Final = re.compile(r"`[^`]*`|[A-Za-z_]\w*")
 _TYPES_WITH_PARAMETERS: Final = frozenset(("decimal", "dec", "numeric", "varchar", "char"))
+_TEXTS: Final = (exp.Literal, exp.RawString)
 _REFUSED_TOKENS: Final = {
     TokenType.SELECT: (FORBIDDEN_FUNCTION, "a subquery may not stand in an expression; write a join"),
     TokenType.OVER: (FORBIDDEN_FUNCTION, "a window function reads many rows; an expression may read one row only"),
@@ -45,7 +46,8 @@ class Item:
     """One expression: its text without alias, its tree, its columns by position.
 
     ``star``: the qualifier of ``left.*`` ("" for ``*``), None for an expression. ``is_about_time``: a date or timestamp is
-    made or read. ``special_dates``: a text such as 'now' stands in it. ``loose``: words that are neither a column, a
+    made or read. ``special_dates``: a text such as 'now' stands in it. ``computed``: for each text that is made of others,
+    such as ``concat('to', 'day')``, where its columns stand. ``loose``: words that are neither a column, a
     function, a type nor an alias.
     """
 
@@ -55,6 +57,7 @@ class Item:
     star: str | None
     columns: tuple[ColumnToken, ...]
     special_dates: bool
+    computed: tuple[frozenset[int], ...]
     is_about_time: bool
     loose: tuple[str, ...]
 
@@ -174,15 +177,38 @@ def _item(text: str, tokens: list[Token], tree: exp.Expr) -> Item:
         alias=alias,
         star=star,
         columns=tuple(columns[start] for start in sorted(columns)),
-        special_dates=any(n.is_string and _is_special(n.name) for n in node.find_all(exp.Literal)),
+        special_dates=any((n.is_string or isinstance(n, exp.RawString)) and _is_special(n.name) for n in node.find_all(*_TEXTS)),
+        computed=tuple(_computed(text, tokens, node)) if star is None else (),
         is_about_time=_is_about_time(text, tokens, node),
         loose=_loose(text[:length], tokens, columns),
     )
 
 
 def _is_special(literal: str) -> bool:
-    """'now', ' Today ', 'today UTC' ...; Spark allows a time zone after the word."""
-    return re.split(r"\W", literal.strip().lower(), maxsplit=1)[0] in functions.SPECIAL_DATES
+    """'now', ' Today ', 'today UTC' ...; Spark allows blanks and control characters before the word, and a time zone after it."""
+    return re.split(r"\W", re.sub(r"^\W+", "", literal.lower()), maxsplit=1)[0] in functions.SPECIAL_DATES
+
+
+def _computed(text: str, tokens: list[Token], node: exp.Expr) -> Iterator[frozenset[int]]:
+    """Where the columns stand in each text that is made of other values: by a function, texts beside each other, ``||``, or bytes as text."""
+    starts = [_column_token(c).start for c in node.find_all(exp.Column)]
+    for index in _calls(text, tokens):
+        if tokens[index].text.lower() in functions.TEXT_FUNCTIONS:
+            first, last = tokens[index].start, tokens[_closing(tokens, index + 1)].start
+            yield frozenset(start for start in starts if first < start < last)
+    for made in node.find_all(exp.DPipe, exp.Concat, exp.Cast):
+        if not isinstance(made, exp.Cast) or (made.args["to"].this == exp.DType.TEXT and made.find(exp.HexString)):
+            yield frozenset(_column_token(c).start for c in made.find_all(exp.Column))
+
+
+def _closing(tokens: list[Token], opening: int) -> int:
+    """The position of the parenthesis that closes the one at ``opening``."""
+    depth = 0
+    for index in range(opening, len(tokens)):
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(tokens[index].token_type, 0)
+        if depth == 0:
+            return index
+    return len(tokens) - 1
 
 
 def _alias(text: str, tokens: list[Token], node: exp.Alias) -> tuple[str, int]:
