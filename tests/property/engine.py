@@ -32,7 +32,7 @@ class Engine:
     """One topology on a lake."""
 
     def __init__(self, plan: Plan, config: LakeConfig, root: Path, spark: Callable[[], Any]) -> None:
-        self.plan, self._spark = plan, spark
+        self.plan, self.spark = plan, spark
         self._topology = Topology(plan, config, str(root))
 
     @property
@@ -42,11 +42,11 @@ class Engine:
 
     def run(self) -> int:
         """One run of everything; its number."""
-        return run_topology(self._topology, self._spark, "property test").number
+        return run_topology(self._topology, self.spark, "property test").number
 
     def compact(self) -> int | None:
         """A compaction; its number, None if there was nothing to do."""
-        done = compact(self._topology, self._spark, "property test")
+        done = compact(self._topology, self.spark, "property test")
         return None if done is None else done.number
 
     def scattered(self) -> bool:
@@ -57,7 +57,7 @@ class Engine:
 
     def verified(self, *, fast: bool) -> int:
         """How many differences rejoin itself finds."""
-        return sum(difference.total for difference in verify(self._topology, self._spark(), fast=fast))
+        return sum(difference.total for difference in verify(self._topology, self.spark(), fast=fast))
 
     def counts(self, run: int, table: str) -> dict[str, int]:
         """What the ingest of a source table counted."""
