@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from file_bounds import counted_above, wrong_bounds
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo
 from values import same
 
@@ -90,6 +91,15 @@ class Engine:
         key = [*(f"fk_{i + 1}" for i in range(fks)), *(f"pk_{i + 1}" for i in range(pks))]
         newest = _newest(self._scan(names.subscriptions(node, edge)), key)
         return [(key, (row["_hash"],)) for key, row in newest if row["_op"] == "S"]
+
+    def wrong_bounds(self) -> list[str]:
+        """What the manifests say of the files and is not so."""
+        return wrong_bounds(self._topology.refs, self._topology.ledger.states(self._topology.ledger.head()))
+
+    def above(self, node: Node, column: str, value: Any) -> dict[str, int]:
+        """How many rows of an output have a larger value, by reader."""
+        snapshot = self._topology.ledger.states(self._topology.ledger.head())[node.name]
+        return counted_above(self._topology.refs, self._spark(), node.name, snapshot, column, value)
 
     def hashes(self, name: str) -> dict[Row, bytes]:
         """Key -> stored value hash of a source table's or output's live rows."""
