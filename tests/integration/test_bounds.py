@@ -13,7 +13,7 @@ from integration.shop import Row, event, folded, output
 
 from rejoin.compact import compact
 from rejoin.conduct import Topology
-from rejoin.lake import metrics
+from rejoin.lake import metrics, probe
 from rejoin.lake.config import lake_config
 from rejoin.lake.pointquery import PointQuery
 from rejoin.load import load
@@ -151,3 +151,25 @@ def test_fault_a1_a_lake_of_an_older_rejoin_is_right_before_its_bounds_are_repai
     assert above_y(topology, spark, "note") == dict.fromkeys(READERS, 100)
     right(land, topology)
     assert compact(topology, lambda: spark, "upkeep") is None
+
+
+NAN = """
+from rejoin import Topology, snapshot
+
+shares = Topology("shares")
+persons = shares.table("persons", key="id", schema="id BIGINT, share DOUBLE", source=snapshot("landing/persons"))
+persons.filter("share > 5").named("rich")
+"""
+
+
+def test_fault_a1_a_filter_that_nan_passes_keeps_it_when_spark_reads_the_table(
+    tmp_path: Path, go: Go, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shares.py").write_text(NAN)
+    (tmp_path / "landing" / "persons").mkdir(parents=True)
+    (tmp_path / "landing" / "persons" / "1.csv").write_text("id,share\n1,1.5\n2,NaN\n3,-2\n")
+    topology = Topology(load(str(tmp_path / "shares.py")), lake_config(str(tmp_path / "lake")), str(tmp_path))
+    monkeypatch.setattr(probe, "LOCAL_ROWS", 0)
+    go(topology)
+    assert list(output(topology, "rich")) == [2]
+    assert sum(d.total for d in verify(topology, sessions(topology), fast=False)) == 0
