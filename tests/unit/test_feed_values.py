@@ -82,6 +82,8 @@ def test_net_changes_leave_out_what_is_back_at_its_row_and_what_came_and_went(tm
         for r, op, k, b, a in log
     ]
     head = refs.commit_files("log", "b", head, data_files(refs.require("log", head), pa.Table.from_pylist(made, SCHEMA)))
-    found = pa.Table.from_batches(list(feed.changes(refs.require("log", head), head, feed.Between(0, 2, net=True), ["k"], ["k", *ODD]))).to_pylist()
+    found = pa.Table.from_batches(
+        list(feed.changes(refs.require("log", head), head, feed.Between(0, 2, net=True), ["k"], ["k", *ODD]))
+    ).to_pylist()
     [(run, op, key, before, after)] = [(r["_run"], r["_op"], r["k"], exact(r["_before"]), exact(r["_after"])) for r in found]
     assert (run, op, key, before, after) == (2, "U", 2, exact(row(2, 1)), exact(row(2, 2)))
