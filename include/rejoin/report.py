@@ -169,6 +169,10 @@ def verification(console: Console, found: "Sequence[Difference]", *, fast: bool)
         row = [d.node, f"{d.rows:,}", d.missing, d.extra, d.different, d.subscriptions, d.hidden, d.held] + ([d.suspects] if fast else [])
         table.add_row(*(str(c) for c in row))
     console.print(table)
+    if any(d.hidden for d in found):
+        console.print(
+            "hidden: rows that are there and that filters do not find, by wrong bounds of data files; `rejoin compact` repairs these"
+        )
     total = sum(d.total for d in found)
     console.print("0 differences" if not total else f"{total:,} differences: an output is not what its SQL says")
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from plans import Shop, star
 
-from rejoin import between, condition, fresh, in_set, matched, matches, not_null, row_count, unique
+from rejoin import between, computable, condition, fresh, in_set, matched, matches, not_null, row_count, unique
 from rejoin.errors import TopologyError, ValidationFailed
 from rejoin.plan import expect
 from rejoin.plan.fingerprint import fingerprint
@@ -56,6 +56,9 @@ def test_readers_of_a_node_come_after_its_validation() -> None:
 
 
 MISTAKES: dict[str, tuple[Callable[[Relation, Shop], object], str]] = {
+    "computable, only reported": (lambda out, _: out.expect(computable(), severity="warn"), "use 'quarantine' or 'fail'"),
+    "computable, of all rows": (lambda out, _: out.expect(computable(), rows="all"), "and rows='changed'"),
+    "computable, of a table": (lambda _, shop: shop.orders.expect(computable()), "a table has no expressions"),
     "unknown column": (lambda out, _: out.expect(not_null("custmer")), "unknown column 'custmer' of star; did you mean 'customer'?"),
     "unknown column of a condition": (lambda out, _: out.expect(condition("totl > 0")), "unknown column 'totl'"),
     "a condition that is none": (lambda out, _: out.expect(condition("customer")), "a condition must be BOOLEAN, this is STRING"),
