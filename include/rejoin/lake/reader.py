@@ -137,7 +137,7 @@ class Reader(Access):
             if name.endswith(LEFT):  # made already
                 return name
             if self._plan.is_table(name):
-                fenced(self.current(name)).select("_row.*").drop(HASH).createOrReplaceTempView(made)
+                without_pushdown(self.current(name)).select("_row.*").drop(HASH).createOrReplaceTempView(made)
             return made
 
         def rows(of: Node) -> DataFrame:
@@ -217,7 +217,7 @@ class Reader(Access):
         return [(p.name, p.type) for p in self._plan.node(name).columns]
 
 
-def fenced(rows: DataFrame) -> DataFrame:
+def without_pushdown(rows: DataFrame) -> DataFrame:
     """The rows, so that no filter on them moves into the scan: of the parts of a condition Spark hands some to the scan, and computes those
     before the others, whatever their order. A filter could no longer protect a cast that stands behind it.
     """
