@@ -6,12 +6,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.conversions import from_bytes
+from pyiceberg.expressions import GreaterThan
 from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.schema import index_by_id
 from pyiceberg.table import Table
 
+from rejoin.lake.access import full_name
+from rejoin.lake.duck import columns_text, cursor, relation
+from rejoin.lake.files import files_of
 from rejoin.lake.refs import Refs
 
+READERS = ("spark", "pyiceberg", "duckdb")
 Column = tuple[int, str, pa.ChunkedArray]
 
 
@@ -30,6 +35,25 @@ def stored_files(table: Table, snapshot_id: int) -> list[DataFile]:
     snapshot = table.snapshot_by_id(snapshot_id)
     assert snapshot is not None
     return [e.data_file for m in snapshot.manifests(table.io) for e in m.fetch_manifest_entry(table.io, discard_deleted=True)]
+
+
+def counted_above(refs: Refs, spark: Any, name: str, snapshot_id: int, column: str, value: Any) -> dict[str, int]:
+    """Rows with a value above another, as each of ``READERS`` counts them; all leave out files or row groups by what is said of them."""
+    table = refs.require(name, snapshot_id)
+    files = files_of(table, snapshot_id)
+    stored = relation(table, files.data, files.deletes) if files.data else None
+    above = GreaterThan(column, value)  # type: ignore[call-arg, arg-type]  # pydantic hides the positional form from mypy
+    rows = spark.sql(f"SELECT * FROM {full_name(refs.topology, name)} VERSION AS OF {snapshot_id}")
+    with cursor() as database:
+        sql = "SELECT 0" if stored is None else f"SELECT count(*) FROM {stored.sql} WHERE {columns_text([column])} > $above"
+        parameters = {} if stored is None else {**stored.parameters, "above": value}
+        [[counted]] = database.sql(sql, params=parameters).fetchall()
+    found = (
+        rows.where(rows[f"`{column}`"] > value).count(),
+        table.scan(row_filter=above, snapshot_id=snapshot_id).to_arrow().num_rows,
+        counted,
+    )
+    return dict(zip(READERS, found, strict=True))
 
 
 def _of_file(table: Table, file: DataFile) -> Iterator[str]:

@@ -13,7 +13,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from rejoin import crash, opening, owner, sources
-from rejoin.errors import InvariantBroken, RunSuperseded, RunUnknown
+from rejoin.errors import InvariantBroken, LedgerConflict, RunSuperseded, RunUnknown
 from rejoin.failures import named_errors, told
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.evolve import drop_columns
@@ -41,6 +41,8 @@ MOST_IGNORED = 20
 """So many paths that a cut did not look into are named; all are counted."""
 STARTED_ALREADY = 0.2
 """Seconds within which a step gets a session that somebody else has started."""
+OPENINGS = 5
+"""Attempts to open a run while others commit theirs."""
 
 EVERYTHING = RunOptions()
 """A run without special wishes."""
@@ -102,27 +104,42 @@ class Topology:
         Raises:
             RunBusy: a run is open and alive.
         """
-        head = self.ledger.head()
-        run = self._open(who, self.plan if head is None else self.ledger.run(head).plan, kind)
+        run = self._open(who, None, kind)
         with working(self.ledger, run), named_errors(f"{kind} of topology {run.topology!r} in run {run.number}"):
             work(run)
             self.publish(run)
         return self.ledger.run(run.number)
 
-    def _open(self, who: str, plan: Plan, kind: str) -> Run:
+    def _open(self, who: str, plan: Plan | None, kind: str) -> Run:
+        """``plan`` None: that of the run which this one starts from."""
         self.refs.ensure_namespace()
-        self.roll_forward()
-        current = self.ledger.open_run()
-        lives = {} if current is None or current.owner == who else {current.owner: self._life(current.owner)}
-        if (past := opening.of_ledger(self.ledger)) is not None:
-            opening.refuse(past, plan)
-            plan = plan.with_replay(expect.changed(past.plan(past.head), plan) if kind == "run" else ())
-        if current is not None and current.owner == who and current.kind == kind == "run" and _asks_otherwise(current.plan, plan):
-            self.ledger.abandon(current.number, f"{who} asks for other options")
-        prints = {n.name: fingerprint(plan, n) for n in plan.nodes}
-        run = self.ledger.open(who, plan, prints, kind=kind, lives=lives)
-        crash.point("open:opened")
-        return run
+        for _ in range(OPENINGS):
+            self.roll_forward()
+            current = self.ledger.open_run()
+            lives = {} if current is None or current.owner == who else {current.owner: self._life(current.owner)}
+            past = opening.of_ledger(self.ledger)
+            made = self._on(past, plan, kind)
+            if current is not None and current.owner == who and current.kind == kind == "run" and _asks_otherwise(current.plan, made):
+                self.ledger.abandon(current.number, f"{who} asks for other options")
+            run = self.ledger.open(who, made, {n.name: fingerprint(made, n) for n in made.nodes}, kind=kind, lives=lives)
+            if run.base == (None if past is None else past.head):
+                crash.point("open:opened")
+                return run
+            # The plan was made for another base: a compaction with the plan before an edit would take its new columns away again.
+            self.ledger.abandon(run.number, f"run {run.base} was committed while this one was opened")
+        raise LedgerConflict(
+            f"topology {self.plan.topology!r}: {OPENINGS} attempts to open a run met runs that were committed", next_step="try again"
+        )
+
+    def _on(self, past: opening.Past | None, plan: Plan | None, kind: str) -> Plan:
+        """The plan of a run that starts from the newest committed run."""
+        if past is None:
+            return self.plan if plan is None else plan
+        last = past.plan(past.head)
+        if plan is None:
+            return last
+        opening.refuse(past, plan)
+        return plan.with_replay(expect.changed(last, plan) if kind == "run" else ())
 
     def cut(self, run: Run, note: str = "") -> StepRecord:
         """Pins what every source reads in this run. A repeated cut keeps the first one's pins."""

@@ -13,7 +13,7 @@ from rejoin.errors import RunUnknown
 from rejoin.failures import named_errors
 from rejoin.lake import names
 from rejoin.lake.plainly import PlainReader
-from rejoin.lake.reader import Reader
+from rejoin.lake.reader import Reader, without_pushdown
 from rejoin.plan import places
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Node, Plan
@@ -143,7 +143,7 @@ def _suspects(plan: Plan, reader: Reader, node: Node, stored: DataFrame) -> Data
     """Keys whose stored hash is not the hash of the rows that they should be made from."""
     pks = numbered("pk", len(node.key))
     key = plan.key_of(node.left.table)
-    lefts = renamed(reader.lefts(node), key, pks, "_row")
+    lefts = renamed(without_pushdown(reader.lefts(node)), key, pks, "_row")
     frame = viewed(lefts, "_row", node.left, "l").drop("_row").where("l IS NOT NULL")
     for number, edge in enumerate(node.edges, start=1):
         lacking = frame.withColumn(f"lacks_{number}", F.lit(True))
@@ -161,7 +161,7 @@ def _orphans(plan: Plan, reader: Reader, node: Node, index: int) -> int:
     """Live subscriptions of an edge and live left rows with a foreign key that do not pair up one to one."""
     edge, pks = node.edges[index], numbered("pk", len(node.key))
     fks = numbered("fk", len(edge.foreign_key))
-    lefts = renamed(reader.lefts(node), plan.key_of(node.left.table), pks, "_row")
+    lefts = renamed(without_pushdown(reader.lefts(node)), plan.key_of(node.left.table), pks, "_row")
     wanted = viewed(lefts, "_row", node.left, "l").withColumn("fk", F.expr(foreign_key(edge))).where("fk IS NOT NULL")
     want = wanted.select(*pks, *(F.col(f"fk.{c}").alias(c) for c in fks), F.lit(1).alias("_want"), F.col("l._hash").alias("_lefthash"))
     have = reader.subscribers(node, edge, None).select(*pks, *fks, F.lit(1).alias("_have"), "_hash")

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -149,9 +148,8 @@ class Lake:
 
 def publish(lake: Lake, *arguments: str, sink: str = "people.kafka", **environment: str) -> subprocess.CompletedProcess[str]:
     """``rejoin publish`` of one sink in a process of its own."""
-    command = [sys.executable, "-m", "rejoin.cli", "publish", str(lake.file), "--lake", str(lake.location), "--sink", sink, *arguments]
-    settings = {**os.environ, "PYTHONPATH": "include", **environment}
-    return subprocess.run(command, env=settings, capture_output=True, text=True, timeout=120, check=False)
+    words = ["publish", str(lake.file), "--lake", str(lake.location), "--sink", sink, *arguments]
+    return Forked("rejoin.cli", words, {**os.environ, **environment}).wait(120)
 
 
 def deliver(lake: Lake, sink: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

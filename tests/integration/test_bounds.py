@@ -7,18 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from file_bounds import wrong_bounds
+from file_bounds import READERS, counted_above, wrong_bounds
 from integration.conftest import Go, Sessions
 from integration.shop import Row, event, folded, output
-from pyiceberg.expressions import GreaterThan
 
 from rejoin.compact import compact
 from rejoin.conduct import Topology
-from rejoin.lake import metrics
-from rejoin.lake.access import full_name
+from rejoin.lake import metrics, probe
 from rejoin.lake.config import lake_config
-from rejoin.lake.duck import cursor, relation
-from rejoin.lake.files import files_of
 from rejoin.lake.pointquery import PointQuery
 from rejoin.load import load
 from rejoin.verify import verify
@@ -89,21 +85,10 @@ def land(tmp_path: Path) -> Land:
 
 
 def above_y(topology: Topology, spark: Any, column: str) -> dict[str, int]:
-    """Rows of the output with a text above y, as readers count them that leave out files and row groups by what is said of them."""
+    """Rows of the published output with a text above y."""
     found = topology.refs.table("enriched")
     assert found is not None
-    snapshot = found.metadata.current_snapshot_id or 0
-    files = files_of(found, snapshot)
-    stored = relation(found, files.data, files.deletes)
-    assert stored is not None
-    condition = GreaterThan(column, "y")  # type: ignore[call-arg, arg-type]  # pydantic hides the positional form from mypy
-    with cursor() as database:
-        [[counted]] = database.sql(f"SELECT count(*) FROM {stored.sql} WHERE {column} > 'y'", params=stored.parameters).fetchall()
-    return {
-        "spark": spark.sql(f"SELECT * FROM {full_name('shop', 'enriched')} WHERE {column} > 'y'").count(),
-        "pyiceberg": found.scan(row_filter=condition).to_arrow().num_rows,
-        "duckdb": counted,
-    }
+    return counted_above(topology.refs, spark, "enriched", found.metadata.current_snapshot_id or 0, column, "y")
 
 
 def right(land: Land, topology: Topology) -> None:
@@ -135,13 +120,13 @@ def test_fault_a1_rows_with_values_too_long_for_parquets_statistics_are_updated_
     run()
     topology = land.topology()
     spark = sessions(topology)
-    assert above_y(topology, spark, "note") == dict.fromkeys(("spark", "pyiceberg", "duckdb"), 100)
-    assert above_y(topology, spark, "id") == dict.fromkeys(("spark", "pyiceberg", "duckdb"), 1)
+    assert above_y(topology, spark, "note") == dict.fromkeys(READERS, 100)
+    assert above_y(topology, spark, "id") == dict.fromkeys(READERS, 1)
     changes_of_long_values(land, run)
     done = compact(topology, lambda: spark, "upkeep")
     assert done is not None and wrong_bounds(topology.refs, topology.ledger.states(done.number)) == []
     right(land, topology)
-    assert above_y(topology, spark, "note") == dict.fromkeys(("spark", "pyiceberg", "duckdb"), 100)
+    assert above_y(topology, spark, "note") == dict.fromkeys(READERS, 100)
 
 
 def test_fault_a1_a_lake_of_an_older_rejoin_is_right_before_its_bounds_are_repaired_and_for_others_after_its_first_compaction(
@@ -164,7 +149,29 @@ def test_fault_a1_a_lake_of_an_older_rejoin_is_right_before_its_bounds_are_repai
     states = topology.ledger.states(done.number)
     assert {t: s.counts["repaired"] for t, s in ((n.removeprefix("compact."), r) for n, r in topology.ledger.steps(done.number).items()) if t in states} == dict.fromkeys(states, 1)  # fmt: skip
     assert wrong_bounds(topology.refs, states) == []
-    assert above_y(topology, spark, "note") == dict.fromkeys(("spark", "pyiceberg", "duckdb"), 100)
+    assert above_y(topology, spark, "note") == dict.fromkeys(READERS, 100)
     right(land, topology)
     assert sum(d.total for d in verify(topology, spark, fast=False)) == 0
     assert compact(topology, lambda: spark, "upkeep") is None
+
+
+NAN = """
+from rejoin import Topology, snapshot
+
+shares = Topology("shares")
+persons = shares.table("persons", key="id", schema="id BIGINT, share DOUBLE", source=snapshot("landing/persons"))
+persons.filter("share > 5").named("rich")
+"""
+
+
+def test_fault_a1_a_filter_that_nan_passes_keeps_it_when_spark_reads_the_table(
+    tmp_path: Path, go: Go, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shares.py").write_text(NAN)
+    (tmp_path / "landing" / "persons").mkdir(parents=True)
+    (tmp_path / "landing" / "persons" / "1.csv").write_text("id,share\n1,1.5\n2,NaN\n3,-2\n")
+    topology = Topology(load(str(tmp_path / "shares.py")), lake_config(str(tmp_path / "lake")), str(tmp_path))
+    monkeypatch.setattr(probe, "LOCAL_ROWS", 0)
+    go(topology)
+    assert list(output(topology, "rich")) == [2]
+    assert sum(d.total for d in verify(topology, sessions(topology), fast=False)) == 0

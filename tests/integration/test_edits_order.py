@@ -1,6 +1,7 @@
 """Filters protect what is written after them: an expression that fails for some rows is never computed for rows that an earlier filter left out."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import sqlglot
 from integration.conftest import Go, Sessions
 from integration.shop import Row, output
+from pyspark.errors import PySparkException
 
 from rejoin.conduct import Topology, run_topology
 from rejoin.lake import probe
@@ -144,3 +146,17 @@ def test_fault_a10_the_defining_query_computes_nothing_that_a_filter_leaves_out_
         [query] = sqlglot.transpile(topology_query(plan, node), read="spark", write="duckdb")
         found = database.sql(query).to_arrow_table().to_pylist()
         assert {r["id"]: r for r in found} == expected(node.name, given.tables), node.name
+
+
+def test_fault_look_spark_reads_today_in_a_text_that_is_the_same_for_all_rows_and_never_in_a_value(
+    given: Given, sessions: Sessions
+) -> None:
+    rows = sessions(given.topology).createDataFrame([("today",)], "s STRING")
+    before = datetime.now(UTC).date()
+    found = rows.selectExpr("to_date(concat('to', 'day')) AS d").first()
+    assert found is not None
+    assert before <= found["d"] <= datetime.now(UTC).date()  # so the check of topologies refuses it
+    values = ["CAST(s AS DATE)", "to_date(s)", "to_timestamp(s)", "CAST(concat(s, '') AS DATE)", "to_date(s, 'yyyy-MM-dd')"]
+    for text in [*values, "CASE WHEN s = 'today' THEN CAST(s AS DATE) END"]:
+        with pytest.raises(PySparkException, match=r"CAST_INVALID_INPUT|CANNOT_PARSE_TIMESTAMP"):
+            rows.where("s = 'today'").selectExpr(f"{text} AS d").collect()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from file_bounds import counted_above, wrong_bounds
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo
 from values import same
 
@@ -32,7 +33,7 @@ class Engine:
     """One topology on a lake."""
 
     def __init__(self, plan: Plan, config: LakeConfig, root: Path, spark: Callable[[], Any]) -> None:
-        self.plan, self._spark = plan, spark
+        self.plan, self.spark = plan, spark
         self._topology = Topology(plan, config, str(root))
 
     @property
@@ -42,11 +43,11 @@ class Engine:
 
     def run(self) -> int:
         """One run of everything; its number."""
-        return run_topology(self._topology, self._spark, "property test").number
+        return run_topology(self._topology, self.spark, "property test").number
 
     def compact(self) -> int | None:
         """A compaction; its number, None if there was nothing to do."""
-        done = compact(self._topology, self._spark, "property test")
+        done = compact(self._topology, self.spark, "property test")
         return None if done is None else done.number
 
     def scattered(self) -> bool:
@@ -57,7 +58,7 @@ class Engine:
 
     def verified(self, *, fast: bool) -> int:
         """How many differences rejoin itself finds."""
-        return sum(difference.total for difference in verify(self._topology, self._spark(), fast=fast))
+        return sum(difference.total for difference in verify(self._topology, self.spark(), fast=fast))
 
     def counts(self, run: int, table: str) -> dict[str, int]:
         """What the ingest of a source table counted."""
@@ -90,6 +91,15 @@ class Engine:
         key = [*(f"fk_{i + 1}" for i in range(fks)), *(f"pk_{i + 1}" for i in range(pks))]
         newest = _newest(self._scan(names.subscriptions(node, edge)), key)
         return [(key, (row["_hash"],)) for key, row in newest if row["_op"] == "S"]
+
+    def wrong_bounds(self) -> list[str]:
+        """What the manifests say of the files and is not so."""
+        return wrong_bounds(self._topology.refs, self._topology.ledger.states(self._topology.ledger.head()))
+
+    def above(self, node: Node, column: str, value: Any) -> dict[str, int]:
+        """How many rows of an output have a larger value, by reader."""
+        snapshot = self._topology.ledger.states(self._topology.ledger.head())[node.name]
+        return counted_above(self._topology.refs, self._spark(), node.name, snapshot, column, value)
 
     def hashes(self, name: str) -> dict[Row, bytes]:
         """Key -> stored value hash of a source table's or output's live rows."""

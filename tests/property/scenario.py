@@ -67,7 +67,8 @@ class Play:
     def now(self) -> list[str]:
         """The checks of the state as it is."""
         engine, oracle = self.engine, self.oracle
-        return checks.sources(engine, self.model, self._specs) + checks.outputs(engine, oracle) + checks.subscriptions(engine, oracle)
+        held = checks.sources(engine, self.model, self._specs) + checks.outputs(engine, oracle) + checks.subscriptions(engine, oracle)
+        return held + engine.wrong_bounds()
 
     def compact(self) -> list[str]:
         """A compaction, after which nothing looks different."""
@@ -79,7 +80,11 @@ class Play:
         wrong = self.now() + (["nothing was compacted"] if scattered and not done else [])
         if [sorted(self.engine.changes(n, self._last), key=repr) for n in nodes] != [sorted(c, key=repr) for c in before]:
             wrong.append("the changes of the last run are others")
-        return [f"compaction: {line}" for line in wrong]
+        return [f"compaction: {line}" for line in wrong + self.filtered()]
+
+    def filtered(self) -> list[str]:
+        """Conditions that readers answer by what is said of files."""
+        return checks.filtered(self.engine, self._rng)
 
     def verified(self) -> list[str]:
         """Differences that rejoin's own verify finds, in both ways."""
@@ -100,7 +105,7 @@ def play(case: Case, config: LakeConfig, root: Path, spark: Callable[[], Any]) -
     generated, split = prepare(case)
     one = Play(case, generated, split, config, root / "split", spark)
     steps = [one.step] * (RUNS - 1)
-    steps += [one.compact] * case.compacted + [lambda: one.step(idle=True)] * case.idle + [one.step, one.verified]
+    steps += [one.compact] * case.compacted + [lambda: one.step(idle=True)] * case.idle + [one.step, one.filtered, one.verified]
     for step in steps:
         if wrong := step():
             return wrong

@@ -19,13 +19,15 @@ from scenario import Case, Play, play, prepare
 from shapes import SHAPES
 
 from rejoin import verify
-from rejoin.lake import layout, probe
+from rejoin.lake import layout, probe, writer
 from rejoin.lake.config import LakeConfig, lake_config
 from rejoin.plan.compile import compile
 
 HISTORIES_A_TOPOLOGY = 40
 ODD_FOLDER = "h=9/a_v1=odd/ä b%20#?[x]'q'"
 """Above the lake and above what lands: letters that a URI escapes, a pattern, folders that look like partitions by columns of the tables."""
+ROW_GROUP = 4
+"""Rows in a row group: so few that a file has many, one of them with a value that is too long for Parquet's statistics."""
 # Spark's Python client leaves sockets to the garbage collector.
 pytestmark = [
     pytest.mark.timeout(1200),
@@ -89,6 +91,10 @@ def limit(paths: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "SPARSE", 0)
     monkeypatch.setattr(layout, "BASE_ROWS", base)
     monkeypatch.setattr(verify, "SORTED_ROWS", base)
+    monkeypatch.setattr(probe, "ROW_GROUP", ROW_GROUP)
+    for name in ("limit", "check-min-record-count", "check-max-record-count"):
+        monkeypatch.setitem(writer.PROPERTIES, f"write.parquet.row-group-{name}", str(ROW_GROUP))
+    monkeypatch.setitem(writer.PROPERTIES, "write.parquet.row-group-size-bytes", "1")
 
 
 @pytest.mark.slow

@@ -17,6 +17,8 @@ from rejoin.topology import Relation, SourceDeclaration
 
 CSV_NULL: Final = "\\N"
 FEED: Final = "debezium"
+LENGTHS: Final = {(5, 0): 100, (6, 1): 4_097, (7, 0): 70_000, (8, 1): 0}
+"""(history, number of a key in it) -> bytes of the key, where it is a text."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,20 @@ class TableSpec:
 
     def key_of(self, history: int, number: int) -> tuple[Any, ...]:
         """The key of one row of one history; ``number`` from 0 below ``domain`` (beyond it: a key that never exists)."""
-        letter, region, year = "abcdefgh"[number], f"r{number % 2}", 2023 + number // 2
-        if self.packed:
-            kinds = {"number": (history * 10 + number,), "text": (f"{history}-{letter}",), "wide": (f"{history}-{region}", year)}
-            return kinds[self.kind]
-        return (history, *{"number": (number,), "text": (letter,), "wide": (region, year)}[self.kind])
+        before = f"{history}-" if self.packed else ""
+        if self.kind == "number":
+            return (history * 10 + number,) if self.packed else (history, number)
+        if self.kind == "text":
+            own: tuple[Any, ...] = (_sized(f"{before}{'abcdefgh'[number]}", history, number),)
+        else:
+            own = (_sized(f"{before}r{number % 2}", history, number % 2), 2023 + number // 2)
+        return own if self.packed else (history, *own)
+
+
+def _sized(text: str, history: int, number: int) -> str:
+    """A text of a key: of a few keys an empty one, or one of many bytes."""
+    length = LENGTHS.get((history, number))
+    return text if length is None else text.ljust(length, "~")[:length]
 
 
 _OWN: Final = {"number": {"id": BIGINT}, "text": {"code": STRING}, "wide": {"region": STRING, "year": BIGINT}}

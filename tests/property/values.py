@@ -29,10 +29,15 @@ ARROW: Final = {
     DOUBLE: pa.float64(),
 }
 NULL_SHARE: Final = 0.12
+LONG: Final = ("l" * 100, "m" * 4_097, "n" * 70_000)
+"""Texts beyond what bounds hold (16 characters) and beyond what Parquet says of a row group (4,096 bytes)."""
+LONG_SHARE: Final = 0.01
 
 
 def random_value(rng: random.Random, of_type: str) -> Any:
-    """One of the few values of a type, or null."""
+    """One of the few values of a type, or null; seldom a long text."""
+    if of_type == STRING and rng.random() < LONG_SHARE:
+        return rng.choice(LONG)
     return None if rng.random() < NULL_SHARE else rng.choice(_VALUES[of_type])
 
 

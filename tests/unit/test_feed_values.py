@@ -63,7 +63,7 @@ def log(tmp_path: Path) -> tuple[Table, int]:
 @pytest.mark.parametrize(("after", "upto", "net"), [(0, 1, False), (0, 3, True), (1, 3, True)])
 def test_fault_a16_a_net_change_has_the_very_values_of_its_rows(log: tuple[Table, int], after: int, upto: int, *, net: bool) -> None:
     columns = ["k", *ODD]
-    batches = list(feed.changes(*log, after, upto, ["k"], columns, net=net))
+    batches = list(feed.changes(*log, feed.Between(after, upto, net), ["k"], columns))
     found = pa.Table.from_batches(batches)
     kinds = [str(found.schema.field("_after").type.field(n).type).replace("Etc/UTC", "UTC") for n in ODD]
     assert kinds == [str(kind) for kind, _ in ODD.values()]
@@ -82,6 +82,8 @@ def test_net_changes_leave_out_what_is_back_at_its_row_and_what_came_and_went(tm
         for r, op, k, b, a in log
     ]
     head = refs.commit_files("log", "b", head, data_files(refs.require("log", head), pa.Table.from_pylist(made, SCHEMA)))
-    found = pa.Table.from_batches(list(feed.changes(refs.require("log", head), head, 0, 2, ["k"], ["k", *ODD], net=True))).to_pylist()
+    found = pa.Table.from_batches(
+        list(feed.changes(refs.require("log", head), head, feed.Between(0, 2, net=True), ["k"], ["k", *ODD]))
+    ).to_pylist()
     [(run, op, key, before, after)] = [(r["_run"], r["_op"], r["k"], exact(r["_before"]), exact(r["_after"])) for r in found]
     assert (run, op, key, before, after) == (2, "U", 2, exact(row(2, 1)), exact(row(2, 2)))

@@ -53,12 +53,8 @@ def existing(location: str, name: str | None) -> "Topology":
     """The named (or only) topology of a lake, with the plan of its newest run."""
     from rejoin.conduct import Topology
     from rejoin.lake.ledger import Ledger
-    from rejoin.lake.records import topologies
 
-    if not location.endswith(".toml") and not Path(location).is_dir():
-        raise RunUnknown(f"there is no lake at {location}", next_step="pass --lake, or set REJOIN_LAKE")
-    config = lake_config(location)
-    known = topologies(config.ledger)
+    config, known = _lake(location)
     if name is None and len(known) == 1:
         name = known[0]
     if name is None or name not in known:
@@ -66,6 +62,21 @@ def existing(location: str, name: str | None) -> "Topology":
         raise UnknownTable(what, expected=f"--topology with one of: {', '.join(known) or '(none: nothing was run)'}")
     runs = Ledger(config.ledger, name).runs()
     return Topology(runs[-1].plan, config, ".")
+
+
+def existing_if_any(location: str, name: str | None) -> "Topology | None":
+    """The same; None if nothing was run in the lake yet, which is no mistake of who looks after it."""
+    return existing(location, name) if _lake(location)[1] else None
+
+
+def _lake(location: str) -> tuple[LakeConfig, list[str]]:
+    """A lake that is there, and the topologies that were run in it."""
+    from rejoin.lake.records import topologies
+
+    if not location.endswith(".toml") and not Path(location).is_dir():
+        raise RunUnknown(f"there is no lake at {location}", next_step="pass --lake, or set REJOIN_LAKE")
+    config = lake_config(location)
+    return config, topologies(config.ledger)
 
 
 def opened_or_existing(topology_file: str | None, location: str, name: str | None) -> "Topology":

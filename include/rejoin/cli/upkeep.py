@@ -3,7 +3,7 @@
 import click
 
 from rejoin import owner
-from rejoin.cli.common import existing, lake_option, out, session_of, topology_option
+from rejoin.cli.common import existing_if_any, lake_option, out, session_of, topology_option
 
 
 @click.command()
@@ -14,7 +14,10 @@ def compact(location: str, name: str | None) -> None:
     from rejoin.compact import compact as fold
     from rejoin.report import summary
 
-    topology = existing(location, name)
+    topology = existing_if_any(location, name)
+    if topology is None:
+        out.print("nothing to compact: nothing was run yet")
+        return
     done = fold(topology, session_of(topology.config), owner.this_process())
     if done is None:
         out.print("nothing to compact")
@@ -33,9 +36,11 @@ def expire(location: str, name: str | None, keep_days: float) -> None:
     from rejoin.expire import expire as free
     from rejoin.report import summary
 
-    topology = existing(location, name)
-    done = free(topology, session_of(topology.config), owner.this_process(), timedelta(days=keep_days))
-    if done is None:
+    topology = existing_if_any(location, name)
+    done = None
+    if topology is not None:
+        done = free(topology, session_of(topology.config), owner.this_process(), timedelta(days=keep_days))
+    if topology is None or done is None:
         out.print("nothing to expire: nothing was run yet")
     else:
         summary(out, done, list(topology.ledger.steps(done.number).values()))

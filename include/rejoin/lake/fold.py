@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import pyarrow as pa
@@ -119,7 +120,10 @@ def _choose(table: Table, files: Files, column: str) -> _Choice:
 
 
 def _changed(table: Table, files: Files, lay: Layout, column: str) -> list[int]:
-    """Delta rows and hidden rows of each unit."""
+    """Delta rows and hidden rows of each unit; of files elsewhere as if they fell on all units alike."""
+    if any(native(f.file_path) is None for f in (*files.data, *files.deletes)):
+        rows = sum(f.record_count for f in (*(files.data[i] for i in lay.deltas), *files.deletes))
+        return [ceil(rows * unit.rows / sum(u.rows for u in lay.units)) for unit in lay.units]
     counts = [0] * len(lay.units)
     unit_of = {native(files.data[i].file_path): n for n, unit in enumerate(lay.units) for i in unit.files}
     deltas = relation(table, [files.data[i] for i in lay.deltas], []) if lay.deltas else None

@@ -51,10 +51,12 @@ class TooLarge:
     why: str
 
 
-def having(table: Table, snapshot_id: int, key: Sequence[str], keys: pa.Table, columns: Sequence[str]) -> pa.Table | TooLarge:
+def having(
+    table: Table, snapshot_id: int, key: Sequence[str], keys: pa.Table, columns: Sequence[str], *, pruned: bool = True
+) -> pa.Table | TooLarge:
     """The rows of a snapshot whose ``key`` columns have one of the values in ``keys``: ``columns``, which may hold FILE and POSITION.
 
-    All stored versions; rows hidden by position deletes are left out.
+    All stored versions; rows hidden by position deletes are left out. ``pruned``: only in files that can have them by their bounds.
     """
     if not keys.num_rows:
         return _nothing(table, columns)
@@ -67,7 +69,7 @@ def having(table: Table, snapshot_id: int, key: Sequence[str], keys: pa.Table, c
     if touched > PROBE_ROWS:
         return TooLarge(f"{touched:,} rows would be decoded")
     clause = f"SEMI JOIN wanted USING ({columns_text(key)})" + _listed(table, key[0], wanted)
-    return _read(table, [file for file, _ in kept], found.deletes, columns, clause, {"wanted": wanted})
+    return _read(table, [file for file, _ in kept] if pruned else found.data, found.deletes, columns, clause, {"wanted": wanted})
 
 
 def _listed(table: Table, column: str, keys: pa.Table) -> str:

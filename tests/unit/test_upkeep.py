@@ -1,0 +1,57 @@
+"""Runs that read no input, such as a compaction: they keep the plan of the run that they start from."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import small_lake
+from pyiceberg.types import LongType
+
+from rejoin.conduct import Topology
+from rejoin.lake import names
+from rejoin.lake.commit import Entries
+from rejoin.lake.config import lake_config
+from rejoin.lake.files import repaired_files
+from rejoin.lake.ledger import Ledger
+from rejoin.lake.records import Run, StepRecord, Write
+from rejoin.plan.model import Plan, Projection
+
+
+def edited() -> Plan:
+    """The shop with one more column."""
+    plan = small_lake.plan()
+    [node] = plan.nodes
+    return replace(plan, nodes=(replace(node, columns=(*node.columns, Projection("bought", "l.`customer_id`", "BIGINT"))),))
+
+
+def test_fault_look_an_edit_that_is_committed_while_a_compaction_opens_its_run_keeps_its_new_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topology = Topology(small_lake.plan(), lake_config(small_lake.make(tmp_path)), str(tmp_path))
+    ledger, real, opened = topology.ledger, Ledger.open, list[str]()
+
+    def commits_an_edit_first(self: Ledger, owner: str, plan: Plan, *rest: Any, **more: Any) -> Run:
+        opened.append(owner)
+        if len(opened) == 1:
+            other = real(self, "somebody else", edited(), {"enriched": "g"})
+            table = topology.refs.table("enriched")
+            assert table is not None
+            with table.update_schema() as update:
+                update.add_column("bought", LongType())
+            self.publish(other.number)
+        return real(self, owner, plan, *rest, **more)
+
+    def rewrite(run: Run) -> None:
+        base = ledger.states(run.base)["enriched"]
+        entries = Entries(repaired_files(topology.refs.require("enriched", base), base).data_entries, ())
+        made = topology.refs.commit_rewrite("enriched", names.branch(run.number, "compact"), base, entries, [], [])
+        ledger.register(run.number, StepRecord("compact.enriched", {}, 0.0, 0), "compact", (Write("enriched", made),))
+
+    monkeypatch.setattr(Ledger, "open", commits_an_edit_first)
+    done = topology.upkeep("me", "compact", rewrite)
+    assert [n.name for n in done.plan.nodes[0].columns] == ["id", "note", "customer", "bought"]
+    table = topology.refs.table("enriched")
+    assert table is not None and "bought" in table.schema().column_names
+    assert [(r.kind, r.state) for r in ledger.runs()[-3:]] == [("run", "committed"), ("compact", "abandoned"), ("compact", "committed")]
+    assert ledger.head() == done.number and ledger.run(done.number).base == done.number - 2
