@@ -137,7 +137,7 @@ class Topology:
             return self.plan if plan is None else plan
         last = past.plan(past.head)
         if plan is None:
-            return last
+            return last.with_replay(())
         opening.refuse(past, plan)
         return plan.with_replay(expect.changed(last, plan) if kind == "run" else ())
 
