@@ -57,8 +57,8 @@ def counted_above(refs: Refs, spark: Any, name: str, snapshot_id: int, column: s
 
 
 def _of_file(table: Table, file: DataFile) -> Iterator[str]:
-    known = pq.ParquetFile(file.file_path.removeprefix("file://"))
-    rows = known.read()
+    with table.io.new_input(file.file_path).open() as stream:
+        rows = pq.ParquetFile(stream).read()
     if rows.num_rows != file.record_count:
         yield f"{rows.num_rows} rows, counted as {file.record_count}"
     fields = {i: f.field_type for schema in table.schemas().values() for i, f in index_by_id(schema).items()}
