@@ -39,7 +39,7 @@ class Joining:
             if not can_sift(error, self._facts.left_rows(node)):
                 raise
         # Once more; what was written so far is garbage. A row that cannot be computed has no foreign key, before as well.
-        self._writer, sieve, key = self._writer.again(), Sieve(self._work, node), self._facts.plan.key_of(node.left.table)
+        self._writer, sieve, key = self._writer.again(), Sieve(self._work, node, Verb.SUBSCRIBE), self._facts.plan.key_of(node.left.table)
         changes = sieve.lefts(sieve.lefts(changes, key, "_before", counts=False), key, "_after")
         sieve.check()
         return self._subscribed(node, changes)

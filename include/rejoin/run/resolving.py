@@ -16,6 +16,7 @@ from rejoin.lake.access import BROADCAST_KEYS, Keys
 from rejoin.lake.local import LocalRows, collected
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Fuse, Node, Refresh
+from rejoin.plan.steps import Verb
 from rejoin.run.joining import left_changes
 from rejoin.run.output import OPS, apply, counted
 from rejoin.run.sifting import Sieve, can_sift
@@ -41,7 +42,7 @@ class Resolving:
             if not can_sift(error, self._at_most(node)):
                 raise
         # Once more, now looking at every row: what was written so far is garbage.
-        self._writer, self._sieve = self._writer.again(), Sieve(self._work, node)
+        self._writer, self._sieve = self._writer.again(), Sieve(self._work, node, Verb.RESOLVE)
         return self._resolved(node)
 
     def _at_most(self, node: Node) -> int:

@@ -18,6 +18,7 @@ from rejoin.lake.local import LocalRows, collected
 from rejoin.plan import places
 from rejoin.plan.model import Node
 from rejoin.plan.rules import Severity
+from rejoin.plan.steps import Verb
 from rejoin.run.work import Work
 from rejoin.stages.frames import viewed
 from rejoin.stages.subscribe import foreign_key
@@ -36,6 +37,7 @@ class Sieve:
 
     work: Work
     node: Node
+    verb: Verb
     why: dict[tuple[object, ...], str] = field(default_factory=dict)
     _types: list[pa.DataType] = field(default_factory=list)
 
@@ -97,7 +99,7 @@ class Sieve:
         reasons = "; ".join(list(dict.fromkeys(self.why.values()))[:5])
         hold = "" if holds(self.node) else ', or let such rows be held back: .expect(computable(), severity="quarantine"), then'
         return NotComputable(
-            f"output {self.node.name!r} cannot be computed for {count} rows in run {self.work.facts.run.number}; nothing was committed: {reasons}",
+            f"output {self.node.name!r} cannot be computed for {count} rows in step {self.verb}.{self.node.name} of run {self.work.facts.run.number}; nothing was committed: {reasons}",
             expected="a value, or null, for every row",
             next_step=f"correct the input or the expression (try_cast, try_divide ... give null){hold}"
             + ("" if holds(self.node) else f" `rejoin quarantine list {self.node.name}` shows their keys"),
