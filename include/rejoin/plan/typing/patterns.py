@@ -129,3 +129,13 @@ class _Scan:
                 raise _BrokenError(f"the range {low}{written} ends before it begins")
             return ""
         return low + written if low and written == "-" else written
+
+
+def like_mistake(pattern: str, escape: str) -> str | None:
+    """What is wrong with a pattern of LIKE: an escape stands before ``%``, ``_`` or itself only."""
+    position = 0
+    while (position := pattern.find(escape, position)) >= 0:
+        if pattern[position + 1 : position + 2] not in ("%", "_", escape) or position + 1 == len(pattern):
+            return f"{escape!r} escapes %, _ and itself, nothing else"
+        position += 2
+    return None
