@@ -227,12 +227,12 @@ CASES = [
     ),
     (
         "BAD_TYPE",
-        'x = orders.filter("code = 'abc'").named("x")',
+        """x = orders.filter("code = 'abc'").named('x')""",
         "filter \"code = 'abc'\": the text 'abc' cannot be cast to BIGINT, which it is compared or used as",
     ),
     (
         "BAD_TYPE",
-        'x = orders.filter("note RLIKE '(a'").named("x")',
+        """x = orders.filter("note RLIKE '(a'").named('x')""",
         "filter \"note RLIKE '(a'\": the pattern '(a' is broken: a parenthesis is not closed",
     ),
     (
