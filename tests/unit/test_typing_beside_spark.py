@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from rejoin.plan import types
 from rejoin.plan.typing import constants, patterns
@@ -57,10 +59,10 @@ def spark() -> Iterator[Any]:
 def by_spark(spark: Any, expressions: Iterable[str]) -> dict[str, str]:
     """Expression -> its type in Spark, or WRONG."""
     state, found, wanted = spark._jsparkSession.sessionState(), {}, list(expressions)
-    for part in itertools.batched(wanted, 300) if hasattr(itertools, "batched") else _parts(wanted, 300):
+    for part in _parts(wanted, 300):
         try:
             plan = state.analyzer().execute(state.sqlParser().parsePlan(f"SELECT {', '.join(part)} FROM typed"))
-        except Exception:
+        except (PySparkException, Py4JJavaError):
             found |= {part[0]: WRONG} if len(part) == 1 else {e: t for half in _halves(part) for e, t in by_spark(spark, half).items()}
             continue
         columns = plan.expressions().iterator()
@@ -148,12 +150,10 @@ def test_fault_b_functions_of_all_types_give_what_spark_gives(spark: Any) -> Non
 def test_what_a_plan_states_of_a_type_is_what_spark_gives(spark: Any) -> None:
     """The types of a plan are part of a definition's fingerprint, so they have rules of their own, older and fewer."""
     import sqlglot
-    from sqlglot import exp
 
     def stated(text: str) -> str | None:
         return types.infer(sqlglot.parse_one(text, dialect="spark"), lambda node: COLUMNS.get(node.name))
 
-    assert exp
     texts = [f"{a} {operator} {b}" for operator in "+-*/" for a in NAMES for b in NAMES]
     texts += [f"{name}({a}, {b})" for name in ("coalesce", "nullif", "nvl") for a in NAMES for b in NAMES]
     texts += [f"{name}({a})" for name in ("upper", "trim", "length", "year", "to_date") for a in COLUMNS]
@@ -295,7 +295,7 @@ def test_fault_b_a_broken_regular_expression_is_one_that_java_refuses(spark: Any
         try:
             java.compile(pattern)
             fine = True
-        except Exception:
+        except (PySparkException, Py4JJavaError):
             fine = False
         if fine != (patterns.mistake(pattern) is None):
             different.append((pattern, "fine for Java" if fine else "broken for Java", patterns.mistake(pattern)))

@@ -1,6 +1,6 @@
 """Checks the arguments of expectations: limits, sets, patterns and shares against the type of their column."""
 
-import datetime
+import datetime as dt
 import math
 import re
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ def _between(kwargs: Mapping[str, Any], column_type: str | None, report: Reporte
     if low is None and high is None:
         report(BAD_OPTION, "neither a lower nor an upper limit is given, so nothing would be checked")
     limits = [value for value in (low, high) if value is not None]
-    if all([_value("a limit", value, column_type, report) for value in limits]) and len(limits) == 2 and _is_above(low, high, column_type):
+    if all(_value("a limit", value, column_type, report) for value in limits) and len(limits) == 2 and _is_above(low, high, column_type):
         report(BAD_OPTION, f"the lower limit {low!r} is above the upper limit {high!r}, so no value could pass")
 
 
@@ -61,7 +61,7 @@ def _is_above(low: object, high: object, column_type: str | None) -> bool:
     """Whether the first limit is above the second, where that is certain: numbers, dates and texts beside texts."""
     if column_type is not None and coercion.is_number(column_type):
         return Decimal(str(low)) > Decimal(str(high))
-    if isinstance(low, datetime.date) and type(low) is type(high):
+    if isinstance(low, dt.date) and type(low) is type(high):
         return str(low) > str(high)
     if isinstance(low, (int, float)) and isinstance(high, (int, float)):
         return low > high
@@ -123,5 +123,5 @@ def _fits(value: object, column_type: str) -> bool:
     if column_type == "STRING":
         return isinstance(value, str)
     if column_type in coercion.TIMES:
-        return isinstance(value, datetime.date) or (isinstance(value, str) and constants.casts(value, column_type))
+        return isinstance(value, dt.date) or (isinstance(value, str) and constants.casts(value, column_type))
     return True

@@ -15,7 +15,7 @@ _COMPARISONS: Final = frozenset(LEVELS[0])
 _ARITHMETIC: Final = frozenset(("+", "-", "*", "/", "%", "div", "mod", "pmod"))
 _BITS: Final = frozenset(("&", "|", "^"))
 _PART_ONLY: Final = ("TINYINT", "SMALLINT")
-_CAST_FUNCTIONS: Final = frozenset("bigint binary boolean date decimal double float int string timestamp".split())
+_CAST_FUNCTIONS: Final = frozenset(["bigint", "binary", "boolean", "date", "decimal", "double", "float", "int", "string", "timestamp"])
 
 ColumnType = Callable[[str, str], str | None]
 """Qualifier and name of a column (as written) -> its type."""

@@ -69,7 +69,7 @@ def wider_number(one: str, other: str) -> str:
 
 def common_of_two(one: str, other: str) -> str | None:
     """The type that both become where a choice between them is made or they are compared; None if there is none."""
-    if one == other or other == "VOID":
+    if other in (one, "VOID"):
         return one
     if one == "VOID":
         return other

@@ -1,6 +1,6 @@
 """Whether a constant text can be cast to a type, and whether a pattern is one for Java: by Spark's rules, without Spark."""
 
-import datetime
+import datetime as dt
 import re
 from typing import Final
 
@@ -9,7 +9,7 @@ _FRACTION: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?|[+-
 _DECIMAL: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _DATE: Final = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL)
 _CLOCK: Final = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.\d*)?)?\s*(.*)|(\d{1,2})\s*(Z|UTC)?", re.DOTALL)
-_BOOLEANS: Final = frozenset("t true y yes 1 f false n no 0".split())
+_BOOLEANS: Final = frozenset(["t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"])
 _RANGE: Final = {"TINYINT": 2**7, "SMALLINT": 2**15, "INT": 2**31, "BIGINT": 2**63}
 
 
@@ -37,7 +37,7 @@ def _is_time(text: str, to: str) -> bool:
     if not 1 <= year <= 9999:
         return True  # Spark knows such years, Python does not
     try:
-        datetime.date(year, month, day)
+        dt.date(year, month, day)
     except ValueError:
         return False
     clock = re.split(r"[ T]", text, maxsplit=1)[1:]

@@ -34,11 +34,29 @@ LEVELS: Final = (
 )
 """Binary operators over values, those that bind least first."""
 
-_NOT_OPERANDS: Final = "AND OR THEN WHEN ELSE END IN IS LIKE ILIKE RLIKE REGEXP BETWEEN AS FROM DIV ESCAPE".split()
+_NOT_OPERANDS: Final = [
+    "AND",
+    "OR",
+    "THEN",
+    "WHEN",
+    "ELSE",
+    "END",
+    "IN",
+    "IS",
+    "LIKE",
+    "ILIKE",
+    "RLIKE",
+    "REGEXP",
+    "BETWEEN",
+    "AS",
+    "FROM",
+    "DIV",
+    "ESCAPE",
+]
 _SUFFIXES: Final = {"BD": "DECIMAL", "L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT", "F": "FLOAT", "D": "DOUBLE"}
 _UNITS: Final = {"YEAR": "MONTH", "MONTH": "MONTH", "WEEK": "DAY", "DAY": "DAY", "HOUR": "SECOND", "MINUTE": "SECOND", "SECOND": "SECOND"}
 _WITH_UNIT: Final = ("TIMESTAMPADD", "TIMESTAMPDIFF", "DATEADD", "DATE_ADD", "DATEDIFF", "DATE_DIFF")
-_TIME_UNITS: Final = "YEAR QUARTER MONTH WEEK DAY DAYOFYEAR HOUR MINUTE SECOND MILLISECOND MICROSECOND".split()
+_TIME_UNITS: Final = ["YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DAYOFYEAR", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"]
 
 
 def parse(text: str) -> Term:

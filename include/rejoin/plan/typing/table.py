@@ -87,7 +87,7 @@ class Signature:
 
 
 def _signatures() -> dict[str, Signature]:
-    found = {}
+    found: dict[str, Signature] = {}
     for line in _LINES.strip().splitlines():
         names, arguments, result = (part.split() for part in line.split("|"))
         least = sum(not a.endswith(("?", "*")) for a in arguments)
