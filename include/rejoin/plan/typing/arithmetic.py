@@ -15,7 +15,7 @@ from rejoin.plan.typing.coercion import (
     is_number,
     wider_number,
 )
-from rejoin.plan.typing.grammar import Term
+from rejoin.plan.typing.cursor import Term
 
 _BIGINT: Final = 2**63
 _INT: Final = 2**31

@@ -7,7 +7,8 @@ from typing import Final
 from rejoin.plan import types
 from rejoin.plan.typing import arithmetic, constants, patterns
 from rejoin.plan.typing.coercion import Mismatch, castable, common, common_of_two, is_interval
-from rejoin.plan.typing.grammar import LEVELS, SyntaxMistake, Term, parse
+from rejoin.plan.typing.cursor import SyntaxMistake, Term
+from rejoin.plan.typing.grammar import LEVELS, parse
 from rejoin.plan.typing.lexer import UnknownSyntax
 from rejoin.plan.typing.table import CONVERTED, FUNCTIONS, Signature, accepts, named
 

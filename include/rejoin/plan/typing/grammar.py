@@ -1,27 +1,9 @@
 """A Spark SQL expression as a tree, by Spark's own grammar of expressions over one row (its precedences, no more)."""
 
-from dataclasses import dataclass
 from typing import Final
 
+from rejoin.plan.typing.cursor import Cursor, SyntaxMistake, Term
 from rejoin.plan.typing.lexer import Token, UnknownSyntax, tokens
-
-
-class SyntaxMistake(Exception):
-    """The text is not an expression; the message says why, as the end of a sentence."""
-
-
-@dataclass(frozen=True)
-class Term:
-    """A node. ``name``: "column" (``value``: name, ``of``: qualifier), "literal" (``of``: its type, ``value``: its text), "cast" and
-    "try_cast" (``of``: the type as written), "interval" (``of``: its unit), an operator, a construct (case, between, in, is null),
-    or a function in lower case.
-    """
-
-    name: str
-    args: tuple["Term", ...] = ()
-    value: str = ""
-    of: str = ""
-
 
 LEVELS: Final = (
     ("=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "!<", "!>"),
@@ -34,29 +16,13 @@ LEVELS: Final = (
 )
 """Binary operators over values, those that bind least first."""
 
-_NOT_OPERANDS: Final = [
-    "AND",
-    "OR",
-    "THEN",
-    "WHEN",
-    "ELSE",
-    "END",
-    "IN",
-    "IS",
-    "LIKE",
-    "ILIKE",
-    "RLIKE",
-    "REGEXP",
-    "BETWEEN",
-    "AS",
-    "FROM",
-    "DIV",
-    "ESCAPE",
-]
+_NOT_OPERANDS: Final = (
+    *("AND", "OR", "THEN", "WHEN", "ELSE", "END", "IN", "IS", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "AS", "FROM", "DIV", "ESCAPE"),
+)
 _SUFFIXES: Final = {"BD": "DECIMAL", "L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT", "F": "FLOAT", "D": "DOUBLE"}
 _UNITS: Final = {"YEAR": "MONTH", "MONTH": "MONTH", "WEEK": "DAY", "DAY": "DAY", "HOUR": "SECOND", "MINUTE": "SECOND", "SECOND": "SECOND"}
 _WITH_UNIT: Final = ("TIMESTAMPADD", "TIMESTAMPDIFF", "DATEADD", "DATE_ADD", "DATEDIFF", "DATE_DIFF")
-_TIME_UNITS: Final = ["YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DAYOFYEAR", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"]
+_TIME_UNITS: Final = (*("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DAYOFYEAR", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"),)
 
 
 def parse(text: str) -> Term:
@@ -69,35 +35,12 @@ def parse(text: str) -> Term:
     return _Parser(tokens(text)).whole()
 
 
-class _Parser:
-    def __init__(self, found: list[Token]) -> None:
-        self._tokens = found
-        self._at = 0
-
+class _Parser(Cursor):
     def whole(self) -> Term:
         term = self._or()
         if self._now.kind != "end":
             raise SyntaxMistake(f"{self._now.value!r} is not expected here")
         return term
-
-    @property
-    def _now(self) -> Token:
-        return self._tokens[self._at]
-
-    def _next(self) -> Token:
-        return self._tokens[min(self._at + 1, len(self._tokens) - 1)]
-
-    def _take(self, *words: str) -> str:
-        """The keyword or sign that stands here, in capitals, consumed; empty if it is none of these."""
-        if not self._now.is_(*words):
-            return ""
-        self._at += 1
-        return self._tokens[self._at - 1].value.upper()
-
-    def _need(self, *words: str) -> None:
-        if not self._take(*words):
-            found = repr(self._now.value) if self._now.kind != "end" else "the end"
-            raise SyntaxMistake(f"{' or '.join(words)} is expected, not {found}")
 
     # --- conditions ------------------------------------------------------------------------------------------------------
 
