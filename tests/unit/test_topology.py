@@ -242,8 +242,8 @@ CASES = [
     ),
     (
         "BAD_TYPE",
-        'x = rates.select(["*", "day + rate AS y"]).named("x")',
-        "select: 'day + rate AS y': + is not possible between DATE and DOUBLE; write a CAST",
+        'x = rates.select(["*", "day * rate AS y"]).named("x")',
+        "select: 'day * rate AS y': * is not possible between DATE and DOUBLE",
     ),
     # --- the whole
     (

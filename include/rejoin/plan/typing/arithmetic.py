@@ -94,8 +94,6 @@ def _of_times(operator: str, one: str, other: str) -> str | None:
         return "TIMESTAMP" if one == "DATE" and other == "INTERVAL SECOND" else one
     if one == "DATE" and other in INTEGERS[:3]:
         return "DATE"
-    if (is_number(one) and not is_decimal(one) and one in FRACTIONS) or other in FRACTIONS or "BOOLEAN" in (one, other):
-        raise Mismatch(f"{operator} is not possible between {one} and {other}; write a CAST")
     return None
 
 

@@ -10,7 +10,7 @@ from rejoin.plan.typing.coercion import Mismatch, castable, common, common_of_tw
 from rejoin.plan.typing.cursor import SyntaxMistake, Term
 from rejoin.plan.typing.grammar import LEVELS, parse
 from rejoin.plan.typing.lexer import UnknownSyntax
-from rejoin.plan.typing.table import CONVERTED, FUNCTIONS, Signature, accepts, named
+from rejoin.plan.typing.table import CONVERTED, FUNCTIONS, Signature, accepts, left_to_spark, named
 
 _COMPARISONS: Final = frozenset(LEVELS[0])
 _ARITHMETIC: Final = frozenset(("+", "-", "*", "/", "%", "div", "mod", "pmod"))
@@ -77,7 +77,7 @@ class _Checker:
                 return self._common(term.args[1:], "the branches of CASE")
             case "and" | "or" | "not":
                 for arg in term.args:
-                    self._truth(arg, f"an operand of {term.name.upper()}")
+                    self._operand(arg, f"an operand of {term.name.upper()}")
                 return "BOOLEAN"
             case "between" | "in":
                 self._comparable(term.args, term.name.upper())
@@ -86,7 +86,7 @@ class _Checker:
                 self.of(term.args[0])
                 return "BOOLEAN"
             case "is true":
-                self._truth(term.args[0], "the value before IS TRUE")
+                self._operand(term.args[0], "the value before IS TRUE")
                 return "BOOLEAN"
             case "like" | "ilike" | "rlike" | "like any" | "concat" | "||":
                 return self._texts(term)
@@ -119,7 +119,17 @@ class _Checker:
 
     def _truth(self, term: Term, what: str) -> None:
         """Notes a condition that is none. Spark casts no text to BOOLEAN here."""
+        self._noted(self.of(term), what)
+
+    def _operand(self, term: Term, what: str) -> None:
+        """As ``_truth``, but Spark may cast a text here."""
         found = self.of(term)
+        if found == "STRING":
+            self.certain = False
+        else:
+            self._noted(found, what)
+
+    def _noted(self, found: str | None, what: str) -> None:
         if found not in (None, "BOOLEAN", "VOID"):
             self.mistakes.append(f"{what} must be BOOLEAN, this is {found}")
 
@@ -161,6 +171,8 @@ class _Checker:
         if of is None or to is None or is_interval(of):
             return None
         if not castable(of, to):
+            if to == "BINARY":
+                return None
             raise Mismatch(f"{of} cannot be cast to {to}")
         if term.name != "try_cast":
             self._constants(term.args, to)
@@ -208,6 +220,8 @@ class _Checker:
             kind = signature.kind(index)
             if of is not None and not is_interval(of):
                 if not accepts(kind, of):
+                    if left_to_spark(kind, of):
+                        return None
                     raise Mismatch(f"argument {index + 1} of {name} is {of}; expected {named(kind)}")
                 self._argument(arg, kind)
         same = tuple(arg for index, arg in enumerate(args) if signature.kind(index) == "same")

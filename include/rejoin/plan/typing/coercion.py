@@ -114,7 +114,5 @@ _CAST_FROM: Final = {
 
 def castable(of: str, to: str) -> bool:
     """Whether an explicit CAST between two types exists in ANSI mode."""
-    if of in INTEGERS and to == "BINARY":
-        return True
     allowed = _CAST_FROM["number" if is_number(of) else of].split()
     return "any" in allowed or ("number" if is_number(to) else to) in allowed

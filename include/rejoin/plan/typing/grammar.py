@@ -19,9 +19,13 @@ LEVELS: Final = (
 _NOT_OPERANDS: Final = (
     *("AND", "OR", "THEN", "WHEN", "ELSE", "END", "IN", "IS", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "AS", "FROM", "DIV", "ESCAPE"),
 )
+_ALSO_FUNCTIONS: Final = ("LIKE", "ILIKE", "RLIKE", "REGEXP", "DIV")
+_CONSTRUCTS: Final = "column literal interval case between in and or not conditions like ilike div"
 _SUFFIXES: Final = {"BD": "DECIMAL", "L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT", "F": "FLOAT", "D": "DOUBLE"}
 _UNITS: Final = {"YEAR": "MONTH", "MONTH": "MONTH", "WEEK": "DAY", "DAY": "DAY", "HOUR": "SECOND", "MINUTE": "SECOND", "SECOND": "SECOND"}
 _WITH_UNIT: Final = ("TIMESTAMPADD", "TIMESTAMPDIFF", "DATEADD", "DATE_ADD", "DATEDIFF", "DATE_DIFF")
+_WORDS: Final = (",", "PLACING", "FROM", "FOR")
+_SEPARATORS: Final = {"POSITION": ("IN", ","), "SUBSTRING": _WORDS, "SUBSTR": _WORDS, "OVERLAY": _WORDS}
 _TIME_UNITS: Final = (*("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DAYOFYEAR", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"),)
 
 
@@ -38,6 +42,8 @@ def parse(text: str) -> Term:
 class _Parser(Cursor):
     def whole(self) -> Term:
         term = self._or()
+        if self._now.is_("COLLATE"):
+            raise UnknownSyntax
         if self._now.kind != "end":
             raise SyntaxMistake(f"{self._now.value!r} is not expected here")
         return term
@@ -131,7 +137,7 @@ class _Parser(Cursor):
             return self._parenthesis()
         if token.kind == "end":
             raise SyntaxMistake("an operand is missing at the end")
-        if token.kind == "sign" or token.is_(*_NOT_OPERANDS):
+        if token.kind == "sign" or (token.is_(*_NOT_OPERANDS) and not (token.is_(*_ALSO_FUNCTIONS) and self._next().is_("("))):
             raise SyntaxMistake(f"an operand is missing before {token.value!r}")
         return self._word(token)
 
@@ -201,6 +207,8 @@ class _Parser(Cursor):
     def _call(self, written: str) -> Term:
         """The call of a function, after its parenthesis."""
         name, upper = written.lower(), written.upper()
+        if name in _CONSTRUCTS.split():  # in a tree, these names mean something else
+            raise UnknownSyntax
         if upper in ("CAST", "TRY_CAST"):
             term = self._or()
             self._need("AS")
@@ -218,20 +226,11 @@ class _Parser(Cursor):
             return self._trim()
         if self._take(")"):
             return Term(name)
-        return Term(name, self._arguments(upper))
+        return Term("regexp_like" if upper in _ALSO_FUNCTIONS else name, self._arguments(upper))
 
     def _arguments(self, upper: str) -> tuple[Term, ...]:
         """Up to the closing parenthesis; SUBSTRING, POSITION and OVERLAY may have words in between."""
-        if upper == "POSITION":
-            first = self._value()
-            separators: tuple[str, ...] = ("IN", ",")
-        else:
-            first = self._or()
-            separators = {
-                "SUBSTRING": (",", "FROM", "FOR"),
-                "SUBSTR": (",", "FROM", "FOR"),
-                "OVERLAY": (",", "PLACING", "FROM", "FOR"),
-            }.get(upper, (",",))
+        first, separators = self._value() if upper == "POSITION" else self._or(), _SEPARATORS.get(upper, (",",))
         found = [first]
         while self._take(*separators):
             found.append(self._or())

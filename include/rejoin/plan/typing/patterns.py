@@ -84,7 +84,7 @@ class _Scan:
 
     def _repeat(self) -> None:
         sign = self._text[self._at]
-        if not self._repeatable:
+        if not self._repeatable and sign != "{":
             raise _BrokenError(f"there is nothing for {sign!r} to repeat")
         match = _REPEAT.match(self._text, self._at)
         if sign == "{" and match is None:

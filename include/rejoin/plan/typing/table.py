@@ -2,7 +2,7 @@
 
 A line is names, arguments and result. An argument is a kind (``?``: may be missing, ``*``: any number of them):
 ``text`` takes every type (Spark casts it), ``int``, ``double``, ``number``: numbers and texts, ``day``: INT, ``date`` and
-``time``: dates, timestamps and texts, ``truth``: BOOLEAN and texts, ``bytes``: BINARY and texts, ``any``: everything,
+``time``: dates, timestamps and texts, ``truth``: BOOLEAN, ``bytes``: BINARY and texts, ``any``: everything,
 ``pattern``: a text that is a regular expression of Java. A result is a type, or ``first``: that of the first argument,
 ``common``: what all ``same`` arguments have in common.
 """
@@ -16,6 +16,7 @@ _LINES: Final = """
     length len char_length character_length                     | any                           | INT
     octet_length bit_length                                     | any                           | INT
     ascii                                                       | text                          | INT
+    make_valid_utf8                                             | text                          | STRING
     base64 md5 sha sha1                                         | bytes                         | STRING
     unbase64 unhex                                              | text                          | BINARY
     crc32                                                       | bytes                         | BIGINT
@@ -56,7 +57,7 @@ _LINES: Final = """
     next_day trunc                                              | date text                     | DATE
     months_between                                              | time time truth?              | DOUBLE
     date_format                                                 | time text                     | STRING
-    to_date                                                     | date                          | DATE
+    to_date                                                     | any any?                      | DATE
     make_date                                                   | int int int                   | DATE
     from_utc_timestamp to_utc_timestamp                         | time text                     | TIMESTAMP
     from_unixtime                                               | int text?                     | STRING
@@ -106,16 +107,21 @@ _ACCEPTED: Final = {
     "day": ("TINYINT", "SMALLINT", "INT"),
     "date": _TIMES,
     "time": _TIMES,
-    "truth": ("BOOLEAN", "STRING"),
+    "truth": ("BOOLEAN",),
     "bytes": ("BINARY", "STRING"),
 }
-CONVERTED: Final = {"int": "INT", "double": "DOUBLE", "date": "DATE", "time": "TIMESTAMP", "truth": "BOOLEAN"}
+CONVERTED: Final = {"int": "INT", "double": "DOUBLE", "date": "DATE", "time": "TIMESTAMP"}
 """What a constant text is cast to where an argument of a kind is expected."""
 
 
 def accepts(kind: str, given: str) -> bool:
     """Whether an argument of a kind may be of a type."""
     return kind not in _ACCEPTED or given == "VOID" or given.partition("(")[0] in _ACCEPTED[kind]
+
+
+def left_to_spark(kind: str, given: str) -> bool:
+    """Whether it depends on the function if an argument that is not accepted is cast."""
+    return kind in ("day", "bytes") or (kind == "truth" and given == "STRING")
 
 
 def named(kind: str) -> str:
