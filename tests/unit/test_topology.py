@@ -237,11 +237,6 @@ CASES = [
     ),
     (
         "BAD_TYPE",
-        'x = orders.select(["*", "NULL AS n"]).named("x")',
-        "select: 'NULL AS n': it is NULL of no type; write CAST(NULL AS STRING), or another type",
-    ),
-    (
-        "BAD_TYPE",
         'x = rates.select(["*", "day * rate AS y"]).named("x")',
         "select: 'day * rate AS y': * is not possible between DATE and DOUBLE",
     ),

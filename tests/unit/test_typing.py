@@ -83,3 +83,7 @@ def known(name: str) -> bool:
     two = [f"{name}({a}, {b})" for a in plain for b in plain]
     three = [f"{name}({a}, {b}, {c})" for a in plain for b in plain for c in ("i", "s")]
     return any(said(text)[1] and not said(text)[2] for text in (*one, *two, *three))
+
+
+def test_fault_b_a_column_that_is_only_null_is_told_even_where_no_word_says_so() -> None:
+    assert said("coalesce(NULL, NULL)") == ("VOID", True, ())
