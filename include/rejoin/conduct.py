@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rejoin import crash, opening, owner, sources
 from rejoin.errors import InvariantBroken, LedgerConflict, RunSuperseded, RunUnknown
 from rejoin.failures import named_errors, told
+from rejoin.lake.analysis import refuse_wrong_expressions
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.evolve import drop_columns
 from rejoin.lake.ledger import LEASE_SECONDS, Ledger
@@ -280,11 +281,13 @@ def run_topology(
     """
     from rejoin.deliver import deliver_all
 
+    spark = _once(spark)
+    refuse_wrong_expressions(topology.plan, topology.ledger, spark)
     run = topology.open(who, options)
     with working(topology.ledger, run):
         progress(Step(Verb.CUT, "", ()), None)
         progress(Step(Verb.CUT, "", ()), topology.cut(run, options.note))
-        _run_steps(topology, _once(spark), run, progress)
+        _run_steps(topology, spark, run, progress)
         last = Step(Verb.PUBLISH, "", ())
         progress(last, None)
         progress(last, topology.publish(run))

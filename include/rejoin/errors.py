@@ -92,6 +92,13 @@ class TopologyFileError(TerminalError):
     exit_code = 2
 
 
+class ExpressionRefused(TerminalError):
+    """Spark cannot analyze an expression of the topology that rejoin has no rules for; nothing was read or opened."""
+
+    code = "EXPRESSION_REFUSED"
+    exit_code = 2
+
+
 # --- sources (exit code 3) -------------------------------------------------------------------------------------------
 
 

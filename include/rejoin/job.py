@@ -16,6 +16,7 @@ import click
 from rejoin.conduct import EVERYTHING, Topology, alive
 from rejoin.errors import RunSuperseded, UnknownTable
 from rejoin.failures import bare, named, named_errors, told, tracing
+from rejoin.lake.analysis import refuse_wrong_expressions
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run, StepRecord
 from rejoin.lake.session import session
@@ -62,6 +63,8 @@ def _once(topology: Topology, owner: str, verb: Verb, target: str, spark: Sessio
     if verb is Verb.DELIVER:
         made = topology.deliver(target)
         return StepRecord(f"{verb}.{target}", {"records": made.records}, made.seconds, 0, made.detail)
+    if verb is Verb.CUT:
+        refuse_wrong_expressions(topology.plan, topology.ledger, spark or partial(session, topology.config))
     run = topology.open(owner, options) if verb is Verb.CUT else topology.mine(owner)
     if run.state == "committed":
         return _again(topology, run, verb, target)

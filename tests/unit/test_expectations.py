@@ -1,6 +1,7 @@
 """What a user expects becomes data of the plan, with every mistake reported at its line; what answers mean for a run."""
 
 from collections.abc import Callable
+from decimal import Decimal
 
 import pytest
 from plans import Shop, star
@@ -84,6 +85,61 @@ def test_mistakes_are_reported(declare: Callable[[Relation, Shop], object], mess
     with pytest.raises(TopologyError) as found:
         made(declare)
     assert message in str(found.value) and "test_expectations.py:" in str(found.value)
+
+
+ARGUMENTS: dict[str, tuple[Callable[[Relation, Shop], object], str]] = {
+    "a share above one": (lambda out, _: out.expect(row_count(max_drop=5)), "max_drop is 5; expected a share from 0 to 1"),
+    "a share that is no number": (lambda out, _: out.expect(matched("customers", at_least=float("nan"))), "at_least is nan"),
+    "a growth below zero": (lambda out, _: out.expect(row_count(max_growth=-1)), "max_growth is -1; expected a number from 0 up"),
+    "a count without limits": (lambda out, _: out.expect(row_count(max_drop=None)), "neither max_drop nor max_growth is given"),
+    "limits the wrong way round": (lambda out, _: out.expect(between("total", 10, 1)), "the lower limit 10 is above the upper limit 1"),
+    "no limit": (lambda out, _: out.expect(between("total")), "neither a lower nor an upper limit is given"),
+    "a text as limit of a number": (lambda out, _: out.expect(between("total", "abc")), "a limit is 'abc', which is no DECIMAL(10,2)"),
+    "a number as limit of a text": (lambda out, _: out.expect(between("customer", 1)), "a limit is 1, which is no STRING"),
+    "an empty set": (lambda out, _: out.expect(in_set("customer", [])), "the set of values is empty, so no value could pass"),
+    "a set of another type": (lambda out, _: out.expect(in_set("order_id", [1, "x"])), "a value of the set is 'x', which is no BIGINT"),
+    "nothing in a set": (lambda out, _: out.expect(in_set("customer", ["a", None])), "None stands in the set of values"),
+    "a broken pattern": (
+        lambda out, _: out.expect(matches("customer", "([a-z")),
+        "regex '([a-z' is broken: a character class is not closed",
+    ),
+    "a pattern that Java does not know": (
+        lambda out, _: out.expect(matches("customer", r"(?P<x>a)")),
+        "is broken: '(?' is not followed by",
+    ),
+    "a pattern of a number": (
+        lambda out, _: out.expect(matches("order_id", "1")),
+        "a regular expression needs a STRING, the column is BIGINT",
+    ),
+    "unique over nothing": (lambda out, _: out.expect(unique()), "no column is given"),
+    "unique over one column twice": (lambda out, _: out.expect(unique("total", "TOTAL")), "column 'total' is given twice"),
+    "unique over an unknown column": (lambda out, _: out.expect(unique("order_id", "totl")), "unknown column 'totl' of star"),
+}
+
+
+@pytest.mark.parametrize(("declare", "message"), ARGUMENTS.values(), ids=ARGUMENTS)
+def test_fault_b_an_argument_that_cannot_be_is_told_when_the_file_is_read(
+    declare: Callable[[Relation, Shop], object], message: str
+) -> None:
+    with pytest.raises(TopologyError) as raised:
+        made(declare)
+    [problem] = raised.value.problems
+    assert problem.code in ("BAD_OPTION", "UNKNOWN_COLUMN")
+    assert message in problem.message
+
+
+def test_arguments_that_can_be_are_no_mistake() -> None:
+    made(
+        lambda out, _: out.expect(
+            row_count(max_drop=1, max_growth=5),
+            between("total", 0, Decimal("10.5")),
+            between("total", "0.5", 7),
+            between("customer", "a"),
+            in_set("order_id", [1, 2]),
+            matches("customer", r"^(?i:[a-z]{2,3})\d*$"),
+            matched("customers", at_least=0.5),
+        )
+    )
 
 
 def test_every_helper_names_a_kind() -> None:

@@ -194,7 +194,7 @@ def test_fault_look_the_present_time_is_not_computed_from_texts(text: str) -> No
         "to_date(concat(name, '-01'))",
         "to_date(name || '-01')",
         "to_date(name || '-' || '01' || '-01')",
-        "to_date(lower(name) || '-01') AND raw = X'00'",
+        "to_date(lower(name) || '-01') = day AND raw = X'00'",
         "to_date('2024-01-01') < day",
         "to_timestamp('2024-01-01 00:00:00') < at",
         r"CASE WHEN name RLIKE '^\\d+$' THEN to_date(substring(name, 1, 10), 'yyyy-MM-dd') END",

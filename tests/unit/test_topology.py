@@ -121,8 +121,8 @@ CASES = [
     ),
     (
         "FK_TYPE",
-        'x = orders.join(customers, "abs(code)", ["left.*"]).named("x")',
-        "foreign_key 'abs(code)': the type is not certain, the key column 'customer_id' of customers is BIGINT; write CAST(... AS BIGINT)",
+        'x = orders.join(customers, "factorial(code)", ["left.*"]).named("x")',
+        "foreign_key 'factorial(code)': the type is not certain, the key column 'customer_id' of customers is BIGINT; write CAST(... AS BIGINT)",
     ),
     (
         "FK_COUNT",
@@ -213,6 +213,32 @@ CASES = [
         "BAD_OPTION",
         'x = orders.select([]).named("x")',
         "select: a list of texts is expected, such as ['left.*', 'right.name AS customer_name']",
+    ),
+    # --- types
+    (
+        "BAD_EXPRESSION",
+        'x = orders.filter("code > > 3").named("x")',
+        "filter 'code > > 3': not valid SQL: an operand is missing before '>'",
+    ),
+    (
+        "BAD_TYPE",
+        'x = orders.select(["*", "CASE WHEN note THEN 1 END AS y"]).named("x")',
+        "select: 'CASE WHEN note THEN 1 END AS y': a condition of CASE must be BOOLEAN, this is STRING",
+    ),
+    (
+        "BAD_TYPE",
+        """x = orders.filter("code = 'abc'").named('x')""",
+        "filter \"code = 'abc'\": the text 'abc' cannot be cast to BIGINT, which it is compared or used as",
+    ),
+    (
+        "BAD_TYPE",
+        """x = orders.filter("note RLIKE '(a'").named('x')""",
+        "filter \"note RLIKE '(a'\": the pattern '(a' is broken: a parenthesis is not closed",
+    ),
+    (
+        "BAD_TYPE",
+        'x = rates.select(["*", "day * rate AS y"]).named("x")',
+        "select: 'day * rate AS y': * is not possible between DATE and DOUBLE",
     ),
     # --- the whole
     (

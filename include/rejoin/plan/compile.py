@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from rejoin.errors import TopologyError
 from rejoin.plan import assemble, expect, problems, schema, sinkcheck
-from rejoin.plan.expressions import Scope, expression
+from rejoin.plan.expressions import Scope, Side, expression
 from rejoin.plan.joins import check_join, check_select
 from rejoin.plan.model import Column, Plan, Table
 from rejoin.plan.problems import Problems, did_you_mean
@@ -121,7 +121,7 @@ class _Compiler:
         table = Table(str(declaration.name), key, columns, source or schema.NO_SOURCE, (), optional=optional)
         if self.by_name.get(table.name) is declaration:
             self.tables[table.name] = table
-        return rows_of(table, table.name, _types(columns), key, complete)
+        return rows_of(table, Side(table.name, _types(columns), complete), key)
 
     def _join(self, declaration: JoinDeclaration) -> Shape | None:
         report = self.problems.at(declaration.place)
@@ -146,8 +146,8 @@ class _Compiler:
             return None
         report = self.problems.at(declaration.place, f"filter {declaration.condition!r}: ")
         condition = expression(declaration.condition, Scope({"": side(shape)}), report)
-        if condition is not None and condition.type not in (None, "BOOLEAN"):
-            report(problems.BAD_EXPRESSION, f"a filter must be BOOLEAN, this is {condition.type}")
+        if condition is not None and condition.known not in (None, "BOOLEAN"):
+            report(problems.BAD_EXPRESSION, f"a filter must be BOOLEAN, this is {condition.known}")
         return filtered(shape, condition) if condition else shape
 
     def _select(self, declaration: SelectDeclaration) -> Shape | None:
@@ -165,7 +165,7 @@ class _Compiler:
         report = self.problems.at(declaration.place, f"output {declaration.name!r}: ")
         policy = schema.policy(declaration, report)
         draft = self.outputs[declaration] = Draft(str(declaration.name), shape, policy)
-        return rows_of(draft, str(declaration.name), side(shape).columns, shape.key, shape.complete)
+        return rows_of(draft, replace(side(shape), label=str(declaration.name)), shape.key)
 
     def _reference(self, declaration: ReferenceDeclaration) -> Shape | None:
         found = self.by_name.get(str(declaration.name))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from rejoin.expectations import Expected
+from rejoin.plan import arguments
 from rejoin.plan.expressions import Expression, Scope, Side, column, expression
 from rejoin.plan.model import Node, Plan
 from rejoin.plan.problems import BAD_OPTION, UNKNOWN_COLUMN, Reporter, did_you_mean
@@ -102,10 +103,7 @@ def _resolved(type_: str, kwargs: dict[str, Any], side: Side, report: Reporter) 
         kwargs["column_list"] = [_column(c, side, report) for c in kwargs["column_list"]]
     if type_ == "fresh" and side.columns.get(kwargs["column"]) not in ("TIMESTAMP", None):
         report(BAD_OPTION, f"column {kwargs['column']!r} is {side.columns[kwargs['column']]}, not TIMESTAMP")
-    for name in ("max_drop", "max_growth", "at_least", "hours"):
-        value = kwargs.get(name, 0)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
-            report(BAD_OPTION, f"{name} is {value!r}; expected a number from 0 up")
+    arguments.check(type_, kwargs, side.type_of(str(kwargs.get("column"))), report)
     try:
         plain: dict[str, Any] = json.loads(json.dumps(kwargs, default=str))
     except (TypeError, ValueError):
@@ -135,8 +133,8 @@ def _condition(sql: object, side: Side, report: Reporter) -> Mapping[str, str]:
     made = expression(sql, Scope({"": side}), report)
     if made is None:
         return {}
-    if made.type not in (None, "BOOLEAN"):
-        report(BAD_OPTION, f"a condition must be BOOLEAN, this is {made.type}")
+    if made.known not in (None, "BOOLEAN"):
+        report(BAD_OPTION, f"a condition must be BOOLEAN, this is {made.known}")
     resolved: Expression = made.replace(lambda ref: column("t", ref.column, None))
     return {"resolved": resolved.sql}
 

@@ -5,6 +5,7 @@
 from rejoin.plan.model import DebeziumSource, Edge, JoinKind, Node, Plan, Projection, SnapshotSource, Source, Table, View
 from rejoin.plan.sinks import KafkaSink, Sink
 from rejoin.plan.steps import Step, Verb, steps
+from rejoin.plan.unchecked import unchecked
 
 
 def text(plan: Plan) -> str:
@@ -15,6 +16,9 @@ def text(plan: Plan) -> str:
     lines += ["", "nodes"]
     for node in plan.nodes:
         lines += _node(node)
+    if left := unchecked(plan):
+        lines += ["", "checked by Spark when it runs, before anything is read"]
+        lines += [f"  {one.title}: {one.sql}" for one in left]
     lines += ["", "steps of a run (the steps of a group can run at the same time)"]
     for number, group in enumerate(groups(plan), start=1):
         lines += _group(number, group)

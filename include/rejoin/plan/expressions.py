@@ -5,13 +5,14 @@ tree, because a round trip through another engine's model of SQL may change what
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from rejoin.plan import problems, types
 from rejoin.plan.problems import Reporter, did_you_mean
 from rejoin.plan.syntax import Item, parse
+from rejoin.plan.typing import check as typing
 
 LEFT, RIGHT = "left", "right"
 
@@ -29,11 +30,14 @@ class Expression:
     """SQL text with holes where the columns are, so that a column can be replaced by the expression that makes it.
 
     ``total``: known not to fail for any row. Everything else may be computed only for rows that the filters before it have left.
+    ``type``: what the plan states. It is part of a definition's fingerprint, so it never becomes known later on.
+    ``known``: what ``plan.typing`` finds, for checks.
     """
 
     parts: tuple[str | Ref, ...]
     type: str | None
     total: bool = False
+    known: str | None = None
 
     @property
     def refs(self) -> tuple[Ref, ...]:
@@ -59,7 +63,7 @@ class Expression:
             else:
                 parts += made.parts if made.plain or len(self.parts) == 1 else ("(", *made.parts, ")")
                 total = total and made.total
-        return Expression(tuple(parts), self.type, total)
+        return Expression(tuple(parts), self.type, total, self.known)
 
     @property
     def aliases(self) -> frozenset[str]:
@@ -67,8 +71,8 @@ class Expression:
         return frozenset(ref.alias for ref in self.refs)
 
 
-def column(alias: str, name: str, of_type: str | None) -> Expression:
-    return Expression((Ref(alias, name),), of_type, total=True)
+def column(alias: str, name: str, of_type: str | None, known: str | None = None) -> Expression:
+    return Expression((Ref(alias, name),), of_type, total=True, known=known or of_type)
 
 
 def both(first: Expression | None, second: Expression) -> Expression:
@@ -80,15 +84,15 @@ def both(first: Expression | None, second: Expression) -> Expression:
     if first is None:
         return second
     if second.total or first.aliases <= second.aliases:
-        return Expression(("(", *first.parts, ") AND (", *second.parts, ")"), types.BOOLEAN, first.total and second.total)
-    return Expression(("coalesce(CASE WHEN ", *first.parts, " THEN ", *second.parts, " END, false)"), types.BOOLEAN)
+        return Expression(("(", *first.parts, ") AND (", *second.parts, ")"), types.BOOLEAN, first.total and second.total, types.BOOLEAN)
+    return Expression(("coalesce(CASE WHEN ", *first.parts, " THEN ", *second.parts, " END, false)"), types.BOOLEAN, known=types.BOOLEAN)
 
 
 def guarded(part: Expression, where: Expression | None) -> Expression:
     """An expression that is computed only where the condition is true, and null elsewhere."""
     if where is None or part.total:
         return part
-    return Expression(("CASE WHEN ", *where.parts, " THEN ", *part.parts, " END"), part.type)
+    return Expression(("CASE WHEN ", *where.parts, " THEN ", *part.parts, " END"), part.type, known=part.known)
 
 
 # --- what an expression may read -------------------------------------------------------------------------------------
@@ -99,12 +103,18 @@ class Side:
     """The columns of one relation. ``complete`` is False after a mistake in it: then a missing column is no new mistake.
 
     ``constant``: columns that are a text, or made of one, and of no column of a table.
+    ``known``: types that are known of columns, beside those that the plan states.
     """
 
     label: str
     columns: Mapping[str, str | None]
     complete: bool = True
     constant: frozenset[str] = frozenset()
+    known: Mapping[str, str | None] = field(default_factory=dict)
+
+    def type_of(self, name: str) -> str | None:
+        """The type of a column in its declared spelling."""
+        return self.known.get(name) or self.columns.get(name)
 
     def find(self, name: str) -> str | None:
         """The declared spelling of a column; Spark compares names without regard to case."""
@@ -128,6 +138,12 @@ class Scope:
 
     def type_of(self, ref: Ref) -> str | None:
         return self.sides[ref.alias].columns[ref.column]
+
+    def known_type(self, qualifier: str, name: str) -> str | None:
+        """The type of a column as written; None if there is no such column, or more than one."""
+        keys = [qualifier.lower()] if qualifier else list(self.sides)
+        found = [(self.sides[key], known) for key in keys if key in self.sides and (known := self.sides[key].find(name))]
+        return found[0][0].type_of(found[0][1]) if len(found) == 1 else None
 
     def resolve(self, qualifier: str, name: str, report: Reporter) -> Ref | None:
         """The column of that name; None after a report (or silently, where an earlier mistake hides it)."""
@@ -176,6 +192,9 @@ def select_item(text: object, scope: Scope, report: Reporter) -> list[tuple[str,
     if item.star is not None:
         return _star(item.star, scope, report)
     made = _resolve(item, scope, report)
+    if made is not None and made.known is not None and types.canonical(made.known) is None:
+        report(problems.BAD_TYPE, types.no_column(made.known))
+        made = None
     if item.alias is not None:
         return [(item.alias, made)]
     if not item.is_column:
@@ -189,7 +208,8 @@ def _star(qualifier: str, scope: Scope, report: Reporter) -> list[tuple[str, Exp
         wanted = " or ".join(f"{key}.*" if key else "*" for key in scope.sides)
         report(problems.BAD_EXPRESSION, f"{qualifier + '.*' if qualifier else '*'} is not possible here; write {wanted}")
         return []
-    return [(name, column(qualifier, name, of_type)) for name, of_type in scope.sides[qualifier].columns.items()]
+    side = scope.sides[qualifier]
+    return [(name, column(qualifier, name, of_type, side.type_of(name))) for name, of_type in side.columns.items()]
 
 
 def _resolve(item: Item, scope: Scope, report: Reporter) -> Expression | None:
@@ -212,11 +232,16 @@ def _resolve(item: Item, scope: Scope, report: Reporter) -> Expression | None:
     if about_time and (reason := _present_time(item, scope, refs)):
         report(problems.FORBIDDEN_FUNCTION, reason)
         return None
+    typed = typing.check(item.text, scope.known_type)
+    for mistake in typed.mistakes:
+        report(*((problems.BAD_EXPRESSION, f"not valid SQL: {mistake}") if typed.is_syntax else (problems.BAD_TYPE, mistake)))
+    if typed.mistakes:
+        return None
     parts = _parts(item, refs)
     if found == types.STRING and types.holds_bytes(item.node, of_column):
         # Spark casts bytes to text as they are, and what is no UTF-8 no other engine reads. The rule is that of its own function.
         parts = ("make_valid_utf8(", *parts, ")")
-    return Expression(parts, found, total=item.is_column)
+    return Expression(parts, found, total=item.is_column, known=typed.type)
 
 
 def _present_time(item: Item, scope: Scope, refs: Mapping[int, Ref]) -> str | None:

@@ -92,7 +92,7 @@ def _foreign_key(written: object, scope: Scope, right: Shape, report: Reporter) 
             report(problems.FK_COUNT, f"{message}; give a list in that order")
         return ()
     typed = [
-        _of_type(part, right.columns[key].type, f"key column {key!r} of {right.label}", report.about(f"foreign_key {text!r}: "))
+        _of_type(part, right.columns[key].known, f"key column {key!r} of {right.label}", report.about(f"foreign_key {text!r}: "))
         for text, part, key in zip(texts, made, right.key, strict=True)
         if part is not None and key in right.columns
     ]
@@ -101,12 +101,12 @@ def _foreign_key(written: object, scope: Scope, right: Shape, report: Reporter) 
 
 def _of_type(part: Expression, wanted: str | None, key: str, report: Reporter) -> Expression:
     """The foreign key in the type of the right key. Only INT becomes BIGINT by itself: that loses nothing."""
-    if part.type == wanted or wanted is None:
+    if part.known == wanted or wanted is None:
         return part
-    if part.type == types.INT and wanted == types.BIGINT:
-        return Expression(("CAST(", *part.parts, " AS BIGINT)"), types.BIGINT, part.total)
-    if part.type is None:
+    if part.known == types.INT and wanted == types.BIGINT:
+        return Expression(("CAST(", *part.parts, " AS BIGINT)"), types.BIGINT, part.total, types.BIGINT)
+    if part.known is None:
         report(problems.FK_TYPE, f"the type is not certain, the {key} is {wanted}; write CAST(... AS {wanted})")
     else:
-        report(problems.FK_TYPE, f"the type is {part.type}, the {key} is {wanted}; write CAST(... AS {wanted}) if no value changes by it")
+        report(problems.FK_TYPE, f"the type is {part.known}, the {key} is {wanted}; write CAST(... AS {wanted}) if no value changes by it")
     return part

@@ -12,6 +12,7 @@ AMBIGUOUS_COLUMN: Final = "AMBIGUOUS_COLUMN"  # both sides of a join have the co
 BAD_EXPRESSION: Final = "BAD_EXPRESSION"  # not one SQL expression, or not one that fits here
 BAD_OPTION: Final = "BAD_OPTION"  # an argument of the wrong type or outside its range
 BAD_SCHEMA: Final = "BAD_SCHEMA"  # a declared schema or key that cannot be
+BAD_TYPE: Final = "BAD_TYPE"  # types that an operator or function does not take, a constant that is no value of its type
 CYCLE: Final = "CYCLE"  # a relation that needs itself
 DUPLICATE_NAME: Final = "DUPLICATE_NAME"  # two tables, outputs or columns with one name
 EMPTY_TOPOLOGY: Final = "EMPTY_TOPOLOGY"  # nothing is named, so nothing would be made

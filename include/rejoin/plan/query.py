@@ -15,7 +15,7 @@ def node_query(plan: Plan, node: Node, relation: Callable[[str], str]) -> str:  
         node: the node.
         relation: the SQL text after FROM for a table or another node, such as a qualified name or ``(SELECT ...)``.
     """
-    lines = [f"SELECT {_columns(node.columns)}", f"FROM {_view(node.left, relation)} AS l"]
+    lines = [f"SELECT {_columns(node.columns)}", f"FROM {view_query(node.left, relation)} AS l"]
     for number, edge in enumerate(node.edges, start=1):
         lines.append(_join(edge, number, relation))
     if node.where is not None:
@@ -56,10 +56,11 @@ def upstream(plan: Plan, node: Node) -> tuple[Node, ...]:
 def _join(edge: Edge, number: int, relation: Callable[[str], str]) -> str:
     pairs = zip(edge.foreign_key, edge.right.key, strict=True)
     condition = " AND ".join(f"({part}) = r{number}.`{key}`" for part, key in pairs)
-    return f"{edge.kind.upper()} JOIN {_view(edge.right, relation)} AS r{number} ON {condition}"
+    return f"{edge.kind.upper()} JOIN {view_query(edge.right, relation)} AS r{number} ON {condition}"
 
 
-def _view(view: View, relation: Callable[[str], str]) -> str:
+def view_query(view: View, relation: Callable[[str], str]) -> str:
+    """A view in parentheses, as it stands after FROM; ``relation`` as in ``node_query``."""
     where = f" WHERE {view.where}" if view.where is not None else ""
     return f"(SELECT {_columns(view.columns)} FROM {relation(view.table)} AS t{where})"
 

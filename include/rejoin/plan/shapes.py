@@ -67,7 +67,8 @@ Shape = Rows | Star
 
 def side(shape: Shape) -> Side:
     """What an expression over a relation may read."""
-    return Side(shape.label, {name: made.type for name, made in shape.columns.items()}, shape.complete, _constant(shape))
+    known = {name: made.known for name, made in shape.columns.items()}
+    return Side(shape.label, {name: made.type for name, made in shape.columns.items()}, shape.complete, _constant(shape), known)
 
 
 def _constant(shape: Shape) -> frozenset[str]:
@@ -76,9 +77,10 @@ def _constant(shape: Shape) -> frozenset[str]:
     return frozenset(name for name, made in fixed.items() if "'" in made.sql or '"' in made.sql)
 
 
-def rows_of(base: Table | Draft, label: str, columns: Mapping[str, str | None], key: tuple[str, ...], complete: bool) -> Rows:
+def rows_of(base: Table | Draft, columns: Side, key: tuple[str, ...]) -> Rows:
     """All rows and columns of a table or node."""
-    return Rows(base, label, {name: column("t", name, of_type) for name, of_type in columns.items()}, key, None, complete)
+    made = {name: column("t", name, of_type, columns.type_of(name)) for name, of_type in columns.columns.items()}
+    return Rows(base, columns.label, made, key, None, columns.complete)
 
 
 def filtered(shape: Shape, condition: Expression) -> Shape:
@@ -103,7 +105,7 @@ class Materialised:
         if isinstance(shape, Rows):
             return shape
         draft = self._drafts.setdefault(shape, Draft(None, shape))
-        return rows_of(draft, shape.label, side(shape).columns, shape.key, shape.complete)
+        return rows_of(draft, side(shape), shape.key)
 
     def star(self, left: Shape, foreign_key: tuple[Expression, ...]) -> Star:
         """The star to which a join with this foreign key (over the columns of ``left``) is added.
@@ -116,7 +118,7 @@ class Materialised:
             if all(part.aliases <= {"l"} for part in made):
                 return left
         rows = self.rows(left)
-        columns = {name: column("l", name, made.type) for name, made in rows.columns.items()}
+        columns = {name: column("l", name, made.type, made.known) for name, made in rows.columns.items()}
         return Star(rows, (), rows.label, columns, rows.key, None, rows.complete)
 
 
@@ -139,7 +141,8 @@ def joined(star: Star, right: Rows, join: Join) -> Star:
     alias = f"r{len(star.arms) + 1}"
 
     def made_of(ref: Ref) -> Expression:
-        return star.columns[ref.column] if ref.alias == LEFT else column(alias, ref.column, right.columns[ref.column].type)
+        found = right.columns[ref.column] if ref.alias != LEFT else None
+        return star.columns[ref.column] if found is None else column(alias, ref.column, found.type, found.known)
 
     foreign_key = tuple(guarded(part.replace(made_of), star.where) for part in join.foreign_key)
     return Star(
