@@ -43,5 +43,5 @@ def _mistake(spark: "SparkSession", one: Unchecked) -> str | None:
     of = field.dataType.simpleString()
     found = types.canonical(of)
     if found is None:
-        return types.no_column(of.upper())
+        return types.refused(of.upper())
     return None if one.must_be in (None, found) else f"it must be {one.must_be}, this is {found}"

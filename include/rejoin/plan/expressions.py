@@ -193,7 +193,7 @@ def select_item(text: object, scope: Scope, report: Reporter) -> list[tuple[str,
         return _star(item.star, scope, report)
     made = _resolve(item, scope, report)
     if made is not None and made.known is not None and types.canonical(made.known) is None:
-        report(problems.BAD_TYPE, types.no_column(made.known))
+        report(problems.BAD_TYPE, types.refused(made.known))
         made = None
     if item.alias is not None:
         return [(item.alias, made)]

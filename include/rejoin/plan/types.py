@@ -42,11 +42,6 @@ def refused(text: str) -> str:
     return f"type {text} is not supported; allowed: {ALLOWED}"
 
 
-def no_column(of: str) -> str:
-    """What to say about a type of an expression that no column can have."""
-    return "it is NULL of no type; write CAST(NULL AS STRING), or another type" if of == "VOID" else refused(of)
-
-
 # --- inference -------------------------------------------------------------------------------------------------------
 
 _OF_DATA_TYPE: Final = {
