@@ -23,6 +23,7 @@ items = shop.table(
     "items",
     key=["order_id", "line"],
     schema="order_id BIGINT, line INT, sku STRING, note STRING",
+    optional=["note"],  # the database got this column later: older events do not have it
     source=debezium(LANDING, topic="e6.shop.items"),
 )
 
