@@ -99,7 +99,7 @@ class Engine:
     def above(self, node: Node, column: str, value: Any) -> dict[str, int]:
         """How many rows of an output have a larger value, by reader."""
         snapshot = self._topology.ledger.states(self._topology.ledger.head())[node.name]
-        return counted_above(self._topology.refs, self._spark(), node.name, snapshot, column, value)
+        return counted_above(self._topology.refs, self.spark(), node.name, snapshot, column, value)
 
     def hashes(self, name: str) -> dict[Row, bytes]:
         """Key -> stored value hash of a source table's or output's live rows."""

@@ -97,8 +97,8 @@ class PublishOperator(StageOperator):
         return summary_data(done, list(steps.values()))
 
 
-class _SparkNeeded(Exception):
-    """The step has something to do."""
+class _SparkNeeded(BaseException):
+    """The step has something to do. No Exception: what names errors and keeps them in the ledger lets it pass."""
 
 
 def _none() -> "SparkSession":

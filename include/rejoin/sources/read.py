@@ -165,7 +165,8 @@ def parquet_rows(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "D
     declared = ", ".join(f"{quoted(column.name)} {column.type}" for column in table.columns)
     reader = spark.read.schema(declared).option("ignoreCorruptFiles", "false").option("ignoreMissingFiles", "false")
     # Else the names would be patterns, and no pattern names a file below a folder with a colon.
-    reader = reader.option("mergeSchema", "false").option(AS_WRITTEN, "false")
+    # Of two files in a folder with such a letter each would be read twice, unless Spark looks for no partitions.
+    reader = reader.option("mergeSchema", "false").option(AS_WRITTEN, "false").option("recursiveFileLookup", "true")
     # Without this flipped bits become other values, also in files whose writer has left checksums.
     rows = reader.option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
     # Spark reports names as in a URI (measured on 4.1.3); url_decode would also turn a plus sign into a space.
