@@ -121,7 +121,7 @@ def unary(sign: str, of: str | None) -> str | None:
 
 
 def rounded(name: str, of: str, scale: int) -> str | None:
-    """The type of ``abs``, ``round``, ``ceil`` and so on; those of a scale that is given are left to Spark for DECIMAL."""
+    """The type of ``abs``, ``round``, ``ceil`` and so on."""
     if of in ("VOID", "STRING") or is_interval(of):
         return None
     if not is_number(of):

@@ -6,7 +6,7 @@ from typing import Final
 
 from rejoin.plan import types
 from rejoin.plan.typing import arithmetic, constants, patterns
-from rejoin.plan.typing.coercion import Mismatch, castable, common, common_of_two, is_interval
+from rejoin.plan.typing.coercion import Mismatch, castable, common, common_of_two, is_decimal, is_interval, is_number
 from rejoin.plan.typing.cursor import SyntaxMistake, Term
 from rejoin.plan.typing.grammar import LEVELS, parse
 from rejoin.plan.typing.lexer import UnknownSyntax
@@ -118,8 +118,12 @@ class _Checker:
         return [self.of(arg) for arg in args]
 
     def _truth(self, term: Term, what: str) -> None:
-        """Notes a condition that is none. Spark casts no text to BOOLEAN here."""
-        self._noted(self.of(term), what)
+        """Notes a condition that is none. Spark casts no text to BOOLEAN here; what it makes of NULL is left to it."""
+        found = self.of(term)
+        if found == "VOID":
+            self.certain = False
+        else:
+            self._noted(found, what)
 
     def _operand(self, term: Term, what: str) -> None:
         """As ``_truth``, but Spark may cast a text here."""
@@ -162,6 +166,8 @@ class _Checker:
         if shared is None:
             raise Mismatch(f"{what} have no type in common: {', '.join(dict.fromkeys(known))}; write a CAST")
         self._constants(args, shared)
+        if "STRING" in known and len({name for name in known if is_number(name)}) > 1:
+            return None  # which of the numbers the text becomes depends on their order
         return shared
 
     # --- values ----------------------------------------------------------------------------------------------------------
@@ -207,7 +213,11 @@ class _Checker:
 
     def _rounding(self, term: Term) -> str | None:
         first = self.of(term.args[0]) if term.args else None
+        if len(term.args) > 1 and (term.name in ("abs", "negative", "positive") or len(term.args) > 2):
+            raise Mismatch(f"{term.name}() takes fewer arguments than {len(term.args)}")
         self._types(term.args[1:])
+        if len(term.args) == 2 and first is not None and not is_decimal(first) and term.name not in ("round", "bround"):
+            return None
         scale = term.args[1].value if len(term.args) == 2 and term.args[1].of == "INTEGER" else "0" if len(term.args) == 1 else ""
         return arithmetic.rounded(term.name, first, int(scale)) if first and scale else None
 
@@ -230,6 +240,11 @@ class _Checker:
         if signature.kinds[0] == "first":
             self._comparable(args, name)
             return found[0] if signature.result == "first" else signature.result
+        mixed = "STRING" in found and set(found) != {"STRING"}
+        if (term.name in ("greatest", "least") and mixed) or (
+            term.name == "regexp_replace" and len(args) == 4 and args[3].name != "literal"
+        ):
+            return None  # Spark refuses some of these
         return self._common(same, f"the arguments of {name}") if signature.result == "common" else signature.result
 
     def _argument(self, arg: Term, kind: str) -> None:

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Final
 
 _INTEGER: Final = re.compile(r"[+-]?\d+")
@@ -21,12 +22,24 @@ def casts(text: str, to: str) -> bool:
     if to in ("FLOAT", "DOUBLE"):
         return _FRACTION.fullmatch(text) is not None
     if to.startswith("DECIMAL"):
-        return _DECIMAL.fullmatch(text) is not None
+        return _DECIMAL.fullmatch(text) is not None and _fits(Decimal(text), to)
     if to == "BOOLEAN":
         return text.lower() in _BOOLEANS
     if to in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
         return _is_time(text, to)
     return True
+
+
+def _fits(value: Decimal, to: str) -> bool:
+    """Whether a number, rounded to the places of a DECIMAL, has no more digits before the point than that."""
+    found = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", to)
+    if found is None or not value:
+        return True
+    precision, scale = int(found[1]), int(found[2])
+    with localcontext(prec=100):
+        return value.adjusted() < precision and abs(value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)) < Decimal(10) ** (
+            precision - scale
+        )
 
 
 def _is_time(text: str, to: str) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _LINES: Final = """
-    upper ucase lower lcase initcap soundex                     | text                          | STRING
+    upper ucase lower lcase initcap                             | text                          | STRING
     trim ltrim rtrim btrim                                      | text text?                    | STRING
     length len char_length character_length                     | any                           | INT
     octet_length bit_length                                     | any                           | INT
@@ -38,7 +38,8 @@ _LINES: Final = """
     regexp_like regexp rlike                                    | text pattern                  | BOOLEAN
     isnull isnotnull                                            | any                           | BOOLEAN
     isnan                                                       | double                        | BOOLEAN
-    coalesce greatest least                                     | same same*                    | common
+    coalesce                                                    | same same*                    | common
+    greatest least                                              | same same same*               | common
     nvl ifnull                                                  | same same                     | common
     nvl2                                                        | any same same                 | common
     if                                                          | truth same same               | common
@@ -48,7 +49,7 @@ _LINES: Final = """
     sin cos tan asin acos atan sinh cosh tanh sign signum rint  | double                        | DOUBLE
     pow power atan2 hypot                                       | double double                 | DOUBLE
     year quarter month day dayofmonth dayofweek dayofyear       | date                          | INT
-    weekofyear weekday unix_date                                | date                          | INT
+    weekofyear weekday                                          | date                          | INT
     hour minute second                                          | time                          | INT
     date_add date_sub dateadd                                   | date day                      | DATE
     datediff date_diff                                          | date date                     | INT
