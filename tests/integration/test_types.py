@@ -32,7 +32,7 @@ visits = t.table(
     schema="at TIMESTAMP_NTZ, nr DECIMAL(20,0), place_at TIMESTAMP_NTZ, place_nr BINARY, b BOOLEAN, i INT, l BIGINT, f FLOAT, d DOUBLE,"
     " c DECIMAL(12,3), s STRING, x BINARY, day DATE, ts TIMESTAMP, wall TIMESTAMP_NTZ",
     source=debezium("landing/visits"),
-).expect(condition("i < 100"))
+).expect(condition("i < 100"), severity="quarantine", max_share=1.0)
 places = t.table(
     "places", key=["at", "nr"], schema="at TIMESTAMP_NTZ, nr BINARY, wall TIMESTAMP_NTZ, ts TIMESTAMP, name STRING", source=debezium("landing/places")
 )
@@ -41,7 +41,7 @@ seen = visits.left_join(
     foreign_key=["place_at", "place_nr"],
     select=["left.*", "right.wall AS place_wall", "right.ts AS place_ts", "right.name", "CAST(left.ts AS TIMESTAMP_NTZ) AS ts_wall",
             "CAST(left.x AS STRING) AS x_text"],
-).named("seen").expect(condition("l < 100"))
+).named("seen").expect(condition("l < 100"), severity="quarantine", max_share=1.0)
 """
 PARQUET = """
 from rejoin import Topology, snapshot
