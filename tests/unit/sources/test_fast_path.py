@@ -161,7 +161,7 @@ def test_random_feeds_with_schemas_are_read_alike(text: bool, seed: int) -> None
 
 
 SCHEMA = '{"type":"struct","fields":[{"type":"int64","field":"id"}]}'
-DOCUMENT = f'{{"schema":{SCHEMA},"payload":{{"op":"u","source":{{"connector":"postgresql","lsn":5}},"after":{{"id":1}}}}}}'
+DOCUMENT = f'{{"schema":{SCHEMA},"payload":{{"op":"u","source":{{"connector":"postgresql","lsn":5}},"after":{{"id":1,"name":null}}}}}}'
 NUMBER = "918273645546372828"
 
 
