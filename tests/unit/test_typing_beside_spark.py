@@ -43,7 +43,7 @@ WRONG = "refused"
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
+def spark() -> Any:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -52,8 +52,7 @@ def spark() -> Iterator[Any]:
     session.sparkContext.setLogLevel("OFF")
     nulls = ", ".join(f"CAST(NULL AS {of}) AS {name}" for name, of in COLUMNS.items())
     session.sql(f"SELECT {nulls}").createOrReplaceTempView("typed")
-    yield session
-    session.stop()
+    return session  # never stopped: it may be the session of a lake of the same process
 
 
 def by_spark(spark: Any, expressions: Iterable[str]) -> dict[str, str]:
