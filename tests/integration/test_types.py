@@ -161,6 +161,8 @@ def lakes(tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -
     return {name: Lake(tmp_path, name, sessions, monkeypatch) for name in ("driver", "spark", "turns", "old")}
 
 
+@pytest.mark.nightly  # 12 runs with Great Expectations, half of them all by Spark
+@pytest.mark.timeout(3600)
 def test_fault_a12_a_column_has_one_type_whichever_path_wrote_it(lakes: dict[str, Lake], tmp_path: Path) -> None:
     ways = {"driver": (True, True, True), "spark": (False, False, False), "turns": (True, False, True), "old": (True, False, True)}
     for step in range(3):
