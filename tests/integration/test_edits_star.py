@@ -10,6 +10,7 @@ from integration.shop import Row, output
 
 from rejoin import crash
 from rejoin.conduct import Topology, run_topology
+from rejoin.errors import Unexpected
 from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.plan.model import Refresh, RunOptions
@@ -119,7 +120,7 @@ def test_fault_a2_a_retry_by_the_same_owner_does_what_it_is_asked_for(
     star.both()
     with monkeypatch.context() as patched:
         patched.setattr(crash, "point", fails)
-        with pytest.raises(RuntimeError, match="written"):
+        with pytest.raises(Unexpected, match="RuntimeError in step resolve.enriched"):
             run_topology(star.topology, lambda: sessions(star.topology), "me")
     failed = star.topology.ledger.open_run()
     assert failed is not None
