@@ -120,7 +120,7 @@ def test_fault_a2_a_retry_by_the_same_owner_does_what_it_is_asked_for(
     star.both()
     with monkeypatch.context() as patched:
         patched.setattr(crash, "point", fails)
-        with pytest.raises(Unexpected, match="RuntimeError in step resolve.enriched"):
+        with pytest.raises(Unexpected, match=r"RuntimeError in step resolve\.enriched"):
             run_topology(star.topology, lambda: sessions(star.topology), "me")
     failed = star.topology.ledger.open_run()
     assert failed is not None
