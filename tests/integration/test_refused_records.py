@@ -89,7 +89,7 @@ def test_the_page_of_sources_has_a_case_here_for_every_code() -> None:
     assert codes | {"EXPECTATION"} == set(REFUSED) | {code for kept in SNAPSHOTS.values() for code, _ in kept.values()}
 
 
-@pytest.mark.parametrize("path", ["driver", "workers"])
+@pytest.mark.parametrize("path", ["driver", pytest.param("workers", marks=pytest.mark.nightly)])  # minutes each
 def test_fault_a7_every_refused_record_is_kept_as_it_came_and_applied_by_a_replay_when_its_cause_is_gone(
     tmp_path: Path, sessions: Sessions, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
