@@ -120,10 +120,14 @@ class Access:
             name: the table.
             only: a condition whose columns have bounds that hold, whoever wrote the files: numbers, dates.
         """
-        rows = self.spark.sql(f"SELECT * FROM {full_name(self._topology, name)} VERSION AS OF {self.states[name]}")
+        rows = self.as_others(name)
         rows = rows if only is None else rows.where(only)
         # Spark hands conditions to Iceberg through everything but a sample, here one of all rows.
         return rows if self._prunable(name) else rows.sample(fraction=1.0)
+
+    def as_others(self, name: str) -> DataFrame:
+        """A table at its snapshot as any reader of Iceberg sees it, who trusts all bounds."""
+        return self.spark.sql(f"SELECT * FROM {full_name(self._topology, name)} VERSION AS OF {self.states[name]}")
 
     def _prunable(self, name: str) -> bool:
         """Whether Iceberg may leave out files and row groups for any condition on the table's columns.

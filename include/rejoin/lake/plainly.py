@@ -45,7 +45,7 @@ class PlainReader(Reader):
         """
         if not self.has(name):
             return 0
-        rows = self.table(name)
+        rows = self.as_others(name)
         columns = [f.name for f in rows.schema.fields if f.dataType.simpleString().startswith(FILTERED)]
         texts = {f.name for f in rows.schema.fields if f.dataType == StringType()}
         picked = {n: _extremes([n], n in texts) for n in columns} | {KEY: _extremes(key, key[0] in texts)}
