@@ -62,8 +62,7 @@ def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, 
         write = Write(table, made)
         counts = {"folded": done.folded, "merged": done.merged, "repaired": int(not metrics.exact(existing, states[table]))}
     crash.point(f"compact.{table}:written")
-    summary = topology.refs.summary(table, write.snapshot_id)
-    counts |= {"rows": int(summary.get("added-records", 0)), "bytes": int(summary.get("added-files-size", 0))}
+    counts |= topology.refs.added(table, write.snapshot_id)
     topology.ledger.register(
         run.number, StepRecord(f"compact.{table}", counts, monotonic() - started, None if done is None else 0), attempt, (write,)
     )

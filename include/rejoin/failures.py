@@ -126,6 +126,14 @@ def bare(error: RejoinError) -> RejoinError:
     return error
 
 
+def at_the_rim(error: BaseException, where: str) -> RejoinError:
+    """The error that a command ends with; prints the engine's words and the trace first where these may be shown."""
+    found = bare(named(error, where))
+    if tracing() and (found is not error or error.__cause__ is not None):
+        traceback.print_exception(error)
+    return found
+
+
 @contextmanager
 def named_errors(where: str, places: Sequence[Place] = ()) -> Iterator[None]:
     """Around work of engines: only errors of ours leave it, and nothing hangs on them that has row values.

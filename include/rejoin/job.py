@@ -5,7 +5,6 @@ The steps of one run share nothing but the ledger and the lake, and find their r
 
 import json
 import sys
-import traceback
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -15,7 +14,7 @@ import click
 
 from rejoin.conduct import EVERYTHING, Topology, alive
 from rejoin.errors import RunSuperseded, UnknownTable
-from rejoin.failures import bare, named, named_errors, told, tracing
+from rejoin.failures import at_the_rim, named_errors, told
 from rejoin.lake.analysis import refuse_wrong_expressions
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run, StepRecord
@@ -117,9 +116,7 @@ def main(verb: str) -> None:
             topology = Topology(load(topology_file), lake_config(location), str(Path(root).resolve()))
             done = step(topology, owner, Verb(verb), target)
         except Exception as error:  # noqa: BLE001  whatever it is, it is told in our words
-            found = bare(named(error, f"jobs/{verb}.py"))
-            if tracing() and (found is not error or error.__cause__ is not None):
-                traceback.print_exception(error)
+            found = at_the_rim(error, f"jobs/{verb}.py")
             click.echo(str(found), err=True)
             sys.exit(found.exit_code)
         click.echo(json.dumps({"step": done.step, "seconds": round(done.seconds, 3), "jobs": done.jobs, "counts": done.counts}))

@@ -43,6 +43,5 @@ def _mend(topology: "Topology", run: Run, name: str, paths: set[columns.Path]) -
     started, attempt = monotonic(), f"mend_{name}"[:40]
     base = topology.ledger.states(run.base)[name]
     write = Write(name, columns.mend(topology.refs, name, names.branch(run.number, attempt), base, paths))
-    summary = topology.refs.summary(name, write.snapshot_id)
-    counts = {"rows": int(summary.get("added-records", 0)), "bytes": int(summary.get("added-files-size", 0))}
+    counts = topology.refs.added(name, write.snapshot_id)
     topology.ledger.register(run.number, StepRecord(f"mend.{name}", counts, monotonic() - started, 0), attempt, (write,))

@@ -5,6 +5,7 @@ The plans of earlier runs, which the ledger keeps, say what a name stood for: al
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from rejoin.lake.history import History, heads
 from rejoin.lake.ledger import Ledger
@@ -17,7 +18,7 @@ from rejoin.plan.model import Plan
 class Past:
     """What a lake knows of a topology.
 
-    ``head``: the newest committed run; ``stored``: tables that have rows; ``committed``: all committed runs, newest first; ``plan``: of one of them.
+    ``head``: the newest committed run; ``stored``: tables that have rows; ``committed``: all committed runs, newest first; ``plan``: of one of them, parsed once.
     """
 
     head: int
@@ -48,7 +49,7 @@ def of_ledger(ledger: Ledger) -> Past | None:
     head = ledger.head()
     if head is None:
         return None
-    return Past(head, frozenset(ledger.states(head)), ledger.committed, lambda n: ledger.run(n).plan)
+    return Past(head, frozenset(ledger.states(head)), ledger.committed, cache(lambda n: ledger.run(n).plan))
 
 
 def of_lake(url: str, topology: str) -> Past | None:
@@ -57,7 +58,7 @@ def of_lake(url: str, topology: str) -> Past | None:
     if head is None:
         return None
     history = History(url, topology)
-    return Past(head, frozenset(history.states(head)), history.committed, history.plan)
+    return Past(head, frozenset(history.states(head)), history.committed, cache(history.plan))
 
 
 def refuse(past: Past, plan: Plan) -> None:

@@ -1,13 +1,12 @@
 """The command line: ``rejoin --help``."""
 
-import traceback
 from typing import Any
 
 import click
 
 from rejoin.cli import local, quarantine, reads, runs, sinks, upkeep
 from rejoin.cli.common import err
-from rejoin.failures import bare, named, tracing
+from rejoin.failures import at_the_rim
 
 EXIT_CODES = """
 \b
@@ -33,9 +32,7 @@ class _Commands(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:  # noqa: BLE001  whatever it is, it is told in our words
-            found = bare(named(error, f"rejoin {ctx.invoked_subcommand}"))
-            if tracing() and (found is not error or error.__cause__ is not None):
-                traceback.print_exception(error)
+            found = at_the_rim(error, f"rejoin {ctx.invoked_subcommand}")
             err.print(str(found), markup=False, soft_wrap=True)
             ctx.exit(found.exit_code)
 

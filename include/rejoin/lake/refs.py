@@ -104,12 +104,11 @@ class Refs:
         """The snapshot that a branch points to."""
         return self._existing(name).refs()[branch].snapshot_id
 
-    def summary(self, name: str, snapshot_id: int) -> dict[str, str]:
-        """What Iceberg recorded about a snapshot (added-records, added-files-size ...)."""
+    def added(self, name: str, snapshot_id: int) -> dict[str, int]:
+        """``rows`` and ``bytes`` that a snapshot added, as Iceberg recorded it; Iceberg leaves a number out when it is zero."""
         snapshot = self._existing(name).snapshot_by_id(snapshot_id)
-        if snapshot is None or snapshot.summary is None:
-            return {}
-        return dict(snapshot.summary.additional_properties)
+        recorded = {} if snapshot is None or snapshot.summary is None else snapshot.summary.additional_properties
+        return {"rows": int(recorded.get("added-records", 0)), "bytes": int(recorded.get("added-files-size", 0))}
 
     def require(self, name: str, snapshot_id: int) -> Table:
         """The table, if it still has the snapshot.
