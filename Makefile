@@ -62,6 +62,7 @@ test-all: test-java ## Run every test, the nightly ones too
 	@$(ALL_PYTEST)
 
 .PHONY: nightly
+nightly: export REJOIN_CODEGEN := 1
 nightly: test-java ## Run only the nightly tests: exhaustive repetitions of others
 	@$(ALL_PYTEST) -m nightly
 

@@ -14,7 +14,11 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
 LOGGING = PROJECT / "include" / "rejoin" / "lake" / "spark_conf" / "log4j2.properties"
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+"""With one compiler the default is 48 MB: a session of half an hour fills them, the compiler is turned off, and all that comes is interpreted."""
+INTERPRETED = "-Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
+"""Spark's settings for plans of a few rows, which run once: making and compiling Java for each costs more than the rows. ``REJOIN_CODEGEN=1`` leaves
+them out, as ``make nightly`` does."""
 
 TRAIN = """
 import sys
@@ -41,17 +45,21 @@ def directory() -> Path:
 def settings() -> dict[str, str]:
     """What a process has to see for its JVMs to start quickly. What the machine has set itself stays."""
     archive = directory() / "spark.jsa"
-    made = {"SPARK_SUBMIT_OPTS": QUICK, "SPARK_LAUNCHER_OPTS": QUICK, "SPARK_DAEMON_JAVA_OPTS": QUICK}
+    made = {"SPARK_SUBMIT_OPTS": _spark(), "SPARK_LAUNCHER_OPTS": QUICK, "SPARK_DAEMON_JAVA_OPTS": QUICK}
     if archive.exists() and not {"SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS"} & os.environ.keys():
         # -Xlog:disable: a JVM that cannot use the archive would say so in its output.
         made |= _with(f"-XX:SharedArchiveFile={archive} -Xlog:disable")
     return {name: value for name, value in made.items() if name not in os.environ}
 
 
+def _spark() -> str:
+    return QUICK if os.environ.get("REJOIN_CODEGEN") else f"{QUICK} {INTERPRETED}"
+
+
 def _with(options: str) -> dict[str, str]:
     # An archive knows the class path it was made with, and no folder on it may hold anything: so Spark's is empty, and logging is named.
     return {
-        "SPARK_SUBMIT_OPTS": f"{QUICK} -Dlog4j2.configurationFile={LOGGING.as_uri()} {options}",
+        "SPARK_SUBMIT_OPTS": f"{_spark()} -Dlog4j2.configurationFile={LOGGING.as_uri()} {options}",
         "SPARK_CONF_DIR": str(directory() / "empty"),
     }
 

@@ -9,7 +9,6 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from rejoin.errors import SetupError
 from rejoin.lake import names
 from rejoin.lake.config import LakeConfig, lake_config
 from rejoin.lake.records import topologies
+from rejoin.lake.session import session
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Fuse, RunOptions
 from rejoin.replay_scenarios import Event, Scenario, scenarios
@@ -68,8 +68,8 @@ def replay(files: Sequence[str], per_event: bool, location: str | None) -> Itera
     with tempfile.TemporaryDirectory(prefix="rejoin-replay-") as directory:
         config = lake_config(location or f"{directory}/lake")
         _check_unused(config, [topology(*shape).name for shape in shapes])
-        with _session(config) as spark:
-            _all([partial(_Shape(*kind, config, directory, spark).play, members, played, per_event) for kind, members in shapes.items()])
+        spark = session(config)
+        _all([partial(_Shape(*kind, config, directory, spark).play, members, played, per_event) for kind, members in shapes.items()])
     for scenario in found:
         result = played[scenario.number]
         yield {"name": scenario.name, "changes": [[list(c) for c in run] for run in result.changes], "table": result.table}
@@ -162,19 +162,3 @@ def _check_unused(config: LakeConfig, wanted: list[str]) -> None:
             f"the lake at {config.location} already holds {', '.join(used)}: a replay starts from empty tables",
             next_step="pass another --lake, or leave it out",
         )
-
-
-@contextmanager
-def _session(config: LakeConfig) -> "Iterator[SparkSession]":
-    """A session for the lake; stopped at the end unless it was there before, because its catalog dies with the lake."""
-    from pyspark.sql import SparkSession
-
-    from rejoin.lake.session import session
-
-    ours = SparkSession.getActiveSession() is None
-    spark = session(config)
-    try:
-        yield spark
-    finally:
-        if ours:
-            spark.stop()

@@ -2,9 +2,7 @@
 
 import gzip
 import json
-import os
-import subprocess
-import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -60,21 +58,22 @@ def written(path: Path, lines: list[dict[str, object]]) -> Path:
     return path
 
 
-def rejoin_replay(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).parent / "rejoin"), "replay", *arguments]
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+@pytest.fixture(autouse=True)
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a replay makes for itself is made here."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
-def answers(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
-    assert done.returncode == 0, done.stderr
+def answers(*arguments: str) -> list[dict[str, Any]]:
+    done = CliRunner().invoke(main, ["replay", *arguments])
+    assert done.exit_code == 0, done.stderr
     return [json.loads(text) for text in done.stdout.split("\n") if text]
 
 
 @pytest.mark.slow
 def test_one_event_a_run_in_a_lake_that_stays(tmp_path: Path) -> None:
     file, lake = written(tmp_path / "by_hand.jsonl", BY_HAND), tmp_path / "lake"
-    got = answers(rejoin_replay(tmp_path, str(file), "--lake", str(lake)))
+    got = answers(str(file), "--lake", str(lake))
     assert [a["name"] for a in got] == [item["name"] for item in BY_HAND]
     assert [a["changes"] for a in got] == CHANGES
     assert [a["table"] for a in got] == TABLES
@@ -89,7 +88,7 @@ def test_one_event_a_run_in_a_lake_that_stays(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_all_events_in_one_run_in_a_lake_that_goes(tmp_path: Path) -> None:
     file = written(tmp_path / "by_hand.jsonl", BY_HAND)
-    got = answers(rejoin_replay(tmp_path, str(file), "--runs", "single"))
+    got = answers(str(file), "--runs", "single")
     assert [a["changes"] for a in got] == [[[[k, v] for k, v in table.items()]] for table in TABLES]
     assert [a["table"] for a in got] == TABLES
     assert not list(tmp_path.glob("rejoin-replay-*"))

@@ -81,7 +81,7 @@ def traces(file: str) -> list[Trace]:
     return [_trace(file, line.decode()) for line in data.splitlines()]
 
 
-FEW_EVENTS, ONE_IN = 6, 10
+FEW_EVENTS, ONE_IN = 4, 10
 
 
 def some_traces(file: str) -> list[Trace]:

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from integration.servers import KafkaServer, kafka, postgres
+from integration.servers import KafkaServer, kafka, postgres, spark_connect
 from pyspark.sql import SparkSession
 
 from rejoin.conduct import Topology, run_topology
+from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run
 from rejoin.lake.session import session
 
@@ -42,6 +43,14 @@ def go(sessions: Sessions) -> Go:
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
     with kafka(tmp_path_factory.mktemp("kafka")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Spark Connect server, for processes of any lake: a JVM for each of them would be most of their time."""
+    directory = tmp_path_factory.mktemp("connect")
+    with spark_connect(lake_config(str(directory / "lake")), directory) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

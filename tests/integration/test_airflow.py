@@ -107,6 +107,7 @@ def test_a_terminal_error_fails_at_once_and_clearing_the_task_goes_on_with_the_s
     finished(flow, shop, flow.trigger("shop", "after_terminal"))
 
 
+@pytest.mark.nightly
 def test_the_next_run_abandons_a_failed_one_and_takes_its_input_along(running: Running) -> None:
     flow, shop, _ = running
     shop.next_batch()
@@ -122,7 +123,7 @@ def test_the_next_run_abandons_a_failed_one_and_takes_its_input_along(running: R
     check(shop)
 
 
-@pytest.mark.parametrize("what", ["fail", "kill"])
+@pytest.mark.parametrize("what", [pytest.param("fail", marks=pytest.mark.nightly), "kill"])
 def test_an_error_that_may_pass_and_a_killed_task_are_tried_again(running: Running, what: str) -> None:
     flow, shop, _ = running
     shop.next_batch()
@@ -132,6 +133,7 @@ def test_an_error_that_may_pass_and_a_killed_task_are_tried_again(running: Runni
     assert flow.tasks("shop", what)[RESOLVE]["try_number"] == 2
 
 
+@pytest.mark.nightly
 def test_two_triggers_at_once_run_one_after_the_other(running: Running) -> None:
     flow, shop, _ = running
     shop.next_batch()
@@ -140,6 +142,7 @@ def test_two_triggers_at_once_run_one_after_the_other(running: Running) -> None:
         finished(flow, shop, run)
 
 
+@pytest.mark.nightly
 def test_a_run_of_somebody_else_is_waited_for(running: Running) -> None:
     flow, shop, _ = running
     shop.next_batch()
@@ -171,6 +174,7 @@ def test_stop_before_publish_waits_for_an_approval(running: Running) -> None:
     finished(flow, shop, run)
 
 
+@pytest.mark.nightly
 def test_other_dags_are_started_by_an_output_that_changed(running: Running) -> None:
     flow, shop, _ = running
     flow.ready("reader")
@@ -191,6 +195,7 @@ def test_other_dags_are_started_by_an_output_that_changed(running: Running) -> N
     assert max(seen()) == head, "an output without changes starts nobody"
 
 
+@pytest.mark.nightly
 def test_a_missed_deadline_is_told(running: Running) -> None:
     flow, shop, _ = running
     flow.ready("shop_late")
@@ -325,6 +330,7 @@ def test_a_killed_scheduler_started_again_ends_the_run(running: Running) -> None
     finished(flow, shop, run)
 
 
+@pytest.mark.nightly
 def test_a_killed_spark_connect_server_started_again_ends_the_run(running: Running) -> None:
     flow, shop, connect = running
     shop.next_batch()

@@ -3,30 +3,28 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from integration.forked import Forked
 from integration.shop import Shop, output
 
 pytestmark = pytest.mark.slow
 
 
 def rejoin(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    settings = {**os.environ, "PYTHONPATH": str(Path("include").resolve()), **environment}
-    command = [sys.executable, "-m", "rejoin.cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=settings, timeout=500, check=False)
+    return Forked("rejoin.cli", [str(a) for a in arguments], {**os.environ, **environment}).wait(500)
 
 
-def test_a_user_runs_looks_verifies_and_compacts(tmp_path: Path) -> None:
+def test_a_user_runs_looks_verifies_and_compacts(tmp_path: Path, remote: str) -> None:
     shop = Shop(tmp_path)
     lake = ("--lake", shop.lake)
-    for _ in range(2):
+    for spark in ({}, {"SPARK_REMOTE": remote}):
         shop.next_batch()
-        ran = rejoin("run", shop.file, *lake, "--root", shop.root)
+        ran = rejoin("run", shop.file, *lake, "--root", shop.root, **spark)
         assert ran.returncode == 0, ran.stderr
         assert "rows in" in ran.stdout
-        assert "Spark jobs" in ran.stdout
+        assert ("- Spark jobs" in ran.stdout) == bool(spark), "a server's jobs are not counted"
     key = next(iter(shop.orders))
     got = rejoin("get", "enriched", key, *lake)
     assert json.loads(got.stdout) == shop.expected()[key]
@@ -45,11 +43,11 @@ def test_a_user_runs_looks_verifies_and_compacts(tmp_path: Path) -> None:
     assert [(r["run"], r["state"]) for r in runs] == [(1, "committed"), (2, "committed")]
     assert "resolve.enriched" in rejoin("history", "--run", 2, *lake).stdout
     before = output(shop.topology())
-    compacted = rejoin("compact", *lake)
+    compacted = rejoin("compact", *lake, SPARK_REMOTE=remote)
     assert compacted.returncode == 0, compacted.stderr
     assert output(shop.topology()) == before == shop.expected()
     for how in ((), ("--fast",)):
-        verified = rejoin("verify", *how, *lake)
+        verified = rejoin("verify", *how, *lake, SPARK_REMOTE=remote)
         assert verified.returncode == 0, verified.stderr
         assert "0 differences" in verified.stdout
     assert rejoin("abandon", "--run", 2, *lake).returncode == 4
@@ -58,12 +56,12 @@ def test_a_user_runs_looks_verifies_and_compacts(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:Parquet writer option")  # ours for Spark; PyIceberg does not know it
 @pytest.mark.filterwarnings("ignore:Merge on read is not yet supported")  # PyIceberg rewrites the file instead, which is as good here
-def test_verify_finds_a_row_that_was_edited_by_hand(tmp_path: Path) -> None:
+def test_verify_finds_a_row_that_was_edited_by_hand(tmp_path: Path, remote: str) -> None:
     from pyiceberg.expressions import EqualTo
 
     shop = Shop(tmp_path)
     shop.next_batch()
-    assert rejoin("run", shop.file, "--lake", shop.lake, "--root", shop.root).returncode == 0
+    assert rejoin("run", shop.file, "--lake", shop.lake, "--root", shop.root, SPARK_REMOTE=remote).returncode == 0
     topology = shop.topology()
     table = topology.refs.table("enriched")
     assert table is not None
@@ -74,10 +72,10 @@ def test_verify_finds_a_row_that_was_edited_by_hand(tmp_path: Path) -> None:
 
     with sqlite3.connect(shop.lake / "ledger.db") as db:
         db.execute("UPDATE rejoin_states SET snapshot_id = ? WHERE table_name = 'enriched'", (edited,))
-    found = rejoin("verify", "--lake", shop.lake)
+    found = rejoin("verify", "--lake", shop.lake, SPARK_REMOTE=remote)
     assert found.returncode == 1
     assert "1 differences" in found.stdout
-    assert rejoin("verify", "--fast", "--lake", shop.lake).returncode == 1
+    assert rejoin("verify", "--fast", "--lake", shop.lake, SPARK_REMOTE=remote).returncode == 1
 
 
 @pytest.mark.parametrize(

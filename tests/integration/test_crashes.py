@@ -3,24 +3,15 @@
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from integration.forked import Forked
-from integration.servers import spark_connect
 from integration.shop import Shop, check, output, steps_of
 
 from rejoin.errors import RunBusy
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
-
-
-@pytest.fixture(scope="module")
-def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    shop = Shop(tmp_path_factory.mktemp("connect"))
-    with spark_connect(shop.topology().config, shop.root) as address:
-        yield address
 
 
 def run(shop: Shop, remote: str, **environment: str) -> subprocess.CompletedProcess[str]:

