@@ -27,7 +27,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from rejoin.errors import SetupError
-from rejoin.lake.places import allowed, made, native, whole
+from rejoin.lake.paths import allowed, made, native, whole
 from rejoin.lake.sqlite import is_sqlite
 
 CATALOG = "lake"

@@ -30,7 +30,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from rejoin.lake.places import native
+from rejoin.lake.paths import native
 
 FILE, POSITION = "_file", "_pos"
 """Columns of a relation beside the table's: the file as this machine names it, and the row's number in it."""

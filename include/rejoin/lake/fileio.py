@@ -5,7 +5,7 @@ import os
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
-from rejoin.lake.places import native
+from rejoin.lake.paths import native
 
 
 class LocalFileIO(PyArrowFileIO):

@@ -14,7 +14,7 @@ from rejoin.lake.commit import Entries
 from rejoin.lake.duck import columns_text, cursor, listed, relation, scan
 from rejoin.lake.files import Files, bounds, files_of, repaired_files
 from rejoin.lake.layout import MERGE_FILES, Layout, Lie, layout, to_fold, to_merge
-from rejoin.lake.places import native
+from rejoin.lake.paths import native
 from rejoin.stages.columns import RUN
 
 DRIVER_ROWS = 20_000_000

@@ -14,7 +14,7 @@ from pyiceberg.table import Table
 
 from rejoin.lake.duck import cursor, relation
 from rejoin.lake.files import bounds, files_of
-from rejoin.lake.places import native
+from rejoin.lake.paths import native
 from rejoin.stages.columns import RUN
 
 COUNTED_ROWS = 1_000_000

@@ -18,7 +18,7 @@ from rejoin.lake.duck import FILE, POSITION
 from rejoin.lake.evolve import evolve
 from rejoin.lake.files import files_of
 from rejoin.lake.local import LocalRows, arrow_schema, fitted, spark_schema
-from rejoin.lake.places import native
+from rejoin.lake.paths import native
 from rejoin.lake.records import Write
 from rejoin.lake.refs import Refs
 from rejoin.stages.columns import HASH, RUN

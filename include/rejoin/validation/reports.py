@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rejoin.lake.config import LakeConfig
-from rejoin.lake.places import native
+from rejoin.lake.paths import native
 from rejoin.validation.judge import Verdict
 
 
