@@ -23,6 +23,8 @@ from rejoin.airflow.local import free_port
 PORTS = {"metadata": 5432, "object-store": 8333, "api-server": 8080, "spark-connect": 15002, "source": 5432}
 """The services that listen, and where inside their containers."""
 
+QUICK_START = ("SPARK_SUBMIT_OPTS", "SPARK_CONF_DIR")
+"""Variables of ``quick_java``."""
 _ENV = re.compile(r"(\w+)=(\S+)")
 
 
@@ -47,6 +49,8 @@ class Natively:
         # Only the image of Spark Connect has Java: whoever else started it would fail.
         java = os.environ.get("JAVA_HOME") if name == "spark-connect" else "/nowhere"
         outside = {"LANG": "C.UTF-8"} | ({"JAVA_HOME": java} if java else {})
+        if name == "spark-connect":
+            outside |= {name: os.environ[name] for name in QUICK_START if name in os.environ}
         path = f"{Path(sys.executable).parent}:{_postgresql()}:{os.environ['PATH']}"
         return {**outside, "PATH": path, "HOME": str(self._directory), **{k: self._here(name, v) for k, v in given.items()}}
 

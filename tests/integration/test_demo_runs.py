@@ -1,9 +1,7 @@
 """`rejoin demo` on four weeks of flights: what it prints is what plain Python counts in the same data."""
 
-import multiprocessing
 import re
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from io import StringIO
 from pathlib import Path
 
@@ -24,12 +22,6 @@ def play(location: Path, airflow: bool) -> tuple[int, str]:
     """What the demo returns and prints."""
     text = StringIO()
     return demo(Console(file=text, width=100, highlight=False), location, DAYS, airflow=airflow), text.getvalue()
-
-
-def in_new_process(location: Path, airflow: bool) -> tuple[int, str]:
-    """A Spark session belongs to one lake: another process does not meet the sessions of other tests."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(play, location, airflow).result()
 
 
 def expected(year: Year) -> list[tuple[int, int, int, int]]:
@@ -61,11 +53,12 @@ def count(rows: list[Row], column: str, values: set[str]) -> int:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     "airflow", [False, pytest.param(True, marks=[pytest.mark.airflow, pytest.mark.nightly])], ids=["in process", "through Airflow"]
 )
 def test_every_run_of_the_demo_changes_what_it_says_and_verify_finds_no_difference(tmp_path: Path, airflow: bool) -> None:
-    differences, text = in_new_process(tmp_path / "demo", airflow)
+    differences, text = play(tmp_path / "demo", airflow)
     assert differences == 0, text
     found = [tuple(int(match[n].replace(",", "")) for n in ("read", "inserted", "updated", "deleted")) for match in RUN.finditer(text)]
     assert found == expected(Year.read(DAYS)), text

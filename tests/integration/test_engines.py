@@ -1,13 +1,16 @@
-"""The three ways to execute a stage, chosen by a connection: the same DAG, the same tables."""
+"""The three ways to execute a stage, chosen by a connection: the same DAG, the same tables as in the process of the task."""
 
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from integration.airflow_shop import DagShop
+from integration.conftest import Go
 from integration.servers import spark_connect
 from integration.shop import check, folded, output, rows
 
@@ -38,28 +41,33 @@ def run(shop: DagShop, connection: dict[str, object] | None) -> dict[str, float]
     return dict(json.loads(done.stdout.strip().splitlines()[-1]))
 
 
-def test_every_engine_makes_the_same_tables(tmp_path: Path) -> None:
-    shops = {name: DagShop(tmp_path / name) for name in ("process", "connect", "submit")}
-    seconds: dict[str, dict[str, float]] = {}
-    with spark_connect(shops["connect"].topology().config, tmp_path) as remote:
+@contextmanager
+def connection(engine: str, shop: DagShop) -> Iterator[dict[str, object]]:
+    """The connection that chooses an engine."""
+    if engine == "submit":
+        yield {"conn_type": "spark", "host": "local[2]"}
+        return
+    with spark_connect(shop.topology().config, shop.root) as remote:
         host, port = remote.removeprefix("sc://").split(":")
-        engines: dict[str, dict[str, object] | None] = {
-            "process": None,
-            "connect": {"conn_type": "spark_connect", "host": host, "port": int(port)},
-            "submit": {"conn_type": "spark", "host": "local[2]"},
-        }
-        for _ in range(2):  # the first load, then changes on both sides
-            for name, shop in shops.items():
-                shop.next_batch()
-                seconds[name] = run(shop, engines[name])
-                check(shop)
-    first, *others = shops.values()
-    for shop in others:
-        assert output(shop.topology()) == output(first.topology())
-        assert folded(shop.topology()) == folded(first.topology())
-        hashes = [{r["id"]: r["_hash"] for r in rows(s.topology(), "enriched")} for s in (first, shop)]
-        assert hashes[0] == hashes[1]
-    used = {name: {s.step: s.jobs for s in shop.topology().ledger.steps(2).values()} for name, shop in shops.items()}
-    assert used["process"]["resolve.enriched"] and used["submit"]["resolve.enriched"] and used["connect"]["resolve.enriched"] is None
+        yield {"conn_type": "spark_connect", "host": host, "port": int(port)}
+
+
+@pytest.mark.parametrize("engine", ["submit", pytest.param("connect", marks=pytest.mark.nightly)])
+def test_every_engine_makes_the_same_tables(engine: str, tmp_path: Path, go: Go) -> None:
+    here, there = (DagShop(tmp_path / name) for name in ("process", engine))
+    with connection(engine, there) as chosen:
+        for shop in (here, there):
+            shop.next_batch()
+            go(shop.topology())  # the first load; then changes on both sides
+            shop.next_batch()
+        seconds = {"process": run(here, None), engine: run(there, chosen)}
+    for shop in (here, there):
+        check(shop)
+    assert output(there.topology()) == output(here.topology())
+    assert folded(there.topology()) == folded(here.topology())
+    hashes = [{r["id"]: r["_hash"] for r in rows(s.topology(), "enriched")} for s in (here, there)]
+    assert hashes[0] == hashes[1]
+    used = [shop.topology().ledger.steps(2)["resolve.enriched"].jobs for shop in (here, there)]
+    assert used[0] and (used[1] is None if engine == "connect" else used[1])
     for task in seconds["process"]:
         print(f"{task:40} " + "  ".join(f"{name} {seconds[name][task]:6.1f} s" for name in seconds))
