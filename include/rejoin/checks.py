@@ -9,9 +9,7 @@ from pyspark.sql import functions as F
 
 from rejoin.errors import BadRecords, InvariantBroken, SnapshotEmpty, SnapshotShrunk
 from rejoin.plan.model import OnBadRecord, SnapshotSource, Table
-from rejoin.stages.ingest import Fate
-
-Counts = dict[str, int]
+from rejoin.plan.results import Ingested
 
 ALLOWED_BAD = 10
 """So many refused records never stop a run, whatever share of a small cut they are."""
@@ -126,22 +124,15 @@ def with_replayed(cut: Kinds, replayed: Kinds) -> Kinds:
     return replace(cut, incomplete=incomplete, adopted=adopted, unplaced=cut.unplaced + replayed.unplaced)
 
 
-def no_input() -> Counts:
-    """The counts of an ingest that had nothing to read."""
-    names = ("read", "skipped", "truncates", *(str(f) for f in Fate), "changes", "deleted", "implied", "live")
-    return dict.fromkeys(names, 0)
-
-
-def check_conservation(table: Table, counts: Counts, run: int) -> None:
+def check_conservation(table: Table, done: Ingested, run: int) -> None:
     """Every record that was read has exactly one fate (I4).
 
     Raises:
         InvariantBroken: the counts do not add up.
     """
-    placed = sum(counts[f] for f in Fate) + counts["skipped"] + counts["truncates"]
-    if placed != counts["read"]:
+    if done.accounted != done.read:
         raise InvariantBroken(
-            f"ingest of table {table.name!r} in run {run}: {counts['read']} records read, {placed} accounted for; nothing was committed",
+            f"ingest of table {table.name!r} in run {run}: {done.read} records read, {done.accounted} accounted for; nothing was committed",
             expected="every record has exactly one fate (I4)",
             next_step="run again; if it stays, report it with `rejoin history --run`",
         )
@@ -191,7 +182,7 @@ def check_rows(table: Table, kinds: Kinds, run: int) -> None:
         )
 
 
-def check_deletes(table: Table, counts: Counts, run: int) -> None:
+def check_deletes(table: Table, done: Ingested, run: int) -> None:
     """A snapshot may not delete more than the stated share of the live rows.
 
     Raises:
@@ -199,9 +190,9 @@ def check_deletes(table: Table, counts: Counts, run: int) -> None:
     """
     source = table.source
     assert isinstance(source, SnapshotSource)
-    if counts["implied"] > source.max_delete_share * counts["live"]:
+    if done.implied > source.max_delete_share * done.live:
         raise SnapshotShrunk(
-            f"the snapshot of table {table.name!r} would delete {counts['implied']} of {counts['live']} rows in run {run}; nothing was committed",
+            f"the snapshot of table {table.name!r} would delete {done.implied} of {done.live} rows in run {run}; nothing was committed",
             expected=f"at most {source.max_delete_share:.0%} (max_delete_share)",
             next_step="check that the snapshot is complete; if it is, raise max_delete_share for one run",
         )

@@ -19,12 +19,13 @@ from rejoin.lake.analysis import refuse_wrong_expressions
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.evolve import drop_columns
 from rejoin.lake.ledger import LEASE_SECONDS, Ledger
-from rejoin.lake.records import Run, StepRecord
+from rejoin.lake.records import Run, StepRecord, Write
 from rejoin.lake.refs import Refs
 from rejoin.plan import expect, places
 from rejoin.plan.compatible import left_behind
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan, RunOptions
+from rejoin.plan.results import Ending
 from rejoin.plan.steps import Step, Verb, steps
 from rejoin.sources import Pin, PinnedFile
 from rejoin.validation import reports
@@ -169,7 +170,7 @@ class Topology:
             detail["ignored"] = sorted(set(ignored))[:MOST_IGNORED]
         if run.base is not None and (gone := left_behind(self.ledger.run(run.base).plan, run.plan)):
             detail["left_behind"] = {"names": gone, "as_of": run.base}
-        return self._register(run, Step(Verb.CUT, "", ()), counts, (), "cut", time.monotonic() - started, 0, detail)
+        return self._register(run, StepRecord(Verb.CUT, counts, time.monotonic() - started, 0, detail), "cut")
 
     def stage(self, spark: "Callable[[], SparkSession]", run: Run, step: Step) -> StepRecord:
         """Does one Spark step of an open run, or returns what the attempt that was first registered.
@@ -197,7 +198,9 @@ class Topology:
                 jobs = counter.jobs
                 if waited > STARTED_ALREADY:
                     outcome = replace(outcome, detail={**outcome.detail, "spark_start": round(waited, 3)})
-        return self._register(run, step, outcome.counts, outcome.writes, attempt.id, time.monotonic() - started, jobs, outcome.detail)
+        made, seconds = outcome.result, time.monotonic() - started
+        record = StepRecord(step.id, made.counts, seconds, jobs, outcome.detail, made.ending)
+        return self._register(run, record, attempt.id, outcome.writes)
 
     def publish(self, run: Run) -> StepRecord:
         """The commit, and its roll-forward. Idempotent.
@@ -218,10 +221,10 @@ class Topology:
             made[f"{Verb.VALIDATE}.{n.name}"].counts["changes"] for n in run.plan.nodes if run.kind == "run" and n.published
         )
         if step.id not in made:
-            self._register(run, step, counts, (), "publish", 0.0, 0)
+            self._register(run, StepRecord(step.id, counts, 0.0, 0), "publish")
         crash.point("publish:before")
-        skipped = [n.name for n in run.plan.nodes if run.kind == "run" and "held" in made[f"{Verb.RESOLVE}.{n.name}"].counts]
-        self.ledger.publish(run.number, skipped)
+        kept = [n.name for n in run.plan.nodes if run.kind == "run" and made[f"{Verb.RESOLVE}.{n.name}"].ending is Ending.KEPT]
+        self.ledger.publish(run.number, kept)
         crash.point("publish:committed")
         self.roll_forward()
         return StepRecord(step.id, counts, time.monotonic() - started, 0)
@@ -258,11 +261,12 @@ class Topology:
                 drop_columns(self.refs, table, {p.name for p in outputs[table].columns} | {"_run", "_hash"})
             crash.point(f"roll_forward:{table}")
 
-    def _register(self, run: Run, step: Step, counts, writes, attempt: str, seconds: float, jobs: int | None, detail=None) -> StepRecord:  # type: ignore[no-untyped-def]
-        crash.point(f"{step.id}:registering")
-        self.ledger.register(run.number, StepRecord(step.id, counts, seconds, jobs, detail or {}), attempt, writes)
-        crash.point(f"{step.id}:registered")
-        return self.ledger.steps(run.number)[step.id]
+    def _register(self, run: Run, record: StepRecord, attempt: str, writes: tuple[Write, ...] = ()) -> StepRecord:
+        """What the first attempt has registered: this one, or another."""
+        crash.point(f"{record.step}:registering")
+        self.ledger.register(run.number, record, attempt, writes)
+        crash.point(f"{record.step}:registered")
+        return self.ledger.steps(run.number)[record.step]
 
 
 def run_topology(

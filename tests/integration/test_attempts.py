@@ -39,7 +39,9 @@ def test_every_stage_done_by_two_attempts_at_once_ends_like_one(tmp_path: Path, 
         def both(attempt: Attempt, step=step, gate=gate) -> bool:  # type: ignore[no-untyped-def]
             outcome = attempt.execute(spark, step)
             gate.wait(400)  # not for ever: the other attempt may have failed
-            return topology.ledger.register(run.number, StepRecord(step.id, outcome.counts, 0.0, 0), attempt.id, outcome.writes)
+            return topology.ledger.register(
+                run.number, StepRecord(step.id, outcome.result.counts, 0.0, 0, ending=outcome.result.ending), attempt.id, outcome.writes
+            )
 
         with ThreadPoolExecutor(2) as pool:
             assert sorted(pool.map(both, attempts)) == [False, True], step.id
@@ -64,7 +66,7 @@ def test_a_zombie_that_ends_after_the_publish_changes_nothing(tmp_path: Path, go
     topology.publish(run)
     before = output(topology)
     with pytest.raises(RunSuperseded, match="this attempt changed nothing"):
-        topology.ledger.register(run.number, StepRecord("late", outcome.counts, 0.0, 0), zombie.id, outcome.writes)
+        topology.ledger.register(run.number, StepRecord("late", outcome.result.counts, 0.0, 0), zombie.id, outcome.writes)
     with pytest.raises(RunCommitted):
         topology.ledger.abandon(run.number, "too late")
     assert output(topology) == before

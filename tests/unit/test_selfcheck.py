@@ -16,6 +16,7 @@ from rejoin.lake.files import files_of
 from rejoin.lake.records import Run
 from rejoin.lake.refs import Refs
 from rejoin.plan.compile import compile
+from rejoin.plan.results import Changed
 from rejoin.run import selfcheck
 from rejoin.run.selfcheck import SelfCheck
 
@@ -59,9 +60,10 @@ class Checked:
         now = {"noted": output, "noted__changes": self.append("noted__changes", changes, None)}
         run = Run("shop", 2, "run", "open", "me", 1, self.plan, (), 0.0, None, None)
         [node] = self.plan.nodes
-        counted = {"inserted": 0, "updated": 0, "deleted": 0, **counts}
+        made = Changed.of(counts)
+        assert made.changes == len(changes)
         facts = cast("Any", SimpleNamespace(sent=lambda _: False))
-        checked: int | str = SelfCheck(self.refs, run, self.before, now).node(node, {**counted, "changes": len(changes)}, facts)["changes"]
+        checked: int | str = SelfCheck(self.refs, run, self.before, now).node(node, made, facts)["changes"]
         return checked
 
 

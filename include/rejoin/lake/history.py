@@ -170,8 +170,7 @@ class History:
             steps = select(t.steps).where(t.steps.c.topology == self.topology, t.steps.c.run.in_(numbers)).order_by(t.steps.c.ended_at)
             by_run: dict[int, list[StepLine]] = {n: [] for n in numbers}
             for s in db.execute(steps):
-                record = StepRecord(s.step, json.loads(s.counts), s.seconds, s.jobs, json.loads(s.detail or "{}"))
-                by_run[s.run].append(StepLine(record, s.ended_at))
+                by_run[s.run].append(StepLine(StepRecord.of(s), s.ended_at))
         return [_line(r, by_run[r.run]) for r in rows]
 
     @contextmanager

@@ -161,7 +161,7 @@ class Ledger(Records):
                 self._renew(db, run)
                 key = {"topology": self.topology, "run": run, "step": record.step}
                 values = {"counts": json.dumps(record.counts), "seconds": record.seconds, "jobs": record.jobs, "ended_at": time.time()}
-                values["detail"] = json.dumps(record.detail)
+                values |= {"detail": json.dumps(record.detail), "ending": str(record.ending)}
                 db.execute(insert(t.steps).values(**key, attempt=attempt, **values))
                 for w in writes:
                     db.execute(insert(t.writes).values(**key, table_name=w.table, snapshot_id=w.snapshot_id, transient=w.transient))

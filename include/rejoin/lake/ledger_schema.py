@@ -76,6 +76,7 @@ steps = Table(
     Column("jobs", Integer),  # Spark jobs, where the session can tell
     Column("ended_at", Float, nullable=False),
     Column("detail", Text),  # JSON: how it was done (reads, the choice of a refresh), for people
+    Column("ending", String(16)),  # what became of its work: plan.results.Ending
 )
 
 writes = Table(
@@ -168,6 +169,6 @@ def _create_tables(engine: Engine) -> None:
         metadata.create_all(engine)
     except (OperationalError, IntegrityError):  # another process made them between the check and the create
         metadata.create_all(engine)
-    if "detail" not in {c["name"] for c in inspect(engine).get_columns(steps.name)}:
+    for column in {"detail", "ending"} - {c["name"] for c in inspect(engine).get_columns(steps.name)}:
         with suppress(OperationalError, ProgrammingError), engine.begin() as db:  # or another process has added it
-            db.execute(text(f"ALTER TABLE {steps.name} ADD COLUMN detail TEXT"))
+            db.execute(text(f"ALTER TABLE {steps.name} ADD COLUMN {column} TEXT"))

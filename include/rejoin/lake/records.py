@@ -1,7 +1,7 @@
 """What the ledger tells: runs, their steps, and which snapshots of all tables are one cut. Every method is one transaction."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +12,7 @@ from sqlalchemy.exc import OperationalError
 from rejoin.errors import LedgerConflict, RunUnknown
 from rejoin.lake import ledger_schema as t
 from rejoin.plan.model import Plan
+from rejoin.plan.results import Ending
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,20 @@ class StepRecord:
     seconds: float
     jobs: int | None
     detail: dict[str, Any] = field(default_factory=dict)
+    ending: Ending = Ending.DONE
+
+    @classmethod
+    def of(cls, row: Row[tuple[object, ...]]) -> "StepRecord":
+        """The record that a row of the ledger's table of steps keeps."""
+        counts = json.loads(str(row.counts))
+        ending = Ending(row.ending) if row.ending else _ending_by(counts)
+        return cls(row.step, counts, row.seconds, row.jobs, json.loads(row.detail or "{}"), ending)
+
+
+def _ending_by(counts: Mapping[str, int]) -> Ending:
+    """Of a step that an older rejoin registered: a run may be open while rejoin is upgraded. There, a count told it by being there."""
+    told = {"held": Ending.KEPT, "held_before": Ending.PROPOSED, "left_out": Ending.DEFERRED}
+    return next((ending for name, ending in told.items() if name in counts), Ending.DONE)
 
 
 class Records:
@@ -147,7 +162,7 @@ class Records:
         """The steps that are registered, in the order in which they ended."""
         with self.transaction() as db:
             rows = db.execute(select(t.steps).where(self._is(t.steps, run)).order_by(t.steps.c.ended_at))
-            return {r.step: StepRecord(r.step, json.loads(r.counts), r.seconds, r.jobs, json.loads(r.detail or "{}")) for r in rows}
+            return {r.step: StepRecord.of(r) for r in rows}
 
     def writes(self, run: int) -> dict[str, Write]:
         """Table -> what the winning attempts of this run wrote."""

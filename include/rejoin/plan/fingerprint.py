@@ -6,6 +6,8 @@ import json
 
 from rejoin.plan.model import Node, Plan, View
 
+DEFINITION = ("left", "edges", "columns", "where", "key")
+"""The fields of a node that are its definition."""
 HASH_VERSION = 1
 """Version of the value hash's encoding (``stages.hashing``). Another version rebuilds every node, so hashes of two versions never meet."""
 
@@ -19,9 +21,8 @@ def fingerprint(plan: Plan, node: Node, hash_version: int = HASH_VERSION) -> str
     that the node does not read, with what reads the node, or with how the nodes that it reads are made (their changes arrive
     as changes).
     """
-    own = dataclasses.asdict(node)
-    for name in ("name", "used", "published", "policy", "sinks", "expectations"):
-        del own[name]
+    whole = dataclasses.asdict(node)
+    own = {name: whole[name] for name in DEFINITION}
     views = (node.left, *(edge.right for edge in node.edges))
     content = {"hash_version": hash_version, "node": own, "inputs": [_input(plan, view) for view in views]}
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

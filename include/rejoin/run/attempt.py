@@ -8,7 +8,6 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from rejoin import crash, sources
-from rejoin.checks import no_input
 from rejoin.lake.files import Sizes
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.reader import Reader
@@ -16,22 +15,18 @@ from rejoin.lake.records import Run
 from rejoin.lake.refs import Refs
 from rejoin.lake.writer import Writer
 from rejoin.plan.model import Node, Refresh
+from rejoin.plan.results import Ending, Ingested, Resolved, Responded, Result, Subscribed, Validated
 from rejoin.plan.steps import Step, Verb
 from rejoin.run.facts import Facts, watched
 from rejoin.run.ingesting import Ingesting
 from rejoin.run.joining import Joining
 from rejoin.run.resolving import Resolving
 from rejoin.run.selfcheck import SelfCheck
-from rejoin.run.validating import Validating, kept
+from rejoin.run.validating import Validating, as_resolved
 from rejoin.run.work import Outcome, Work
 
-UNCHANGED = dict.fromkeys(("stale", "inserted", "updated", "deleted", "unchanged", "changes"), 0)
-SKIPPED = {
-    Verb.SUBSCRIBE: {"subscribed": 0, "unsubscribed": 0},
-    Verb.RESPOND: {"responses": 0},
-    Verb.RESOLVE: {**UNCHANGED, "held": 0},
-}
-"""What the steps of a node count that the run leaves out."""
+SKIPPED: dict[Verb, Result] = {Verb.SUBSCRIBE: Subscribed(), Verb.RESPOND: Responded(), Verb.RESOLVE: Resolved(ending=Ending.KEPT)}
+"""What the steps of a node come to that the run leaves out."""
 
 
 class Attempt:
@@ -53,46 +48,43 @@ class Attempt:
         self._now = self._base | {w.table: w.snapshot_id for w in ledger.writes(run.number).values()}
         self._facts = Facts(run, ledger.steps(run.number), Sizes(refs, self._base), Sizes(refs, self._now))
 
-    def nothing_to_do(self, step: Step) -> Outcome | None:
+    def nothing_to_do(self, step: Step) -> Outcome[Result] | None:
         """The outcome of a step that has no input, or needs no Spark for it, so that a run without changes starts none at all; None if it does."""
         facts = self._facts
         if step.verb in SKIPPED and facts.skipped(step.target):
-            return Outcome(dict(SKIPPED[step.verb]), detail={"refresh": str(Refresh.SKIP), "why": "not asked of this run"})
+            return Outcome(SKIPPED[step.verb], detail={"refresh": str(Refresh.SKIP), "why": "not asked of this run"})
         match step.verb:
             case Verb.INGEST:
                 table = facts.plan.table(step.target)
                 idle = self._pins[table.name] is None and table.name in self._base
-                return Outcome(no_input()) if idle and not facts.judged_again(table) and not watched(table) else None
+                return Outcome(Ingested()) if idle and not facts.judged_again(table) and not watched(table) else None
             case Verb.SUBSCRIBE:
-                return None if facts.left_changed(facts.plan.node(step.target)) else Outcome({"subscribed": 0, "unsubscribed": 0})
+                return None if facts.left_changed(facts.plan.node(step.target)) else Outcome(Subscribed())
             case Verb.RESPOND:
                 node, edge = facts.edge(step.target)
                 asked = facts.sent(node) > 0 or facts.right_changed(node, edge)
                 if asked and (why := facts.instead(node, edge)):
-                    return Outcome({"responses": 0, "left_out": 1}, detail={"left_out": why})
-                return None if asked else Outcome({"responses": 0})
+                    return Outcome(Responded(ending=Ending.DEFERRED), detail={"left_out": why})
+                return None if asked else Outcome(Responded())
             case Verb.RESOLVE:
                 node = facts.plan.node(step.target)
-                if (
-                    facts.left_changed(node)
-                    or facts.judged_again(node)
-                    or any(facts.responded(node, e) or facts.left_out(node, e) for e in node.edges)
-                ):
+                if facts.left_changed(node) or facts.judged_again(node) or facts.answers(node) or facts.deferred(node):
                     return None
-                return Outcome(dict(UNCHANGED))
+                return Outcome(Resolved())
             case Verb.VALIDATE:
                 node = facts.plan.node(step.target)
                 if facts.to_be_judged(node) and not facts.skipped(node.name):
                     return None
-                return self._checked(node, Outcome(kept(facts.counts(Verb.RESOLVE, node.name))))
+                return self._checked(node, Outcome(as_resolved(facts.resolved(node))))
             case _:
                 raise ValueError(f"step {step.id} is not a Spark stage")
 
-    def execute(self, spark: SparkSession, step: Step) -> Outcome:
+    def execute(self, spark: SparkSession, step: Step) -> Outcome[Result]:
         """Does the work of a step that has something to do; registers nothing."""
         facts, plan = self._facts, self._run.plan
         before, now = (Reader(spark, plan, states, self._refs) for states in (self._base, self._now))
         work = Work(spark, facts, before, now, Writer(spark, self._refs, self._base, self._run.number, self.id))
+        outcome: Outcome[Result]
         match step.verb:
             case Verb.INGEST:
                 with sources.coded_errors():
@@ -111,8 +103,8 @@ class Attempt:
         reads = [asdict(read) for read in (*before.reads, *now.reads)]
         return replace(outcome, detail={**outcome.detail, "reads": reads})
 
-    def _checked(self, node: Node, outcome: Outcome) -> Outcome:
+    def _checked(self, node: Node, outcome: Outcome[Validated]) -> Outcome[Validated]:
         """The outcome of a node's validation, after the checks that every run makes on itself."""
         now = self._now | {w.table: w.snapshot_id for w in outcome.writes}
-        checked = SelfCheck(self._refs, self._run, self._base, now).node(node, outcome.counts, self._facts)
+        checked = SelfCheck(self._refs, self._run, self._base, now).node(node, outcome.result, self._facts)
         return replace(outcome, detail={**outcome.detail, "self_checks": checked})

@@ -1,15 +1,18 @@
 """What a run is and what its earlier steps have counted: everything that decides what a step has to do, without Spark."""
 
 from collections.abc import Mapping
+from typing import TypeVar
 
-from rejoin.checks import Counts
 from rejoin.lake import names
 from rejoin.lake.files import Sizes
 from rejoin.lake.records import Run, StepRecord
 from rejoin.plan.model import Edge, Node, Refresh, Table
+from rejoin.plan.results import Ending, Ingested, Resolved, Responded, Result, Subscribed, Validated
 from rejoin.plan.rules import Severity
 from rejoin.plan.steps import Verb
 from rejoin.run.refresh import why_recompute
+
+R = TypeVar("R", bound=Result)
 
 
 class Facts:
@@ -26,9 +29,21 @@ class Facts:
         self.run, self.plan, self.before, self.now = run, run.plan, before, now
         self._steps = steps
 
-    def counts(self, verb: Verb, target: str) -> Counts:
-        """What an earlier step of this run counted."""
-        return self._steps[f"{verb}.{target}"].counts
+    def subscribed(self, node: Node) -> Subscribed:
+        """What the node's subscribing came to, in this run."""
+        return self._result(Subscribed, Verb.SUBSCRIBE, node.name)
+
+    def responded(self, node: Node, edge: Edge) -> Responded:
+        """What responding on an edge came to."""
+        return self._result(Responded, Verb.RESPOND, f"{node.name}.{edge.name}")
+
+    def resolved(self, node: Node) -> Resolved:
+        """What the node's resolving came to."""
+        return self._result(Resolved, Verb.RESOLVE, node.name)
+
+    def _result(self, kind: type[R], verb: Verb, target: str) -> R:
+        step = self._steps[f"{verb}.{target}"]
+        return kind.of(step.counts, step.ending)
 
     def edge(self, target: str) -> tuple[Node, Edge]:
         """The node and edge of a step's target ``node.edge``."""
@@ -46,7 +61,9 @@ class Facts:
 
     def changed(self, name: str) -> int:
         """How many rows of a source table or output this run has changed."""
-        return self.counts(Verb.INGEST if self.plan.is_table(name) else Verb.VALIDATE, name)["changes"]
+        if self.plan.is_table(name):
+            return self._result(Ingested, Verb.INGEST, name).changes
+        return self._result(Validated, Verb.VALIDATE, name).changes
 
     def left_changed(self, node: Node) -> bool:
         """Whether the node has something to look at on its left."""
@@ -62,20 +79,16 @@ class Facts:
 
     def sent(self, node: Node) -> int:
         """How many subscriptions this run has changed."""
-        return sum(self.counts(Verb.SUBSCRIBE, node.name).values())
+        return self.subscribed(node).sent
 
     def answers(self, node: Node) -> int:
         """How many responses the node got."""
-        return sum(self.counts(Verb.RESPOND, f"{node.name}.{e.name}")["responses"] for e in node.edges)
+        return sum(self.responded(node, e).responses for e in node.edges)
 
-    def responded(self, node: Node, edge: Edge) -> bool:
-        """Whether an edge has responses."""
-        return self.counts(Verb.RESPOND, f"{node.name}.{edge.name}")["responses"] > 0
-
-    def left_out(self, node: Node, edge: Edge) -> str | None:
-        """Why an edge did not respond though it had reason to; None if it did its work."""
-        why = self._steps[f"{Verb.RESPOND}.{node.name}.{edge.name}"].detail.get("left_out")
-        return None if why is None else str(why)
+    def deferred(self, node: Node) -> str | None:
+        """Why an edge did not respond though it had reason to; None if all did their work."""
+        of_edges = [self._steps[f"{Verb.RESPOND}.{node.name}.{e.name}"] for e in node.edges]
+        return next((str(s.detail["left_out"]) for s in of_edges if s.ending is Ending.DEFERRED), None)
 
     def affected(self, node: Node) -> int:
         """How many output rows this run can change, at most. Without changes on the right, only changed left rows got responses."""
@@ -105,18 +118,12 @@ class Facts:
         """Whether this run judges rows that are held back, even if nothing has changed."""
         return self.asked_again(of.name) and self.held(of) > 0
 
-    def left_as_it_was(self, node: Node) -> bool:
-        """Whether the fuse keeps the node as it is."""
-        return "held" in self.counts(Verb.RESOLVE, node.name)
-
     def to_be_judged(self, node: Node) -> bool:
         """Whether ``validate`` has rows or a table to judge."""
-        made = self.counts(Verb.RESOLVE, node.name)
-        if self.left_as_it_was(node):
-            return False
-        if "held_before" in made:  # there are candidates
-            return True
-        return bool(node.expectations) and (made["changes"] > 0 or self.asked_again(node.name) or watched(node))
+        made = self.resolved(node)
+        if made.ending is not Ending.DONE:
+            return made.ending is Ending.PROPOSED
+        return bool(node.expectations) and (made.changes > 0 or self.asked_again(node.name) or watched(node))
 
     # --- follow the changes or recompute ------------------------------------------------------------------------------------
 
@@ -130,8 +137,7 @@ class Facts:
 
     def recomputed(self, node: Node) -> str | None:
         """Why a node is recomputed in this run; None if its changes are followed."""
-        left_out = next((why for e in node.edges if (why := self.left_out(node, e))), None)
-        return left_out or self._why(node, 0 if self.rebuilt(node) else self.affected(node))
+        return self.deferred(node) or self._why(node, 0 if self.rebuilt(node) else self.affected(node))
 
     def _why(self, node: Node, affected: int) -> str | None:
         return why_recompute(node.policy, rebuilt=self.rebuilt(node), affected=affected, rows=self.now.rows(node.left.table))

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 
 from rejoin import sources
 from rejoin.checks import (
-    Counts,
     Kinds,
     Share,
     check_conservation,
@@ -21,7 +20,6 @@ from rejoin.checks import (
     count_kinds,
     kind_counts,
     kinds_of,
-    no_input,
     no_kinds,
     with_replayed,
 )
@@ -33,6 +31,7 @@ from rejoin.lake.records import Write
 from rejoin.lake.tables import source_ddl
 from rejoin.plan.expect import of_level
 from rejoin.plan.model import DebeziumSource, SnapshotSource, Table
+from rejoin.plan.results import Ingested
 from rejoin.plan.rules import Expectation, Level, Rows
 from rejoin.run.drift import check_columns
 from rejoin.run.facts import watched
@@ -58,26 +57,26 @@ class Ingesting:
         self._pin: sources.Pin | None = None
         self._root = ""
 
-    def run(self, table: Table, pinned: dict[str, Any] | None, root: str) -> Outcome:
+    def run(self, table: Table, pinned: dict[str, Any] | None, root: str) -> Outcome[Ingested]:
         """Ingests what the cut has pinned, and judges what it comes to."""
         self._pin, self._root = None if pinned is None else sources.Pin.from_dict(pinned), root
         outcome = self._ingested(table, self._pin)
         after = self._work.after(outcome.writes)
-        if not table.expectations or not (outcome.counts["changes"] or self._facts.asked_again(table.name) or watched(table)):
+        if not table.expectations or not (outcome.result.changes or self._facts.asked_again(table.name) or watched(table)):
             return outcome
         measures = {n: self._measure(table, e, after) for n, e in measured(table)}
         judging = self._judging(table)
         judging.table(after, after.stored(table.name), measures)
         return replace(outcome, detail={**outcome.detail, **judging.detail()})
 
-    def _ingested(self, table: Table, pin: sources.Pin | None) -> Outcome:
+    def _ingested(self, table: Table, pin: sources.Pin | None) -> Outcome[Ingested]:
         if pin is None:
             known, held = self._work.before.has(table.name), self._held(table, None)
             if known and held is not None and self._facts.judged_again(table):
                 return self._ingest_feed(
                     table, hold.no_events(table, held), no_kinds(), Keys(held.select(*table.key), self._facts.held(table))
                 )
-            return Outcome(no_input(), () if known else (self._touch(table),))
+            return Outcome(Ingested(), () if known else (self._touch(table),))
         here = sources.read_here(table, pin, self._root)
         if here is not None:
             rows = LocalRows.of(here)
@@ -91,7 +90,7 @@ class Ingesting:
         finally:
             events.unpersist()
 
-    def _load(self, table: Table, events: DataFrame) -> Outcome | None:
+    def _load(self, table: Table, events: DataFrame) -> Outcome[Ingested] | None:
         """The first load of a feed in one pass, if it turns out to be plain; None if it has to be looked at first: what was written is garbage."""
         judged = of_level(table.expectations, Level.ROW, Rows.CHANGED)
         if judged or isinstance(table.source, SnapshotSource) or self._work.before.has(table.name):
@@ -100,14 +99,14 @@ class Ingesting:
         counted = events.observe(seen, *kind_counts(table))
         classified = ingest.feed(table, counted.where("_kind IN ('upsert', 'delete')"), None, placed=True)
         made = ingest.versions(table, classified, keep_unchanged=True)
-        counts, _, write = self._write(table, made, probe.LOCAL_ROWS + 1)
+        fates, _, write = self._write(table, made, probe.LOCAL_ROWS + 1)
         kinds = Kinds(**seen.get)
         if not kinds.plain:
             self._work = replace(self._work, writer=self._work.writer.again())
             return None
-        return Outcome(self._accounted(table, counts, kinds), (write,))
+        return Outcome(self._accounted(table, fates, kinds), (write,))
 
-    def _ingest(self, table: Table, events: DataFrame, kinds: Kinds, rows: LocalRows | None) -> Outcome:
+    def _ingest(self, table: Table, events: DataFrame, kinds: Kinds, rows: LocalRows | None) -> Outcome[Ingested]:
         check_policy(table, kinds.whole, kinds.refused, events, self._facts.run.number)
         if isinstance(table.source, SnapshotSource):
             return self._ingest_snapshot(table, events, kinds)
@@ -115,7 +114,7 @@ class Ingesting:
             check_columns(table, events, self._work.before, self._given(), self._root)
         return self._ingest_feed(table, events, kinds, _keys_of(table, events, rows, kinds))
 
-    def _ingest_feed(self, table: Table, events: DataFrame, kinds: Kinds, keys: Keys) -> Outcome:
+    def _ingest_feed(self, table: Table, events: DataFrame, kinds: Kinds, keys: Keys) -> Outcome[Ingested]:
         facts = events.where("_kind IN ('upsert', 'delete')")
         truncated = kinds.truncated is not None
         again = self._facts.judged_again(table)
@@ -142,7 +141,7 @@ class Ingesting:
         )
         return self._store(table, made, kinds, events.where("_kind = 'quarantined'"), at_most, held)
 
-    def _ingest_snapshot(self, table: Table, events: DataFrame, kinds: Kinds) -> Outcome:
+    def _ingest_snapshot(self, table: Table, events: DataFrame, kinds: Kinds) -> Outcome[Ingested]:
         check_rows(table, kinds, self._facts.run.number)
         rows, refused = events.where("_kind = 'upsert'"), events.where("_kind = 'quarantined'")
         stored = self._work.before.versions(table.name, None, before=False)
@@ -150,10 +149,12 @@ class Ingesting:
         classified = ingest.snapshot(table, rows, refused.where(f"`{table.key[0]}` IS NOT NULL"), stored, deletes=readable)
         made = ingest.versions(table, classified, keep_unchanged=False)
         outcome = self._store(table, made, kinds, refused, kinds.read + self._facts.before.rows(table.name), self._held(table, None))
-        check_deletes(table, outcome.counts, self._facts.run.number)
+        check_deletes(table, outcome.result, self._facts.run.number)
         return outcome
 
-    def _store(self, table: Table, made: DataFrame, kinds: Kinds, refused: DataFrame, at_most: int, held: DataFrame | None) -> Outcome:
+    def _store(
+        self, table: Table, made: DataFrame, kinds: Kinds, refused: DataFrame, at_most: int, held: DataFrame | None
+    ) -> Outcome[Ingested]:
         """Judges the new versions and appends those that pass; appends what is kept aside; counts every record's fate and checks that none is lost (I4).
 
         Args:
@@ -176,7 +177,7 @@ class Ingesting:
             if at_most > probe.LOCAL_ROWS:
                 kept.unpersist()
 
-    def _write(self, table: Table, made: DataFrame, at_most: int) -> tuple[Counts, int, Write]:
+    def _write(self, table: Table, made: DataFrame, at_most: int) -> tuple[Ingested, int, Write]:
         """Appends the new versions, and counts the fate of every record among them, what changes, and the lines of what is refused."""
         seen = Observation()
         real = _real()
@@ -193,30 +194,33 @@ class Ingesting:
         rows = small(ingest.table_rows(table, observed, self._facts.run.number), at_most)
         write = self._work.writer.append(table.name, rows, table.key)
         counts = {k: int(v or 0) for k, v in seen.get.items()}
-        return counts, counts.pop("bad_lines"), write
+        bad_lines = counts.pop("bad_lines")
+        return Ingested.of(counts), bad_lines, write
 
-    def _accounted(self, table: Table, fates: Counts, kinds: Kinds) -> Counts:
-        """The counts of the step: the fates of ``_write``, and of the records that never came so far."""
-        counts = {"read": kinds.read, "skipped": kinds.skipped, "truncates": kinds.truncates, **fates}
-        counts[Fate.QUARANTINED] += kinds.quarantined
-        check_conservation(table, counts, self._facts.run.number)
-        return counts
+    def _accounted(self, table: Table, fates: Ingested, kinds: Kinds) -> Ingested:
+        """The result of the step: the fates of ``_write``, and of the records that never came so far."""
+        quarantined = fates.quarantined + kinds.quarantined
+        done = replace(fates, read=kinds.read, skipped=kinds.skipped, truncates=kinds.truncates, quarantined=quarantined)
+        check_conservation(table, done, self._facts.run.number)
+        return done
 
-    def _append(self, table: Table, made: DataFrame, kinds: Kinds, refused: DataFrame, at_most: int, held: DataFrame | None) -> Outcome:
+    def _append(
+        self, table: Table, made: DataFrame, kinds: Kinds, refused: DataFrame, at_most: int, held: DataFrame | None
+    ) -> Outcome[Ingested]:
         fates, late_lines, write = self._write(table, made, at_most)
-        late, writes = fates[Fate.QUARANTINED], [write]
-        counts, judged = self._accounted(table, fates, kinds), made.where(_real())
-        if counts[Fate.QUARANTINED]:
+        late, writes = fates.quarantined, [write]
+        done, judged = self._accounted(table, fates, kinds), made.where(_real())
+        if done.quarantined:
             bad = judged.where(F.col("_fate") == str(Fate.QUARANTINED))
             bad = refused.unionByName(bad, allowMissingColumns=True) if late else refused
-            all_bad = Share(counts[Fate.QUARANTINED], kinds.quarantined_lines + late_lines)
+            all_bad = Share(done.quarantined, kinds.quarantined_lines + late_lines)
             check_policy(table, kinds.whole, all_bad, bad, self._facts.run.number)
-        if counts[Fate.QUARANTINED] or held is not None or self._facts.judged_again(table):
+        if done.quarantined or held is not None or self._facts.judged_again(table):
             judged = self._as_written(table, judged) if late else judged
             aside = hold.records_aside(table, refused, judged, held, made, self._facts.run.number)
-            at_most = counts[Fate.QUARANTINED] + self._facts.held(table)
+            at_most = done.quarantined + self._facts.held(table)
             writes.append(self._work.writer.append(names.quarantine(table.name), small(aside, at_most), table.key))
-        return Outcome(counts, tuple(writes))
+        return Outcome(done, tuple(writes))
 
     def _as_written(self, table: Table, judged: DataFrame) -> DataFrame:
         """Records of the cut, those that were refused after they were decoded with their text."""

@@ -6,6 +6,7 @@ from pyspark.sql import functions as F
 from rejoin.lake import names, probe
 from rejoin.lake.access import Keys
 from rejoin.plan.model import Edge, Node
+from rejoin.plan.results import Responded, Subscribed
 from rejoin.plan.steps import Verb
 from rejoin.run.sifting import Sieve, can_sift
 from rejoin.run.work import Outcome, Work, small
@@ -30,7 +31,7 @@ class Joining:
     def __init__(self, work: Work) -> None:
         self._work, self._facts, self._writer = work, work.facts, work.writer
 
-    def subscribe(self, node: Node) -> Outcome:
+    def subscribe(self, node: Node) -> Outcome[Subscribed]:
         changes = left_changes(self._work, node)
         assert changes is not None
         try:
@@ -44,7 +45,7 @@ class Joining:
         sieve.check()
         return self._subscribed(node, changes)
 
-    def _subscribed(self, node: Node, changes: DataFrame) -> Outcome:
+    def _subscribed(self, node: Node, changes: DataFrame) -> Outcome[Subscribed]:
         key = self._facts.plan.key_of(node.left.table)
         counts, writes = {"subscribed": 0, "unsubscribed": 0}, []
         for edge in node.edges:
@@ -56,18 +57,18 @@ class Joining:
             rows_now = small(observed, 2 * self._facts.left_rows(node))
             writes.append(put(names.subscriptions(node, edge), rows_now, _subscription_key(edge, key)))
             counts = {n: counts[n] + int(seen.get[n]) for n in counts}
-        return Outcome(counts, tuple(writes))
+        return Outcome(Subscribed.of(counts), tuple(writes))
 
-    def respond(self, node: Node, edge: Edge) -> Outcome:
+    def respond(self, node: Node, edge: Edge) -> Outcome[Responded]:
         run, pks = self._facts.run.number, len(self._facts.plan.key_of(node.left.table))
         right, key = edge.right.table, self._facts.plan.key_of(edge.right.table)
         sent = self._work.now.sent(node, edge, run) if self._facts.sent(node) else None
         changes = self._work.now.changes(right, run) if self._facts.right_changed(node, edge) else None
         answers, at_most = [], 0
         if sent is not None:
-            counts = self._facts.counts(Verb.SUBSCRIBE, node.name)
-            at_most = counts["subscribed"] + counts["unsubscribed"]
-            rights = self._work.now.lookup(right, Keys(responding.wanted(edge, sent, key), counts["subscribed"]))
+            made = self._facts.subscribed(node)
+            at_most = made.sent
+            rights = self._work.now.lookup(right, Keys(responding.wanted(edge, sent, key), made.subscribed))
             answers.append(responding.answer_subscriptions(edge, sent, rights, key, pks))
         if changes is not None:
             moved = responding.moved(edge, changes, key)
@@ -79,7 +80,7 @@ class Joining:
         seen = Observation()
         observed = responses.observe(seen, F.count(F.lit(1)).alias("responses"))
         write = self._writer.append(names.responses(node, edge), small(observed, at_most), numbered("pk", pks), transient=True)
-        return Outcome({"responses": int(seen.get["responses"])}, (write,))
+        return Outcome(Responded(responses=int(seen.get["responses"])), (write,))
 
 
 def _subscription_key(edge: Edge, key: tuple[str, ...]) -> list[str]:

@@ -6,11 +6,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from rejoin.checks import Counts
 from rejoin.lake.local import LocalRows
 from rejoin.lake.records import Write
 from rejoin.lake.writer import Writer
 from rejoin.plan.model import Node
+from rejoin.plan.results import Changed
 from rejoin.run.work import Work
 
 OPS = {"inserted": "I", "updated": "U", "deleted": "D"}
@@ -22,7 +22,7 @@ def counted(ops: Mapping[str, str]) -> list[Column]:
 
 
 def apply(
-    work: Work, writer: Writer, node: Node, written: DataFrame | LocalRows, log: Write, counts: Counts, located: pa.Table | None
+    work: Work, writer: Writer, node: Node, written: DataFrame | LocalRows, log: Write, made: Changed, located: pa.Table | None
 ) -> tuple[Write, ...]:
     """Writes the output with a run's changes applied, unless there is nothing to write.
 
@@ -32,11 +32,11 @@ def apply(
         node: the node.
         written: the changes, as they were written to the changes table.
         log: that write.
-        counts: of them, by ``OPS`` and in all (``changes``).
+        made: how many of each kind they are.
         located: where the rows to replace lie, if that is known.
     """
-    columns, inserts = [p.name for p in node.columns], counts["updated"] + counts["deleted"] == 0
-    if counts["changes"] == 0 and work.before.has(node.name) and not work.facts.rebuilt(node):
+    columns, inserts = [p.name for p in node.columns], made.updated + made.deleted == 0
+    if made.changes == 0 and work.before.has(node.name) and not work.facts.rebuilt(node):
         return (log,)
     here = written if isinstance(written, LocalRows) else None
     return (log, writer.upsert(node.name, here, log, columns, node.key, located, only_inserts=inserts))

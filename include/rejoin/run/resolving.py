@@ -1,5 +1,6 @@
 """resolve: what changed becomes net changes of an output, by following the changes or by recomputing all of it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -9,13 +10,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from rejoin import crash
-from rejoin.checks import Counts
 from rejoin.errors import ChangeTooLarge, RefreshRefused
 from rejoin.lake import names, probe
 from rejoin.lake.access import BROADCAST_KEYS, Keys
 from rejoin.lake.local import LocalRows, collected
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Fuse, Node, Refresh
+from rejoin.plan.results import Changed, Ending, Resolved
 from rejoin.plan.steps import Verb
 from rejoin.run.joining import left_changes
 from rejoin.run.output import OPS, apply, counted
@@ -35,7 +36,7 @@ class Resolving:
         self._work, self._facts, self._writer = work, work.facts, work.writer
         self._sieve: Sieve | None = None
 
-    def run(self, node: Node) -> Outcome:
+    def run(self, node: Node) -> Outcome[Resolved]:
         try:
             return self._resolved(node)
         except Exception as error:
@@ -66,15 +67,17 @@ class Resolving:
         lost = lost.join(made, on=keys, how="left_anti")
         return made.unionByName(lost.withColumn("new", null_struct(made, "new")))
 
-    def _resolved(self, node: Node) -> Outcome:
+    def _resolved(self, node: Node) -> Outcome[Resolved]:
         if why := self._facts.recomputed(node):
             return self._recompute(node, why)
         done, rows = self._follow(node), self._facts.now.rows(node.left.table)
         return replace(done, detail={"refresh": "incremental", "why": f"{self._facts.affected(node):,} of {rows:,} rows are affected"})
 
-    def _follow(self, node: Node) -> Outcome:
+    def _follow(self, node: Node) -> Outcome[Resolved]:
         responses = {
-            e.name: r for e in node.edges if self._facts.responded(node, e) and (r := self._work.now.responses(node, e)) is not None
+            e.name: r
+            for e in node.edges
+            if self._facts.responded(node, e).responses and (r := self._work.now.responses(node, e)) is not None
         }
         changes, key = left_changes(self._work, node), self._facts.plan.key_of(node.left.table)
         changes = None if changes is None else self._lefts(changes, key, "_after")
@@ -99,7 +102,7 @@ class Resolving:
                 return outcome
         return self._in_two(node, paired, keys)
 
-    def _recompute(self, node: Node, why: str) -> Outcome:
+    def _recompute(self, node: Node, why: str) -> Outcome[Resolved]:
         """Recomputes the output and compares it with what is there: the same changes, whatever has changed."""
         if self._facts.rebuilt(node) and self._work.before.has(node.name) and node.policy.refresh is Refresh.INCREMENTAL_STRICT:
             raise RefreshRefused(
@@ -126,7 +129,7 @@ class Resolving:
         outcome = self._write_output(node, resolve.difference(node, made, old, everything=True, gone=gone), 0, at_most, None)
         return replace(outcome, detail={"refresh": "full", "why": why})
 
-    def _at_once(self, node: Node, paired: DataFrame, keys: Keys) -> Outcome | None:
+    def _at_once(self, node: Node, paired: DataFrame, keys: Keys) -> Outcome[Resolved] | None:
         """In one pass, if every affected row turns out to have valid responses; else None, and what was written is garbage."""
         seen = Observation()
         outcome = self._difference(node, paired, paired.observe(seen, *_lacks(node)), {}, keys)
@@ -136,7 +139,7 @@ class Resolving:
         self._writer = self._writer.again()
         return None
 
-    def _in_two(self, node: Node, paired: DataFrame, keys: Keys) -> Outcome:
+    def _in_two(self, node: Node, paired: DataFrame, keys: Keys) -> Outcome[Resolved]:
         """First find which right rows no valid response brought, then look them up."""
         kept = paired.persist()
         try:
@@ -146,7 +149,7 @@ class Resolving:
         finally:
             kept.unpersist()
 
-    def _difference(self, node: Node, paired: DataFrame, frame: DataFrame, lacking: Counts, keys: Keys) -> Outcome:
+    def _difference(self, node: Node, paired: DataFrame, frame: DataFrame, lacking: Mapping[str, int], keys: Keys) -> Outcome[Resolved]:
         """Writes what changes.
 
         Args:
@@ -173,7 +176,7 @@ class Resolving:
         """The keys that are held back, of some keys or of all."""
         return self._work.before.held(node.name, keys) if self._facts.held(node) else None
 
-    def _write_candidates(self, node: Node, difference: DataFrame, stale: int, at_most: int, keys: Keys | None) -> Outcome:
+    def _write_candidates(self, node: Node, difference: DataFrame, stale: int, at_most: int, keys: Keys | None) -> Outcome[Resolved]:
         """For a node that can hold rows back: leaves to ``validate`` what becomes of the changes. ``keys``: those of ``difference`` at least, None: all."""
         seen = Observation()
         aside = self._sieve.aside(difference.schema) if self._sieve is not None and self._sieve.why else None
@@ -187,13 +190,10 @@ class Resolving:
         )
         rows = observed.where(hold.IS_CANDIDATE).select(*node.key, "_op", "_before", "_after", "_held", "_why")
         written = self._writer.append(names.candidates(node.name), small(rows, at_most), node.key, transient=True)
-        counts = {"stale": stale, **{k: int(v) for k, v in seen.get.items()}}
-        counts["changes"] = counts["inserted"] + counts["updated"] + counts["deleted"]
-        if self._blown(node, counts["changes"]):
-            return Outcome({**dict.fromkeys(counts, 0), "held": counts["changes"]})
-        return Outcome(counts, (written,))
+        made = Resolved.of({"stale": stale, **seen.get}, Ending.PROPOSED)
+        return self._withheld(node, made) or Outcome(made, (written,))
 
-    def _write_output(self, node: Node, difference: DataFrame, stale: int, at_most: int, keys: Keys | None) -> Outcome:
+    def _write_output(self, node: Node, difference: DataFrame, stale: int, at_most: int, keys: Keys | None) -> Outcome[Resolved]:
         if self._facts.may_hold(node):
             return self._write_candidates(node, difference, stale, at_most, keys)
         seen = Observation()
@@ -202,29 +202,28 @@ class Resolving:
         written = small(rows.select("_run", "_op", *node.key, "_before", "_after"), at_most)
         log = self._writer.append(names.changes(node.name), written, node.key)
         crash.point(f"resolve.{node.name}:changes")
-        counts = {"stale": stale, **{k: int(v) for k, v in seen.get.items()}}
-        counts["changes"] = counts["inserted"] + counts["updated"] + counts["deleted"]
-        if self._blown(node, counts["changes"]):
-            return Outcome({**dict.fromkeys(counts, 0), "held": counts["changes"]})
+        made = Resolved.of({"stale": stale, **seen.get})
+        if withheld := self._withheld(node, made):
+            return withheld
         located = self._work.before.located.get(node.name)
-        return Outcome(counts, apply(self._work, self._writer, node, written, log, counts, located))
+        return Outcome(made, apply(self._work, self._writer, node, written, log, made, located))
 
-    def _blown(self, node: Node, changes: int) -> bool:
-        """Whether an output is left as it is, since too much of it would change.
+    def _withheld(self, node: Node, made: Changed) -> Outcome[Resolved] | None:
+        """The outcome of an output that is left as it is, since too much of it would change; None if it goes on.
 
         Raises:
             ChangeTooLarge: too much would change, and nobody has said what to do then.
         """
-        rows, policy = self._facts.before.live(node.name), node.policy
+        rows, policy, changes = self._facts.before.live(node.name), node.policy, made.changes
         if (
             self._facts.rebuilt(node)
             or rows < FUSE_ROWS
             or changes <= policy.max_change_share * rows
             or policy.fuse in (Fuse.APPLY, Fuse.RECOMPUTE)
         ):
-            return False
+            return None
         if policy.fuse is Fuse.SKIP:
-            return True
+            return Outcome(Resolved(ending=Ending.KEPT, withheld=changes))
         raise ChangeTooLarge(
             f"run {self._facts.run.number} would change {changes:,} of {rows:,} rows of output {node.name!r}; nothing was committed",
             expected=f"at most {policy.max_change_share:.0%} of its rows (max_change_share)",
@@ -232,7 +231,7 @@ class Resolving:
         )
 
 
-def _lacking(node: Node, paired: LocalRows) -> Counts:
+def _lacking(node: Node, paired: LocalRows) -> dict[str, int]:
     """What ``_lacks`` counts, of a frame that is on the driver."""
     numbers = range(1, len(node.edges) + 1)
     found = {name: pc.sum(paired.arrow[name]).as_py() or 0 for i in numbers for name in (f"lacks_{i}", f"stale_{i}")}

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rejoin.checks import Counts
 from rejoin.errors import InvariantBroken
 from rejoin.lake import names, probe
 from rejoin.lake.files import Sizes, files_of
 from rejoin.lake.records import Run
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node
+from rejoin.plan.results import Changed
 from rejoin.run.facts import Facts
 from rejoin.stages.columns import HASH, RUN
 from rejoin.stages.frames import numbered
@@ -41,24 +41,24 @@ class SelfCheck:
     def __init__(self, refs: Refs, run: Run, before: Mapping[str, int], now: Mapping[str, int]) -> None:
         self._refs, self._run, self._before, self._now = refs, run, before, now
 
-    def node(self, node: Node, counts: Counts, facts: Facts) -> dict[str, Any]:
+    def node(self, node: Node, made: Changed, facts: Facts) -> dict[str, Any]:
         """Checks a node's new state. Returns how many keys were looked up, or why none could be.
 
         Raises:
             InvariantBroken: a check failed.
         """
         done: dict[str, Any] = {}
-        if counts["changes"]:
-            done["changes"] = self._changes(node, counts)
+        if made.changes:
+            done["changes"] = self._changes(node, made)
         for edge in node.edges:
             if facts.sent(node):
                 done[f"subscriptions.{edge.name}"] = self._subscriptions(node, edge)
         return done
 
-    def _changes(self, node: Node, counts: Counts) -> int | str:
+    def _changes(self, node: Node, made: Changed) -> int | str:
         """The changes folded over the old rows are the new rows: their number, and key by key for a sample; no key has two rows."""
         before, now = Sizes(self._refs, self._before).live(node.name), Sizes(self._refs, self._now).live(node.name)
-        expected = before + counts["inserted"] - counts["deleted"]
+        expected = before + made.inserted - made.deleted
         if now != expected:
             raise self._broken(f"output {node.name!r} has {now:,} rows", f"{expected:,}: {before:,} before, and this run's changes")
         key, columns = list(node.key), [*(p.name for p in node.columns), HASH]

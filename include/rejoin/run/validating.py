@@ -4,13 +4,12 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, Observation
 
-from rejoin.checks import Counts
 from rejoin.lake import names
 from rejoin.lake.reader import Reader
 from rejoin.lake.records import Write
 from rejoin.plan.model import Node
+from rejoin.plan.results import Changed, Ending, Validated
 from rejoin.plan.rules import Expectation
-from rejoin.plan.steps import Verb
 from rejoin.run.facts import watched
 from rejoin.run.judging import Judging, hours_since_newest, measured, share_matched
 from rejoin.run.output import OPS, apply, counted
@@ -30,52 +29,48 @@ class Validating:
     def __init__(self, work: Work, place: Path | None) -> None:
         self._work, self._facts, self._place = work, work.facts, place
 
-    def run(self, node: Node) -> Outcome:
+    def run(self, node: Node) -> Outcome[Validated]:
         """Judges the node's changes; writes them if ``resolve`` has not done so already."""
-        made = self._facts.counts(Verb.RESOLVE, node.name)
+        made = self._facts.resolved(node)
         judging = Judging(self._work.spark, node, self._facts.run.number, self._place)
-        if self._facts.left_as_it_was(node):
-            return Outcome(kept(made))
-        if not self._facts.may_hold(node):
-            changes = self._work.now.changes(node.name, self._facts.run.number) if made["changes"] else None
+        if made.ending is Ending.KEPT:
+            return Outcome(as_resolved(made))
+        if made.ending is Ending.DONE:
+            changes = self._work.now.changes(node.name, self._facts.run.number) if made.changes else None
             if changes is not None:
-                judging.changed_rows(_new_rows(changes, node), made["changes"])
-            return self._finish(node, judging, kept(made), ())
+                judging.changed_rows(_new_rows(changes, node), made.changes)
+            return self._finish(node, judging, as_resolved(made), ())
         candidates = self._work.now.candidates(node)
-        if candidates is None:
-            return self._finish(node, judging, kept(made), ())
-        bad = judging.changed_rows(_new_rows(candidates, node), made["changes"])
-        judging.computed(made["uncomputable"], made["changes"] + made["uncomputable"])
+        assert candidates is not None  # resolve has written them
+        bad = judging.changed_rows(_new_rows(candidates, node), made.changes)
+        judging.computed(made.uncomputable, made.changes + made.uncomputable)
         return self._finish(node, judging, *self._split(node, candidates, bad))
 
-    def _split(self, node: Node, candidates: DataFrame, bad: DataFrame | None) -> tuple[Counts, tuple[Write, ...]]:
+    def _split(self, node: Node, candidates: DataFrame, bad: DataFrame | None) -> tuple[Validated, tuple[Write, ...]]:
         """Writes the output and its changes without the rows to be held back, and what happened to those."""
-        run, made = self._facts.run.number, self._facts.counts(Verb.RESOLVE, node.name)
+        run, made = self._facts.run.number, self._facts.resolved(node)
         judged = hold.judged(candidates, bad, node.key)
-        at_most = made["changes"] + made["held_before"] + made["uncomputable"]
+        at_most = made.changes + made.held_before + made.uncomputable
         seen = Observation()
         good = hold.published(judged, node.key, run).observe(seen, *counted(OPS))
         written = small(good, at_most)
         log = self._work.writer.append(names.changes(node.name), written, node.key)
-        counts = {k: int(v) for k, v in seen.get.items()}
-        counts["changes"] = counts["inserted"] + counts["updated"] + counts["deleted"]
-        writes = apply(self._work, self._work.writer, node, written, log, counts, None)
-        counts |= {"held_back": 0, "released": 0}
-        if bad is not None or made["held_before"] or made["uncomputable"]:
+        done = Changed.of(seen.get)
+        writes = apply(self._work, self._work.writer, node, written, log, done, None)
+        if bad is not None or made.held_before or made.uncomputable:
             seen = Observation()
             ops = {"held_back": "Q", "released": "R"}
             aside = hold.set_aside(judged, node, run).observe(seen, *counted(ops))
             quarantine = self._work.writer.append(names.quarantine(node.name), small(aside, at_most), node.key)
-            counts |= {k: int(v) for k, v in seen.get.items()}
-            writes = (*writes, quarantine)
-        return counts, writes
+            return Validated.of({**done.counts, **seen.get}), (*writes, quarantine)
+        return as_resolved(done), writes
 
-    def _finish(self, node: Node, judging: Judging, counts: Counts, writes: tuple[Write, ...]) -> Outcome:
+    def _finish(self, node: Node, judging: Judging, done: Validated, writes: tuple[Write, ...]) -> Outcome[Validated]:
         """Judges the table as it would become."""
         after, facts = self._work.after(writes), self._facts
-        if counts["changes"] or facts.asked_again(node.name) or watched(node):
+        if done.changes or facts.asked_again(node.name) or watched(node):
             judging.table(after, after.live(node.name), {n: self._measure(node, e, after) for n, e in measured(node)})
-        return Outcome(counts, writes, judging.detail())
+        return Outcome(done, writes, judging.detail())
 
     def _measure(self, node: Node, one: Expectation, after: Reader) -> float | None:
         match one.type:
@@ -88,9 +83,9 @@ class Validating:
                 return hours_since_newest(node.name, one.kwargs["column"], after, self._facts.run.opened_at)
 
 
-def kept(made: Counts) -> Counts:
-    """The counts of a node whose changes ``resolve`` has written."""
-    return {**{name: made[name] for name in (*OPS, "changes")}, "held_back": 0, "released": 0}
+def as_resolved(made: Changed) -> Validated:
+    """The result where what was computed is what becomes visible."""
+    return Validated(inserted=made.inserted, updated=made.updated, deleted=made.deleted)
 
 
 def _new_rows(changes: DataFrame, node: Node) -> DataFrame:

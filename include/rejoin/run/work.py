@@ -2,24 +2,26 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from rejoin.checks import Counts
 from rejoin.lake import probe
 from rejoin.lake.local import LocalRows, collected
 from rejoin.lake.reader import Reader
 from rejoin.lake.records import Write
 from rejoin.lake.writer import Writer
+from rejoin.plan.results import Result
 from rejoin.run.facts import Facts
+
+R_co = TypeVar("R_co", bound=Result, covariant=True)
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What an attempt counted and wrote, and how it was done."""
+class Outcome(Generic[R_co]):
+    """What an attempt came to and wrote, and how it was done."""
 
-    counts: Counts
+    result: R_co
     writes: tuple[Write, ...] = ()
     detail: dict[str, Any] = field(default_factory=dict)
 
