@@ -6,12 +6,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from traces import FILES, HERE, KAFKA_IS_WRONG, Changes, Trace, some_traces, traces
+from traces import FILES, HERE, KAFKA_IS_WRONG, Changes, Trace, one_in_four, some_traces, traces
 
 from rejoin.replay import replay
 
@@ -20,7 +21,7 @@ pytestmark = [
     pytest.mark.timeout(7200),
     *(pytest.mark.filterwarnings(f"ignore::{what}") for what in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning")),
 ]
-MODES = ("single", "some per-event", pytest.param("per-event", marks=pytest.mark.nightly))
+MODES = ("some single", "some per-event", *(pytest.param(mode, marks=pytest.mark.nightly) for mode in ("single", "per-event")))
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,11 @@ class Played:
 
     @property
     def per_event(self) -> bool:
-        return self.mode != "single"
+        return self.mode.endswith("per-event")
+
+    @property
+    def some(self) -> bool:
+        return self.mode.startswith("some ")
 
     def wrong(self, of: Callable[[Trace], object], member: str) -> list[str]:
         """A line for each answer whose ``member`` is not what ``of`` says."""
@@ -46,9 +51,10 @@ class Played:
 
 
 @functools.cache
-def play(mode: str) -> Played:
-    some = mode == "some per-event"
-    expected = [trace for file in FILES for trace in (some_traces if some else traces)(file)]
+def play(mode: str, seed: int) -> Played:
+    some, per_event = mode.startswith("some "), mode.endswith("per-event")
+    chosen = {"some single": partial(one_in_four, seed=seed), "some per-event": some_traces}.get(mode, traces)
+    expected = [trace for file in FILES for trace in chosen(file)]
     started = time.monotonic()
     with TemporaryDirectory() as scratch:
         files = [HERE / file for file in FILES]
@@ -56,13 +62,13 @@ def play(mode: str) -> Played:
             files = [Path(scratch, "some.jsonl")]
             files[0].write_text("".join(trace.line + "\n" for trace in expected))
         # As the command prints them: text, not Python's tuples.
-        answers = [json.loads(json.dumps(answer)) for answer in replay([str(file) for file in files], mode != "single", None)]
+        answers = [json.loads(json.dumps(answer)) for answer in replay([str(file) for file in files], per_event, None)]
     return Played(mode, list(zip(expected, answers, strict=True)), time.monotonic() - started)
 
 
 @pytest.fixture(params=MODES)
-def played(request: pytest.FixtureRequest) -> Played:
-    return play(request.param)
+def played(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Played:
+    return play(request.param, int(pytestconfig.option.hypothesis_seed))
 
 
 def some(wrong: list[str]) -> str:
@@ -72,7 +78,7 @@ def some(wrong: list[str]) -> str:
 def test_every_line_is_answered_in_its_order(played: Played, record_property: Callable[[str, object], None]) -> None:
     record_property("compared", played.counts())
     lines = Counter(t.file for t, _ in played.pairs)
-    assert lines == FILES or (played.mode == "some per-event" and lines.keys() == FILES.keys() and lines.total() > 2000)
+    assert lines == FILES or (played.some and lines.keys() == FILES.keys() and lines.total() > 2000)
     assert [a["name"] for _, a in played.pairs] == [t.name for t, _ in played.pairs]
 
 
