@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from rejoin import crash
 from rejoin.conduct import Topology
 from rejoin.lake import metrics, names
-from rejoin.lake.fold import Versions, fold, repair, todo
+from rejoin.lake.fold import fold, repair, todo
 from rejoin.lake.records import Run, StepRecord, Write
-from rejoin.plan.model import Plan, SnapshotSource
-from rejoin.stages.frames import numbered
+from rejoin.lake.state import StateTable, state_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,9 +31,8 @@ def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str) -
     head = topology.ledger.head()
     if head is None:
         return None
-    state = topology.ledger.states(head)
-    keys = _keys(topology.ledger.run(head).plan)
-    wanted = [t for t in state if todo(topology.refs.require(t, state[t]), state[t], keys.get(t))]
+    state, known = topology.ledger.states(head), state_tables(topology.ledger.run(head).plan)
+    wanted = [t for t in state if todo(topology.refs.require(t, state[t]), state[t], _key(known.get(t)))]
     if not wanted:
         return None
 
@@ -51,12 +49,13 @@ def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, 
     if f"compact.{table}" in topology.ledger.steps(run.number):
         return
     started, attempt = monotonic(), f"compact_{table}"[:40]
-    states, key = topology.ledger.states(run.base), _keys(run.plan).get(table)
-    existing = topology.refs.require(table, states[table])
-    done = repair(existing, states[table]) if key is None else fold(existing, states[table], key, _versions(run.plan, table))
+    states, known = topology.ledger.states(run.base), state_tables(run.plan).get(table)
+    existing, key = topology.refs.require(table, states[table]), _key(known)
+    done = repair(existing, states[table]) if known is None or key is None else fold(existing, states[table], key, known.versions)
     counts: dict[str, int] = {}
     if done is None:
-        write = _rewrite(topology, spark(), run, table, attempt)
+        assert known is not None
+        write = _rewrite(topology, spark(), run, known, attempt)
     else:
         made = topology.refs.commit_rewrite(table, names.branch(run.number, attempt), states[table], done.kept, done.added, done.deletes)
         write = Write(table, made)
@@ -68,37 +67,25 @@ def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, 
     )
 
 
-def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: str, attempt: str) -> Write:
+def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: StateTable, attempt: str) -> Write:
     """The whole table sorted by Spark."""
     from rejoin.lake.reader import Reader
     from rejoin.lake.writer import Writer
 
-    states, key = topology.ledger.states(run.base), _keys(run.plan)[table]
-    rows = _folded(run.plan, Reader(spark, run.plan, states, topology.refs), table, key)
-    return Writer(spark, topology.refs, states, run.number, attempt).replace(table, rows.sort(*key), key)
+    states = topology.ledger.states(run.base)
+    rows = _folded(Reader(spark, run.plan, states, topology.refs), table)
+    return Writer(spark, topology.refs, states, run.number, attempt).replace(table.name, rows.sort(*table.key), table.key)
 
 
-def _versions(plan: Plan, table: str) -> Versions | None:
-    """How the rows of a versioned table fold; None: every row stays."""
-    if plan.is_table(table):
-        # A feed may still deliver an event older than a delete; a snapshot source never goes back.
-        return Versions(alive="_op <> 'D'" if isinstance(plan.table(table).source, SnapshotSource) else "true", kept_for_deletes="_before")
-    if table in {names.subscriptions(n, e) for n in plan.nodes for e in n.edges}:
-        return Versions(alive="_op = 'S'", forgotten="_instruction")
-    if table in {names.quarantine(n.name) for n in plan.nodes}:
-        return Versions(alive="_op = 'Q'")
-    return None
-
-
-def _folded(plan: Plan, reader: "Reader", table: str, key: list[str]) -> "DataFrame":
+def _folded(reader: "Reader", table: StateTable) -> "DataFrame":
     from pyspark.sql import functions as F
 
     from rejoin.lake.reader import latest
 
-    rows, versions = reader.table(table), _versions(plan, table)
+    rows, versions = reader.table(table.name), table.versions
     if versions is None:
         return rows
-    newest = latest(rows, key).where(versions.alive)
+    newest = latest(rows, table.key).where(versions.alive)
     if versions.kept_for_deletes:
         newest = newest.withColumn(versions.kept_for_deletes, F.when(F.col("_op") == "D", F.col(versions.kept_for_deletes)))
     if versions.forgotten:
@@ -106,13 +93,6 @@ def _folded(plan: Plan, reader: "Reader", table: str, key: list[str]) -> "DataFr
     return newest
 
 
-def _keys(plan: Plan) -> dict[str, list[str]]:
-    """Table -> the columns by which its compacted rows are sorted; for versioned tables also their key."""
-    made = {t.name: list(t.key) for t in plan.tables}
-    for node in plan.nodes:
-        made[node.name] = list(node.key)
-        made[names.changes(node.name)] = ["_run", *node.key]
-        made[names.quarantine(node.name)] = list(node.key)
-        for edge in node.edges:
-            made[names.subscriptions(node, edge)] = [*numbered("fk", len(edge.foreign_key)), *numbered("pk", len(node.key))]
-    return made
+def _key(table: StateTable | None) -> list[str] | None:
+    """By which columns its rows are sorted; None: they keep their order, as those of a table that the plan does not know."""
+    return list(table.key) if table is not None and table.key else None

@@ -18,7 +18,8 @@ from rejoin.plan import places
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Node, Plan
 from rejoin.stages import resolve
-from rejoin.stages.frames import numbered, renamed, viewed
+from rejoin.stages.columns import numbered
+from rejoin.stages.frames import renamed, viewed
 from rejoin.stages.subscribe import foreign_key
 
 

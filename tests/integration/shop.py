@@ -11,6 +11,7 @@ from pyiceberg.expressions import AlwaysTrue
 from rejoin.conduct import Topology
 from rejoin.lake import names
 from rejoin.lake.config import lake_config
+from rejoin.lake.state import state_tables
 from rejoin.load import load
 
 SOURCE = """
@@ -134,6 +135,7 @@ def check(shop: Shop) -> None:
     topology = shop.topology()
     assert output(topology) == shop.expected()
     assert folded(topology) == shop.expected()
+    assert set(topology.refs.tables()) <= set(state_tables(topology.plan)), "a run wrote a table that is not in the list"
 
 
 def steps_of(points: list[str]) -> Iterator[str]:

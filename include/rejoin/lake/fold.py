@@ -15,25 +15,11 @@ from rejoin.lake.duck import columns_text, cursor, listed, relation, scan
 from rejoin.lake.files import Files, bounds, files_of, repaired_files
 from rejoin.lake.layout import MERGE_FILES, Layout, Lie, layout, to_fold, to_merge
 from rejoin.lake.paths import native
+from rejoin.lake.state import Versions
 from rejoin.stages.columns import RUN
 
 DRIVER_ROWS = 20_000_000
 """A key range with more rows than these is folded by Spark."""
-
-
-@dataclass(frozen=True)
-class Versions:
-    """A versioned table: the newest row of a key counts.
-
-    Args:
-        alive: SQL condition of the newest rows that have to stay once no older row of their key is left.
-        kept_for_deletes: a column that only deletes need.
-        forgotten: a column that is not needed any more.
-    """
-
-    alive: str
-    kept_for_deletes: str | None = None
-    forgotten: str | None = None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Iceberg promotes no instant to a wall clock, so the column gets a new field and 
 versioned table has at most one version of a key, which lookups rely on. Fields, rows and ``main`` change in one metadata commit.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import AlwaysTrue
@@ -14,38 +14,45 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table, Transaction
 from pyiceberg.types import StructType, TimestampType, TimestamptzType
 
-from rejoin.lake import commit, names
+from rejoin.lake import commit
 from rejoin.lake.local import fitted
 from rejoin.lake.refs import Refs
-from rejoin.plan.model import Plan
-from rejoin.stages.frames import numbered
+from rejoin.lake.state import Role, StateTable, state_tables
+from rejoin.plan.model import Edge, Plan
+from rejoin.stages.columns import numbered
 
 WALL = "TIMESTAMP_NTZ"
 Path = tuple[str, ...]
+STRUCTS = {
+    Role.SOURCE: ("", "_before"),
+    Role.REFUSED: ("", "_row"),
+    Role.OUTPUT: ("",),
+    Role.CHANGES: ("", "_before", "_after"),
+    Role.CANDIDATES: ("", "_before", "_after"),
+    Role.HELD: ("",),
+}
+"""Where the columns of a table or node stand in the tables that belong to it: in the row itself (the empty name), and in these structs."""
 
 
 def wall_clocks(plan: Plan) -> dict[str, set[Path]]:
     """Table -> the columns, and fields of structs, that hold wall clocks."""
-    types = {t.name: {c.name: c.type for c in t.columns} for t in plan.tables} | {
-        n.name: {c.name: c.type for c in n.columns} for n in plan.nodes
-    }
-    walls = {name: [c for c, kind in columns.items() if kind == WALL] for name, columns in types.items()}
-    made: dict[str, set[Path]] = {}
-    for table in plan.tables:
-        made[table.name] = _paths(walls[table.name], "", "_before")
-        made[names.quarantine(table.name)] = _paths(walls[table.name], "", "_row")
-    for node in plan.nodes:
-        made[node.name] = _paths(walls[node.name], "")
-        for name in (names.changes(node.name), names.candidates(node.name)):
-            made[name] = _paths(walls[node.name], "", "_before", "_after")
-        made[names.quarantine(node.name)] = _paths(walls[node.name], "")
-        pks = {(pk,) for pk, key in zip(numbered("pk", len(node.key)), node.key, strict=True) if key in walls[node.name]}
-        for edge in node.edges:
-            right = edge.right.table
-            keys = zip(numbered("fk", len(edge.foreign_key)), plan.key_of(right), strict=True)
-            made[names.subscriptions(node, edge)] = pks | {(fk,) for fk, key in keys if key in walls[right]}
-            made[names.responses(node, edge)] = pks | _paths([c.name for c in edge.right.columns if c.type == WALL], "right")
-    return made
+    tables = state_tables(plan).values()
+    walls = {table.of.name: [c.name for c in table.of.columns if c.type == WALL] for table in tables}
+    return {table.name: _walls(plan, walls, table) for table in tables}
+
+
+def _walls(plan: Plan, walls: Mapping[str, list[str]], table: StateTable) -> set[Path]:
+    """Of one table. ``walls``: table or node -> its columns that hold wall clocks."""
+    own = walls[table.of.name]
+    pks = {(pk,) for pk, key in zip(numbered("pk", len(table.of.key)), table.of.key, strict=True) if key in own}
+    match table.role, table.edge:
+        case (Role.SUBSCRIPTIONS, Edge() as edge):
+            keys = zip(numbered("fk", len(edge.foreign_key)), plan.key_of(edge.right.table), strict=True)
+            return pks | {(fk,) for fk, key in keys if key in walls[edge.right.table]}
+        case (Role.RESPONSES, Edge() as edge):
+            return pks | _paths([c.name for c in edge.right.columns if c.type == WALL], "right")
+        case _:
+            return _paths(own, *STRUCTS[table.role])
 
 
 def instants(schema: Schema, walls: Iterable[Path]) -> list[Path]:

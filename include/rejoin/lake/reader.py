@@ -13,8 +13,8 @@ from rejoin.lake.local import spark_schema
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, Plan
 from rejoin.plan.query import node_query, upstream
-from rejoin.stages.columns import HASH, HELD_CODES, NOT_COMPUTABLE, RUN, SOURCE_FILE
-from rejoin.stages.frames import numbered, quoted, renamed
+from rejoin.stages.columns import HASH, HELD_CODES, NOT_COMPUTABLE, RUN, SOURCE_FILE, numbered
+from rejoin.stages.frames import quoted, renamed
 
 LEFT = "__computable_left"
 """The end of the name of a view: the left rows of a node that can be computed."""

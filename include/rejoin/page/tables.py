@@ -10,12 +10,21 @@ from rejoin.lake.ledger import Ledger
 from rejoin.lake.look import Newest, Refused, Skew
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.refs import Refs
+from rejoin.lake.state import Role, state_tables
 from rejoin.page.model import RELEASED, Change, Fresh, KeyEvent, KeyView, Kind, Refusals, Rows, TableLine, TablePage
-from rejoin.plan.model import Edge, Node, Plan
+from rejoin.plan.model import Node, Plan
 
 QUARANTINED = 500
 """So many of the newest refused records are read."""
 
+KINDS = {
+    Role.SOURCE: Kind.SOURCE,
+    Role.REFUSED: Kind.QUARANTINE,
+    Role.SUBSCRIPTIONS: Kind.SUBSCRIPTIONS,
+    Role.OUTPUT: Kind.OUTPUT,
+    Role.CHANGES: Kind.CHANGES,
+    Role.HELD: Kind.QUARANTINE,
+}
 KEY_EVENTS = 100
 """So many changes of a key are shown."""
 
@@ -35,17 +44,12 @@ class Tables:
         self._history, self._refs, self._head, self._plan, self._runs = history, refs, head, plan, runs
         self._states = history.states(head)
         self._writers = history.writers(self._states)
-        self._edges = {names.subscriptions(n, e): (n, e) for n in plan.nodes for e in n.edges}
+        self._known = state_tables(plan)
 
     def lines(self) -> tuple[TableLine, ...]:
         """Every table, in the plan's order, those that belong to one beside it."""
-        order: list[str] = []
-        for table in self._plan.tables:
-            order += [table.name, names.quarantine(table.name)]
-        for node in self._plan.nodes:
-            order += [*(names.subscriptions(node, e) for e in node.edges), node.name, names.changes(node.name)]
-        known = [t for t in dict.fromkeys([*order, *sorted(self._states)]) if t in self._states]
-        return tuple(self.line(t) for t in known)
+        order = dict.fromkeys([*self._known, *sorted(self._states)])
+        return tuple(self.line(t) for t in order if t in self._states)
 
     def line(self, name: str) -> TableLine:
         """One table. A part of it that is beyond retention is not known."""
@@ -90,26 +94,18 @@ class Tables:
         )
 
     def _kind(self, name: str) -> Kind:
-        if self._plan.is_table(name):
-            return Kind.SOURCE
-        node = next((n for n in self._plan.nodes if n.name == name), None)
-        if node is not None:
-            return Kind.OUTPUT if node.published else Kind.INTERMEDIATE
-        if name in self._edges:
-            return Kind.SUBSCRIPTIONS
-        for kind, mark in ((Kind.CHANGES, names.changes("")), (Kind.QUARANTINE, names.quarantine(""))):
-            if name.endswith(mark):
-                return kind
-        return Kind.OTHER
+        known = self._known.get(name)
+        if known is None:  # of a table or output that left the topology
+            marks = {Kind.CHANGES: names.changes(""), Kind.QUARANTINE: names.quarantine("")}
+            return next((kind for kind, mark in marks.items() if name.endswith(mark)), Kind.OTHER)
+        if isinstance(known.of, Node) and known.role is Role.OUTPUT and not known.of.published:
+            return Kind.INTERMEDIATE
+        return KINDS.get(known.role, Kind.OTHER)
 
     def _version_key(self, name: str) -> tuple[str, ...] | None:
         """The key of a table of versions; None for tables of one row a key or a record."""
-        if self._plan.is_table(name):
-            return self._plan.key_of(name)
-        if name in self._edges:
-            foreign, primary = _numbered(*self._edges[name])
-            return (*foreign, *primary)
-        return None
+        known = self._known.get(name)
+        return known.key if known is not None and known.role in (Role.SOURCE, Role.SUBSCRIPTIONS) else None
 
     def _change(self, name: str) -> Change | None:
         kind = self._kind(name)
@@ -130,10 +126,11 @@ class Tables:
         return Refusals(name, found, tuple(codes.most_common()))
 
     def _skew(self, name: str) -> Skew | Refused | None:
-        if name not in self._edges:
+        known = self._known.get(name)
+        if known is None or known.edge is None:
             return None
-        foreign, primary = _numbered(*self._edges[name])
-        return look.skew(self._refs.require(name, self._states[name]), self._states[name], foreign, primary)
+        foreign = len(known.edge.foreign_key)
+        return look.skew(self._refs.require(name, self._states[name]), self._states[name], known.key[:foreign], known.key[foreign:])
 
     def _key_view(self, name: str, key: tuple[str, ...], ledger: str) -> KeyView:
         query = PointQuery(Ledger(ledger, self._plan.topology), self._refs, self._head)
@@ -149,10 +146,6 @@ def added(refs: Refs, name: str, snapshot: int) -> look.Added | None:
     """What a snapshot added to a table; None if either is gone."""
     table = refs.table(name)
     return None if table is None else look.added(table, snapshot)
-
-
-def _numbered(node: Node, edge: Edge) -> tuple[list[str], list[str]]:
-    return [f"fk_{i + 1}" for i in range(len(edge.foreign_key))], [f"pk_{i + 1}" for i in range(len(node.key))]
 
 
 def _differ(before: dict[str, object] | None, after: dict[str, object] | None) -> frozenset[str]:

@@ -12,7 +12,7 @@ from rejoin.run.sifting import Sieve, can_sift
 from rejoin.run.work import Outcome, Work, small
 from rejoin.stages import respond as responding
 from rejoin.stages import subscribe as subscribing
-from rejoin.stages.frames import numbered
+from rejoin.stages.columns import numbered
 
 
 def left_changes(work: Work, node: Node) -> DataFrame | None:

@@ -23,7 +23,8 @@ from rejoin.run.output import OPS, apply, counted
 from rejoin.run.sifting import Sieve, can_sift
 from rejoin.run.work import Outcome, Work, small
 from rejoin.stages import hold, resolve
-from rejoin.stages.frames import null_struct, numbered, renamed
+from rejoin.stages.columns import numbered
+from rejoin.stages.frames import null_struct, renamed
 
 FUSE_ROWS = 1_000
 """Outputs with fewer rows have no fuse: a few changes are a large share of them."""

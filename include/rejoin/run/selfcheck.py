@@ -18,8 +18,7 @@ from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node
 from rejoin.plan.results import Changed
 from rejoin.run.facts import Facts
-from rejoin.stages.columns import HASH, RUN
-from rejoin.stages.frames import numbered
+from rejoin.stages.columns import HASH, RUN, numbered
 
 SAMPLE = 100
 """So many keys of an output's changes, and of an edge's subscriptions, are looked up."""

@@ -10,3 +10,8 @@ HELD_CODES = (HELD_CODE, NOT_COMPUTABLE)
 """The quarantine codes of rows that are held back; any other is a record's that could not be read."""
 SOURCE_FILE = "_source_file"
 """The file of a record in quarantine. Spark refuses to read a table that has a column named as Iceberg's ``_file``."""
+
+
+def numbered(prefix: str, count: int) -> list[str]:
+    """``pk_1``, ``pk_2`` ...: key columns of internal tables, independent of the user's names."""
+    return [f"{prefix}_{i}" for i in range(1, count + 1)]

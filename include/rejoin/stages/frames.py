@@ -27,11 +27,6 @@ from rejoin.plan.model import View
 from rejoin.stages.columns import HASH
 
 
-def numbered(prefix: str, count: int) -> list[str]:
-    """``pk_1``, ``pk_2`` ...: key columns of internal tables, independent of the user's names."""
-    return [f"{prefix}_{i}" for i in range(1, count + 1)]
-
-
 def quoted(name: str) -> str:
     """A column name as Spark SQL text."""
     return f"`{name}`"

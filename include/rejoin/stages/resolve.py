@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from rejoin.plan.model import Edge, JoinKind, Node
-from rejoin.stages.columns import HASH
-from rejoin.stages.frames import equal, null_struct, nullable, numbered, packed, quoted, renamed, viewed
+from rejoin.stages.columns import HASH, numbered
+from rejoin.stages.frames import equal, null_struct, nullable, packed, quoted, renamed, viewed
 from rejoin.stages.hashing import provenance
 from rejoin.stages.subscribe import foreign_key
 

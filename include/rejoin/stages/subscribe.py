@@ -6,8 +6,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from rejoin.plan.model import Edge, JoinKind, View
-from rejoin.stages.columns import HASH
-from rejoin.stages.frames import numbered, renamed, viewed
+from rejoin.stages.columns import HASH, numbered
+from rejoin.stages.frames import renamed, viewed
 
 
 class Instruction(StrEnum):
