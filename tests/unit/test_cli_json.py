@@ -66,6 +66,8 @@ EXPECTED: list[dict[str, Any]] = [
     dict.fromkeys(TYPES) | {"day": "2024-02-29", "no": -1, "share": -0.0, "price": "1234567890123456789012345678.0123456789"},
 ]
 
+ODD = 'matches("text", "[a-z]+[/b] :smile:")'
+
 
 def plan() -> Plan:
     types = Topology("types")
@@ -99,7 +101,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
         assert table is not None
         table.append(pa.Table.from_pylist(rows, schema))
         writes.append(Write(name, refs.head(name, "main")))
-    detail = {"why": "a number that is none", "share": float("nan")}
+    verdict = {"expectation": ODD, "severity": "warn", "met": False, "checked": 2, "unexpected": 1}
+    detail = {"validation": [verdict], "share": float("nan")}
     ledger.register(run.number, StepRecord("resolve.copies", {"changes": 2}, 0.1, 0, detail), "a", tuple(writes))
     ledger.publish(run.number)
     return location
@@ -139,6 +142,10 @@ def test_history_is_valid_json_whatever_a_step_has_noted(lake: str, arguments: t
     assert found["steps"][0]["detail"]["share"] == "NaN"
     for time in (found["opened_at"], found["closed_at"]):
         assert datetime.fromisoformat(time).tzinfo == UTC
+
+
+def test_brackets_and_colons_are_no_markup_in_what_people_read(lake: str) -> None:
+    assert ODD in asked(lake, "history", "--run", "1").stdout
 
 
 @pytest.mark.parametrize(
