@@ -9,25 +9,21 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from rejoin import crash, opening, owner, sources
+from rejoin import crash, opening, owner
 from rejoin.errors import InvariantBroken, LedgerConflict, RunSuperseded, RunUnknown
 from rejoin.failures import named_errors, told
-from rejoin.lake.analysis import refuse_wrong_expressions
 from rejoin.lake.config import LakeConfig
-from rejoin.lake.evolve import drop_columns
 from rejoin.lake.ledger import LEASE_SECONDS, Ledger
 from rejoin.lake.records import Run, StepRecord, Write
-from rejoin.lake.refs import Refs
-from rejoin.plan import expect, places
+from rejoin.plan import places
 from rejoin.plan.compatible import left_behind
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan, RunOptions
 from rejoin.plan.results import Ending
 from rejoin.plan.steps import Step, Verb, steps
-from rejoin.sources import Pin, PinnedFile
 from rejoin.validation import reports
 
 if TYPE_CHECKING:
@@ -35,6 +31,7 @@ if TYPE_CHECKING:
 
     from rejoin.catch_up import Restart
     from rejoin.lake.deliveries import Delivery
+    from rejoin.lake.refs import Refs
 
 PARALLEL_STEPS = 3
 """Steps that run at once in one session: small steps wait for the driver more than for cores."""
@@ -66,7 +63,13 @@ class Topology:
     def __init__(self, plan: Plan, config: LakeConfig, root: str, life: Callable[[str], owner.Life] = owner.life) -> None:
         self.plan, self.config, self.root, self._life = plan, config, root, life
         self.ledger = Ledger(config.ledger, plan.topology)
-        self.refs = Refs(config, plan.topology)
+
+    @cached_property
+    def refs(self) -> "Refs":
+        """Its tables. Whoever asks the ledger alone does not load PyIceberg."""
+        from rejoin.lake.refs import Refs
+
+        return Refs(self.config, self.plan.topology)
 
     def open(self, who: str, options: RunOptions = EVERYTHING) -> Run:
         """The owner's open run, if it was opened with these options, or a new one; finishes first what a crash left between a commit and its
@@ -137,6 +140,8 @@ class Topology:
         """The plan of a run that starts from the newest committed run."""
         if past is None:
             return self.plan if plan is None else plan
+        from rejoin.plan import expect
+
         last = past.plan(past.head)
         if plan is None:
             return last.with_replay(())
@@ -145,6 +150,9 @@ class Topology:
 
     def cut(self, run: Run, note: str = "") -> StepRecord:
         """Pins what every source reads in this run. A repeated cut keeps the first one's pins."""
+        from rejoin import sources
+        from rejoin.sources import Pin, PinnedFile
+
         done = self.ledger.steps(run.number).get(Verb.CUT)
         if done is not None:
             return done
@@ -253,6 +261,8 @@ class Topology:
             self.refs.drop_branches(table, closed)
 
     def _show(self, run: Run) -> None:
+        from rejoin.lake.evolve import drop_columns
+
         outputs = {n.name: n for n in run.plan.nodes}
         for table, write in self.ledger.writes(run.number).items():
             shown = None if write.transient else write.snapshot_id
@@ -284,6 +294,7 @@ def run_topology(
         SinksBehind: the run is committed, and some sinks did not get it.
     """
     from rejoin.deliver import deliver_all
+    from rejoin.lake.analysis import refuse_wrong_expressions
 
     spark = _once(spark)
     refuse_wrong_expressions(topology.plan, topology.ledger, spark)

@@ -5,8 +5,8 @@ Works from what is committed alone: no run has to be open, and nothing here can 
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
-from rejoin.catch_up import Attempt, Restart
 from rejoin.conduct import Progress, Topology
 from rejoin.errors import RejoinError, SinksBehind, UnknownTable
 from rejoin.failures import named_errors, told
@@ -15,13 +15,15 @@ from rejoin.lake.records import StepRecord
 from rejoin.plan.model import Node
 from rejoin.plan.sinks import Sink, Start, sink_id
 from rejoin.plan.steps import deliveries as steps_of
-from rejoin.sinks.connect import identity
 from rejoin.sinks.position import Position
+
+if TYPE_CHECKING:
+    from rejoin.catch_up import Restart
 
 PARALLEL_SINKS = 4
 
 
-def deliver(topology: Topology, name: str, restart: Restart | None = None) -> Delivery:
+def deliver(topology: Topology, name: str, restart: "Restart | None" = None) -> Delivery:
     """Brings one sink up to date with the newest committed run.
 
     Args:
@@ -35,6 +37,8 @@ def deliver(topology: Topology, name: str, restart: Restart | None = None) -> De
         SinkFenced: a newer attempt has taken over.
         RejoinError: the sink's own trouble. What it has committed stays, and the next delivery goes on from there.
     """
+    from rejoin.catch_up import Attempt
+
     node, sink = find(topology, name)
     deliveries, started = Deliveries(topology.ledger), time.monotonic()
     head = topology.ledger.head()
@@ -124,6 +128,8 @@ def _up_to_date(topology: Topology, node: Node, sink: Sink, deliveries: Deliveri
     Raises:
         RejoinError: the target cannot be asked. That is noted, as for any other attempt.
     """
+    from rejoin.sinks.connect import identity
+
     name, newest = sink_id(node.name, sink), deliveries.committed()[-1]
     cursor = deliveries.cursors().get(name)
     position = Position.from_json(cursor.position) if cursor is not None and cursor.position is not None else None

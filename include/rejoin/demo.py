@@ -130,7 +130,7 @@ class Told:
 
 
 def _told_run(console: Console, topology: Topology, runs: Runs, chapter: Chapter) -> Told:
-    console.print(f"\n[bold]{chapter.name}[/bold]: ", end="")
+    console.print(f"\n[bold]{chapter.name}[/bold]: ", end="", markup=True)
     console.print(chapter.sentence, markup=False, soft_wrap=True)
     run = runs()
     told = _told(chapter, run.number, (run.closed_at or time.time()) - run.opened_at, list(topology.ledger.steps(run.number).values()))
@@ -161,7 +161,7 @@ def _verify(console: Console, topology: Topology, spark: "SparkSession") -> int:
     from rejoin.verify import verify
 
     started = time.monotonic()
-    console.print("\n[bold]verify[/bold]: the whole join once more from the source tables, compared row by row")
+    console.print("\n[bold]verify[/bold]: the whole join once more from the source tables, compared row by row", markup=True)
     found = verify(topology, spark, fast=False)
     console.print(f"  {sum(one.rows for one in found):,} rows in {time.monotonic() - started:.1f} s")
     report.verification(console, found, fast=False)

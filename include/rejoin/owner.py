@@ -8,8 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
-
 _PREFIX = "process"
 
 
@@ -23,6 +21,8 @@ class Life(StrEnum):
 
 def this_process() -> str:
     """The owner of a run that this very process does: host, pid and start time, and where that pid means this process."""
+    import psutil
+
     return f"{_PREFIX}:{platform.node()}:{os.getpid()}:{psutil.Process().create_time():.2f}:{_pids()}"
 
 
@@ -38,6 +38,8 @@ def _pids() -> str:
 
 def life(owner: str) -> Life:
     """GONE for a process that has ended, where its pid can be looked up: the same host and set of pids; UNKNOWN for anything else."""
+    import psutil
+
     parts = owner.split(":")
     if len(parts) != 5 or parts[0] != _PREFIX or parts[1] != platform.node() or not _pids() or parts[4] != _pids():
         return Life.UNKNOWN

@@ -5,12 +5,9 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-import pyarrow as pa
-
 from rejoin.conduct import Topology
 from rejoin.errors import UnknownTable
-from rejoin.lake import commit, names
-from rejoin.lake.local import fitted
+from rejoin.lake import names
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.records import Run, StepRecord, Write
 from rejoin.plan.model import Plan
@@ -90,6 +87,11 @@ def drop(topology: Topology, who: str, name: str, key: Sequence[str] = ()) -> Ru
 
 
 def _drop(topology: Topology, run: Run, name: str, found: Sequence[Entry]) -> None:
+    import pyarrow as pa
+
+    from rejoin.lake import commit
+    from rejoin.lake.local import fitted
+
     started, table = monotonic(), names.quarantine(name)
     base = topology.ledger.states(run.base)[table]
     existing = topology.refs.require(table, base)

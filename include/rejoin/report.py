@@ -61,8 +61,8 @@ def summary_data(run: Run, steps: Sequence[StepRecord]) -> dict[str, Any]:
         "owner": run.owner,
         "base": run.base,
         "rebuilt": list(run.rebuild),
-        "opened_at": _time(run.opened_at),
-        "closed_at": _time(run.closed_at) if run.closed_at else None,
+        "opened_at": iso(run.opened_at),
+        "closed_at": iso(run.closed_at) if run.closed_at else None,
         "note": run.note,
         "spark_start": _spark_start(steps),
         "steps": [{"step": s.step, "seconds": round(s.seconds, 3), "jobs": s.jobs, "counts": s.counts, "detail": s.detail} for s in steps],
@@ -177,6 +177,21 @@ def verification(console: Console, found: "Sequence[Difference]", *, fast: bool)
     console.print("0 differences" if not total else f"{total:,} differences: an output is not what its SQL says")
 
 
+def verification_data(topology: str, found: "Sequence[Difference]", *, fast: bool) -> dict[str, Any]:
+    """The result of ``verify`` as data: what ``--json`` prints."""
+    counted = ("rows", "missing", "extra", "different", "subscriptions")
+    return {
+        "topology": topology,
+        "fast": fast,
+        "differences": sum(d.total for d in found),
+        "outputs": [
+            {"output": d.node, "compared": not d.left_out, **{c: getattr(d, c) for c in counted}}
+            | {"hidden": None if fast else d.hidden, "held_back": d.held, "suspects": d.suspects if fast else None}
+            for d in found
+        ],
+    }
+
+
 def _spark_start(steps: Sequence[StepRecord]) -> float | None:
     """Seconds that the run's steps waited for Spark to start, none of them counted as a step's; None if it ran already, or was not needed."""
     return max((float(s.detail["spark_start"]) for s in steps if "spark_start" in s.detail), default=None)
@@ -201,6 +216,11 @@ def _counts(title: str, rows: Sequence[tuple[str, dict[str, int]]], names: Seque
 
 def _jobs(steps: Sequence[StepRecord]) -> str:
     return "-" if any(s.jobs is None for s in steps) else str(sum(s.jobs or 0 for s in steps))
+
+
+def iso(seconds: float) -> str:
+    """A time of the clock as ``--json`` has it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _time(seconds: float) -> str:

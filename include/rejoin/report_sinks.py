@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from rejoin.deliver import find
 from rejoin.lake.deliveries import Deliveries
 from rejoin.plan.sinks import KafkaSink
 from rejoin.plan.steps import deliveries as steps_of
+from rejoin.report import iso
 from rejoin.sinks.position import Position
 
 
@@ -30,7 +32,7 @@ def deliveries_data(topology: Topology) -> dict[str, Any]:
                 "target": sink.topic if isinstance(sink, KafkaSink) else sink.table,
                 "at_run": at,
                 "runs_behind": sum(run > (at or 0) for run in runs),
-                "moved_at": None if cursor is None else cursor.moved_at,
+                "moved_at": None if cursor is None or cursor.moved_at is None else iso(cursor.moved_at),
                 "last": None if last is None else asdict(last),
             }
         )
@@ -45,7 +47,7 @@ def deliveries(console: Console, topology: Topology) -> None:
     table = Table("sink", "target", "at run", "runs behind", "moved", "records", "seconds", "last delivery", box=None)
     for sink in found:
         last = sink["last"] or {"records": 0, "seconds": 0.0, "failed": None, "detail": {}}
-        moved = "-" if sink["moved_at"] is None else f"{time.time() - sink['moved_at']:,.0f} s ago"
+        moved = "-" if sink["moved_at"] is None else f"{time.time() - datetime.fromisoformat(sink['moved_at']).timestamp():,.0f} s ago"
         numbers = ", ".join(f"{k} {v:,}" for k, v in last["detail"].items() if v)
         said = str(last["failed"]).split("\n", maxsplit=1)[0] if last["failed"] else numbers
         row = (sink["sink"], f"{sink['kind']} {sink['target']}", "-" if sink["at_run"] is None else str(sink["at_run"]))

@@ -364,13 +364,12 @@ def test_every_table_expectation_tells_a_bad_table_from_a_good_one(tmp_path: Pat
     }
     met = [v["expectation"] for v in bad["validate.enriched"].detail["validation"] if v["met"]]
     assert missed == {
-        "expect_column_values_to_be_unique",
-        "expect_compound_columns_to_be_unique",
-        "expect_column_values_to_be_between",
-        "expect_table_row_count_to_be_between",
+        "unique",
+        "between",
+        "ExpectTableRowCountToBeBetween",
         "row_count",
         "matched",
         "fresh",
     }
-    assert met == ["expect_column_values_to_be_unique(column='id')"]
+    assert met == ['unique("id")']
     assert output(shop.topology)[1]["note"] == "a", "a warning stops nothing"

@@ -6,9 +6,10 @@ from decimal import Decimal
 import pytest
 from plans import Shop, star
 
+import rejoin
 from rejoin import between, computable, condition, fresh, in_set, matched, matches, not_null, row_count, unique
 from rejoin.errors import TopologyError, ValidationFailed
-from rejoin.plan import expect
+from rejoin.plan import expect, wording
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan
 from rejoin.plan.rules import Expectation, Level, Severity
@@ -33,9 +34,9 @@ def test_expectations_are_data_of_the_plan_and_no_part_of_the_definition() -> No
         )
     )
     assert [e.title for e in plan.node("star").expectations] == [
-        "expect_column_values_to_be_unique(column='order_id')",
-        "expect_column_values_to_not_be_null(column='customer')",
-        "condition(sql='total > 0')",
+        'unique("order_id")',
+        'not_null("customer")',
+        'condition("total > 0")',
     ]
     assert [(e.level, e.severity) for e in plan.node("star").expectations][1:] == [
         (Level.ROW, Severity.FAIL),
@@ -147,6 +148,55 @@ def test_every_helper_names_a_kind() -> None:
     assert len({e.type for e in [*made_by, matched("b", 1), fresh("a", 1), unique("a")]}) == 10
 
 
+WRITTEN = [
+    'not_null("a")',
+    'in_set("a", ["x", "y\\"z", 1, 2.5, True])',
+    r'matches("a", r"^(?i:[a-z]{2,3})\d*$")',
+    'matches("a", "a\\\\\\"b")',
+    'matches("a", "\\n")',
+    'between("a", 0, 5)',
+    'between("a", -1.5)',
+    'between("a", high="2024-12-31")',
+    """condition("note <> 'it''s [b]' OR né > 0")""",
+    "computable()",
+    'unique("a")',
+    'unique("a", "b")',
+    "row_count(max_drop=0.1)",
+    "row_count(max_drop=0.2, max_growth=3)",
+    "row_count(max_drop=None, max_growth=3)",
+    'matched("b", at_least=0.9)',
+    'fresh("a", hours=24)',
+]
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_an_expectation_is_printed_as_it_was_written(text: str) -> None:
+    given = eval(text, vars(rejoin))
+    assert wording.title(given.type, given.kwargs) == text
+    assert wording.title(given.type, {**given.kwargs, "resolved": "t.`a` >= 0"}) == text
+
+
+def test_every_helper_has_its_own_word() -> None:
+    helpers = {t.partition("(")[0] for t in WRITTEN}
+    assert helpers == {n for n in rejoin.__all__ if getattr(vars(rejoin)[n], "__module__", "") == "rejoin.expectations"}
+
+
+def test_what_only_great_expectations_can_say_is_printed_as_a_call_of_its_class() -> None:
+    between = "expect_column_values_to_be_between"
+    assert wording.title(between, {"column": "a", "max_value": 5, "mostly": 0.9}) == (
+        'ExpectColumnValuesToBeBetween(column="a", max_value=5, mostly=0.9)'
+    )
+    assert wording.title("expect_table_row_count_to_be_between", {"min_value": 1}) == "ExpectTableRowCountToBeBetween(min_value=1)"
+
+
+def test_mistakes_name_the_expectation_as_it_was_written() -> None:
+    with pytest.raises(TopologyError) as raised:
+        made(lambda out, _: out.expect(unique("order_id"), severity="quarantine").expect(between("total"), in_set("total", [])))
+    said = [p.message for p in raised.value.problems]
+    assert [m.split(": ")[1] for m in said] == ['unique("order_id")', "between", "in_set"]
+    assert "expect_" not in str(raised.value)
+
+
 def verdict(severity: Severity, **answer: object) -> Verdict:
     found = {"number": 0, "met": False, "checked": 100, "unexpected": 11, **answer}
     return Verdict(Expectation("expect_x", {"column": "a"}, Level.ROW, severity, max_share=0.2), Answer(**found))  # type: ignore[arg-type]
@@ -167,7 +217,7 @@ def verdict(severity: Severity, **answer: object) -> Verdict:
 def test_what_stops_a_run(found: Verdict, stops: bool) -> None:
     assert found.stops is stops
     if stops:
-        with pytest.raises(ValidationFailed, match=r"output 'x' does not meet 1 of 1 expectations in run 7.*expect_x\(column='a'\)"):
+        with pytest.raises(ValidationFailed, match=r"output 'x' does not meet 1 of 1 expectations in run 7.*ExpectX\(column=\"a\"\)"):
             judge.stop_if_needed([found], "output 'x'", 7, None)
     else:
         judge.stop_if_needed([found], "output 'x'", 7, None)

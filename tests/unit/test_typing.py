@@ -64,7 +64,7 @@ def test_fault_b_explain_lists_what_spark_checks_and_only_that() -> None:
     plan = sums("factorial(total)")
     assert [(one.title, one.sql) for one in unchecked(plan)] == [
         ("column 'size' of 'orders' as output 'sums' reads it", "factorial(t.`total`)"),
-        ("an expectation of output 'sums'", "t.`size` > 0"),
+        ("an expectation of output 'sums', condition(\"size > 0\")", "t.`size` > 0"),
     ]
     assert "checked by Spark when it runs, before anything is read\n  column 'size' of 'orders'" in explain.text(plan)
 

@@ -6,6 +6,9 @@ from importlib.util import find_spec
 MODULES = (
     "rejoin.job",
     "rejoin.deliver",
+    "rejoin.catch_up",
+    "rejoin.run",
+    "rejoin.sinks.connect",
     "pyspark.sql.connect.session",
     "pyspark.sql.connect.dataframe",
     "pyspark.sql.connect.functions",

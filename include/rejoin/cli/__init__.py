@@ -6,6 +6,7 @@ import click
 
 from rejoin.cli import local, quarantine, reads, runs, sinks, upkeep
 from rejoin.cli.common import err
+from rejoin.cli.versions import print_version, print_versions
 from rejoin.failures import at_the_rim
 
 EXIT_CODES = """
@@ -38,6 +39,15 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=print_version, help="Print the version of rejoin.")
+@click.option(
+    "--versions",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_versions,
+    help="Print the versions of Spark and others, too.",
+)
 def main() -> None:
     """Keeps denormalized tables fresh by foreign-key joins: incremental when either side changes, deletes included.
 

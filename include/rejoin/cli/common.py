@@ -1,50 +1,69 @@
 """What the commands share: options, where they print, and how they open a topology."""
 
-import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 
+from rejoin.cli import complete
 from rejoin.errors import RunUnknown, UnknownTable
-from rejoin.lake.config import LakeConfig, lake_config
 from rejoin.plan.model import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rejoin.conduct import Topology
+    from rejoin.lake.config import LakeConfig
 
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 160)  # a file or pipe has no width of its own
-err = Console(stderr=True, highlight=False)
+# Without markup and emoji: "[a-z]" and ":x:" in names, keys and expectations are texts. A file or pipe has no width of its own.
+out = Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 160)
+err = Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+_PATH = click.Path(readable=False)  # shells complete it; what is wrong with a path is said by whoever opens it
 
 lake_option = click.option(
     "--lake",
     "location",
     envvar="REJOIN_LAKE",
+    type=_PATH,
     default="lake",
     show_default=True,
     help="Where the tables live: a directory, or a .toml file that names a catalog, a warehouse and a ledger. [env REJOIN_LAKE]",
 )
 root_option = click.option(
-    "--root", envvar="REJOIN_ROOT", default=".", show_default=True, help="Where relative source paths start. [env REJOIN_ROOT]"
+    "--root",
+    envvar="REJOIN_ROOT",
+    type=_PATH,
+    default=".",
+    show_default=True,
+    help="Where relative source paths start. [env REJOIN_ROOT]",
 )
-topology_option = click.option("--topology", "name", default=None, help="Which topology, if the lake holds several.")
+topology_option = click.option(
+    "--topology", "name", default=None, shell_complete=complete.topologies, help="Which topology, if the lake holds several."
+)
+table_argument = click.argument("table", shell_complete=complete.tables)
+topology_argument = click.argument("topology_file", type=_PATH)
+optional_topology_argument = click.argument("topology_file", required=False, type=_PATH)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+always_json = click.option("--json", is_flag=True, expose_value=False, help="As of other commands; this one always prints JSON.")
 
 
-def loaded(topology_file: str) -> Plan:
+def loaded(file: str) -> Plan:
+    """The plan of a topology file. What the file prints goes to standard error: standard output is the command's own."""
     from rejoin.load import load
 
-    return load(topology_file)
+    with redirect_stdout(sys.stderr):
+        return load(file)
 
 
 def opened(plan: Plan, location: str, root: str) -> "Topology":
     from rejoin.conduct import Topology
+    from rejoin.lake.config import lake_config
 
     return Topology(plan, lake_config(location), str(Path(root).resolve()))
 
@@ -69,8 +88,9 @@ def existing_if_any(location: str, name: str | None) -> "Topology | None":
     return existing(location, name) if _lake(location)[1] else None
 
 
-def _lake(location: str) -> tuple[LakeConfig, list[str]]:
+def _lake(location: str) -> "tuple[LakeConfig, list[str]]":
     """A lake that is there, and the topologies that were run in it."""
+    from rejoin.lake.config import lake_config
     from rejoin.lake.records import topologies
 
     if not location.endswith(".toml") and not Path(location).is_dir():
@@ -84,12 +104,7 @@ def opened_or_existing(topology_file: str | None, location: str, name: str | Non
     return existing(location, name) if topology_file is None else opened(loaded(topology_file), location, ".")
 
 
-def session_of(config: LakeConfig) -> "Callable[[], SparkSession]":
+def session_of(config: "LakeConfig") -> "Callable[[], SparkSession]":
     from rejoin.lake.session import session
 
     return partial(session, config)
-
-
-def print_lines(rows: Iterable[Any]) -> None:
-    for row in rows:
-        click.echo(json.dumps(row, ensure_ascii=False, default=str))

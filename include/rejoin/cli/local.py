@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from rejoin.cli.common import err, out, print_lines
+from rejoin.cli.common import err, out
+from rejoin.cli.jsontext import print_lines
 
 
 @click.command()

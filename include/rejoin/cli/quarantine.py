@@ -3,7 +3,9 @@
 import click
 
 from rejoin import owner
+from rejoin.cli import complete
 from rejoin.cli.common import (
+    always_json,
     err,
     existing,
     json_option,
@@ -11,11 +13,13 @@ from rejoin.cli.common import (
     loaded,
     opened,
     out,
-    print_lines,
     root_option,
     session_of,
+    table_argument,
+    topology_argument,
     topology_option,
 )
+from rejoin.cli.jsontext import print_lines
 from rejoin.plan.model import RunOptions
 
 
@@ -25,7 +29,7 @@ def quarantine() -> None:
 
 
 @quarantine.command("list")
-@click.argument("table", required=False)
+@click.argument("table", required=False, shell_complete=complete.tables)
 @lake_option
 @topology_option
 @json_option
@@ -39,10 +43,11 @@ def quarantine_list(table: str | None, location: str, name: str | None, as_json:
 
 
 @quarantine.command("show")
-@click.argument("table")
+@table_argument
 @click.argument("key", nargs=-1)
 @lake_option
 @topology_option
+@always_json
 def quarantine_show(table: str, key: tuple[str, ...], location: str, name: str | None) -> None:
     """Print what is kept aside of TABLE, or of one KEY of it, with the raw record, as JSON lines."""
     from rejoin.quarantine import entries
@@ -51,8 +56,8 @@ def quarantine_show(table: str, key: tuple[str, ...], location: str, name: str |
 
 
 @quarantine.command("replay")
-@click.argument("topology_file")
-@click.argument("table", nargs=-1, required=True)
+@topology_argument
+@click.argument("table", nargs=-1, required=True, shell_complete=complete.tables)
 @lake_option
 @root_option
 def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str, root: str) -> None:
@@ -71,7 +76,7 @@ def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str,
 
 
 @quarantine.command("drop")
-@click.argument("table")
+@table_argument
 @click.argument("key", nargs=-1)
 @lake_option
 @topology_option

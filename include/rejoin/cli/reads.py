@@ -2,15 +2,18 @@
 
 import click
 
-from rejoin.cli.common import existing, lake_option, print_lines, topology_option
+from rejoin.cli import complete
+from rejoin.cli.common import always_json, existing, lake_option, table_argument, topology_option
+from rejoin.cli.jsontext import print_json, print_lines
 from rejoin.errors import RowAbsent
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.argument("key", nargs=-1, required=True)
 @lake_option
 @topology_option
+@always_json
 @click.option("--as-of", "run", type=int, default=None, help="The state after this run; default: the newest.")
 def get(table: str, key: tuple[str, ...], location: str, name: str | None, run: int | None) -> None:
     """Print the row of TABLE with this KEY (one value a key column) as JSON. Exit code 4 if there is none."""
@@ -23,15 +26,16 @@ def get(table: str, key: tuple[str, ...], location: str, name: str | None, run: 
         raise RowAbsent(
             f"table {table!r} has no row with this key as of run {query.run}", next_step="--as-of N asks for the state after run N"
         )
-    print_lines([row])
+    print_json(row)
 
 
 @click.command()
-@click.argument("table")
+@click.argument("table", shell_complete=complete.outputs)
 @lake_option
 @topology_option
 @click.option("--run", "number", type=int, default=None, help="Which run; default: the newest.")
 @click.option("--limit", type=int, default=None, help="At most so many changes.")
+@always_json
 def changes(table: str, location: str, name: str | None, number: int | None, limit: int | None) -> None:
     """Print what a run changed in TABLE (an output), one JSON line a key: {"op", "before", "after"}."""
     from rejoin.lake.pointquery import PointQuery

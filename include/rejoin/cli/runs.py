@@ -1,6 +1,5 @@
 """Commands that run a topology, explain it, check it and list what was run."""
 
-import json
 import sys
 from pathlib import Path
 
@@ -15,18 +14,20 @@ from rejoin.cli.common import (
     loaded,
     opened,
     opened_or_existing,
+    optional_topology_argument,
     out,
-    print_lines,
     root_option,
     session_of,
+    topology_argument,
     topology_option,
 )
+from rejoin.cli.jsontext import print_json, print_lines
 from rejoin.errors import RunUnknown, SinksBehind
 from rejoin.plan.model import DECLARABLE, Fuse, Plan, Refresh, RunOptions
 
 
 @click.command()
-@click.argument("topology_file")
+@topology_argument
 @lake_option
 @root_option
 @click.option("--owner", "who", default=None, help="Name of whoever runs this: the same name goes on with its own failed run and cut.")
@@ -70,7 +71,7 @@ def run(
             done, behind = topology.ledger.run(topology.ledger.head() or 0), error
     steps = list(topology.ledger.steps(done.number).values())
     if as_json:
-        click.echo(json.dumps(summary_data(done, steps) | deliveries_data(topology)))
+        print_json(summary_data(done, steps) | deliveries_data(topology))
     else:
         summary(out, done, steps)
         deliveries(out, topology)
@@ -79,7 +80,7 @@ def run(
 
 
 @click.command()
-@click.argument("topology_file")
+@topology_argument
 @json_option
 @click.option("--mermaid", is_flag=True, help="Print a Mermaid flowchart.")
 @click.option("--sql", is_flag=True, help="Print each output's defining query.")
@@ -92,12 +93,14 @@ def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number:
     """
     from rejoin.plan import explain as explained
     from rejoin.plan.query import topology_query
-    from rejoin.report import decisions
 
     plan = loaded(topology_file)
     if number is not None:
+        from rejoin.report import decisions, summary_data
+
         ledger = opened(plan, location, ".").ledger
-        decisions(out, ledger.run(number), list(ledger.steps(number).values()))
+        one, steps = ledger.run(number), list(ledger.steps(number).values())
+        print_json(summary_data(one, steps)) if as_json else decisions(out, one, steps)
     elif as_json:
         click.echo(plan.to_json())
     elif mermaid:
@@ -122,18 +125,19 @@ def _against_the_lake(plan: Plan, location: str) -> None:
 
 
 @click.command()
-@click.argument("topology_file", required=False)
+@optional_topology_argument
 @lake_option
 @topology_option
 @click.option("--fast", is_flag=True, help="Compare stored hashes first and recompute only rows whose hash differs.")
-def verify(topology_file: str | None, location: str, name: str | None, fast: bool) -> None:
+@json_option
+def verify(topology_file: str | None, location: str, name: str | None, fast: bool, as_json: bool) -> None:
     """Recompute every output of the last committed run by its SQL and count differences. Exit code 1 if there are any."""
-    from rejoin.report import verification
+    from rejoin.report import verification, verification_data
     from rejoin.verify import verify as compare
 
     topology = opened_or_existing(topology_file, location, name)
     found = compare(topology, session_of(topology.config)(), fast=fast)
-    verification(out, found, fast=fast)
+    print_json(verification_data(topology.plan.topology, found, fast=fast)) if as_json else verification(out, found, fast=fast)
     if any(d.total for d in found):
         sys.exit(1)
 
@@ -151,7 +155,7 @@ def history(location: str, name: str | None, last: int, number: int | None, as_j
     topology = existing(location, name)
     if number is not None:
         one, steps = topology.ledger.run(number), list(topology.ledger.steps(number).values())
-        click.echo(json.dumps(summary_data(one, steps))) if as_json else summary(out, one, steps)
+        print_json(summary_data(one, steps)) if as_json else summary(out, one, steps)
         return
     runs = [(r, list(topology.ledger.steps(r.number).values())) for r in topology.ledger.runs()[-last:]]
     if as_json:

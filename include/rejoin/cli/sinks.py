@@ -1,14 +1,13 @@
 """The commands about sinks: ``rejoin publish`` and ``rejoin sinks``."""
 
-import json
-
 import click
 
-from rejoin.cli.common import json_option, lake_option, opened_or_existing, out, topology_option
+from rejoin.cli.common import json_option, lake_option, opened_or_existing, optional_topology_argument, out, topology_option
+from rejoin.cli.jsontext import print_json
 
 
 @click.command()
-@click.argument("topology_file", required=False)
+@optional_topology_argument
 @lake_option
 @topology_option
 @click.option("--sink", "wanted", default=None, help="Which sink (OUTPUT.SINK); default: all.")
@@ -35,7 +34,7 @@ def publish(topology_file: str | None, location: str, name: str | None, wanted: 
 
 
 @click.command()
-@click.argument("topology_file", required=False)
+@optional_topology_argument
 @lake_option
 @topology_option
 @json_option
@@ -45,6 +44,6 @@ def sinks(topology_file: str | None, location: str, name: str | None, as_json: b
 
     topology = opened_or_existing(topology_file, location, name)
     if as_json:
-        click.echo(json.dumps(deliveries_data(topology)))
+        print_json(deliveries_data(topology))
     else:
         deliveries(out, topology)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from rejoin.expectations import Expected
-from rejoin.plan import arguments
+from rejoin.plan import arguments, wording
 from rejoin.plan.expressions import Expression, Scope, Side, column, expression
 from rejoin.plan.model import Node, Plan
 from rejoin.plan.problems import BAD_OPTION, UNKNOWN_COLUMN, Reporter, did_you_mean
@@ -75,9 +75,9 @@ def of_level(expectations: Iterable[Expectation], level: Level, rows: Rows | Non
 def _one(given: object, side: Side, report: Reporter) -> Expectation | None:
     if isinstance(given, Expected):
         level = OWN.get(given.type, Level.TABLE if given.type in _OF_TABLES else Level.ROW)
-        type_, kwargs = given.type, dict(given.kwargs)
+        name, type_, kwargs = wording.word(given.type), given.type, dict(given.kwargs)
     elif type(given).__module__.partition(".")[0] == "great_expectations" and hasattr(given, "configuration"):
-        type_, kwargs = str(given.configuration.type), dict(given.configuration.kwargs)
+        name, type_, kwargs = type(given).__name__, str(given.configuration.type), dict(given.configuration.kwargs)
         of_rows = any(c.__name__ in _OF_ROWS for c in type(given).__mro__) and type_ not in _OF_TABLES
         level = Level.ROW if of_rows else Level.TABLE
     else:
@@ -85,7 +85,7 @@ def _one(given: object, side: Side, report: Reporter) -> Expectation | None:
             BAD_OPTION, f"expect: {type(given).__name__} is no expectation; pass not_null(...) and the like, or one of Great Expectations"
         )
         return None
-    about = report.about(f"{type_}: ")
+    about = report.about(f"{name}: ")
     before = len(report.problems.found)
     kwargs = _resolved(type_, kwargs, side, about)
     if isinstance(given, Expected):
@@ -148,11 +148,11 @@ def _column(name: object, side: Side, report: Reporter) -> str:
 
 def _check_quarantine(one: Expectation, report: Reporter) -> None:
     if one.level is Level.TABLE:
-        report(BAD_OPTION, f"{one.type}: severity 'quarantine' needs an expectation about single rows; use 'fail' or 'warn'")
+        report(BAD_OPTION, f"{one.title}: severity 'quarantine' needs an expectation about single rows; use 'fail' or 'warn'")
     elif one.rows is Rows.ALL:
-        report(BAD_OPTION, f"{one.type}: what is published already cannot be held back; rows='all' needs severity 'fail' or 'warn'")
+        report(BAD_OPTION, f"{one.title}: what is published already cannot be held back; rows='all' needs severity 'fail' or 'warn'")
     elif one.kwargs.get("mostly", 1) != 1:
-        report(BAD_OPTION, f"{one.type}: each bad row is held back, so 'mostly' has no meaning with severity 'quarantine'; see max_share")
+        report(BAD_OPTION, f"{one.title}: each bad row is held back, so 'mostly' has no meaning with severity 'quarantine'; see max_share")
 
 
 def _choice(name: str, value: object, kind: type[E], report: Reporter) -> E:

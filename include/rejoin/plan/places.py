@@ -55,7 +55,7 @@ def _view(view: View, output: str) -> Iterator[Place]:
 
 
 def _expectations(of: str, expectations: Iterable[Expectation]) -> Iterator[Place]:
-    yield from (Place(f"an expectation of {of}", e.kwargs["resolved"]) for e in expectations if "resolved" in e.kwargs)
+    yield from (Place(f"an expectation of {of}, {e.title}", e.kwargs["resolved"]) for e in expectations if "resolved" in e.kwargs)
 
 
 def _plain(sql: str) -> bool:

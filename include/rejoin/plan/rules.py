@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from rejoin.plan import wording
+
 
 class Level(StrEnum):
     """What an expectation is about."""
@@ -45,8 +47,8 @@ class Expectation:
 
     @property
     def title(self) -> str:
-        """One line for people: holds what the user declared, no value of a row."""
-        return f"{self.type}({', '.join(f'{k}={v!r}' for k, v in self.kwargs.items() if k != 'resolved')})"
+        """One line for people, as the user wrote it: holds no value of a row."""
+        return wording.title(self.type, self.kwargs)
 
 
 def expectations_of(data: dict[str, Any]) -> tuple[Expectation, ...]:

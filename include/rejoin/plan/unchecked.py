@@ -84,5 +84,5 @@ def _unknown(asked: Iterable[tuple[str, str, str | None]], known: Mapping[str, T
 
 
 def _expectations(of: str, expectations: Iterable[Expectation], text: str, known: Types) -> Iterator[Unchecked]:
-    asked = [(f"an expectation of {of}", str(e.kwargs["resolved"]), "BOOLEAN") for e in expectations if e.type == "condition"]
+    asked = [(f"an expectation of {of}, {e.title}", str(e.kwargs["resolved"]), "BOOLEAN") for e in expectations if e.type == "condition"]
     yield from _unknown(asked, {"t": known}, f"{text} AS t")
