@@ -14,6 +14,7 @@ from rejoin.lake import metrics, names
 from rejoin.lake.fold import Versions, fold, repair, todo
 from rejoin.lake.records import Run, StepRecord, Write
 from rejoin.plan.model import Plan, SnapshotSource
+from rejoin.progress import SILENT, Progress, telling
 from rejoin.stages.frames import numbered
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from rejoin.lake.reader import Reader
 
 
-def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str) -> Run | None:
+def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str, progress: Progress = SILENT) -> Run | None:
     """Compacts every table of the last committed run that needs it. None if none does.
 
     Raises:
@@ -39,24 +40,26 @@ def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str) -
         return None
 
     def work(run: Run) -> None:
+        progress.planned({f"compact.{table}": 1 for table in wanted}, "tables")
         for table in wanted:
-            _compact(topology, spark, run, table)
+            with telling(progress, f"compact.{table}") as counts:
+                counts.update(_compact(topology, spark, run, table, progress))
 
     done = topology.upkeep(who, "compact", work)
     topology.drop_garbage()
     return done
 
 
-def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, table: str) -> None:
-    if f"compact.{table}" in topology.ledger.steps(run.number):
-        return
+def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, table: str, progress: Progress) -> dict[str, int]:
+    if (before := topology.ledger.steps(run.number).get(f"compact.{table}")) is not None:
+        return before.counts
     started, attempt = monotonic(), f"compact_{table}"[:40]
     states, key = topology.ledger.states(run.base), _keys(run.plan).get(table)
     existing = topology.refs.require(table, states[table])
     done = repair(existing, states[table]) if key is None else fold(existing, states[table], key, _versions(run.plan, table))
     counts: dict[str, int] = {}
     if done is None:
-        write = _rewrite(topology, spark(), run, table, attempt)
+        write = _rewrite(topology, spark(), run, table, attempt, progress)
     else:
         made = topology.refs.commit_rewrite(table, names.branch(run.number, attempt), states[table], done.kept, done.added, done.deletes)
         write = Write(table, made)
@@ -66,16 +69,20 @@ def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, 
     topology.ledger.register(
         run.number, StepRecord(f"compact.{table}", counts, monotonic() - started, None if done is None else 0), attempt, (write,)
     )
+    return counts
 
 
-def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: str, attempt: str) -> Write:
+def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: str, attempt: str, progress: Progress) -> Write:
     """The whole table sorted by Spark."""
     from rejoin.lake.reader import Reader
+    from rejoin.lake.session import JobCounter
     from rejoin.lake.writer import Writer
 
     states, key = topology.ledger.states(run.base), _keys(run.plan)[table]
     rows = _folded(run.plan, Reader(spark, run.plan, states, topology.refs), table, key)
-    return Writer(spark, topology.refs, states, run.number, attempt).replace(table, rows.sort(*key), key)
+    with JobCounter(spark, f"{run.topology}-{run.number}-{attempt}") as counter:
+        progress.tasks(f"compact.{table}", counter.tasks)
+        return Writer(spark, topology.refs, states, run.number, attempt).replace(table, rows.sort(*key), key)
 
 
 def _versions(plan: Plan, table: str) -> Versions | None:
