@@ -102,7 +102,7 @@ class _Shown:
 
     def stop(self) -> None:
         self._stop.set()
-        self._ticking.join()
+        self._ticking.join(1)  # unless it waits for an answer of Spark
         if self._status is not None:
             self._status.stop()
 

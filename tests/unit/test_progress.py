@@ -13,7 +13,6 @@ import pytest
 from rich.console import Console
 
 from rejoin import progress_shown
-from rejoin.lake import jvm
 from rejoin.progress import SILENT, telling
 from rejoin.progress_shown import Work, counted, shown, span
 
@@ -139,10 +138,9 @@ def test_what_spark_says_is_passed_on_but_for_what_it_always_says() -> None:
         "heard, said = os.pipe()\n"
         "listener = threading.Thread(target=jvm._pass_on, args=(heard,))\n"
         "listener.start()\n"
-        "os.write(said, jvm.NO_NEWS + b'# There is not enough memory\\nno end')\n"
+        "os.write(said, jvm.NO_NEWS + b'\\n# There is not enough memory\\nno end')\n"
         "os.close(said)\n"
         "listener.join()\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env={**os.environ})
     assert done.stderr == "# There is not enough memory\nno end"
-    assert jvm.NO_NEWS.endswith(b"\n")

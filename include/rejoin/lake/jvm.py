@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from threading import Thread
 
-NO_NEWS = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
+NO_NEWS = b"WARNING: Using incubator modules: jdk.incubator.vector"
 """Said by Java, before any logging is set up, because Spark's own scripts name the module; no setting turns it off."""
 
 
@@ -35,7 +35,9 @@ def start(settings: Mapping[str, str]) -> None:
 
 def _pass_on(heard: int) -> None:
     """Until the JVM ends, line by line to this process's stderr."""
-    with os.fdopen(heard, "rb") as lines:
-        for line in lines:
-            if line != NO_NEWS:
-                os.write(2, line)
+    rest = b""
+    while said := os.read(heard, 1 << 16):  # no buffered file: this thread may be in the middle of a read when Python ends
+        *lines, rest = (rest + said).split(b"\n")
+        os.write(2, b"".join(line + b"\n" for line in lines if line != NO_NEWS))
+    os.write(2, rest)
+    os.close(heard)
