@@ -37,9 +37,11 @@ BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 
 @dataclass
 class Work:
-    """How far a piece of work is. Knows no clock: ``now`` is seconds of any clock that only goes forward."""
+    """How far a piece of work is. Knows no clock: ``now`` is seconds of any clock that only goes forward. ``planned_at``: since when the steps are
+    worked on; Spark's start is before.
+    """
 
-    began_at: float
+    planned_at: float
     steps: dict[str, int] = field(default_factory=dict)
     unit: str = "steps"
     ended: set[str] = field(default_factory=set)
@@ -50,7 +52,7 @@ class Work:
         total, done = sum(self.steps.values()), sum(n for step, n in self.steps.items() if step in self.ended)
         if not total:
             return ""
-        seconds, said = now - self.began_at, f"{done:,} of {total:,} {self.unit}"
+        seconds, said = now - self.planned_at, f"{done:,} of {total:,} {self.unit}"
         if self.unit == "steps" or not done or done == total or seconds < EARLY:
             return said
         rate = f", {done / seconds:,.0f} {self.unit}/s" if done >= LEAST_RATE * seconds else ""
@@ -92,7 +94,8 @@ class _Shown:
         self._console, self._kept, self._lock = console, kept, Lock()
         self._live = console.is_terminal and not console.is_dumb_terminal
         self._status = console.status("", spinner="dots") if self._live else None
-        self._work, self._asks, self._said_at = Work(monotonic()), dict[str, Ask](), monotonic()
+        self._began_at = self._said_at = monotonic()
+        self._work, self._asks = Work(self._began_at), dict[str, Ask]()
         self._stop, self._ticking = Event(), Thread(target=self._tick, name="progress", daemon=True)
 
     def start(self) -> None:
@@ -108,7 +111,7 @@ class _Shown:
 
     def planned(self, steps: Mapping[str, int], unit: str) -> None:
         with self._lock:
-            self._work = Work(self._work.began_at, dict(steps), unit, running=self._work.running)
+            self._work = Work(monotonic(), dict(steps), unit, running=self._work.running)
 
     def began(self, step: str) -> None:
         with self._lock:
@@ -150,14 +153,14 @@ class _Shown:
         now = monotonic()
         summary, running = self._work.summary(now), self._work.under_way(now, tasks)
         if self._status is not None:
-            head = f"{span(now - self._work.began_at)}  {summary}".rstrip()
+            head = f"{span(now - self._began_at)}  {summary}".rstrip()
             self._status.update(Text("\n  ".join([head, *running])))
         elif running:
             self._line("; ".join(part for part in (summary, f"now {', '.join(running)}") if part))
 
     def _line(self, text: str) -> None:
         self._said_at = monotonic()
-        at = self._said_at - self._work.began_at
+        at = self._said_at - self._began_at
         self._console.print(f"{at:7.1f} s  {text}", markup=False, highlight=False, soft_wrap=True)
 
 
