@@ -26,7 +26,7 @@ INSTANT = 1.0
 """A step that counted nothing and took less is not worth a line; nothing that took less has a rate."""
 RATED = ("read", "rows")
 """Counts of rows that a step has worked through."""
-REPEATED = ("changes", "tables", "implied", "live", "left_out", "truncates", "superseded_snapshots", "held")
+REPEATED = ("changes", "tables", "implied", "live")
 """Counts that say what others say already, or that only rejoin itself needs."""
 OF_RESOLVE = ("inserted", "updated", "deleted")
 """What a validation says again."""

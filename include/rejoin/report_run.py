@@ -16,9 +16,8 @@ from rejoin.conduct import Topology
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.records import Run, StepRecord
 from rejoin.plan.model import Node
+from rejoin.plan.results import Counts, Ending
 from rejoin.plan.steps import Verb
-
-Counts = dict[str, int]
 
 CHANGED = ("inserted", "updated", "deleted")
 HELD = ("held_back", "released")
@@ -39,7 +38,7 @@ def ending(console: Console, topology: Topology, run: Run, steps: Sequence[StepR
     told = {name: counts for name, counts in outputs.items() if any(counts.get(n) for n in (*CHANGED, *HELD))}
     if told:
         console.print(_table(told))
-    if left := [name for name, counts in outputs.items() if "held" in counts]:
+    if left := [s.step.split(".", 1)[1] for s in steps if s.step.startswith(f"{Verb.RESOLVE}.") and s.ending is Ending.KEPT]:
         console.print(f"left as they were: {', '.join(left)}; the next run recomputes them", markup=False, soft_wrap=True)
     for line in (*_aside(topology, run, ingests, told, where), *_notices(steps)):
         console.print(line, markup=False, soft_wrap=True)

@@ -23,6 +23,7 @@ from rejoin.lake.records import StepRecord
 from rejoin.lake.refs import Refs
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
+from rejoin.plan.results import Ending
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ def test_held_back_rows_skipped_outputs_and_what_a_cut_noticed_are_told(topology
     assert lines[3] == "2 rows of enriched held back: rejoin quarantine list enriched", "there is no table to say why"
     assert "not looked into (2): landing/[x], landing/old" in lines
     assert any(line.startswith("no longer in the topology: a; the tables stay as run 1 left them") for line in lines)
-    skipped = [replace(steps[1], counts={"inserted": 0, "updated": 0, "deleted": 0, "changes": 0, "held": 5})]
+    skipped = [replace(steps[1], counts={"inserted": 0, "updated": 0, "deleted": 0, "withheld": 5}, ending=Ending.KEPT)]
     assert said(topology, 2, skipped)[1:] == ["left as they were: enriched; the next run recomputes them"]
 
 
