@@ -160,8 +160,12 @@ class _Shown:
 
     def _line(self, text: str) -> None:
         self._said_at = monotonic()
-        at = self._said_at - self._began_at
-        self._console.print(f"{at:7.1f} s  {text}", markup=False, highlight=False, soft_wrap=True)
+        line = f"{self._said_at - self._began_at:7.1f} s  {text}"
+        if self._live:
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        else:
+            with suppress(OSError, ValueError):  # who reads the log has gone, which is no reason for a run to stop
+                print(line, file=self._console.file, flush=True)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from rejoin.lake.records import Run, StepRecord
 from rejoin.plan.model import Node
 from rejoin.plan.results import Counts, Ending
 from rejoin.plan.steps import Verb
+from rejoin.report_sinks import deliveries
 
 CHANGED = ("inserted", "updated", "deleted")
 HELD = ("held_back", "released")
@@ -43,6 +44,7 @@ def ending(console: Console, topology: Topology, run: Run, steps: Sequence[StepR
     for line in (*_aside(topology, run, ingests, told, where), *_notices(steps)):
         console.print(line, markup=False, soft_wrap=True)
     report.verdicts(console, steps, unmet=True)
+    deliveries(console, topology, news=True)
     commands = _next(topology, run, told, where)
     for number, command in enumerate(commands):
         console.print(f"{'      ' if number else 'next: '}{command}", markup=False, soft_wrap=True)

@@ -127,6 +127,16 @@ def test_a_failed_step_ends_the_display_and_is_told_as_an_error_only() -> None:
     assert not [t for t in threading.enumerate() if t.name == "progress"]
 
 
+def test_a_log_that_nobody_reads_any_more_stops_no_run() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    gone = os.fdopen(writing, "w")
+    with shown(Console(file=gone, force_terminal=False)) as progress, telling(progress, "cut") as counts:
+        counts["files"] = 2
+    with pytest.raises(BrokenPipeError):  # it is broken indeed
+        gone.close()
+
+
 def test_nobody_is_told_nothing() -> None:
     with shown(None) as progress, telling(progress, "cut") as counts:
         counts["files"] = 2

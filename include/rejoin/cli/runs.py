@@ -57,7 +57,7 @@ def run(
     from rejoin.conduct import run_topology
     from rejoin.report import summary_data
     from rejoin.report_run import ending
-    from rejoin.report_sinks import deliveries, deliveries_data
+    from rejoin.report_sinks import deliveries_data
 
     topology, behind = opened(loaded(topology_file), location, root), None
     with shown(None if as_json else err) as progress:
@@ -76,7 +76,6 @@ def run(
         click.echo(json.dumps(summary_data(done, steps) | deliveries_data(topology)))
     else:
         ending(out, topology, done, steps, where(topology, location))
-        deliveries(out, topology)
     if behind is not None:
         raise behind
 
