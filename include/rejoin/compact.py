@@ -14,6 +14,7 @@ from rejoin.lake import metrics, names
 from rejoin.lake.fold import fold, repair, todo
 from rejoin.lake.records import Run, StepRecord, Write
 from rejoin.lake.state import StateTable, state_tables
+from rejoin.progress import SILENT, Progress, telling
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from rejoin.lake.reader import Reader
 
 
-def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str) -> Run | None:
+def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str, progress: Progress = SILENT) -> Run | None:
     """Compacts every table of the last committed run that needs it. None if none does.
 
     Raises:
@@ -37,17 +38,19 @@ def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str) -
         return None
 
     def work(run: Run) -> None:
+        progress.planned({f"compact.{table}": 1 for table in wanted}, "tables")
         for table in wanted:
-            _compact(topology, spark, run, table)
+            with telling(progress, f"compact.{table}") as counts:
+                counts.update(_compact(topology, spark, run, table, progress))
 
     done = topology.upkeep(who, "compact", work)
     topology.drop_garbage()
     return done
 
 
-def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, table: str) -> None:
-    if f"compact.{table}" in topology.ledger.steps(run.number):
-        return
+def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, table: str, progress: Progress) -> dict[str, int]:
+    if (before := topology.ledger.steps(run.number).get(f"compact.{table}")) is not None:
+        return before.counts
     started, attempt = monotonic(), f"compact_{table}"[:40]
     states, known = topology.ledger.states(run.base), state_tables(run.plan).get(table)
     existing, key = topology.refs.require(table, states[table]), _key(known)
@@ -55,7 +58,7 @@ def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, 
     counts: dict[str, int] = {}
     if done is None:
         assert known is not None
-        write = _rewrite(topology, spark(), run, known, attempt)
+        write = _rewrite(topology, spark(), run, known, attempt, progress)
     else:
         made = topology.refs.commit_rewrite(table, names.branch(run.number, attempt), states[table], done.kept, done.added, done.deletes)
         write = Write(table, made)
@@ -65,16 +68,20 @@ def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, 
     topology.ledger.register(
         run.number, StepRecord(f"compact.{table}", counts, monotonic() - started, None if done is None else 0), attempt, (write,)
     )
+    return counts
 
 
-def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: StateTable, attempt: str) -> Write:
+def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: StateTable, attempt: str, progress: Progress) -> Write:
     """The whole table sorted by Spark."""
     from rejoin.lake.reader import Reader
+    from rejoin.lake.session import JobCounter
     from rejoin.lake.writer import Writer
 
     states = topology.ledger.states(run.base)
     rows = _folded(Reader(spark, run.plan, states, topology.refs), table)
-    return Writer(spark, topology.refs, states, run.number, attempt).replace(table.name, rows.sort(*table.key), table.key)
+    with JobCounter(spark, f"{run.topology}-{run.number}-{attempt}") as counter:
+        progress.tasks(f"compact.{table.name}", counter.tasks)
+        return Writer(spark, topology.refs, states, run.number, attempt).replace(table.name, rows.sort(*table.key), table.key)
 
 
 def _folded(reader: "Reader", table: StateTable) -> "DataFrame":

@@ -24,6 +24,7 @@ from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan, RunOptions
 from rejoin.plan.results import Ending
 from rejoin.plan.steps import Step, Verb, steps
+from rejoin.progress import SILENT, Progress, telling
 from rejoin.validation import reports
 
 if TYPE_CHECKING:
@@ -45,9 +46,6 @@ OPENINGS = 5
 
 EVERYTHING = RunOptions()
 """A run without special wishes."""
-
-Progress = Callable[[Step, StepRecord | None], None]
-"""Called when a step starts (None) and when it has ended."""
 
 
 class Topology:
@@ -71,7 +69,7 @@ class Topology:
 
         return Refs(self.config, self.plan.topology)
 
-    def open(self, who: str, options: RunOptions = EVERYTHING) -> Run:
+    def open(self, who: str, options: RunOptions = EVERYTHING, progress: Progress = SILENT) -> Run:
         """The owner's open run, if it was opened with these options, or a new one; finishes first what a crash left between a commit and its
         roll-forward.
 
@@ -83,7 +81,7 @@ class Topology:
 
         current = self.ledger.open_run()
         if current is None or current.owner != who:
-            mend(self, who)
+            mend(self, who, progress)
         return self._open(who, self.plan.with_options(options), "run")
 
     def mine(self, who: str) -> Run:
@@ -180,7 +178,7 @@ class Topology:
             detail["left_behind"] = {"names": gone, "as_of": run.base}
         return self._register(run, StepRecord(Verb.CUT, counts, time.monotonic() - started, 0, detail), "cut")
 
-    def stage(self, spark: "Callable[[], SparkSession]", run: Run, step: Step) -> StepRecord:
+    def stage(self, spark: "Callable[[], SparkSession]", run: Run, step: Step, progress: Progress = SILENT) -> StepRecord:
         """Does one Spark step of an open run, or returns what the attempt that was first registered.
 
         ``spark`` is called only if the step has something to do.
@@ -202,6 +200,7 @@ class Topology:
                 session, waited = _timed(spark)
                 started += waited
                 with JobCounter(session, f"{run.topology}-{run.number}-{step.id}-{attempt.id}") as counter:
+                    progress.tasks(step.id, counter.tasks)
                     outcome = attempt.execute(session, step)
                 jobs = counter.jobs
                 if waited > STARTED_ALREADY:
@@ -283,7 +282,7 @@ def run_topology(
     topology: Topology,
     spark: Callable[[], "SparkSession"],
     who: str,
-    progress: Progress = lambda *_: None,
+    progress: Progress = SILENT,
     options: RunOptions = EVERYTHING,
 ) -> Run:
     """One run from open to visible, then every sink. Returns the committed run.
@@ -298,14 +297,14 @@ def run_topology(
 
     spark = _once(spark)
     refuse_wrong_expressions(topology.plan, topology.ledger, spark)
-    run = topology.open(who, options)
+    run = topology.open(who, options, progress)
+    progress.planned({step.id: 1 for step in steps(run.plan)}, "steps")
     with working(topology.ledger, run):
-        progress(Step(Verb.CUT, "", ()), None)
-        progress(Step(Verb.CUT, "", ()), topology.cut(run, options.note))
+        with telling(progress, Verb.CUT) as counts:
+            counts.update(topology.cut(run, options.note).counts)
         _run_steps(topology, spark, run, progress)
-        last = Step(Verb.PUBLISH, "", ())
-        progress(last, None)
-        progress(last, topology.publish(run))
+        with telling(progress, Verb.PUBLISH) as counts:
+            counts.update(topology.publish(run).counts)
     deliver_all(topology, progress)
     return topology.ledger.run(run.number)
 
@@ -340,8 +339,10 @@ def _run_steps(topology: Topology, spark: "Callable[[], SparkSession]", run: Run
     running: dict[Future[StepRecord], Step] = {}
 
     def one(step: Step) -> StepRecord:
-        progress(step, None)
-        return topology.stage(spark, run, step)
+        progress.began(step.id)
+        done = topology.stage(spark, run, step, progress)
+        progress.ended(step.id, done.counts, done.seconds)
+        return done
 
     with ThreadPoolExecutor(PARALLEL_STEPS) as pool:
         while waiting or running:
@@ -352,7 +353,7 @@ def _run_steps(topology: Topology, spark: "Callable[[], SparkSession]", run: Run
             for future in done:
                 step = running.pop(future)
                 try:
-                    progress(step, future.result())
+                    future.result()
                 except BaseException:
                     waiting.clear()
                     raise

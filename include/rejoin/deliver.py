@@ -7,14 +7,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from rejoin.conduct import Progress, Topology
+from rejoin.conduct import Topology
 from rejoin.errors import RejoinError, SinksBehind, UnknownTable
 from rejoin.failures import named_errors, told
 from rejoin.lake.deliveries import Deliveries, Delivery
-from rejoin.lake.records import StepRecord
 from rejoin.plan.model import Node
 from rejoin.plan.sinks import Sink, Start, sink_id
+from rejoin.plan.steps import Step
 from rejoin.plan.steps import deliveries as steps_of
+from rejoin.progress import SILENT, Progress
 from rejoin.sinks.position import Position
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def deliver(topology: Topology, name: str, restart: "Restart | None" = None) -> 
     return done
 
 
-def deliver_all(topology: Topology, progress: Progress = lambda *_: None) -> list[Delivery]:
+def deliver_all(topology: Topology, progress: Progress = SILENT) -> list[Delivery]:
     """Brings every sink up to date, some at a time; one that fails holds no other up.
 
     Raises:
@@ -68,20 +69,21 @@ def deliver_all(topology: Topology, progress: Progress = lambda *_: None) -> lis
     """
     steps, failed = steps_of(topology.plan), list[str]()
 
-    def one(name: str) -> Delivery | BaseException:
+    def one(step: Step) -> Delivery | BaseException:
+        progress.began(step.id)
         try:
-            return deliver(topology, name)
+            done = deliver(topology, step.target)
         except Exception as error:  # noqa: BLE001  whatever it is, the other sinks go on
+            progress.ended(step.id, {}, 0.0)
             return error
+        progress.ended(step.id, {"records": done.records}, done.seconds)
+        return done
 
     made = []
     with ThreadPoolExecutor(PARALLEL_SINKS) as pool:
-        for step in steps:
-            progress(step, None)
-        for step, found in zip(steps, pool.map(one, [s.target for s in steps]), strict=True):
+        for step, found in zip(steps, pool.map(one, steps), strict=True):
             if isinstance(found, Delivery):
                 made.append(found)
-                progress(step, StepRecord(step.id, {"records": found.records}, found.seconds, 0, found.detail))
             else:
                 failed.append(f"{step.target}: {told(found)}")
     if failed:

@@ -22,6 +22,7 @@ from rejoin.errors import SetupError
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run, StepRecord
 from rejoin.load import load
+from rejoin.progress_shown import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,8 +73,8 @@ def _in_process(console: Console, topology: Topology, location: Path) -> Iterato
     spark = _session(console, topology)
 
     def run() -> Run:
-        with report.Live(console) as live:
-            return run_topology(topology, spark, owner.this_process(), live.progress)
+        with shown(console if console.is_terminal else None, kept=False) as progress:
+            return run_topology(topology, spark, owner.this_process(), progress)
 
     yield run
 
@@ -162,7 +163,8 @@ def _verify(console: Console, topology: Topology, spark: "SparkSession") -> int:
 
     started = time.monotonic()
     console.print("\n[bold]verify[/bold]: the whole join once more from the source tables, compared row by row", markup=True)
-    found = verify(topology, spark, fast=False)
+    with shown(console if console.is_terminal else None, kept=False) as progress:
+        found = verify(topology, spark, fast=False, progress=progress)
     console.print(f"  {sum(one.rows for one in found):,} rows in {time.monotonic() - started:.1f} s")
     report.verification(console, found, fast=False)
     return sum(one.total for one in found)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rejoin.conduct import Topology
 from rejoin.lake.records import Run, StepRecord
+from rejoin.progress import SILENT, Progress, telling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +22,9 @@ ORPHANS = timedelta(days=3)
 """How old a file that nobody knows must be before it is deleted: a running job may still be about to commit it."""
 
 
-def expire(topology: Topology, spark: Callable[[], "SparkSession"], who: str, keep: timedelta = KEEP) -> Run | None:
+def expire(
+    topology: Topology, spark: Callable[[], "SparkSession"], who: str, keep: timedelta = KEEP, progress: Progress = SILENT
+) -> Run | None:
     """Frees what only runs that ended longer than ``keep`` ago need; the newest committed run is always kept. None if nothing was run yet.
 
     Raises:
@@ -30,10 +33,10 @@ def expire(topology: Topology, spark: Callable[[], "SparkSession"], who: str, ke
     topology.roll_forward()
     if topology.ledger.head() is None:
         return None
-    return topology.upkeep(who, "expire", lambda run: _expire(topology, spark(), run, datetime.now(UTC) - keep))
+    return topology.upkeep(who, "expire", lambda run: _expire(topology, spark(), run, datetime.now(UTC) - keep, progress))
 
 
-def _expire(topology: Topology, spark: "SparkSession", run: Run, limit: datetime) -> None:
+def _expire(topology: Topology, spark: "SparkSession", run: Run, limit: datetime, progress: Progress) -> None:
     from rejoin.deliver import oldest_needed
     from rejoin.lake import upkeep
 
@@ -45,9 +48,12 @@ def _expire(topology: Topology, spark: "SparkSession", run: Run, limit: datetime
         for table, snapshot in topology.ledger.states(number).items():
             kept.setdefault(table, set()).add(snapshot)
     topology.drop_garbage()
-    for table in topology.refs.tables():
+    tables = topology.refs.tables()
+    progress.planned({f"expire.{table}": 1 for table in tables}, "tables")
+    for table in tables:
         started = monotonic()
-        topology.refs.drop_tags(table, old)
-        counts = upkeep.expire(spark, topology.refs, table, kept.get(table, set()))
-        counts["orphans"] = upkeep.remove_orphans(spark, topology.refs, table, datetime.now(UTC) - ORPHANS)
+        with telling(progress, f"expire.{table}") as counts:
+            topology.refs.drop_tags(table, old)
+            counts.update(upkeep.expire(spark, topology.refs, table, kept.get(table, set())))
+            counts["orphans"] = upkeep.remove_orphans(spark, topology.refs, table, datetime.now(UTC) - ORPHANS)
         topology.ledger.register(run.number, StepRecord(f"expire.{table}", counts, monotonic() - started, None), "expire", ())

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 from rejoin.lake import mend as columns
 from rejoin.lake import names
 from rejoin.lake.records import Run, StepRecord, Write
+from rejoin.progress import SILENT, Progress, telling
 
 if TYPE_CHECKING:
     from rejoin.conduct import Topology
 
 
-def mend(topology: "Topology", who: str) -> Run | None:
+def mend(topology: "Topology", who: str, progress: Progress = SILENT) -> Run | None:
     """Rewrites the tables that hold a wall clock as an instant, as a run of its own kind. None if there are none.
 
     Raises:
@@ -30,18 +31,21 @@ def mend(topology: "Topology", who: str) -> Run | None:
         return None
 
     def work(run: Run) -> None:
+        progress.planned({f"mend.{name}": 1 for name in wrong}, "tables")
         for name, paths in wrong.items():
             if name not in states:
                 columns.retype_empty(topology.refs, name, paths)
             elif f"mend.{name}" not in topology.ledger.steps(run.number):
-                _mend(topology, run, name, paths)
+                with telling(progress, f"mend.{name}") as counts:
+                    counts.update(_mend(topology, run, name, paths))
 
     return topology.upkeep(f"{who} mends", "mend", work)
 
 
-def _mend(topology: "Topology", run: Run, name: str, paths: set[columns.Path]) -> None:
+def _mend(topology: "Topology", run: Run, name: str, paths: set[columns.Path]) -> dict[str, int]:
     started, attempt = monotonic(), f"mend_{name}"[:40]
     base = topology.ledger.states(run.base)[name]
     write = Write(name, columns.mend(topology.refs, name, names.branch(run.number, attempt), base, paths))
     counts = topology.refs.added(name, write.snapshot_id)
     topology.ledger.register(run.number, StepRecord(f"mend.{name}", counts, monotonic() - started, 0), attempt, (write,))
+    return counts

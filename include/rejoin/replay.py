@@ -22,6 +22,7 @@ from rejoin.lake.records import topologies
 from rejoin.lake.session import session
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Fuse, RunOptions
+from rejoin.progress import SILENT, START, Progress, telling
 from rejoin.replay_scenarios import Event, Scenario, scenarios
 from rejoin.replay_shapes import OUTPUT, SHAPES, topology
 
@@ -43,7 +44,7 @@ class _Played:
     table: dict[str, str] = field(default_factory=dict)
 
 
-def replay(files: Sequence[str], per_event: bool, location: str | None) -> Iterator[dict[str, Any]]:
+def replay(files: Sequence[str], per_event: bool, location: str | None, progress: Progress = SILENT) -> Iterator[dict[str, Any]]:
     """Runs every scenario of ``files`` and gives, in the order of the lines, ``{"name", "changes", "table"}``.
 
     ``changes`` holds, a run, the ``[key, value or None]`` that the run changed in the output, in byte order of the keys; ``table`` is the
@@ -53,6 +54,7 @@ def replay(files: Sequence[str], per_event: bool, location: str | None) -> Itera
         files: scenario files, JSON lines (see ``replay_scenarios``).
         per_event: one run an event, else one run with all events.
         location: the lake to make the tables in; it must not hold any of these topologies. None: a temporary one, removed at the end.
+        progress: is told of every run.
 
     Raises:
         ScenarioRefused: a line is no scenario, or its shape is not supported; nothing was run.
@@ -68,8 +70,11 @@ def replay(files: Sequence[str], per_event: bool, location: str | None) -> Itera
     with tempfile.TemporaryDirectory(prefix="rejoin-replay-") as directory:
         config = lake_config(location or f"{directory}/lake")
         _check_unused(config, [topology(*shape).name for shape in shapes])
-        spark = session(config)
-        _all([partial(_Shape(*kind, config, directory, spark).play, members, played, per_event) for kind, members in shapes.items()])
+        with telling(progress, START):
+            spark = session(config)
+        games = [(_Shape(*kind, config, directory, spark, progress), members) for kind, members in shapes.items()]
+        progress.planned({run: 1 for game, members in games for run in game.runs(members, per_event)}, "runs")
+        _all([partial(game.play, members, played, per_event) for game, members in games])
     for scenario in found:
         result = played[scenario.number]
         yield {"name": scenario.name, "changes": [[list(c) for c in run] for run in result.changes], "table": result.table}
@@ -90,20 +95,26 @@ def _all(tasks: Sequence[Callable[[], None]]) -> None:
 class _Shape:
     """One topology and the directory that its events land in."""
 
-    def __init__(self, join: str, how: tuple[str, ...], config: LakeConfig, root: str, spark: "SparkSession") -> None:
+    def __init__(self, join: str, how: tuple[str, ...], config: LakeConfig, root: str, spark: "SparkSession", progress: Progress) -> None:
         plan = compile(topology(join, how))
         self._topology, self._spark = conduct.Topology(plan, config, root), spark
+        self._progress = progress
         self._landing = {side: Path(root, plan.topology, side) for side in SHAPES[join].sides}
         for path in self._landing.values():
             path.mkdir(parents=True)
+
+    def runs(self, members: Sequence[Scenario], per_event: bool) -> list[str]:
+        """The runs that playing them takes, by the names that progress knows them by."""
+        return [f"{self._topology.plan.topology} run {n}" for n in range(1, max(len(_batches(s, per_event)) for s in members) + 1)]
 
     def play(self, members: Sequence[Scenario], played: dict[int, _Played], per_event: bool) -> None:
         """Runs all events of all members and puts what came out into ``played``."""
         batches = {s.number: _batches(s, per_event) for s in members}
         runs: dict[int, int] = {}
-        for index in range(max(len(b) for b in batches.values())):
+        for index, name in enumerate(self.runs(members, per_event)):
             self._land(index, [(n, event) for n, b in batches.items() for event in (b[index] if index < len(b) else ())])
-            run = conduct.run_topology(self._topology, lambda: self._spark, owner.this_process(), options=RunOptions(fuse=Fuse.APPLY))
+            with telling(self._progress, name):
+                run = conduct.run_topology(self._topology, lambda: self._spark, owner.this_process(), options=RunOptions(fuse=Fuse.APPLY))
             runs[run.number] = index
         self._collect(runs, played)
 

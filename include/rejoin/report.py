@@ -1,16 +1,14 @@
-"""What people see of runs: progress on a terminal, tables at the end, the same as data."""
+"""What people see of runs that are over, as tables and as data. What a run says at its own end: ``report_run``."""
 
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
 from rejoin.lake.records import Run, StepRecord
-from rejoin.plan.steps import Step
 
 if TYPE_CHECKING:
     from rejoin.quarantine import Entry
@@ -18,37 +16,6 @@ if TYPE_CHECKING:
 
 INGEST_COUNTS = ("read", "applied", "superseded", "duplicate", "stale", "noop", "skipped", "quarantined")
 RESOLVE_COUNTS = ("inserted", "updated", "deleted")
-
-
-class Live:
-    """Progress of a run: which steps are under way, on a terminal only; one line a step ends otherwise never."""
-
-    def __init__(self, console: Console) -> None:
-        self._status = console.status("starting", spinner="dots") if console.is_terminal else None
-        self._lock, self._ended, self._began = Lock(), 0, time.monotonic()
-        self._running: dict[str, None] = {}
-
-    def __enter__(self) -> Self:
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def progress(self, step: Step, record: StepRecord | None) -> None:
-        """A step started (None) or ended."""
-        with self._lock:
-            if record is None:
-                self._running[step.id] = None
-            else:
-                self._running.pop(step.id, None)
-                self._ended += 1
-            if self._status is not None:
-                self._status.update(
-                    f"{time.monotonic() - self._began:4.0f} s  {self._ended} steps done, now {', '.join(self._running) or '-'}"
-                )
 
 
 def summary_data(run: Run, steps: Sequence[StepRecord]) -> dict[str, Any]:
@@ -91,13 +58,10 @@ def summary(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
     verdicts(console, steps)
     took = (run.closed_at or time.time()) - run.opened_at
     rebuilt = f", rebuilt: {', '.join(run.rebuild)}" if run.rebuild and run.kind == "run" else ""
-    console.print(f"run {run.number} of {run.topology}: {run.standing} in {took:.1f} s, {_jobs(steps)} Spark jobs{rebuilt}")
+    console.print(f"run {run.number} of {run.topology}: {run.standing} in {took:.1f} s, {jobs(steps)} Spark jobs{rebuilt}")
     left = next((s.detail["left_behind"] for s in steps if "left_behind" in s.detail), None)
     if left is not None:
-        stays = f"no longer in the topology: {', '.join(left['names'])}; the tables stay as run {left['as_of']} left them"
-        console.print(
-            f"{stays} (`rejoin get TABLE KEY --as-of {left['as_of']}`, `rejoin changes OUTPUT --run N`)", markup=False, soft_wrap=True
-        )
+        console.print(gone(left), markup=False, soft_wrap=True)
     if run.note:
         console.print(run.note, markup=False)
 
@@ -129,14 +93,14 @@ def run_list(console: Console, runs: Iterable[tuple[Run, Sequence[StepRecord]]])
         took = f"{run.closed_at - run.opened_at:.1f}" if run.closed_at else "-"
         read, bad = sum(c["read"] for c in ingests), sum(c["quarantined"] for c in ingests)
         note = (run.note or "").split("\n")[0][:60]
-        row = (run.number, run.kind, run.standing, _time(run.opened_at), took, _jobs(steps), f"{read:,}", f"{changed:,}", bad, held, note)
+        row = (run.number, run.kind, run.standing, _time(run.opened_at), took, jobs(steps), f"{read:,}", f"{changed:,}", bad, held, note)
         table.add_row(*(str(c) for c in row))
     console.print(table)
 
 
-def verdicts(console: Console, steps: Iterable[StepRecord]) -> None:
-    """What validation found in a run, expectations that are not met first; nothing if nothing was judged."""
-    judged = [(s.step.split(".", 1)[1], v) for s in steps for v in s.detail.get("validation", ())]
+def verdicts(console: Console, steps: Iterable[StepRecord], *, unmet: bool = False) -> None:
+    """What validation found in a run, expectations that are not met first, or only those (``unmet``); nothing if there are none."""
+    judged = [(s.step.split(".", 1)[1], v) for s in steps for v in s.detail.get("validation", ()) if not (unmet and v["met"])]
     if not judged:
         return
     table = Table("validated", "expectation", "severity", "met", "rows", "bad", box=None)
@@ -214,7 +178,14 @@ def _counts(title: str, rows: Sequence[tuple[str, dict[str, int]]], names: Seque
     return table
 
 
-def _jobs(steps: Sequence[StepRecord]) -> str:
+def gone(left: dict[str, Any]) -> str:
+    """Which tables and outputs are no longer in the topology, and how to read them."""
+    stays = f"no longer in the topology: {', '.join(left['names'])}; the tables stay as run {left['as_of']} left them"
+    return f"{stays} (`rejoin get TABLE KEY --as-of {left['as_of']}`, `rejoin changes OUTPUT --run N`)"
+
+
+def jobs(steps: Sequence[StepRecord]) -> str:
+    """How many Spark jobs a run's steps were; ``-`` if a session could not tell."""
     return "-" if any(s.jobs is None for s in steps) else str(sum(s.jobs or 0 for s in steps))
 
 

@@ -39,10 +39,10 @@ def deliveries_data(topology: Topology) -> dict[str, Any]:
     return {"sinks": made}
 
 
-def deliveries(console: Console, topology: Topology) -> None:
-    """One line a sink; nothing where there are none."""
+def deliveries(console: Console, topology: Topology, *, news: bool = False) -> None:
+    """One line a sink; nothing where there are none, nor where there are no ``news``: every sink has everything, and its last delivery was empty."""
     found = deliveries_data(topology)["sinks"]
-    if not found:
+    if not found or (news and not any(s["runs_behind"] or s["last"] is None or s["last"]["records"] for s in found)):
         return
     table = Table("sink", "target", "at run", "runs behind", "moved", "records", "seconds", "last delivery", box=None)
     for sink in found:

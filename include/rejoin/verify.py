@@ -14,9 +14,11 @@ from rejoin.failures import named_errors
 from rejoin.lake import names
 from rejoin.lake.plainly import PlainReader
 from rejoin.lake.reader import Reader, without_pushdown
+from rejoin.lake.session import JobCounter
 from rejoin.plan import places
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Node, Plan
+from rejoin.progress import SILENT, Progress, telling
 from rejoin.stages import resolve
 from rejoin.stages.columns import numbered
 from rejoin.stages.frames import renamed, viewed
@@ -51,7 +53,7 @@ SORTED_ROWS = 400_000
 """About how many rows a task of a comparison sorts. With 12 million of 50 million rows in each of four tasks, Java's heap of 4 GiB was full."""
 
 
-def verify(topology: Topology, spark: SparkSession, *, fast: bool) -> list[Difference]:
+def verify(topology: Topology, spark: SparkSession, *, fast: bool, progress: Progress = SILENT) -> list[Difference]:
     """Compares every output of the last committed run with a recomputation from its source tables.
 
     Also counts subscriptions that belong to no live left row, and live left rows without one (I8).
@@ -60,6 +62,7 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool) -> list[Diffe
         topology: the topology.
         spark: the session.
         fast: compare the stored hashes first, and values only where they differ.
+        progress: is told of every output.
 
     Raises:
         RunUnknown: nothing was committed yet.
@@ -70,18 +73,27 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool) -> list[Diffe
     plan = topology.ledger.run(head).plan
     reader = PlainReader(spark, plan, topology.ledger.states(head), topology.refs)
     found, left_out, looked_at = [], topology.ledger.held(head), set[str]()
+    progress.planned({f"verify.{n.name}": max(1, reader.stored(n.name)) for n in plan.nodes if n.name not in left_out}, "rows")
     for node in plan.nodes:
         if node.name in left_out:
             found.append(
                 Difference(node.name, reader.current(node.name).count() if reader.has(node.name) else 0, 0, 0, 0, 0, left_out=True)
             )
             continue
-        held = reader.held(node.name, None)
         comparing = named_errors(f"comparison of output {node.name!r}", places.of_node(plan, node.name))
-        with comparing, _spread(spark, max(reader.stored(node.name), reader.stored(node.left.table))):
-            hidden = 0 if fast else _hidden(plan, reader, node, looked_at)
-            found.append(replace(_verify(plan, reader, node, fast=fast), held=0 if held is None else held.count(), hidden=hidden))
+        with comparing, telling(progress, f"verify.{node.name}") as counts, JobCounter(spark, f"verify-{node.name}") as counter:
+            progress.tasks(f"verify.{node.name}", counter.tasks)
+            with _spread(spark, max(reader.stored(node.name), reader.stored(node.left.table))):
+                found.append(_output(plan, reader, node, looked_at, fast=fast))
+            counts |= {"rows": found[-1].rows, "differences": found[-1].total}
     return found
+
+
+def _output(plan: Plan, reader: PlainReader, node: Node, looked_at: set[str], *, fast: bool) -> Difference:
+    """Everything that is counted of one output."""
+    held = reader.held(node.name, None)
+    hidden = 0 if fast else _hidden(plan, reader, node, looked_at)
+    return replace(_verify(plan, reader, node, fast=fast), held=0 if held is None else held.count(), hidden=hidden)
 
 
 def _hidden(plan: Plan, reader: PlainReader, node: Node, looked_at: set[str]) -> int:

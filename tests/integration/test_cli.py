@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -23,8 +24,23 @@ def test_a_user_runs_looks_verifies_and_compacts(tmp_path: Path, remote: str) ->
         shop.next_batch()
         ran = rejoin("run", shop.file, *lake, "--root", shop.root, **spark)
         assert ran.returncode == 0, ran.stderr
-        assert "rows in" in ran.stdout
-        assert ("- Spark jobs" in ran.stdout) == bool(spark), "a server's jobs are not counted"
+        assert (
+            " rows read, " in ran.stdout
+            and "next: rejoin get enriched " in ran.stdout
+            and f"rejoin verify --lake {shop.lake}" in ran.stdout
+        )
+        assert ("Spark jobs" in ran.stdout) != bool(spark), "a server's jobs are not counted"
+        lines = ran.stderr.splitlines()
+        assert [
+            line for line in lines if not re.match(r" *\d+\.\d s  (start of Spark|\d of \d+ steps|[a-z]+(\.[\w.]+)?: |now )", line)
+        ] == []
+        assert any("ingest.orders: " in line for line in lines) and (spark or any("start of Spark: " in line for line in lines))
+    assert "- Spark jobs" in rejoin("history", "--run", 2, *lake).stdout
+    idle = rejoin("run", shop.file, *lake, "--root", shop.root)
+    assert (idle.stderr, len(idle.stdout.splitlines())) == ("", 1)
+    assert idle.stdout.endswith("; nothing new\n")
+    for_machines = rejoin("run", shop.file, *lake, "--root", shop.root, "--json")
+    assert (for_machines.stderr, json.loads(for_machines.stdout)["run"]) == ("", 4)
     key = next(iter(shop.orders))
     got = rejoin("get", "enriched", key, *lake)
     assert json.loads(got.stdout) == shop.expected()[key]
@@ -40,16 +56,17 @@ def test_a_user_runs_looks_verifies_and_compacts(tmp_path: Path, remote: str) ->
     some = first[0]["after"]
     assert json.loads(rejoin("get", "enriched", some["id"], "--as-of", 1, *lake).stdout) == some
     runs = [json.loads(line) for line in rejoin("history", "--json", *lake).stdout.splitlines()]
-    assert [(r["run"], r["state"]) for r in runs] == [(1, "committed"), (2, "committed")]
+    assert [(r["run"], r["state"]) for r in runs] == [(n, "committed") for n in range(1, 5)]
     assert "resolve.enriched" in rejoin("history", "--run", 2, *lake).stdout
     before = output(shop.topology())
     compacted = rejoin("compact", *lake, SPARK_REMOTE=remote)
     assert compacted.returncode == 0, compacted.stderr
+    assert "tables compacted in" in compacted.stdout and " s  compact.enriched: " in compacted.stderr
     assert output(shop.topology()) == before == shop.expected()
     for how in ((), ("--fast",)):
         verified = rejoin("verify", *how, *lake, SPARK_REMOTE=remote)
         assert verified.returncode == 0, verified.stderr
-        assert "0 differences" in verified.stdout
+        assert "0 differences" in verified.stdout and " s  verify.enriched: " in verified.stderr
     assert rejoin("abandon", "--run", 2, *lake).returncode == 4
     assert rejoin("abandon", *lake).returncode == 4
 

@@ -1,12 +1,15 @@
 """``rejoin sinks`` and ``rejoin publish`` on a lake whose sinks cannot be reached: what they say and how they end."""
 
 import json
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from integration.made import Lake
+from rich.console import Console
 
+from rejoin import report_sinks
 from rejoin.cli import main
 from rejoin.lake.deliveries import Deliveries, Delivery
 from rejoin.sinks.position import Position
@@ -31,8 +34,24 @@ def test_sinks_shows_how_far_each_is_and_its_last_delivery(lake: Lake) -> None:
     deliveries.end(Delivery("people.kafka", 1, 1234, 2.5, 1, None, {"batch-total": 7}))
     text = rejoin(lake, "sinks").stdout
     assert "kafka people" in text and "1,234" in text and "batch-total 7" in text and "postgres town.people" in text
+    assert _news(lake), "one is behind"
     shown = json.loads(rejoin(lake, "sinks", "--json").stdout)["sinks"]
     assert [(s["sink"], s["at_run"], s["runs_behind"]) for s in shown] == [("people.kafka", 1, 1), ("people.postgres", None, 2)]
+
+
+def test_a_run_is_silent_about_sinks_that_have_everything_and_got_nothing(lake: Lake) -> None:
+    deliveries = Deliveries(lake.topology().ledger)
+    for sink in ("people.kafka", "people.postgres"):
+        deliveries.move(deliveries.begin(sink), Position.at(2).to_json(), 2)
+        deliveries.end(Delivery(sink, 1, 0, 0.1, 2))
+    assert not _news(lake) and "kafka people" in rejoin(lake, "sinks").stdout
+    deliveries.end(Delivery("people.kafka", deliveries.begin("people.kafka").attempt, 5, 0.1, 2))
+    assert _news(lake)
+
+
+def _news(lake: Lake) -> bool:
+    report_sinks.deliveries(Console(file=(text := StringIO()), width=160), lake.topology(), news=True)
+    return "people" in text.getvalue()
 
 
 def test_publish_refuses_what_makes_no_sense(lake: Lake) -> None:

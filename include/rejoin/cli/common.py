@@ -1,9 +1,10 @@
 """What the commands share: options, where they print, and how they open a topology."""
 
+import os
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from rich.console import Console
 from rejoin.cli import complete
 from rejoin.errors import RunUnknown, UnknownTable
 from rejoin.plan.model import Plan
+from rejoin.progress import SILENT, START, Progress, telling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,7 +106,20 @@ def opened_or_existing(topology_file: str | None, location: str, name: str | Non
     return existing(location, name) if topology_file is None else opened(loaded(topology_file), location, ".")
 
 
-def session_of(config: "LakeConfig") -> "Callable[[], SparkSession]":
+def session_of(config: "LakeConfig", progress: Progress = SILENT) -> "Callable[[], SparkSession]":
     from rejoin.lake.session import session
 
-    return partial(session, config)
+    def start() -> "SparkSession":
+        with telling(progress, START):
+            return session(config)
+
+    return start
+
+
+def where(topology: "Topology", location: str) -> str:
+    """What a command that is typed next needs to find the same lake and topology; empty if it finds them by itself."""
+    from rejoin.lake.records import topologies
+
+    lake = [] if location == os.environ.get("REJOIN_LAKE", "lake") else ["--lake", location]
+    name = topology.plan.topology
+    return shlex.join([*lake, *(["--topology", name] if topologies(topology.config.ledger) != [name] else [])])

@@ -7,6 +7,7 @@ import click
 
 from rejoin.cli.common import err, out
 from rejoin.cli.jsontext import print_lines
+from rejoin.progress_shown import shown
 
 
 @click.command()
@@ -23,7 +24,9 @@ def replay(files: tuple[str, ...], runs: str, location: str | None) -> None:
     """
     from rejoin.replay import replay as play
 
-    print_lines(play(files, per_event=runs == "per-event", location=location))
+    with shown(err, kept=False) as progress:
+        played = list(play(files, per_event=runs == "per-event", location=location, progress=progress))
+    print_lines(played)
 
 
 @click.command()

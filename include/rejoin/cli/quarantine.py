@@ -18,9 +18,11 @@ from rejoin.cli.common import (
     table_argument,
     topology_argument,
     topology_option,
+    where,
 )
 from rejoin.cli.jsontext import print_lines
 from rejoin.plan.model import RunOptions
+from rejoin.progress_shown import shown
 
 
 @click.group()
@@ -64,14 +66,16 @@ def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str,
     """Run TOPOLOGY_FILE once and judge again what is kept aside of each TABLE, through the same stages and by what is true now."""
     from rejoin.conduct import run_topology
     from rejoin.quarantine import entries
-    from rejoin.report import Live, kept_aside, summary
+    from rejoin.report import kept_aside
+    from rejoin.report_run import ending
 
     topology = opened(loaded(topology_file), location, root)
     for one in table:
         entries(topology, one)  # refuses a name that nothing has
-    with Live(err) as live:
-        done = run_topology(topology, session_of(topology.config), owner.this_process(), live.progress, options=RunOptions(replay=table))
-    summary(out, done, list(topology.ledger.steps(done.number).values()))
+    with shown(err) as progress:
+        session = session_of(topology.config, progress)
+        done = run_topology(topology, session, owner.this_process(), progress, options=RunOptions(replay=table))
+    ending(out, topology, done, list(topology.ledger.steps(done.number).values()), where(topology, location))
     kept_aside(out, [e for one in table for e in entries(topology, one)])
 
 

@@ -20,10 +20,12 @@ from rejoin.cli.common import (
     session_of,
     topology_argument,
     topology_option,
+    where,
 )
 from rejoin.cli.jsontext import print_json, print_lines
 from rejoin.errors import RunUnknown, SinksBehind
 from rejoin.plan.model import DECLARABLE, Fuse, Plan, Refresh, RunOptions
+from rejoin.progress_shown import shown
 
 
 @click.command()
@@ -54,17 +56,18 @@ def run(
     Nothing is visible if it fails; running again is always safe.
     """
     from rejoin.conduct import run_topology
-    from rejoin.report import Live, summary, summary_data
-    from rejoin.report_sinks import deliveries, deliveries_data
+    from rejoin.report import summary_data
+    from rejoin.report_run import ending
+    from rejoin.report_sinks import deliveries_data
 
     topology, behind = opened(loaded(topology_file), location, root), None
-    with Live(err) as live:
+    with shown(None if as_json else err) as progress:
         try:
             done = run_topology(
                 topology,
-                session_of(topology.config),
+                session_of(topology.config, progress),
                 who or owner.this_process(),
-                live.progress,
+                progress,
                 RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note=note),
             )
         except SinksBehind as error:
@@ -73,8 +76,7 @@ def run(
     if as_json:
         print_json(summary_data(done, steps) | deliveries_data(topology))
     else:
-        summary(out, done, steps)
-        deliveries(out, topology)
+        ending(out, topology, done, steps, where(topology, location))
     if behind is not None:
         raise behind
 
@@ -136,7 +138,8 @@ def verify(topology_file: str | None, location: str, name: str | None, fast: boo
     from rejoin.verify import verify as compare
 
     topology = opened_or_existing(topology_file, location, name)
-    found = compare(topology, session_of(topology.config)(), fast=fast)
+    with shown(None if as_json else err) as progress:
+        found = compare(topology, session_of(topology.config, progress)(), fast=fast, progress=progress)
     print_json(verification_data(topology.plan.topology, found, fast=fast)) if as_json else verification(out, found, fast=fast)
     if any(d.total for d in found):
         sys.exit(1)

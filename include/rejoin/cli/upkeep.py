@@ -3,7 +3,8 @@
 import click
 
 from rejoin import owner
-from rejoin.cli.common import existing_if_any, lake_option, out, session_of, topology_option
+from rejoin.cli.common import err, existing_if_any, lake_option, out, session_of, topology_option, where
+from rejoin.progress_shown import shown
 
 
 @click.command()
@@ -12,17 +13,18 @@ from rejoin.cli.common import existing_if_any, lake_option, out, session_of, top
 def compact(location: str, name: str | None) -> None:
     """Fold old versions into a sorted base and drop what deletes hide. Readers see no difference."""
     from rejoin.compact import compact as fold
-    from rejoin.report import summary
+    from rejoin.report_run import upkeep
 
     topology = existing_if_any(location, name)
     if topology is None:
         out.print("nothing to compact: nothing was run yet")
         return
-    done = fold(topology, session_of(topology.config), owner.this_process())
+    with shown(err) as progress:
+        done = fold(topology, session_of(topology.config, progress), owner.this_process(), progress)
     if done is None:
         out.print("nothing to compact")
     else:
-        summary(out, done, list(topology.ledger.steps(done.number).values()))
+        upkeep(out, done, list(topology.ledger.steps(done.number).values()), "compacted", where(topology, location))
 
 
 @click.command()
@@ -34,13 +36,14 @@ def expire(location: str, name: str | None, keep_days: float) -> None:
     from datetime import timedelta
 
     from rejoin.expire import expire as free
-    from rejoin.report import summary
+    from rejoin.report_run import upkeep
 
     topology = existing_if_any(location, name)
     done = None
     if topology is not None:
-        done = free(topology, session_of(topology.config), owner.this_process(), timedelta(days=keep_days))
+        with shown(err) as progress:
+            done = free(topology, session_of(topology.config, progress), owner.this_process(), timedelta(days=keep_days), progress)
     if topology is None or done is None:
         out.print("nothing to expire: nothing was run yet")
     else:
-        summary(out, done, list(topology.ledger.steps(done.number).values()))
+        upkeep(out, done, list(topology.ledger.steps(done.number).values()), "looked at", where(topology, location))

@@ -1,12 +1,14 @@
 """Reads without Spark, for people and pages: one key's row, one run's changes, the refused records. PyIceberg on the ledger's snapshot ids."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo
 from pyiceberg.io.pyarrow import ArrowScan
-from pyiceberg.table import Table
+from pyiceberg.table import FileScanTask, Table
 
 from rejoin.errors import RunUnknown, UnknownTable
 from rejoin.lake import metrics, names
@@ -121,6 +123,18 @@ class PointQuery:
             wanted = ", ".join(f"{column} {type_}" for column, type_ in types.items())
             raise UnknownTable(f"a key value does not fit the key of {name!r}", expected=wanted) from error
 
+    def changed_key(self, name: str) -> tuple[Any, ...] | None:
+        """The key of one row that this run inserted or updated in an output; None if there is none. Reads no more files than it has to."""
+        table, key = names.changes(name), self.plan.key_of(name)
+        found = self._batches(table, _equal("_run", self.run), (*key, "_op")) if table in self._states else iter(())
+        return next((tuple(row[k] for k in key) for batch in found for row in batch.to_pylist() if row["_op"] != "D"), None)
+
+    def put_aside(self, name: str) -> Counter[str]:
+        """How many rows and records of a table or output this run has put into quarantine, by code."""
+        table = names.quarantine(name)
+        found = self._batches(table, _equal("_run", self.run), ("_op", "_code")) if table in self._states else iter(())
+        return Counter(row["_code"] for batch in found for row in batch.to_pylist() if row.get("_op") != "R")
+
     def quarantine(self, name: str) -> list[Row]:
         """All rows of what is kept aside of a table or output, those that were released or dropped later included."""
         return self._scan(names.quarantine(name), AlwaysTrue())
@@ -140,16 +154,24 @@ class PointQuery:
         raise self._unknown(name, [t.name for t in self.plan.tables] + [n.name for n in self.plan.nodes])
 
     def _scan(self, table: str, condition: BooleanExpression) -> list[Row]:
-        snapshot_id = self._states.get(table)
-        if snapshot_id is None:
+        if table not in self._states:
             return []
-        existing: Table = self._refs.require(table, snapshot_id)
-        scan = existing.scan(row_filter=condition, snapshot_id=snapshot_id)
-        # PyIceberg leaves files out by their bounds: not by such as may not hold.
-        planned = scan if metrics.exact(existing, snapshot_id) else existing.scan(snapshot_id=snapshot_id)
-        reading = ArrowScan(existing.metadata, existing.io, scan.projection(), scan.row_filter)
-        rows: list[Row] = reading.to_table(planned.plan_files()).to_pylist()
+        reading, files = self._planned(table, condition, ("*",))
+        rows: list[Row] = reading.to_table(files).to_pylist()
         return rows
+
+    def _batches(self, table: str, condition: BooleanExpression, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        """Some columns of the rows that meet a condition, file by file."""
+        reading, files = self._planned(table, condition, columns)
+        for file in files:
+            yield from reading.to_record_batches([file])
+
+    def _planned(self, table: str, condition: BooleanExpression, columns: tuple[str, ...]) -> tuple[ArrowScan, Iterable[FileScanTask]]:
+        existing: Table = self._refs.require(table, self._states[table])
+        scan = existing.scan(row_filter=condition, selected_fields=columns, snapshot_id=self._states[table])
+        # PyIceberg leaves files out by their bounds: not by such as may not hold.
+        planned = scan if metrics.exact(existing, self._states[table]) else existing.scan(snapshot_id=self._states[table])
+        return ArrowScan(existing.metadata, existing.io, scan.projection(), scan.row_filter), planned.plan_files()
 
     def _unknown(self, name: str, known: list[str]) -> UnknownTable:
         """Why a name cannot be asked for: it was one, it is a table of rejoin's own, or there is none of that name."""

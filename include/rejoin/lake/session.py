@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from rejoin.errors import SetupError
 from rejoin.failures import tracing
+from rejoin.lake import jvm
 from rejoin.lake.config import LakeConfig
 from rejoin.setup_check import java_problem, spark_jars
 
@@ -121,9 +122,12 @@ def _start(config: LakeConfig) -> "SparkSession":
     builder = SparkSession.builder
     # spark-submit has started the JVM: master, memory and jars are its affair.
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    for key, value in ({**STATIC, **RUNTIME, **config.spark_settings()} if submitted else static_settings(config)).items():
+    settings = {**STATIC, **RUNTIME, **config.spark_settings()} if submitted else static_settings(config)
+    for key, value in settings.items():
         builder = builder.config(key, value)
     logging.getLogger("py4j").setLevel(logging.ERROR)
+    if not submitted and not tracing():
+        jvm.start(settings)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR" if tracing() else "OFF")
     return spark
@@ -146,6 +150,18 @@ class JobCounter:
         if self._context is not None:
             self._context.setJobGroup(self._group, self._group)
         return self
+
+    def tasks(self) -> tuple[int, int] | None:
+        """How many tasks of the stages that run at this moment have ended, of how many; None: none runs, or it cannot be told. Of the stages
+        that come later Spark itself does not know yet how many tasks they have.
+        """
+        if self._context is None:
+            return None
+        tracker = self._context.statusTracker()
+        jobs = set(tracker.getJobIdsForGroup(self._group)) & set(tracker.getActiveJobsIds())
+        mine = {stage for job in jobs if (info := tracker.getJobInfo(job)) is not None for stage in info.stageIds}
+        running = [found for i in mine & set(tracker.getActiveStageIds()) if (found := tracker.getStageInfo(i)) is not None]
+        return (sum(s.numCompletedTasks for s in running), sum(s.numTasks for s in running)) if running else None
 
     def __exit__(self, *_: object) -> None:
         self.jobs: int | None = None if self._context is None else len(self._context.statusTracker().getJobIdsForGroup(self._group))
