@@ -16,6 +16,7 @@ from rejoin.cli.common import (
     session_of,
     topology_option,
 )
+from rejoin.cli.plan import agree, yes_option
 from rejoin.plan.model import RunOptions
 
 
@@ -55,17 +56,20 @@ def quarantine_show(table: str, key: tuple[str, ...], location: str, name: str |
 @click.argument("table", nargs=-1, required=True)
 @lake_option
 @root_option
-def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str, root: str) -> None:
+@yes_option
+def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str, root: str, agreed: bool) -> None:
     """Run TOPOLOGY_FILE once and judge again what is kept aside of each TABLE, through the same stages and by what is true now."""
     from rejoin.conduct import run_topology
     from rejoin.quarantine import entries
     from rejoin.report import Live, kept_aside, summary
 
-    topology = opened(loaded(topology_file), location, root)
+    plan, options = loaded(topology_file), RunOptions(replay=table)
+    agree(plan, location, options, agreed=agreed)
+    topology = opened(plan, location, root)
     for one in table:
         entries(topology, one)  # refuses a name that nothing has
     with Live(err) as live:
-        done = run_topology(topology, session_of(topology.config), owner.this_process(), live.progress, options=RunOptions(replay=table))
+        done = run_topology(topology, session_of(topology.config), owner.this_process(), live.progress, options)
     summary(out, done, list(topology.ledger.steps(done.number).values()))
     kept_aside(out, [e for one in table for e in entries(topology, one)])
 
