@@ -130,7 +130,8 @@ def to_dict(ahead: Ahead) -> dict[str, Any]:
 
 def _stored(past: opening.Past, plan: Plan, prints: Callable[[int], Mapping[str, str]]) -> Stored:
     had = {name: (number, old) for name, number, old in past.meanings(plan)}
-    newest, made = prints(past.head), {}
+    newest = prints(past.head)
+    made: dict[str, tuple[int, Plan]] = {}
     for name, (number, old) in had.items():
         if not old.is_table(name) and name not in newest:
             by = next((n for n in past.committed() if n <= number and name in prints(n)), None)

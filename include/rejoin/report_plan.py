@@ -1,6 +1,6 @@
 """What people see of a plan against a lake: what is new, rebuilt, changed and left behind, what sinks get, what waits, what it costs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rich.console import Console
 from rich.table import Table
@@ -30,11 +30,11 @@ def plan(console: Console, ahead: Ahead, location: str) -> None:
     _group(console, "input waiting", ((w.table, [_input(w)]) for w in ahead.waiting))
     if found.run is not None and all(e.change is Change.SAME for e in found.entries):
         _line(console, "\nthe definition is that of the newest run: nothing is rebuilt")
-    _group(console, "estimate", [("", _estimate(ahead))])
+    _group(console, "estimate", _estimate(ahead))
     if (run := ahead.open_run) is not None:
         _line(
             console,
-            f"\nrun {run.number} is {run.standing} ({run.owner}): the next one waits for it, or takes its place if its owner is gone",
+            f"\nrun {run.number} is {run.standing} ({run.owner}): the next one is refused while it is alive, else takes its place",
         )
 
 
@@ -64,19 +64,17 @@ def _input(waiting: Waiting) -> str:
     return f"{_counted(waiting.files, 'new file')}, {waiting.bytes:,} bytes{skipped}"
 
 
-def _estimate(ahead: Ahead) -> list[str]:
+def _estimate(ahead: Ahead) -> Iterator[tuple[str, list[str]]]:
     """What it costs: rows and bytes; seconds only by an earlier run that did the same."""
     if ahead.outlook.run is None or not ahead.work:
-        return []
+        return
     rows, unknown = sum(w.rows or 0 for w in ahead.work), any(w.rows is None for w in ahead.work)
-    lines = [
-        f"{'at least ' if unknown else 'up to '}{rows:,} stored rows to compute, {sum(w.bytes for w in ahead.work):,} bytes of tables to read"
-    ]
+    size = sum(w.bytes for w in ahead.work)
+    yield "to compute", [f"{'at least' if unknown else 'up to'} {rows:,} stored rows, from {size:,} bytes of tables"]
     for w in ahead.work:
         if w.earlier is not None:
             took = f"run {w.earlier.run} took {w.earlier.seconds:.1f} s for {w.earlier.rows:,} rows"
-            lines.append(f"{w.name}: " + (took if w.seconds is None else f"about {w.seconds:.1f} s ({took})"))
-    return lines
+            yield w.name, [took if w.seconds is None else f"about {w.seconds:.1f} s ({took})"]
 
 
 def _group(console: Console, title: str, rows: Iterable[tuple[str, list[str]]]) -> None:

@@ -108,7 +108,8 @@ def test_people_read_the_same_in_groups(root: Path) -> None:
         "new table customers output ids computed from 8 stored rows",
         "sinks ids.kafka new: kafka ids gets all rows once, then changes",
         "orders 1 new file, 3 bytes",
-        "enriched: about 3.7 s (run 1 took 2.8 s for 6 rows)",
+        "estimate to compute up to 16 stored rows, from",
+        "enriched about 3.7 s (run 1 took 2.8 s for 6 rows)",
         "run 3 is failed",
         "`rejoin run` asks before it does this; --yes agrees",
     ):
