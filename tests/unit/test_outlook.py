@@ -156,8 +156,12 @@ def test_an_output_that_a_run_left_out_is_rebuilt_unasked_unless_it_was_edited_s
         found = entry(edited, stored, "enriched")
         assert (found.change, found.asks) == (Change.REBUILT, True)
         assert "join with customers: left join becomes inner join" in found.why
-    only_others = shop(join="join", output="people").with_options(RunOptions(only=("people",)))
-    assert entry(only_others, after(STAR), "enriched").change is Change.SAME
+    only_others = shop(join="join", output="people", more=True).with_options(RunOptions(only=("people",)))
+    assert [entry(only_others, after(STAR), n).change for n in ("enriched", "all_shops", "people")] == [
+        Change.SAME,
+        Change.SAME,
+        Change.NEW,
+    ]
     assert not outlook(only_others, after(STAR)).asks
 
 

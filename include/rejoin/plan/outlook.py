@@ -1,6 +1,6 @@
 """What the next run with a plan makes of what is stored: the plan compared with those of earlier runs. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -92,10 +92,13 @@ def outlook(plan: Plan, stored: Stored | None) -> Outlook:
     if stored is None:
         return Outlook(plan.topology, None, (*(_new(t.name, Kind.TABLE) for t in plan.tables), *_all_new(plan)))
     nodes: dict[str, Entry] = {}
-    for node in plan.nodes:
-        nodes[node.name] = _node(plan, stored, node, nodes)
+    moving: set[str] = set()
+    for node in plan.nodes:  # readers stand after what they read
+        follows = [t for t in dict.fromkeys(v.table for v in (node.left, *(e.right for e in node.edges))) if t in moving]
+        found = nodes[node.name] = _node(plan, stored, node, follows)
+        moving |= {node.name} if found.computed or (follows and node.policy.refresh is not Refresh.SKIP) else set()
     entries = (*(_table(plan, stored, t.name) for t in plan.tables), *nodes.values(), *_left(plan, stored))
-    return Outlook(plan.topology, stored.run, (*entries, *_sinks(plan, stored, nodes)), tuple(_refused(plan, stored, nodes)))
+    return Outlook(plan.topology, stored.run, (*entries, *_sinks(plan, stored, nodes, moving)), tuple(_refused(plan, stored, nodes)))
 
 
 def rows_at_most(plan: Plan, name: str, rows: Mapping[str, int | None]) -> int | None:
@@ -134,18 +137,17 @@ def _table(plan: Plan, stored: Stored, name: str) -> Entry:
     return Entry(name, Kind.TABLE, Change.CHANGED if why else Change.SAME, why)
 
 
-def _node(plan: Plan, stored: Stored, node: Node, before: Mapping[str, Entry]) -> Entry:
-    """``before``: of the nodes that it may read."""
+def _node(plan: Plan, stored: Stored, node: Node, follows: Sequence[str]) -> Entry:
+    """``follows``: what it reads of which more changes than the new input makes."""
     name, kind = node.name, _kind(node)
+    if node.policy.refresh is Refresh.SKIP:
+        return Entry(name, kind, Change.SAME, ("left out by this run",))
     if name not in stored.had or stored.had[name][1].is_table(name):
         return _new(name, kind)
-    if node.policy.refresh is Refresh.SKIP:
-        return Entry(name, kind, Change.SAME, ("left as it is by this run",))
     had, print_ = stored.had[name][0], fingerprint(plan, node)
     if stored.prints.get(name) == print_ and had == stored.run:
         expected = expectation_edits(stored.plan.expectations(name), plan.expectations(name))
-        moved = [v.table for v in (node.left, *(e.right for e in node.edges)) if v.table in before and _moves(before[v.table])]
-        why = (*expected, *(f"follows the changes of {t}" for t in dict.fromkeys(moved)))
+        why = (*expected, *(f"follows the changes of {t}" for t in follows))
         return Entry(name, kind, Change.CHANGED if why else Change.SAME, why)
     run, old = stored.made.get(name, stored.had[name])
     edited = fingerprint(old, old.node(name)) != print_
@@ -157,11 +159,6 @@ def _node(plan: Plan, stored: Stored, node: Node, before: Mapping[str, Entry]) -
     return Entry(name, kind, Change.REBUILT, why, asks=edited)
 
 
-def _moves(entry: Entry) -> bool:
-    """Whether the rows of an output change by more than the new input."""
-    return entry.computed or any(w.startswith("follows") for w in entry.why)
-
-
 def _left(plan: Plan, stored: Stored) -> Iterator[Entry]:
     kept = {t.name for t in plan.tables} | {n.name for n in plan.nodes}
     why = f"its tables stay as run {stored.run} left them"
@@ -169,11 +166,11 @@ def _left(plan: Plan, stored: Stored) -> Iterator[Entry]:
     yield from (Entry(n.name, _kind(n), Change.LEFT, (why,), asks=n.published) for n in stored.plan.nodes if n.name not in kept)
 
 
-def _sinks(plan: Plan, stored: Stored, nodes: Mapping[str, Entry]) -> Iterator[Entry]:
+def _sinks(plan: Plan, stored: Stored, nodes: Mapping[str, Entry], moving: Collection[str]) -> Iterator[Entry]:
     was, now = ({sink_id(n.name, s): (n, s) for n in p.nodes for s in n.sinks} for p in (stored.plan, plan))
     for name, (node, sink) in now.items():
         if name in was:
-            yield _sink(name, was[name][1], node, sink, stored, nodes[node.name])
+            yield _sink(name, was[name][1], node, sink, stored, nodes[node.name], follows=node.name in moving)
         elif nodes[node.name].change is Change.BACK:
             yield _new(name, Kind.SINK, _target(sink), "goes on where it stopped if it was delivered to before, else: " + _first(sink))
         else:
@@ -183,8 +180,8 @@ def _sinks(plan: Plan, stored: Stored, nodes: Mapping[str, Entry]) -> Iterator[E
             yield Entry(name, Kind.SINK, Change.LEFT, (_target(sink), "gets nothing more; the target stays as it is"), asks=True)
 
 
-def _sink(name: str, old: Sink, node: Node, sink: Sink, stored: Stored, output: Entry) -> Entry:
-    """A sink of the last run's plan and of this one."""
+def _sink(name: str, old: Sink, node: Node, sink: Sink, stored: Stored, output: Entry, *, follows: bool) -> Entry:
+    """A sink of the last run's plan and of this one. ``follows``: its output changes by more than the new input makes."""
     edits = sink_edits(old, sink)
     why, asks = list(edits.values()), any(field in SEEN for field in edits)
     if edits.keys() & {"kind", "topic", "table"}:
@@ -194,7 +191,7 @@ def _sink(name: str, old: Sink, node: Node, sink: Sink, stored: Stored, output: 
         why += ["gets the net changes of the rebuild", *(f"column {c} is no longer delivered" for c in lost)]
         to_do = "" if isinstance(sink, KafkaSink) else ": add it to the table first, unless it is there"
         why += [f"column {c} is new{to_do}" for c in gained]
-    elif _moves(output):
+    elif follows:
         why.append("gets the net changes that follow")
     return Entry(name, Kind.SINK, Change.CHANGED if why else Change.SAME, (_target(sink), *why), asks=asks or output.asks)
 
