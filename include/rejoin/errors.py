@@ -99,6 +99,13 @@ class ExpressionRefused(TerminalError):
     exit_code = 2
 
 
+class PlanNotApproved(TerminalError):
+    """An edited topology rebuilds or leaves behind something, or changes what readers of a sink get, and nobody agreed; nothing was run."""
+
+    code = "PLAN_NOT_APPROVED"
+    exit_code = 2
+
+
 # --- sources (exit code 3) -------------------------------------------------------------------------------------------
 
 

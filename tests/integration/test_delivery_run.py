@@ -66,7 +66,9 @@ def test_undelivered_changes_outlive_a_compaction_and_a_new_definition_and_the_t
     shop.file.write_text(slow.replace("left.note", "upper(left.note) AS note"))
     shop.next_batch(12)
     arguments = ["run", str(shop.file), "--lake", str(shop.lake), "--root", str(shop.root)]
-    said = CliRunner().invoke(main, arguments)
+    unasked = CliRunner().invoke(main, arguments)
+    assert unasked.exit_code == 2 and "PLAN_NOT_APPROVED" in unasked.output and len(shop.topology().ledger.runs()) == 2
+    said = CliRunner().invoke(main, [*arguments, "--yes"])
     assert said.exit_code == 7 and "enriched.kafka" in said.output, said.output
     assert shop.topology().ledger.run(3).rebuild == ("enriched",)
     assert oldest_needed(shop.topology()) == 2

@@ -16,8 +16,10 @@ from edits import Data, Declared, edit, specs
 from engine import Engine, Row
 from oracle import Oracle
 
+from rejoin.ahead import compared
 from rejoin.lake import names
 from rejoin.lake.config import lake_config
+from rejoin.lake.ledger import Ledger
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Node
 
@@ -74,7 +76,10 @@ def test_after_every_edit_the_outputs_are_right_and_their_feeds_fold_to_them(
         data.land()
         plan = compile(declared.topology(f"edits_{number}"))
         engine = Engine(plan, spark_of[0], tmp_path, spark_of[1])
-        engine.run()
+        foretold = compared(plan, spark_of[0])
+        done = engine.run()
+        rebuilt = {e.name for e in foretold.entries if e.computed}
+        assert not foretold.refused and rebuilt == set(Ledger(spark_of[0].ledger, plan.topology).run(done).rebuild), foretold
         data.read(declared.tables)
         oracle = Oracle(plan, specs(declared.tables))
         oracle.load(data)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from rejoin.lake.ledger import Ledger
 from rejoin.lake.records import StepRecord, Write
 from rejoin.lake.refs import Refs
 from rejoin.plan.compile import compile
+from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan
 
 NASTY = "<script>alert('x')</script>"
@@ -46,6 +47,10 @@ def plan() -> Plan:
     return compile(shop)
 
 
+def prints() -> dict[str, str]:
+    return {n.name: fingerprint(plan(), n) for n in plan().nodes}
+
+
 def make(root: Path) -> str:
     """Makes the lake; returns its location."""
     location = str(root / "lake")
@@ -56,7 +61,7 @@ def make(root: Path) -> str:
         refs.create(name, schema, {})
     _first(ledger, refs)
     _second(ledger, refs)
-    third = ledger.open("process:elsewhere:1:2.0", plan(), {"enriched": "f"})
+    third = ledger.open("process:elsewhere:1:2.0", plan(), prints())
     ledger.register(third.number, StepRecord("cut", {"files": 0, "bytes": 0}, 0.1, 0), "a", ())
     ledger.fail(third.number, f"SOURCE_CORRUPT {NASTY}")
     return location
@@ -75,8 +80,9 @@ def append(refs: Refs, table: str, rows: list[dict[str, object]]) -> Write:
 
 
 def _first(ledger: Ledger, refs: Refs) -> None:
-    run = ledger.open("process:here:1:2.0", plan(), {"enriched": "f"})
-    pin = {"kind": "debezium", "files": [{"path": "landing/orders/1.jsonl", "size": 2048, "sha256": "s"}], "ordinal": 1}
+    run = ledger.open("process:here:1:2.0", plan(), prints())
+    file = {"path": "landing/orders/1.jsonl", "size": 2048, "sha256": "s"}
+    pin = {"kind": "debezium", "files": [file], "ordinal": 1, "superseded": 0, "columns": []}
     ledger.pin(run.number, {"orders": pin, "customers": None})
     ledger.register(run.number, StepRecord("cut", {"files": 1, "bytes": 2048}, 0.1, 0), "a", ())
     orders = [{"id": i, "_run": 1, "_op": "U", "customer_id": 7 if i < 4 else i, "note": "first"} for i in range(1, 7)]
@@ -103,7 +109,7 @@ def _first(ledger: Ledger, refs: Refs) -> None:
 
 def _second(ledger: Ledger, refs: Refs) -> None:
     """Order 1 gets another note, order 2 is deleted."""
-    run = ledger.open(f"airflow:shop_dag:{DAG_RUN}", plan(), {"enriched": "f"})
+    run = ledger.open(f"airflow:shop_dag:{DAG_RUN}", plan(), prints())
     ledger.pin(run.number, {"orders": None, "customers": None})
     ledger.register(run.number, StepRecord("cut", {"files": 0, "bytes": 0}, 0.1, 0), "a", ())
     before = {"customer_id": 7, "note": "first"}

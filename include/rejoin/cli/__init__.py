@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from rejoin.cli import local, quarantine, reads, runs, sinks, upkeep
+from rejoin.cli import local, plan, quarantine, reads, runs, sinks, upkeep
 from rejoin.cli.common import err
 from rejoin.cli.versions import print_version, print_versions
 from rejoin.failures import at_the_rim
@@ -14,7 +14,7 @@ EXIT_CODES = """
 Exit codes:
   0   done
   1   unexpected error; verify: there are differences
-  2   the command or the topology file has mistakes
+  2   the command or the topology file has mistakes; run: nobody agreed to the plan
   3   the input has problems; nothing was made visible
   4   the run is closed, unknown or beyond retention
   5   set-up: Java, jars, catalog, or a schema change that a table cannot make
@@ -62,6 +62,7 @@ def main() -> None:
 for command in (
     runs.run,
     runs.explain,
+    plan.plan,
     runs.history,
     runs.verify,
     runs.abandon,

@@ -21,6 +21,7 @@ from rejoin.cli.common import (
     where,
 )
 from rejoin.cli.jsontext import print_lines
+from rejoin.cli.plan import agree, yes_option
 from rejoin.plan.model import RunOptions
 from rejoin.progress_shown import shown
 
@@ -62,19 +63,21 @@ def quarantine_show(table: str, key: tuple[str, ...], location: str, name: str |
 @click.argument("table", nargs=-1, required=True, shell_complete=complete.tables)
 @lake_option
 @root_option
-def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str, root: str) -> None:
+@yes_option
+def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str, root: str, agreed: bool) -> None:
     """Run TOPOLOGY_FILE once and judge again what is kept aside of each TABLE, through the same stages and by what is true now."""
     from rejoin.conduct import run_topology
     from rejoin.quarantine import entries
     from rejoin.report import kept_aside
     from rejoin.report_run import ending
 
-    topology = opened(loaded(topology_file), location, root)
+    plan, options = loaded(topology_file), RunOptions(replay=table)
+    agree(plan, location, options, agreed=agreed)
+    topology = opened(plan, location, root)
     for one in table:
         entries(topology, one)  # refuses a name that nothing has
     with shown(err) as progress:
-        session = session_of(topology.config, progress)
-        done = run_topology(topology, session, owner.this_process(), progress, options=RunOptions(replay=table))
+        done = run_topology(topology, session_of(topology.config, progress), owner.this_process(), progress, options)
     ending(out, topology, done, list(topology.ledger.steps(done.number).values()), where(topology, location))
     kept_aside(out, [e for one in table for e in entries(topology, one)])
 

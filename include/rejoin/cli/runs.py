@@ -23,6 +23,7 @@ from rejoin.cli.common import (
     where,
 )
 from rejoin.cli.jsontext import print_json, print_lines
+from rejoin.cli.plan import agree, yes_option
 from rejoin.errors import RunUnknown, SinksBehind
 from rejoin.plan.model import DECLARABLE, Fuse, Plan, Refresh, RunOptions
 from rejoin.progress_shown import shown
@@ -39,6 +40,7 @@ from rejoin.progress_shown import shown
 )
 @click.option("--only", multiple=True, metavar="OUTPUT", help="Only this output and what it is made of (may be given several times).")
 @click.option("--note", default="", help="A sentence to keep with the run.")
+@yes_option
 @json_option
 def run(
     topology_file: str,
@@ -49,18 +51,23 @@ def run(
     fuse: str | None,
     only: tuple[str, ...],
     note: str,
+    agreed: bool,
     as_json: bool,
 ) -> None:
     """Run TOPOLOGY_FILE once: read what is new, update every output, make all of it visible at once.
 
-    Nothing is visible if it fails; running again is always safe.
+    Nothing is visible if it fails; running again is always safe. If the file was edited so that something is rebuilt or left behind, or sinks get
+    something else, it shows the plan and asks on a terminal; elsewhere it needs --yes.
     """
     from rejoin.conduct import run_topology
     from rejoin.report import summary_data
     from rejoin.report_run import ending
     from rejoin.report_sinks import deliveries_data
 
-    topology, behind = opened(loaded(topology_file), location, root), None
+    plan, behind = loaded(topology_file), None
+    options = RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note=note)
+    agree(plan, location, options, agreed=agreed)
+    topology = opened(plan, location, root)
     with shown(None if as_json else err) as progress:
         try:
             done = run_topology(
@@ -68,7 +75,7 @@ def run(
                 session_of(topology.config, progress),
                 who or owner.this_process(),
                 progress,
-                RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note=note),
+                options,
             )
         except SinksBehind as error:
             done, behind = topology.ledger.run(topology.ledger.head() or 0), error

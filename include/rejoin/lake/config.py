@@ -27,7 +27,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from rejoin.errors import SetupError
-from rejoin.lake.paths import allowed, made, native, whole
+from rejoin.lake.paths import allowed, existing, made, native, whole
 from rejoin.lake.sqlite import is_sqlite
 
 CATALOG = "lake"
@@ -100,9 +100,26 @@ def lake_config(location: str) -> LakeConfig:
     return _from_file(Path(name)) if name.endswith(".toml") else _embedded(name)
 
 
+def existing_config(location: str) -> LakeConfig | None:
+    """The same for who only reads: makes nothing, and is None where nothing was made yet.
+
+    Raises:
+        SetupError: as above.
+    """
+    name = allowed("lake", location)
+    if name.endswith(".toml"):
+        return _from_file(Path(name))
+    root = existing("lake", name)
+    return _at(root) if root is not None and (root / "ledger.db").is_file() else None
+
+
 def _embedded(directory: str) -> LakeConfig:
     root = made("lake", directory)
     made("warehouse of lake", str(root / "warehouse"))
+    return _at(root)
+
+
+def _at(root: Path) -> LakeConfig:
     return LakeConfig(
         location=str(root),
         warehouse=f"file://{root / 'warehouse'}",

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, Table, and_, create_engine, event, inspect, select
 from sqlalchemy.engine import make_url
@@ -60,6 +61,15 @@ class Input:
     source: str
     run: int
     files: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """How long a run took to compute all rows of an output: ``rows`` that it compared, in the seconds of the output's steps."""
+
+    run: int
+    rows: int
+    seconds: float
 
 
 def heads(url: str) -> dict[str, int | None]:
@@ -162,6 +172,46 @@ class History:
         with self._reading() as db:
             row = db.execute(select(t.pins).select_from(joined).where(*wanted).order_by(t.pins.c.run.desc()).limit(1)).first()
         return None if row is None else _input(row)
+
+    def open_run(self) -> RunLine | None:
+        """The open run, if there is one."""
+        lines = self._lines(select(t.runs).where(t.runs.c.topology == self.topology, t.runs.c.state == "open"))
+        return lines[0] if lines else None
+
+    def fingerprints(self, number: int) -> dict[str, str]:
+        """Output -> fingerprint of its definition, for the outputs that a committed run left up to date."""
+        with self._reading() as db:
+            found: dict[str, str] = json.loads(db.execute(select(t.runs.c.fingerprints).where(self._is(t.runs, number))).scalar() or "{}")
+        return found
+
+    def consumed(self, source: str) -> list[tuple[str, int, str]]:
+        """(path, size, sha256) of all files of a source that committed runs have applied."""
+        found = select(t.files).where(t.files.c.topology == self.topology, t.files.c.source == source).order_by(t.files.c.path)
+        with self._reading() as db:
+            return [(r.path, r.size, r.sha256) for r in db.execute(found)]
+
+    def last_pin(self, source: str) -> dict[str, Any] | None:
+        """The newest pin of a source in a committed run that was not empty, or None."""
+        newest = self.newest_input(source)
+        if newest is None:
+            return None
+        wanted = (self._is(t.pins, newest.run), t.pins.c.source == source)
+        with self._reading() as db:
+            found: dict[str, Any] = json.loads(str(db.execute(select(t.pins.c.pin).where(*wanted)).scalar()))
+        return found
+
+    def recomputed(self, node: str) -> Recomputed | None:
+        """The newest committed run that computed all rows of an output, and found some."""
+        joined = t.steps.join(t.runs, and_(t.steps.c.topology == t.runs.c.topology, t.steps.c.run == t.runs.c.run))
+        names = [f"{verb}.{node}" for verb in ("subscribe", "resolve", "validate")]
+        wanted = (t.steps.c.topology == self.topology, t.steps.c.step.in_(names), t.runs.c.state == "committed")
+        with self._reading() as db:
+            found = db.execute(select(t.steps).select_from(joined).where(*wanted).order_by(t.steps.c.run.desc())).all()
+        for s in (s for s in found if s.step == f"resolve.{node}"):
+            rows = sum(json.loads(s.counts).get(n, 0) for n in ("inserted", "updated", "deleted", "unchanged"))
+            if rows and json.loads(s.detail or "{}").get("refresh") == "full":
+                return Recomputed(s.run, rows, sum(other.seconds for other in found if other.run == s.run))
+        return None
 
     def _lines(self, found: Select[tuple[object, ...]]) -> list[RunLine]:
         with self._reading() as db:

@@ -1,6 +1,10 @@
 """Paths on this machine as every engine understands them: as they are written, or refused before anything is made."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from errno import ENOTDIR
+from os import strerror
 from pathlib import Path
 
 from rejoin.errors import SetupError
@@ -33,11 +37,35 @@ def made(what: str, path: str) -> Path:
     Raises:
         SetupError: it cannot be made, or is something else.
     """
-    try:
-        directory = Path(allowed(what, path)).expanduser().resolve()
-        allowed(what, str(directory))
+    with _usable(what, path):
+        directory = _resolved(what, path)
         directory.mkdir(parents=True, exist_ok=True)
         return directory
+
+
+def existing(what: str, path: str) -> Path | None:
+    """The directory; None if it is not there.
+
+    Raises:
+        SetupError: it is something else, or cannot be looked at.
+    """
+    with _usable(what, path):
+        directory = _resolved(what, path)
+        if directory.exists() and not directory.is_dir():
+            raise NotADirectoryError(ENOTDIR, strerror(ENOTDIR))
+        return directory if directory.exists() else None
+
+
+def _resolved(what: str, path: str) -> Path:
+    directory = Path(allowed(what, path)).expanduser().resolve()
+    allowed(what, str(directory))
+    return directory
+
+
+@contextmanager
+def _usable(what: str, path: str) -> Iterator[None]:
+    try:
+        yield
     except (OSError, RuntimeError) as error:  # RuntimeError: ~ of a user who does not exist, or a ring of links
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise SetupError(

@@ -61,7 +61,7 @@ def refuse_other_meaning(run: int, old: Plan, new: Plan, name: str) -> None:
             expected="a name keeps what it stands for",
             next_step=f"give the {now.split()[1]} a new name",
         )
-    refuse_incompatible(_only(old, name), _only(new, name))
+    refuse_incompatible(only(old, name), only(new, name))
     if not new.is_table(name):
         return
     source, given = old.table(name).source, new.table(name).source
@@ -74,7 +74,8 @@ def refuse_other_meaning(run: int, old: Plan, new: Plan, name: str) -> None:
         )
 
 
-def _only(plan: Plan, name: str) -> Plan:
+def only(plan: Plan, name: str) -> Plan:
+    """The plan with nothing but what has this name."""
     return Plan(plan.topology, tuple(t for t in plan.tables if t.name == name), tuple(n for n in plan.nodes if n.name == name))
 
 
