@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from rejoin import crash, opening, owner, sources
+from rejoin import crash, extras, opening, owner, sources
 from rejoin.errors import InvariantBroken, LedgerConflict, RunSuperseded, RunUnknown
 from rejoin.failures import named_errors, told
 from rejoin.lake.analysis import refuse_wrong_expressions
@@ -74,9 +74,11 @@ class Topology:
         Raises:
             RunBusy: somebody else's run is open and alive.
             SchemaRefused: stored rows cannot become what the plan says.
+            SetupError: a package is missing that the plan needs.
         """
         from rejoin.mend import mend
 
+        extras.require_for(self.plan)
         current = self.ledger.open_run()
         if current is None or current.owner != who:
             mend(self, who)

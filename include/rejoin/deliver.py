@@ -6,6 +6,7 @@ Works from what is committed alone: no run has to be open, and nothing here can 
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from rejoin import extras
 from rejoin.catch_up import Attempt, Restart
 from rejoin.conduct import Progress, Topology
 from rejoin.errors import RejoinError, SinksBehind, UnknownTable
@@ -61,7 +62,9 @@ def deliver_all(topology: Topology, progress: Progress = lambda *_: None) -> lis
 
     Raises:
         SinksBehind: after all were tried, if any failed.
+        SetupError: before any was tried, if the client of one is not installed.
     """
+    extras.require_for(topology.plan)
     steps, failed = steps_of(topology.plan), list[str]()
 
     def one(name: str) -> Delivery | BaseException:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from rejoin import extras
 from rejoin.errors import RunUnknown, UnknownTable
 from rejoin.lake.config import LakeConfig, lake_config
 from rejoin.plan.model import Plan
@@ -87,6 +88,7 @@ def opened_or_existing(topology_file: str | None, location: str, name: str | Non
 def session_of(config: LakeConfig) -> "Callable[[], SparkSession]":
     from rejoin.lake.session import session
 
+    extras.require(f"rejoin {click.get_current_context().info_name}", "pyspark")
     return partial(session, config)
 
 
