@@ -78,7 +78,7 @@ class Topology:
         """
         from rejoin.mend import mend
 
-        extras.require_for(self.plan)
+        extras.require_for_run(self.plan)
         current = self.ledger.open_run()
         if current is None or current.owner != who:
             mend(self, who)

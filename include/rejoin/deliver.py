@@ -64,7 +64,7 @@ def deliver_all(topology: Topology, progress: Progress = lambda *_: None) -> lis
         SinksBehind: after all were tried, if any failed.
         SetupError: before any was tried, if the client of one is not installed.
     """
-    extras.require_for(topology.plan)
+    extras.require_for_delivery(topology.plan)
     steps, failed = steps_of(topology.plan), list[str]()
 
     def one(name: str) -> Delivery | BaseException:

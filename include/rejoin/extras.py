@@ -32,19 +32,26 @@ def require(where: str, *packages: str) -> None:
         raise _missing(where, lacking)
 
 
-def require_for(plan: Plan) -> None:
+def require_for_run(plan: Plan) -> None:
     """The same for a run of a plan, its sinks included."""
-    used = [_SINKS[sink.kind] for node in plan.nodes for sink in node.sinks]
     expected = [e for table in plan.tables for e in table.expectations] + [e for node in plan.nodes for e in node.expectations]
-    if any(e.type != "computable" for e in expected):
-        used.append("great_expectations")
-    require(f"topology {plan.topology!r}", *dict.fromkeys(used))
+    asked = any(e.type != "computable" for e in expected)
+    require(f"topology {plan.topology!r}", *_clients(plan), *(["great_expectations"] if asked else []))
+
+
+def require_for_delivery(plan: Plan) -> None:
+    """The same for the sinks of a plan."""
+    require(f"topology {plan.topology!r}", *_clients(plan))
 
 
 def missing(error: ModuleNotFoundError, where: str) -> SetupError | None:
     """What to raise instead of an import that failed; None if no extra would help."""
     name = error.name or ""
     return _missing(where, [name]) if name.partition(".")[0] in _EXTRAS else None
+
+
+def _clients(plan: Plan) -> list[str]:
+    return sorted({_SINKS[sink.kind] for node in plan.nodes for sink in node.sinks})
 
 
 def _installed(name: str) -> bool:

@@ -178,9 +178,10 @@ def test_no_run_is_opened_whose_plan_needs_what_is_not_installed(
     assert topology.ledger.runs() == []
 
 
-def test_what_cannot_be_computed_is_held_back_without_great_expectations(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_computable_and_deliveries_need_no_great_expectations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "great_expectations", None)
-    extras.require_for(plan(computable()))
+    extras.require_for_run(plan(computable()))
+    extras.require_for_delivery(plan(not_null("note")))
 
 
 def test_a_folder_of_that_name_is_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
