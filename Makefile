@@ -104,7 +104,7 @@ pictures: setup ## Make the README's pictures of a running Airflow (URL, DAG; th
 
 .PHONY: lock
 lock: $(PACKAGES) ## Recompile requirements*.txt from pyproject.toml (UPGRADE=--upgrade for newer versions)
-	@$(COMPILE) --extra dev --output-file requirements-dev.txt
+	@$(COMPILE) --group dev --output-file requirements-dev.txt
 	@$(COMPILE) --constraints requirements-dev.txt --output-file requirements.txt
 
 .PHONY: clean
@@ -114,7 +114,7 @@ clean: ## Remove .venv and everything that tools leave behind
 
 # What `setup` is made of. A stamp is written when its step is complete, so an interrupted set-up goes on where it was.
 
-COMPILE = $(BIN)/uv pip compile --quiet $(UPGRADE) pyproject.toml --generate-hashes --no-header --no-annotate --no-emit-index-url \
+COMPILE = $(BIN)/uv pip compile --quiet $(UPGRADE) pyproject.toml --all-extras --group pins --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	--no-emit-find-links --python-version 3.11 --python-platform x86_64-manylinux_2_28
 
 # The sdists among the packages (pyspark) and rejoin itself build with this setuptools, not with one fetched on the side.

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from rejoin import crash, opening, owner
+from rejoin import crash, extras, opening, owner
 from rejoin.errors import InvariantBroken, LedgerConflict, RunSuperseded, RunUnknown
 from rejoin.failures import named_errors, told
 from rejoin.lake.config import LakeConfig
@@ -76,9 +76,11 @@ class Topology:
         Raises:
             RunBusy: somebody else's run is open and alive.
             SchemaRefused: stored rows cannot become what the plan says.
+            SetupError: a package is missing that the plan needs.
         """
         from rejoin.mend import mend
 
+        extras.require_for_run(self.plan)
         current = self.ledger.open_run()
         if current is None or current.owner != who:
             mend(self, who, progress)

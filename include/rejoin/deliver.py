@@ -7,6 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from rejoin import extras
 from rejoin.conduct import Topology
 from rejoin.errors import RejoinError, SinksBehind, UnknownTable
 from rejoin.failures import named_errors, told
@@ -66,7 +67,9 @@ def deliver_all(topology: Topology, progress: Progress = SILENT) -> list[Deliver
 
     Raises:
         SinksBehind: after all were tried, if any failed.
+        SetupError: before any was tried, if the client of one is not installed.
     """
+    extras.require_for_delivery(topology.plan)
     steps, failed = steps_of(topology.plan), list[str]()
 
     def one(step: Step) -> Delivery | BaseException:

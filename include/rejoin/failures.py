@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rejoin import extras
 from rejoin.errors import EngineFailed, NotComputable, RejoinError, Unexpected
 from rejoin.plan.places import Place
 
@@ -94,6 +95,8 @@ def named(error: BaseException, where: str, places: Sequence[Place] = ()) -> Rej
     """
     if isinstance(error, RejoinError):
         return error
+    if isinstance(error, ModuleNotFoundError) and (lacking := extras.missing(error, where)):
+        return lacking
     kind = kind_of(error)
     if kind is None:
         return Unexpected(f"{type(error).__name__} in {where}{_at(error)}", next_step=f"{TRACE}=1 shows the whole trace; please report it")

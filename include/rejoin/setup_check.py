@@ -1,7 +1,7 @@
 """What a machine needs before Spark can start: Java of the right version, and the jars of ``JARS``.
 
 ``make setup`` runs this file twice: before anything is installed, by path with any Python 3.11, to check Java; and in the finished environment
-(``python -m rejoin.setup_check``) to fetch the jars. Hence only the standard library at the top, and ``rejoin.errors`` imported where it is raised.
+(``python -m rejoin.setup_check``, which is ``rejoin setup``) to fetch the jars. Hence only the standard library at the top, and ``rejoin.errors`` imported where it is raised.
 """
 
 import hashlib
@@ -91,16 +91,27 @@ def spark_jars(*, s3: bool = False) -> list[str]:
     wanted = _wanted(s3=s3)
     missing = _missing(jars_dir(), wanted)
     if missing == [S3_JAR]:
-        raise _setup_error(
-            f"a warehouse on S3 needs {S3_JAR.name}, which is not in {jars_dir()}", next_step="run `python -m rejoin.setup_check --s3`"
-        )
+        raise _setup_error(f"a warehouse on S3 needs {S3_JAR.name}, which is not in {jars_dir()}", next_step="run `rejoin setup --s3`")
     if missing:
         raise _setup_error(
             f"Spark's jars are not in {jars_dir()}: {_names(missing)}",
             expected="the jars that set-up fetches, or REJOIN_JARS naming a directory that holds them",
-            next_step="run `make setup`",
+            next_step="run `rejoin setup`",
         )
     return [str(jars_dir() / jar.name) for jar in wanted]
+
+
+def spark_submit() -> Path:
+    """The spark-submit of the installed pyspark, found without importing it.
+
+    Raises:
+        SetupError: there is none; pyspark-client alone has none either.
+    """
+    spark = importlib.util.find_spec("pyspark")
+    submit = Path(spark.origin).parent / "bin" / "spark-submit" if spark and spark.origin else None
+    if submit is None or not submit.is_file():
+        raise _setup_error("pyspark is not installed in this environment", next_step="pip install 'rejoin[spark]'")
+    return submit
 
 
 def fetch_jars(*, s3: bool = False) -> list[Path]:
@@ -116,10 +127,19 @@ def fetch_jars(*, s3: bool = False) -> list[Path]:
     missing = _missing(target, _wanted(s3=s3))
     if not missing:
         return []
-    target.mkdir(parents=True, exist_ok=True)
+    _make(target)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target) as scratch:  # same file system, so that the rename is atomic
         _resolve(missing, Path(scratch))
         return [_adopt(jar, Path(scratch, "jars", jar.ivy_name), target) for jar in missing]
+
+
+def _make(target: Path) -> None:
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _setup_error(
+            f"the directory {target} cannot be made: {error.strerror}", next_step="name a directory of yours in REJOIN_JARS"
+        ) from error
 
 
 def _wanted(*, s3: bool) -> tuple[Jar, ...]:
@@ -136,10 +156,7 @@ def _names(jars: list[Jar]) -> str:
 
 def _resolve(jars: list[Jar], ivy: Path) -> None:
     """Let spark-submit resolve the jars into ``ivy``: it does so before it starts the program, which here does nothing."""
-    spark = importlib.util.find_spec("pyspark")
-    submit = Path(spark.origin).parent / "bin" / "spark-submit" if spark and spark.origin else None
-    if submit is None or not submit.is_file():
-        raise _setup_error("pyspark is not installed in this environment", next_step="run `make setup`")
+    submit = spark_submit()
     nothing = ivy / "nothing.py"
     nothing.write_text("")
     wanted = [jar.coordinate for jar in jars]
@@ -184,7 +201,7 @@ def _not_fetched(jars: list[Jar], reason: str) -> "SetupError":
     return _setup_error(
         f"Spark could not fetch {_names(jars)}: {reason}",
         expected="a Maven repository that Spark can reach",
-        next_step="check network and proxy, or put the jars into a directory and name it in REJOIN_JARS; then run `make setup` again",
+        next_step="check network and proxy, or put the jars into a directory and name it in REJOIN_JARS; then run `rejoin setup` again",
     )
 
 

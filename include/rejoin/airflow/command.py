@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from rejoin.airflow.place import Engine, place
-from rejoin.airflow.submit import RejoinOperator, python_path, raise_known
+from rejoin.airflow.place import Engine, place, python_path
+from rejoin.airflow.submit import RejoinOperator, raise_known
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

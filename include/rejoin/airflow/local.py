@@ -17,10 +17,11 @@ from pathlib import Path
 
 import psutil
 
+from rejoin import deployed
 from rejoin.airflow.client import Client
+from rejoin.airflow.place import python_path
 from rejoin.errors import SetupError
 
-PROJECT = Path(__file__).resolve().parents[3]
 USER = "admin"
 WAIT = 180.0
 """Seconds until everything must be healthy; a machine that is busy needs a minute."""
@@ -72,7 +73,7 @@ def up(folder: Path, port: int, say: Say, *, schedules: bool = True) -> Local:
     say("starting a Spark Connect server and Airflow (about half a minute)")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("AIRFLOW") and k != "SPARK_REMOTE"}
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])  # `airflow standalone` starts `airflow`
-    environment |= {"PYTHONPATH": str(PROJECT / "include"), "PATH": path}
+    environment |= {"PYTHONPATH": python_path(), "PATH": path}
     commands = {
         "spark-connect": ([sys.executable, "-m", "rejoin.connect", "--lake", str(folder / "lake"), "--port", str(connect)], environment),
         "airflow": ([sys.executable, "-m", "airflow", "standalone"], environment | settings(folder, port, connect, schedules=schedules)),
@@ -119,8 +120,8 @@ def settings(folder: Path, port: int, connect: int, *, schedules: bool) -> dict[
     """Airflow's settings."""
     home = folder / "airflow"
     section = {
-        "CORE__DAGS_FOLDER": PROJECT / "dags",
-        "CORE__PLUGINS_FOLDER": PROJECT / "plugins",
+        "CORE__DAGS_FOLDER": deployed.DAGS,
+        "CORE__PLUGINS_FOLDER": deployed.PLUGINS,
         "CORE__LOAD_EXAMPLES": False,
         "CORE__PARALLELISM": max(2, os.cpu_count() or 2),
         "CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",

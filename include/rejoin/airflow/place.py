@@ -1,11 +1,12 @@
 """Where the lake and the landing files are, and which engine executes a stage: the deployment's settings, none of them in a topology."""
 
 import os
+import sys
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rejoin.deployed import JOBS
 from rejoin.errors import SetupError
 
 if TYPE_CHECKING:
@@ -33,9 +34,13 @@ class Place:
 
 
 def place() -> Place:
-    """From the environment: REJOIN_LAKE, REJOIN_ROOT, REJOIN_JOBS (default: ``jobs/`` beside rejoin's own ``include/``)."""
-    jobs = Path(__file__).resolve().parents[3] / "jobs"
-    return Place(os.environ.get("REJOIN_LAKE", "lake"), os.environ.get("REJOIN_ROOT", "."), os.environ.get("REJOIN_JOBS", str(jobs)))
+    """From the environment: REJOIN_LAKE, REJOIN_ROOT, REJOIN_JOBS (default: those that came with rejoin)."""
+    return Place(os.environ.get("REJOIN_LAKE", "lake"), os.environ.get("REJOIN_ROOT", "."), os.environ.get("REJOIN_JOBS", str(JOBS)))
+
+
+def python_path() -> str:
+    """For another Python of this environment: what this one can import."""
+    return os.pathsep.join(p for p in sys.path if p)
 
 
 def engine_of(connection: "Connection | None") -> Engine:

@@ -1,6 +1,5 @@
 """A task that can be given to spark-submit: what stages and commands have in common."""
 
-import os
 import shutil
 import sys
 import tempfile
@@ -12,7 +11,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
-from rejoin.airflow.place import CONNECTION, Engine, engine_of, place
+from rejoin.airflow.place import CONNECTION, Engine, engine_of, place, python_path
 from rejoin.errors import by_exit_code
 
 if TYPE_CHECKING:
@@ -64,11 +63,6 @@ class RejoinOperator(SparkSubmitOperator):
                 submitted = self._hook and self._hook._submit_sp  # noqa: SLF001  there is no other way to the exit code
                 raise_known(submitted.poll() if submitted else None, job, error)
                 raise
-
-
-def python_path() -> str:
-    """For another Python of this environment: what this one can import."""
-    return os.pathsep.join(p for p in sys.path if p)
 
 
 def raise_known(code: int | None, job: str, cause: BaseException | None = None) -> None:

@@ -52,10 +52,10 @@ def main() -> None:
     """Keeps denormalized tables fresh by foreign-key joins: incremental when either side changes, deletes included.
 
     \b
-    First:  rejoin explain dags/flights.py     what a topology means
-            rejoin run     dags/flights.py     one run: costs what changed, all or nothing
-            rejoin history                     what was run
-            rejoin verify                      compare every output with its SQL
+    First:  rejoin explain FILE     what a topology means
+            rejoin run     FILE     one run: costs what changed, all or nothing
+            rejoin history          what was run
+            rejoin verify           compare every output with its SQL
     """  # noqa: D301  click reads the backspace as: keep these lines as they are
 
 
@@ -73,6 +73,7 @@ for command in (
     sinks.sinks,
     upkeep.compact,
     upkeep.expire,
+    local.setup,
     local.demo,
     local.up,
     local.down,

