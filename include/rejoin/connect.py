@@ -17,6 +17,8 @@ from rejoin.errors import RejoinError, SetupError
 from rejoin.lake.config import lake_config
 from rejoin.setup_check import java_problem
 
+TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+"""The environment variable that Spark's server and its clients read the token from."""
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 EVERY = 3.0
 """Seconds between two looks at a server that is looked after."""

@@ -23,7 +23,7 @@ PATIENCE = 5.0
 """Seconds between the first and the last question that a server leaves without an answer."""
 EVERY = 5.0
 """Seconds between two questions to a server whose session is in use."""
-TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105
+TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 """The environment variable from which pyspark takes the token, if the address has none."""
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ def _watch(client: SparkConnectClient, ended: threading.Event) -> None:
             _ask(client)
         except SparkDown:
             return
-        except Exception:  # noqa: BLE001, S112  an error is an answer
+        except Exception:  # noqa: BLE001  an error is an answer
             continue
 
 
@@ -164,7 +164,7 @@ class _Guard(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor
         if code is grpc.StatusCode.UNAUTHENTICATED:
             return SetupError(
                 f"the Spark Connect server at {self._where} refuses our token",
-                expected=f"the server's own, in {TOKEN} or as the password of the Airflow connection",
+                expected="the server's own, in SPARK_CONNECT_AUTHENTICATE_TOKEN or as the password of the Airflow connection",
                 next_step="`rejoin up` keeps it in spark.token of its folder",
             )
         if code in _SILENT:

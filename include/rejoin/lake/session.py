@@ -101,7 +101,6 @@ def session(config: LakeConfig) -> "SparkSession":
             logging.getLogger(f"{context}QueryContextLogger").disabled = True
     # Without it Spark's Python workers are whatever python3 the PATH has.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    from pyspark.sql import SparkSession
 
     if remote := os.environ.get("SPARK_REMOTE"):
         from rejoin.lake.remote import connect
