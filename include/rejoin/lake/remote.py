@@ -17,7 +17,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from rejoin.errors import RejoinError, SetupError, SparkDown
 
-ANSWER = 10.0
+ANSWER = 15.0
 """Seconds that the server may take for an answer that costs it nothing."""
 PATIENCE = 5.0
 """Seconds between the first and the last question that a server leaves without an answer."""
