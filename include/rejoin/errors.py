@@ -221,6 +221,12 @@ class LedgerConflict(TransientError):
     code = "LEDGER_CONFLICT"
 
 
+class SparkDown(TransientError):
+    """The Spark Connect server does not answer, or was started anew in the middle of a step."""
+
+    code = "SPARK_DOWN"
+
+
 class RunSuperseded(TerminalError):
     """The run of this stage is closed (committed or abandoned); what the stage wrote is garbage and harms nobody."""
 

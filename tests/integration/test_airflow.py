@@ -81,6 +81,28 @@ def test_a_triggered_run_publishes_and_says_what_it_did(running: Running) -> Non
     assert shop.topology().ledger.run(1).owner == "airflow:shop:first"
 
 
+@pytest.mark.nightly
+def test_clearing_tasks_of_a_published_run_does_nothing_again_and_tells_other_dags_once(running: Running) -> None:
+    flow, shop, _ = running
+    shop.next_batch()
+    finished(flow, shop, flow.trigger("shop", "cleared"))
+
+    def events() -> list[object]:
+        found = flow.call("GET", "/api/v2/assets/events", source_dag_id="shop", limit=100)["asset_events"]
+        return [e["extra"] for e in found if e["source_run_id"] == "cleared"]
+
+    told, head = events(), shop.topology().ledger.head()
+    assert told == [{"run": head, "changes": shop.topology().ledger.steps(head or 0)["validate.enriched"].counts["changes"]}]
+    body = {"dry_run": False, "dag_run_id": "cleared", "task_ids": [RESOLVE, "publish"], "only_failed": False, "reset_dag_runs": True}
+    flow.call("POST", "/api/v2/dags/shop/clearTaskInstances", body)
+    finished(flow, shop, "cleared")
+    for task in (RESOLVE, "publish"):
+        assert f"{task} was done by an earlier try" in flow.log("shop", "cleared", task, 2)
+        assert "earlier try" not in flow.log("shop", "cleared", task, 1)
+    assert events() == told
+    assert shop.topology().ledger.head() == head
+
+
 def test_the_form_is_checked_before_a_run_starts(running: Running) -> None:
     flow = running.flow
     for wrong in ({"refresh": "sometimes"}, {"only": ["no such output"]}, {"stop_before_publish": "perhaps"}):
@@ -294,6 +316,7 @@ def test_maintenance_compacts_and_expires_without_a_difference_for_readers(runni
     topology, before = shop.topology(), output(shop.topology())
     flow.ready("rejoin_maintenance")
     assert flow.wait("rejoin_maintenance", flow.trigger("rejoin_maintenance", "by_hand")) == "success"
+    assert flow.tasks("rejoin_maintenance", "by_hand")["compact"]["rendered_map_index"] in ("shop", "sold")
     kinds = {r.kind for r in topology.ledger.runs() if r.state == "committed"}
     assert kinds == {"run", "compact", "expire"}
     assert output(topology) == folded(topology) == before
@@ -305,6 +328,7 @@ def test_operations_verify_look_at_freshness_and_abandon(running: Running) -> No
     for dag, params in (("rejoin_verify", {"full": True}), ("rejoin_freshness", {})):
         flow.ready(dag)
         assert flow.wait(dag, flow.trigger(dag, "by_hand", **params)) == "success", flow.states(dag, "by_hand")
+    assert flow.tasks("rejoin_verify", "by_hand")["verify"]["rendered_map_index"] in ("shop", "sold"), "called after its topology"
     opened = topology.open("somebody at a terminal")
     flow.ready("rejoin_abandon")
     assert flow.wait("rejoin_abandon", flow.trigger("rejoin_abandon", "by_hand", topology="shop")) == "success"

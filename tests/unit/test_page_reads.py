@@ -142,9 +142,12 @@ def test_the_history_of_a_sources_key_is_its_versions_and_a_deleted_row_is_gone(
 
 
 def test_a_key_that_does_not_fit_is_refused(lake: Lake) -> None:
-    for key in (("x",), ("1", "2")):
+    for key in (("x",), ("1", "2"), ("1.5",), ("1e0",), ("",), (" 1",), (str(2**63),), ("9" * 50,)):
         with pytest.raises(UnknownTable, match="key"):
             lake.table("shop", "orders", key)
+    for same in ("1", "+1", "001"):
+        view = lake.table("shop", "orders", (same,)).key_view
+        assert view is not None and view.row is not None and view.row["id"] == 1
 
 
 def test_quarantined_records_come_with_their_reasons(lake: Lake) -> None:

@@ -20,10 +20,11 @@ def to_dag(topology: Topology, **settings: Any) -> "DAG | None":
     Args:
         topology: what to run.
         settings: those of ``rejoin.airflow.dag.build``: ``schedule``, ``dag_id``, ``start_date``, ``catchup``, ``retries``,
-            ``deadline``, ``on_deadline``, ``on_failure``, ``tags``.
+            ``execution_timeout``, ``dagrun_timeout``, ``deadline``, ``owner``, ``pool``, ``queue``, ``tags``, ``default_args`` and others.
 
     Raises:
         TopologyError: the topology has mistakes; Airflow shows them as an import error of the file.
+        TopologyFileError: a setting has a value that does not fit.
     """
     if is_loading():
         return None

@@ -9,7 +9,8 @@ import httpx
 from rejoin.errors import SetupError
 
 DONE = ("success", "failed")
-PARTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
+PARTS = {"metadatabase": "database", "scheduler": "scheduler", "dag_processor": "dag-processor", "triggerer": "triggerer"}
+"""Name in Airflow's answer -> name for people."""
 Json = dict[str, Any]
 
 
@@ -26,13 +27,17 @@ class Client:
         self.url, self._user, self._password = url, user, password
         self._token = ""
 
-    def healthy(self) -> bool:
-        """Whether the api-server answers and says that every part of Airflow is healthy. Needs no login."""
+    def unhealthy(self) -> dict[str, str]:
+        """The parts of Airflow that are not healthy, by their commands' names, and what is known of each. Needs no login."""
         try:
             found = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
-        except (httpx.HTTPError, ValueError):
-            return False
-        return all(found[part]["status"] == "healthy" for part in PARTS)
+            return {part: _why(name, found[name]) for name, part in PARTS.items() if found[name]["status"] != "healthy"}
+        except (httpx.HTTPError, ValueError, KeyError, TypeError):  # nobody, or something else than Airflow
+            return {"api-server": f"no answer at {self.url}"}
+
+    def healthy(self) -> bool:
+        """Whether the api-server answers and says that every part of Airflow is healthy. Needs no login."""
+        return not self.unhealthy()
 
     def request(self, method: str, path: str, body: Json | None = None, **query: Any) -> httpx.Response:
         """One request; the first one logs in."""
@@ -87,3 +92,10 @@ class Client:
             if state in DONE:
                 return state
             time.sleep(0.5)
+
+
+def _why(name: str, said: Json) -> str:
+    beat = said.get(f"latest_{name}_heartbeat")
+    if name == "metadatabase":
+        return "it does not answer"
+    return f"last heartbeat {beat}" if beat else "no heartbeat yet"

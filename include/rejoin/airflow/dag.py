@@ -1,8 +1,9 @@
 """A plan as a DAG: a task a step, in the order that ``plan.steps`` says, grouped by what they make."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
@@ -11,7 +12,8 @@ from airflow.sdk.definitions.callback import SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 from rejoin.airflow import assets, describe, form
-from rejoin.airflow.retry import WAIT_FOR_RUN, ByError
+from rejoin.airflow.arguments import RUN_TIMEOUT, UNSAID, checked, task_defaults
+from rejoin.airflow.retry import WAIT_FOR_RUN
 from rejoin.airflow.stage import PublishOperator, StageOperator
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
@@ -30,12 +32,18 @@ def build(
     dag_id: str | None = None,
     start_date: datetime = datetime(2024, 1, 1, tzinfo=UTC),
     catchup: bool = False,
-    retries: int = 4,
-    retry_delay: timedelta = timedelta(seconds=15),
+    retries: int = UNSAID,
+    retry_delay: timedelta = UNSAID,
+    execution_timeout: timedelta | None = UNSAID,
+    dagrun_timeout: timedelta | None = RUN_TIMEOUT,
     deadline: timedelta | None = None,
     on_deadline: Callable[..., None] | None = None,
     on_failure: Any = None,
     tags: Collection[str] = (),
+    owner: str = UNSAID,
+    pool: str = UNSAID,
+    queue: str = UNSAID,
+    default_args: Mapping[str, Any] = MappingProxyType({}),
 ) -> DAG:
     """The DAG of a topology.
 
@@ -45,17 +53,26 @@ def build(
         dag_id: default: the topology's name.
         start_date: of the schedule.
         catchup: whether missed intervals get a run each. A cut takes everything that is there, so the first of them does all the work.
-        retries: how often a task is tried again after an error that may pass; waiting for another run does not count.
-        retry_delay: before the first of them; doubled each time, at most five minutes.
+        retries: how often a task is tried again after an error that may pass (default 4); waiting for another run does not count.
+        retry_delay: before the first of them (default 15 s); doubled each time, at most five minutes.
+        execution_timeout: the longest time of one try of a task (default 6 hours); None: no limit.
+        dagrun_timeout: the longest time of a run from its start, waiting for another run or for an approval included; None: no limit.
         deadline: the longest time from the queueing of a run to its end; later, ``on_deadline`` is called.
         on_deadline: a function that can be imported by its name, called with ``context``; default: writes an error to the scheduler's log.
         on_failure: Airflow's ``on_failure_callback`` of the DAG: a notifier or a function.
         tags: more tags.
+        owner: of the tasks, as Airflow shows it.
+        pool: Airflow's pool that the tasks take their slots from.
+        queue: of the executor.
+        default_args: more arguments of every task; those above go before the same ones in here.
 
     Raises:
         TopologyError: the topology has mistakes.
+        TopologyFileError: an argument that no task takes, or with a value that does not fit.
     """
     plan = compile(topology)
+    checked(plan.topology, dagrun_timeout=dagrun_timeout, deadline=deadline, tags=tags)
+    said = {"retries": retries, "retry_delay": retry_delay, "execution_timeout": execution_timeout}
     alert = None
     if deadline is not None:
         callback = SyncCallback(
@@ -74,11 +91,8 @@ def build(
         doc_md=describe.topology(plan),
         deadline=alert,
         on_failure_callback=on_failure,
-        default_args={
-            "retries": retries,
-            "retry_delay": retry_delay,
-            "retry_policy": ByError(retries, retry_delay),
-        },
+        dagrun_timeout=dagrun_timeout,
+        default_args=task_defaults(plan.topology, default_args, owner=owner, pool=pool, queue=queue, **said),
     )
     file = f"{topology.place.file}:{plan.topology}"
     groups: dict[str, TaskGroup] = {}
@@ -91,7 +105,9 @@ def build(
             made = tasks[step.id] = _task(dag, plan, step, file)
         before = [tasks[b] for b in step.after]
         if step.verb is Verb.PUBLISH:
-            question = Approval(task_id="approve", dag=dag, subject=f"Publish this run of {dag.dag_id}?", doc_md=describe.APPROVE)
+            subject = f"Publish this run of {dag.dag_id}?"
+            # A person may take longer than a task; the run's own limit holds for it.
+            question = Approval(task_id="approve", dag=dag, subject=subject, doc_md=describe.APPROVE, execution_timeout=None)
             before >> question
             before = [question]
         before >> made

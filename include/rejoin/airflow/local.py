@@ -6,37 +6,42 @@ For development: one user, SQLite as Airflow's database (no backfills: SQLite ca
 import json
 import os
 import secrets
-import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import psutil
-
 from rejoin import deployed
+from rejoin.airflow import processes
 from rejoin.airflow.client import Client
 from rejoin.airflow.place import python_path
+from rejoin.connect import TOKEN, greets, listens
 from rejoin.errors import SetupError
 
 USER = "admin"
+SPARK = "spark-connect"
+# Airflow would serve logs to other machines, on all addresses; the UI reads them as files.
+AIRFLOW = {"scheduler": ["--skip-serve-logs"], "dag-processor": [], "api-server": [], "triggerer": ["--skip-serve-logs"]}
+PARTS = (SPARK, *AIRFLOW)
 WAIT = 180.0
 """Seconds until everything must be healthy; a machine that is busy needs a minute."""
+AGAIN = 60.0
+"""The same where it was healthy before."""
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Local:
-    """What runs in a folder. ``processes``: name -> (pid, time of its start); each leads a process group."""
+    """What runs in a folder: ``port`` of the UI, ``remote``: the Spark Connect server, and the process of each part."""
 
     folder: str
     port: int
     remote: str
     password: str
-    processes: dict[str, tuple[int, float]]
+    processes: dict[str, processes.Known]
 
     @property
     def url(self) -> str:
@@ -48,41 +53,53 @@ class Local:
         return Client(self.url, USER, self.password)
 
     @property
-    def alive(self) -> bool:
-        """Whether all of it runs."""
-        return all(_process(*p) is not None for p in self.processes.values())
+    def connect(self) -> int:
+        """The port of the Spark Connect server."""
+        return int(self.remote.rpartition(":")[2])
+
+    @property
+    def gone(self) -> list[str]:
+        """The parts whose process has ended."""
+        return [part for part, known in self.processes.items() if processes.running(known) is None]
 
 
 def up(folder: Path, port: int, say: Say, *, schedules: bool = True) -> Local:
     """Starts what does not run yet, and waits until it is healthy. Without ``schedules`` a DAG runs only when somebody triggers it.
 
     Raises:
-        SetupError: the port is taken, or something did not come up.
+        SetupError: the port is taken, or some part did not become healthy. What ran before goes on.
     """
     folder = folder.resolve()
     found = state(folder)
-    if found is not None and found.alive:
-        return found
+    if found is None or set(found.processes) != set(PARTS) or len(found.gone) == len(PARTS):
+        return _fresh(folder, port, say, schedules=schedules)
+    if gone := found.gone:
+        say(f"not running any more: {', '.join(gone)}; started again (logs: {folder}/logs)")
+        processes.end([found.processes[part] for part in gone])
+        commands = _commands(folder, found.port, found.connect, schedules=schedules)
+        found = replace(found, processes=found.processes | _started(folder, {part: commands[part] for part in gone}))
+        _write(found)
+    _wait(found, AGAIN, "`rejoin down`, then `rejoin up`")
+    return found
+
+
+def _fresh(folder: Path, port: int, say: Say, *, schedules: bool) -> Local:
     down(folder, say)
-    if _listens(port):
+    if listens("127.0.0.1", port):
         raise SetupError(f"port {port} is taken", next_step="pass another one: rejoin up --port 8090")
-    for name in ("airflow", "landing", "logs"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "landing").mkdir(parents=True, exist_ok=True)
+    for name in ("airflow", "logs"):  # keys and passwords are in Airflow's files
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name).chmod(0o700)
     connect = free_port()
     password = _password(folder / "airflow" / "passwords.json")
     say("starting a Spark Connect server and Airflow (about half a minute)")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("AIRFLOW") and k != "SPARK_REMOTE"}
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])  # `airflow standalone` starts `airflow`
-    environment |= {"PYTHONPATH": python_path(), "PATH": path}
-    commands = {
-        "spark-connect": ([sys.executable, "-m", "rejoin.connect", "--lake", str(folder / "lake"), "--port", str(connect)], environment),
-        "airflow": ([sys.executable, "-m", "airflow", "standalone"], environment | settings(folder, port, connect, schedules=schedules)),
-    }
-    processes = {name: _start(folder, name, command, env) for name, (command, env) in commands.items()}
-    made = Local(str(folder), port, f"sc://127.0.0.1:{connect}", password, processes)
-    _state_file(folder).write_text(json.dumps(asdict(made)))
+    commands = _commands(folder, port, connect, schedules=schedules)
+    _migrate(folder, commands["scheduler"][1])
+    made = Local(str(folder), port, f"sc://127.0.0.1:{connect}", password, _started(folder, commands))
+    _write(made)
     try:
-        _wait(made, lambda: _listens(connect) and made.client().healthy())
+        _wait(made, WAIT, f"it is stopped again; look at {folder}/logs")
     except SetupError:
         down(folder, say)
         raise
@@ -94,15 +111,7 @@ def down(folder: Path, say: Say) -> None:
     found = state(folder)
     if found is None:
         return
-    for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        left = {name: p for name, (pid, began) in found.processes.items() if (p := _process(pid, began)) is not None}
-        groups = _groups([p for p, _ in found.processes.values()])
-        if not left and not groups:
-            break
-        for group in groups | {p.pid for p in left.values()}:
-            _signal(group, sign)
-        psutil.wait_procs(list(left.values()), timeout=15)
-        time.sleep(0.5)
+    processes.end(found.processes.values())
     _state_file(folder).unlink(missing_ok=True)
     say("stopped")
 
@@ -130,14 +139,16 @@ def settings(folder: Path, port: int, connect: int, *, schedules: bool) -> dict[
         "API__HOST": "127.0.0.1",
         "API__PORT": port,
         "API__WORKERS": 1,
-        "API_AUTH__JWT_SECRET": _secret(home / "jwt.secret"),
+        "API_AUTH__JWT_SECRET": secret(home / "jwt.secret"),
         "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": 60,
         "SCHEDULER__USE_JOB_SCHEDULE": schedules,
+        "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": 0.25,  # a task follows the one before it at once
         "DAG_PROCESSOR__REFRESH_INTERVAL": 10,
-        "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": 10,
+        "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": 30,
         "USAGE_DATA_COLLECTION__ENABLED": False,
     }
-    connection = {"conn_type": "spark_connect", "host": "127.0.0.1", "port": connect}
+    token = secret(folder / "spark.token")
+    connection = {"conn_type": "spark_connect", "host": "127.0.0.1", "port": connect, "password": token}
     return {f"AIRFLOW__{name}": str(value) for name, value in section.items()} | {
         "AIRFLOW_HOME": str(home),
         "AIRFLOW_CONN_REJOIN_SPARK": json.dumps(connection),
@@ -149,52 +160,46 @@ def settings(folder: Path, port: int, connect: int, *, schedules: bool) -> dict[
 # --- processes ------------------------------------------------------------------------------------------------------------
 
 
-def _start(folder: Path, name: str, command: list[str], environment: dict[str, str]) -> tuple[int, float]:
-    with (folder / "logs" / f"{name}.log").open("wb") as log:
-        process = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log, start_new_session=True)
-    return process.pid, psutil.Process(process.pid).create_time()
+def _commands(folder: Path, port: int, connect: int, *, schedules: bool) -> dict[str, tuple[list[str], dict[str, str]]]:
+    """Part -> its command and environment."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("AIRFLOW") and k not in ("SPARK_REMOTE", TOKEN)}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    kept |= {"PYTHONPATH": python_path(), "PATH": path}
+    server = [sys.executable, "-m", "rejoin.connect", "--lake", str(folder / "lake"), "--port", str(connect), "--restart"]
+    airflow = kept | settings(folder, port, connect, schedules=schedules)
+    made = {part: ([sys.executable, "-m", "airflow", part, *more], airflow) for part, more in AIRFLOW.items()}
+    return {SPARK: (server, kept | {TOKEN: secret(folder / "spark.token")}), **made}
 
 
-def _process(pid: int, began: float) -> psutil.Process | None:
-    """The process, if it is still the same one."""
-    try:
-        process = psutil.Process(pid)
-        return process if abs(process.create_time() - began) < 1 and process.status() != psutil.STATUS_ZOMBIE else None
-    except psutil.NoSuchProcess:
-        return None
+def _migrate(folder: Path, environment: dict[str, str]) -> None:
+    """Airflow's database, made or brought up to date."""
+    with (folder / "logs" / "database.log").open("ab") as log:
+        done = subprocess.run(
+            [sys.executable, "-m", "airflow", "db", "migrate"], env=environment, cwd=folder, stdout=log, stderr=log, check=False
+        )
+    if done.returncode:
+        raise SetupError("Airflow's database cannot be made", next_step=f"look at {folder}/logs/database.log")
 
 
-def _groups(leaders: list[int]) -> set[int]:
-    """Those of the process groups that still have a member: Airflow's parts outlive a parent that was killed."""
-    found = set()
-    for process in psutil.process_iter():
-        try:
-            found.add(os.getpgid(process.pid))
-        except ProcessLookupError:
-            continue
-    return found & set(leaders)
+def _started(folder: Path, commands: dict[str, tuple[list[str], dict[str, str]]]) -> dict[str, processes.Known]:
+    return {part: processes.start(*command, folder, folder / "logs" / f"{part}.log") for part, command in commands.items()}
 
 
-def _signal(group: int, sign: signal.Signals) -> None:
-    try:
-        os.killpg(group, sign)
-    except ProcessLookupError:
-        return
+def trouble(local: Local) -> list[str]:
+    """The parts that are not healthy, each with what is known of it; empty: all is well."""
+    found = [f"{part} (its process has ended)" for part in local.gone]
+    if SPARK not in local.gone and not greets(f"127.0.0.1:{local.connect}"):
+        found.append(f"{SPARK} (no answer at 127.0.0.1:{local.connect})")
+    asked = local.client().unhealthy()
+    return found + [f"{part} ({why})" for part, why in asked.items() if part not in local.gone]
 
 
-def _wait(local: Local, ready: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT
-    while not ready():
-        gone = [name for name, p in local.processes.items() if _process(*p) is None]
-        if gone or time.monotonic() > deadline:
-            what = f"{', '.join(gone)} ended" if gone else f"not healthy after {WAIT:.0f} s"
-            raise SetupError(f"{what}; stopped again", next_step=f"look at {local.folder}/logs")
+def _wait(local: Local, seconds: float, next_step: str) -> None:
+    deadline = time.monotonic() + seconds
+    while found := trouble(local):
+        if local.gone or time.monotonic() > deadline:
+            raise SetupError(f"not healthy: {', '.join(found)}", next_step=f"{next_step}; logs: {local.folder}/logs")
         time.sleep(0.5)
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as s:
-        return s.connect_ex(("127.0.0.1", port)) == 0
 
 
 def free_port() -> int:
@@ -211,16 +216,22 @@ def _state_file(folder: Path) -> Path:
     return folder / "up.json"
 
 
+def _write(local: Local) -> None:
+    file = _state_file(Path(local.folder))
+    file.touch(mode=0o600)
+    file.chmod(0o600)
+    file.write_text(json.dumps(asdict(local)))
+
+
 def _password(file: Path) -> str:
-    """The password of the one user: made once, readable by us only."""
-    if not file.is_file():
-        file.touch(mode=0o600)
-        file.write_text(json.dumps({USER: secrets.token_urlsafe(12)}))
-    return str(json.loads(file.read_text())[USER])
+    """The password of the one user: made once."""
+    return str(json.loads(secret(file, json.dumps({USER: secrets.token_urlsafe(12)})))[USER])
 
 
-def _secret(file: Path) -> str:
+def secret(file: Path, new: str = "") -> str:
+    """What a file holds that only its owner can read; made once: ``new``, or something random."""
     if not file.is_file():
         file.touch(mode=0o600)
-        file.write_text(secrets.token_hex(48))
+        file.write_text(new or secrets.token_hex(48))
+    file.chmod(0o600)
     return file.read_text()

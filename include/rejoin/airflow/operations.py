@@ -9,6 +9,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
+from rejoin.airflow.arguments import RUN_TIMEOUT
 from rejoin.airflow.command import CommandOperator
 from rejoin.airflow.place import place
 from rejoin.airflow.retry import ByError
@@ -18,14 +19,17 @@ START = datetime(2024, 1, 1, tzinfo=UTC)
 TRIES, FIRST = 3, timedelta(seconds=30)
 BUSY = 200
 """Tries of a task that waits for runs to end."""
+NAMED = "{{ task.topology }}"
+"""What the UI calls a mapped task instead of its number."""
 
 
 def maintenance(schedule: Any = "30 3 * * *", keep_days: float = 7, on_failure: Any = None) -> DAG:
     """Compacts every topology, then frees what runs older than ``keep_days`` left behind, and stray files."""
     with _dag("rejoin_maintenance", schedule, on_failure, "Compaction, expiry of old states, stray files.") as dag:
         names = topologies()
-        compact = CommandOperator.partial(task_id="compact", command=["compact"]).expand(topology=names)
-        expire = CommandOperator.partial(task_id="expire", command=["expire", "--keep-days", str(keep_days)]).expand(topology=names)
+        compact = CommandOperator.partial(task_id="compact", command=["compact"], map_index_template=NAMED).expand(topology=names)
+        words = ["expire", "--keep-days", str(keep_days)]
+        expire = CommandOperator.partial(task_id="expire", command=words, map_index_template=NAMED).expand(topology=names)
         compact >> expire
     return dag
 
@@ -35,7 +39,7 @@ def verification(schedule: Any = "0 4 * * *", on_failure: Any = None) -> DAG:
     full = Param(False, type="boolean", title="Recompute everything", description="Not only where stored hashes differ.")
     with _dag("rejoin_verify", schedule, on_failure, "Is every output what its SQL says?", {"full": full}) as dag:
         how = "{{ '' if params.full or dag_run.run_after.weekday() == 6 else '--fast' }}"
-        CommandOperator.partial(task_id="verify", command=["verify", how]).expand(topology=topologies())
+        CommandOperator.partial(task_id="verify", command=["verify", how], map_index_template=NAMED).expand(topology=topologies())
     return dag
 
 
@@ -67,7 +71,7 @@ def topologies() -> list[str]:
     return known(lake_config(place().lake).ledger)
 
 
-@task
+@task(map_index_template="{{ task.op_kwargs['topology'] }}")
 def published(topology: str, seconds: float) -> str:
     """How long ago the newest run was published.
 
@@ -103,5 +107,6 @@ def _dag(dag_id: str, schedule: Any, on_failure: Any, what: str, params: dict[st
         tags=["rejoin", "operations"],
         params=params,
         on_failure_callback=on_failure,
-        default_args={"retries": BUSY, "retry_policy": ByError(TRIES, FIRST)},
+        dagrun_timeout=RUN_TIMEOUT,
+        default_args={"retries": BUSY, "retry_policy": ByError(TRIES, FIRST), "execution_timeout": RUN_TIMEOUT},
     )

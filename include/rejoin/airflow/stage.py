@@ -11,7 +11,7 @@ from rejoin.airflow.submit import RejoinOperator
 from rejoin.plan.steps import Verb
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.sdk import Asset, Context
     from pyspark.sql import SparkSession
 
     from rejoin.conduct import Topology
@@ -50,11 +50,22 @@ class StageOperator(RejoinOperator):
     def step(self, context: "Context", topology: "Topology", who: str) -> dict[str, Any]:
         """Does it on the deployment's engine and logs what it did; returns the task's XCom."""
         engine = self.engine() if Verb(self.verb) in ON_SPARK else Engine.PROCESS
+        again = self._done_before(topology, who)
         done = self._submit(context, topology, who) if engine is Engine.SUBMIT else self._here(context, topology, who, engine)
+        if again:
+            self.log.info("%s was done by an earlier try of this task: nothing is done again, this is what it has counted", done.step)
         self.log.info("%s: %s in %.2f s", done.step, done.counts, done.seconds)
         for what, why in done.detail.items():
             self.log.info("%s: %s", what, why)
         return {"step": done.step, "counts": done.counts, "seconds": round(done.seconds, 3), "jobs": done.jobs, "engine": str(engine)}
+
+    def _done_before(self, topology: "Topology", who: str) -> bool:
+        """Whether an earlier try has registered the step. The cut of a DAG run that is published opens a new run; a delivery looks at its sink."""
+        run = topology.ledger.newest_of(who)
+        if run is None or (self.verb == Verb.CUT and run.state != "open"):
+            return False
+        name = f"{self.verb}.{self.target}" if self.target else self.verb
+        return name in topology.ledger.steps(run.number) and (self.verb != Verb.PUBLISH or run.state == "committed")
 
     def _here(self, context: "Context", topology: "Topology", who: str, engine: Engine) -> "StepRecord":
         from rejoin.job import step
@@ -78,7 +89,7 @@ class StageOperator(RejoinOperator):
 
 
 class PublishOperator(StageOperator):
-    """The commit. Its outlets are the outputs; an output that the run did not change starts nobody."""
+    """The commit. Its outlets are the outputs; an output that the run did not change starts nobody, and a run starts others once."""
 
     ui_color = "#d9f2e1"
 
@@ -87,14 +98,23 @@ class PublishOperator(StageOperator):
         from rejoin.report import summary_data
 
         topology, who = _topology(self.topology_file, context), _owner(context)
+        again = self._done_before(topology, who)
         self.step(context, topology, who)
         done = topology.mine(who)
         steps = topology.ledger.steps(done.number)
         changed = {f"{done.topology}.{n.name}": steps[f"{Verb.VALIDATE}.{n.name}"].counts["changes"] for n in done.plan.nodes}
-        self.outlets = [asset for asset in self.outlets if changed.get(asset.name)]
+        self.outlets = [a for a in self.outlets if changed.get(a.name) and not (again and _told(a, done.number))]
         for asset in self.outlets:
             context["outlet_events"][asset].extra = {"run": done.number, "changes": changed[asset.name]}
         return summary_data(done, list(steps.values()))
+
+
+def _told(asset: "Asset", run: int) -> bool:
+    """Whether Airflow has an event of this run: a try that has committed may have been killed before Airflow took its events."""
+    from airflow.sdk.execution_time.context import InletEventsAccessor
+
+    newest = InletEventsAccessor(asset_name=asset.name, asset_uri=asset.uri).ascending(False).limit(1000)
+    return any(event.extra.get("run") == run for event in newest)
 
 
 class _SparkNeeded(BaseException):

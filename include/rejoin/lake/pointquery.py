@@ -112,6 +112,8 @@ class PointQuery:
                 f"the key of {name!r} has {len(names_)} column(s): {', '.join(names_)}", next_step=f"rejoin get {name} {' '.join(names_)}"
             )
         types = self._key_types(name)
+        if not all(_whole(v, types[n]) for n, v in zip(names_, key, strict=True)):
+            raise self._misfit(name)
         # PyIceberg knows no Z for UTC.
         values = [re.sub("Z$", "+00:00", v) if types[n] == "TIMESTAMP" else v for n, v in zip(names_, key, strict=True)]
         matches = _equal(names_[0], values[0])
@@ -120,8 +122,11 @@ class PointQuery:
         try:
             return self._scan(stored, matches)
         except ValueError as error:
-            wanted = ", ".join(f"{column} {type_}" for column, type_ in types.items())
-            raise UnknownTable(f"a key value does not fit the key of {name!r}", expected=wanted) from error
+            raise self._misfit(name) from error
+
+    def _misfit(self, name: str) -> UnknownTable:
+        wanted = ", ".join(f"{column} {type_}" for column, type_ in self._key_types(name).items())
+        return UnknownTable(f"a key value does not fit the key of {name!r}", expected=wanted)
 
     def changed_key(self, name: str) -> tuple[Any, ...] | None:
         """The key of one row that this run inserted or updated in an output; None if there is none. Reads no more files than it has to."""
@@ -190,6 +195,12 @@ class PointQuery:
                 next_step="read it as an Iceberg table",
             )
         return UnknownTable(f"topology {topology!r} has no table {name!r}", expected=expected)
+
+
+def _whole(text: str, type_: str | None) -> bool:
+    """False for a text that is no whole number of an integer column: PyIceberg would cut ``1.5`` to 1 and take 2**31 for an absent INT."""
+    bits = {"INT": 31, "BIGINT": 63}.get(type_ or "")
+    return bits is None or (re.fullmatch("[+-]?[0-9]{1,40}", text) is not None and -(2**bits) <= int(text) < 2**bits)
 
 
 def _equal(column: str, value: str | int) -> BooleanExpression:

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 from rejoin import setup_check
 from rejoin.errors import SetupError
@@ -95,17 +95,19 @@ def session(config: LakeConfig) -> "SparkSession":
     """A session that reads and writes the lake. A process may hold sessions of several lakes: each has its own catalog.
 
     Raises:
-        SetupError: no Java 17 or 21, or the jars are missing.
+        SetupError: no Java 17 or 21, or the jars are missing; the Spark Connect server refuses the token.
+        SparkDown: no Spark Connect server answers (``lake/remote.py``).
     """
     if not tracing():
         for context in ("SQL", "DataFrame"):  # pyspark prints every error of every expression, with its values
             logging.getLogger(f"{context}QueryContextLogger").disabled = True
     # Without it Spark's Python workers are whatever python3 the PATH has.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    from pyspark.sql import SparkSession
 
     if remote := os.environ.get("SPARK_REMOTE"):
-        return _with_settings(SparkSession.builder.remote(remote).create(), config)
+        from rejoin.lake.remote import connect
+
+        return _with_settings(cast("SparkSession", connect(remote)), config)
     with _starting:
         if _first:
             return _with_settings(_first[0].newSession(), config)

@@ -150,7 +150,10 @@ def _lake() -> Lake:
 def _permitted(request: Request, user: GetUserDep, topology: str) -> Lake:
     """The lake, if the topology is known and the user may read the DAG that runs it (or would: a DAG of its name)."""
     lake = _lake()
-    requires_access_dag(method="GET", param_dag_id=lake.dag_of(topology) or topology)(request, user)
+    known = topology in lake.topologies()
+    requires_access_dag(method="GET", param_dag_id=(lake.dag_of(topology) if known else None) or topology)(request, user)
+    if not known:  # said without the names of the others, which the overview shows to those who may see them
+        raise UnknownTable(f"the lake has no topology {topology!r}", next_step="look at the overview")
     return lake
 
 

@@ -109,7 +109,7 @@ class Resolving:
             raise RefreshRefused(
                 f"output {node.name!r} would have to be recomputed in run {self._facts.run.number}: {why}; nothing was committed",
                 expected="refresh='incremental_strict' never recomputes",
-                next_step="run once with --refresh full, or give the new definition a new name",
+                next_step="run once with --refresh full (in Airflow: Refresh in the form of a trigger), or give the new definition a new name",
             )
         key = self._facts.plan.key_of(node.left.table)
         paired = resolve.pair(node, None, self._lefts(self._work.now.current(node.left.table), key, "_row"), {}, key)
@@ -228,7 +228,8 @@ class Resolving:
         raise ChangeTooLarge(
             f"run {self._facts.run.number} would change {changes:,} of {rows:,} rows of output {node.name!r}; nothing was committed",
             expected=f"at most {policy.max_change_share:.0%} of its rows (max_change_share)",
-            next_step="look at the input; then run again with --fuse apply (go on), recompute (go on, from all rows) or skip (leave this output)",
+            next_step="look at the input; then run again with --fuse (in Airflow: If too much would change, in the form of a trigger) "
+            "apply (go on), recompute (go on, from all rows) or skip (leave this output)",
         )
 
 

@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,56 @@ def main() -> None:
         for dag in bag.dags.values():
             DagSerialization.from_dict(DagSerialization.to_dict(dag))  # as the scheduler gets it
         heavy = sorted({m.partition(".")[0] for m in sys.modules} & {"pyspark", "pyiceberg", "great_expectations", "duckdb"})
+        limits = {d: [dag.dagrun_timeout, {t.task_id: t.execution_timeout for t in dag.tasks}] for d, dag in bag.dags.items()}
+        said = json.dumps({"limits": limits, "arguments": arguments()}, default=lambda seconds: seconds.total_seconds())
         shown = {d: shape(dag) for d, dag in sorted(bag.dags.items())}
-        print(json.dumps({"errors": bag.import_errors, "seconds": seconds, "heavy": heavy, "dags": shown}))
+        print(json.dumps({"errors": bag.import_errors, "seconds": seconds, "heavy": heavy, "dags": shown} | json.loads(said)))
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "each": {"owner": "me", "pool": "small", "queue": "night", "tags": ["b"], "retries": 0, "execution_timeout": timedelta(minutes=5)},
+    "no limits": {"execution_timeout": None, "dagrun_timeout": None},
+    "default_args": {"default_args": {"owner": "us", "retries": 2, "execution_timeout": None, "priority_weight": 7, "num_executors": 3}},
+    "both": {"owner": "me", "retries": 4, "default_args": {"owner": "us", "retries": 2, "pool": "large"}},
+    "a misspelt name": {"default_args": {"retry_dealy": timedelta(minutes=1)}},
+    "a name of ours": {"default_args": {"trigger_rule": "all_done"}},
+    "no dict": {"default_args": ["owner"]},
+    "an empty pool": {"pool": " "},
+    "a queue of no text": {"queue": 3},
+    "no owner": {"owner": None},
+    "a time below zero": {"execution_timeout": timedelta(seconds=-1)},
+    "a time of no unit": {"dagrun_timeout": 3600},
+    "a time of no unit within": {"default_args": {"retry_delay": 15}},
+    "retries below zero": {"retries": -1},
+    "retries that are a truth": {"retries": True},
+    "one tag for many": {"tags": "night"},
+}
+"""Arguments of ``to_dag``, by what they are about."""
+
+
+def arguments() -> dict[str, Any]:
+    """What becomes of the arguments: a task's and the DAG's own, or the error."""
+    from rejoin import Topology, snapshot
+    from rejoin.airflow import to_dag
+    from rejoin.errors import RejoinError
+
+    shop = Topology("shop")
+    left = shop.table("orders", key="id", schema="id BIGINT, who BIGINT", source=snapshot("landing/orders"))
+    right = shop.table("people", key="id", schema="id BIGINT, name STRING", source=snapshot("landing/people"))
+    left.left_join(right, foreign_key="who", select=["left.id", "right.name"], name="enriched")
+
+    def outcome(given: dict[str, Any]) -> Any:
+        try:
+            dag: Any = to_dag(shop, **given)
+        except RejoinError as error:
+            return str(error)
+        one, asked = dag.task_dict["resolve.enriched"], dag.task_dict["approve"]
+        names = ("owner", "pool", "queue", "retries", "execution_timeout", "priority_weight", "_num_executors")
+        made = {name: getattr(one, name) for name in names} | {"tries": one.retry_policy.tries, "approve": asked.execution_timeout}
+        return made | {"tags": sorted(dag.tags), "dagrun_timeout": dag.dagrun_timeout, "cut": dag.task_dict["cut"].retries}
+
+    return {case: outcome(given) for case, given in CASES.items()}
 
 
 def shape(dag: Any) -> dict[str, Any]:

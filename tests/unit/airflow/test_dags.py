@@ -41,6 +41,48 @@ def test_a_dag_has_the_shape_of_its_golden_file(shown: dict[str, Any], dag: str)
     assert shown["dags"][dag] == json.loads((GOLDEN / f"{dag}.json").read_text())
 
 
+def test_every_task_and_every_run_has_a_limit_and_only_a_person_may_take_longer_than_a_task(shown: dict[str, Any]) -> None:
+    for dag, (run, tasks) in shown["limits"].items():
+        assert run == 24 * 3600, dag
+        assert {t for t, seconds in tasks.items() if seconds is None} == ({"approve"} if "approve" in tasks else set()), dag
+
+
+def test_arguments_reach_the_tasks_and_go_before_default_args_which_go_before_ours(shown: dict[str, Any]) -> None:
+    found = shown["arguments"]
+    usual = {"owner": "airflow", "pool": "default_pool", "queue": "default", "retries": 4, "tries": 4, "execution_timeout": 6 * 3600.0}
+    usual |= {"priority_weight": 1, "_num_executors": None, "approve": None, "tags": ["rejoin"], "dagrun_timeout": 24 * 3600.0, "cut": 2160}
+    each = {"owner": "me", "pool": "small", "queue": "night", "tags": ["b", "rejoin"], "retries": 0, "tries": 0, "execution_timeout": 300.0}
+    within = {"owner": "us", "retries": 2, "tries": 2, "execution_timeout": None, "priority_weight": 7, "_num_executors": 3}
+    assert found["nothing"] == usual
+    assert found["each"] == usual | each
+    assert found["no limits"] == usual | {"execution_timeout": None, "dagrun_timeout": None}
+    assert found["default_args"] == usual | within
+    assert found["both"] == usual | {"owner": "me", "pool": "large"}
+
+
+REFUSED = {
+    "a misspelt name": "'retry_dealy' of default_args is no argument of a task\n  expected: arguments of Airflow's operators; did you mean 'retry_delay'?",
+    "a name of ours": "'trigger_rule' of default_args is set by rejoin",
+    "no dict": "default_args is ['owner']\n  expected: a dict",
+    "an empty pool": "pool is ' '\n  expected: the name of a pool",
+    "a queue of no text": "queue is 3\n  expected: the name of a queue",
+    "no owner": "owner is None\n  expected: a text",
+    "a time below zero": "execution_timeout is datetime.timedelta(days=-1, seconds=86399)\n  expected: a timedelta above zero, or None",
+    "a time of no unit": "dagrun_timeout is 3600\n  expected: a timedelta above zero, or None",
+    "a time of no unit within": "retry_delay is 15\n  expected: a timedelta above zero",
+    "retries below zero": "retries is -1\n  expected: a whole number from 0",
+    "retries that are a truth": "retries is True\n  expected: a whole number from 0",
+    "one tag for many": "tags is 'night'\n  expected: a list of texts",
+}
+
+
+@pytest.mark.parametrize(("case", "told"), REFUSED.items(), ids=REFUSED.keys())
+def test_an_argument_that_airflow_would_stumble_over_later_is_refused_when_the_file_is_read(
+    shown: dict[str, Any], case: str, told: str
+) -> None:
+    assert str(shown["arguments"][case]).startswith(f"TOPOLOGY_FILE to_dag of topology 'shop': {told}")
+
+
 if __name__ == "__main__":
     made = json.loads(
         subprocess.run([sys.executable, str(SHOW)], capture_output=True, text=True, check=True, env=_environment()).stdout.splitlines()[-1]
