@@ -1,7 +1,9 @@
 """Reads without Spark, for people and pages: one key's row, one run's changes, the refused records. PyIceberg on the ledger's snapshot ids."""
 
+import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo
@@ -12,7 +14,7 @@ from rejoin.errors import RunUnknown, UnknownTable
 from rejoin.lake import metrics, names
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.refs import Refs
-from rejoin.plan.model import Plan
+from rejoin.plan.model import Edge, Node, Plan
 
 Row = dict[str, Any]
 
@@ -102,21 +104,37 @@ class PointQuery:
         for row in sorted(rows, key=lambda r: tuple(str(r[k]) for k in key)):
             yield {"op": row["_op"], "before": _plain(row["_before"]), "after": _plain(row["_after"])}
 
-    def _having(self, name: str, stored: str, key: tuple[str, ...]) -> list[Row]:
-        """The rows of the table ``stored`` with a key (texts) of ``name``."""
+    def stored(self, name: str, key: Sequence[Any]) -> list[Row]:
+        """The stored rows of a source table (its versions) or output with this key (texts or values), bookkeeping columns included.
+
+        Raises:
+            As ``get``.
+        """
+        self._columns(name)
+        return self._having(name, name, key)
+
+    def kept_aside(self, name: str, key: Sequence[Any]) -> list[Row]:
+        """What ``quarantine`` tells, of one key (texts or values). Raises as ``get`` does."""
+        return self._having(name, names.quarantine(name), key)
+
+    def foreign_key(self, node: Node, edge: Edge, key: Sequence[Any]) -> tuple[Any, ...] | None:
+        """The foreign key by which the left row with this key (texts or values) is subscribed to its right row; None if it is to none."""
+        primary, foreign = ([f"{of}_{i + 1}" for i in range(n)] for of, n in (("pk", len(node.key)), ("fk", len(edge.foreign_key))))
+        rows = self._having(node.left.table, names.subscriptions(node, edge), key, primary)
+        newest = {tuple(r[c] for c in foreign): str(r["_op"]) for r in sorted(rows, key=lambda r: int(r["_run"]))}
+        return next((fk for fk, op in newest.items() if op == "S"), None)
+
+    def _having(self, name: str, stored: str, key: Sequence[Any], columns: Sequence[str] = ()) -> list[Row]:
+        """The rows of the table ``stored`` with a key (texts or values) of ``name``. ``columns``: what ``stored`` calls the key columns."""
         names_ = self.plan.key_of(name)
         if len(key) != len(names_):
             raise UnknownTable(
                 f"the key of {name!r} has {len(names_)} column(s): {', '.join(names_)}", next_step=f"rejoin get {name} {' '.join(names_)}"
             )
         types = self._key_types(name)
-        # PyIceberg knows no Z for UTC.
-        values = [re.sub("Z$", "+00:00", v) if types[n] == "TIMESTAMP" else v for n, v in zip(names_, key, strict=True)]
-        matches = _equal(names_[0], values[0])
-        for column, value in zip(names_[1:], values[1:], strict=True):
-            matches = And(matches, _equal(column, value))
         try:
-            return self._scan(stored, matches)
+            first, *others = (_equal(c, _literal(v, types[n])) for c, n, v in zip(columns or names_, names_, key, strict=True))
+            return self._scan(stored, reduce(And, others, first))
         except ValueError as error:
             wanted = ", ".join(f"{column} {type_}" for column, type_ in types.items())
             raise UnknownTable(f"a key value does not fit the key of {name!r}", expected=wanted) from error
@@ -170,7 +188,14 @@ class PointQuery:
         return UnknownTable(f"topology {topology!r} has no table {name!r}", expected=expected)
 
 
-def _equal(column: str, value: str | int) -> BooleanExpression:
+def _literal(value: Any, type_: str | None) -> Any:
+    """A key value as PyIceberg takes it: it knows no Z for UTC, and makes no bytes of a text (which are base64, as in sources)."""
+    if isinstance(value, str) and type_ == "TIMESTAMP":
+        return re.sub("Z$", "+00:00", value)
+    return base64.b64decode(value, validate=True) if isinstance(value, str) and type_ == "BINARY" else value
+
+
+def _equal(column: str, value: Any) -> BooleanExpression:
     """A text is converted to the column's type when the scan binds it."""
     return EqualTo(column, value)  # type: ignore[call-arg, arg-type]  # pydantic hides the positional form from mypy
 

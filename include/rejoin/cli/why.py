@@ -1,0 +1,26 @@
+"""``rejoin why``: where a row comes from. It needs no Spark."""
+
+import click
+
+from rejoin.cli.common import existing, json_option, lake_option, out, print_lines, root_option, topology_option
+
+
+@click.command()
+@click.argument("output")
+@click.argument("key", nargs=-1, required=True)
+@lake_option
+@root_option
+@topology_option
+@click.option("--as-of", "run", type=int, default=None, help="As of this run; default: the newest.")
+@json_option
+def why(output: str, key: tuple[str, ...], location: str, root: str, name: str | None, run: int | None, as_json: bool) -> None:
+    """Tell which records of which files made, changed, held back or removed the row of OUTPUT (or of a source table) with this KEY.
+
+    The records' lines are found by reading the files again; where these are gone or changed, only their names are told.
+    """
+    from rejoin.why.show import tree
+    from rejoin.why.trace import why as answer
+
+    topology = existing(location, name)
+    found = answer(topology.ledger, topology.refs, root, output, key, run)
+    print_lines([found.to_dict()]) if as_json else out.print(tree(found), soft_wrap=not out.is_terminal)
