@@ -3,6 +3,7 @@
 import base64
 import json
 import shlex
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -96,7 +97,7 @@ def test_a_key_of_columns_of_every_type_is_followed_through_the_foreign_key(odd:
     (right,) = found["rights"]
     assert (found["state"], right["match"], right["row"]["state"]) == ("there", "found", "there")
     assert list(right["row"]["key"]) == list(ODD)
-    assert right["row"]["record"]["unlocated"] == "run 1 read nothing of readings"
+    assert right["row"]["record"]["unlocated"] == "its run's files have no such record"
     assert told(odd, "twice", *ASKED[:-1], "another")["state"] == "never"
 
 
@@ -207,3 +208,12 @@ def test_what_a_compaction_has_dropped_is_found_in_the_state_before_it_until_tha
     lake.expire("customers", 2)
     assert told(lake, "enriched", "1")["rights"][0]["row"]["state"] == "untold"
     assert "what was before the last compaction is expired" in ask(lake, "enriched", "1").stdout
+
+
+def test_a_change_by_another_definition_says_so(lake: MadeLake) -> None:
+    lake.plan = replace(lake.plan, nodes=(replace(lake.plan.nodes[0], where="l.`id` > 1"),))
+    row = {"id": 1, "name": "Ann", "_hash": b"o"}
+    lake.run({"enriched__changes": [{"_op": "D", "id": 1, "_before": row}], "enriched": [{"id": 9, "_hash": b"p"}]})
+    assert told(lake, "enriched", "1")["changed"]["redefined"] is True
+    assert told(lake, "enriched", "1", "--as-of", "1")["changed"]["redefined"] is False
+    assert "removed by run 2, which had another definition of it: " in ask(lake, "enriched", "1").stdout

@@ -18,6 +18,7 @@ from rejoin.sources.read import LOCAL_BYTES, is_parquet, is_small
 
 Found = tuple[str, int]
 """A file as it was pinned, and the record's first line (from 1; the row number in Parquet)."""
+NO_RECORD = "its run's files have no such record"
 
 
 def locate(table: Table, pin: Pin, root: str, key: Mapping[str, Any], position: str) -> Found | str:
@@ -43,7 +44,7 @@ def locate(table: Table, pin: Pin, root: str, key: Mapping[str, Any], position: 
         except (pa.ArrowException, OSError):
             problem = problem or f"source file {file.path!r} cannot be read"
     if not found:
-        return problem or "its run's files have no such record"
+        return problem or NO_RECORD
     # Of equal rows of a snapshot the first one counts; of events that repeat a position the last one.
     return found[0] if pin.kind == "snapshot" else found[-1]
 

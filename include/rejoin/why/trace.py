@@ -11,8 +11,8 @@ from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, SnapshotSource
 from rejoin.quarantine import open_entries
 from rejoin.sources import Pin
-from rejoin.sources.locate import locate
-from rejoin.stages.columns import HASH, HELD_CODES, SOURCE_FILE
+from rejoin.sources.locate import NO_RECORD, locate
+from rejoin.stages.columns import HASH, HELD_CODES, REPLAYED_CODE, SOURCE_FILE
 from rejoin.why.judge import RightSeen, Seen, foreign_key_shown, judge, shown
 from rejoin.why.model import APPLIED, NOOP, Answer, Change, OutputRow, Record, RightRow, SourceRow, State, differing, is_there
 
@@ -154,22 +154,26 @@ class _Trace:
     def _place(self, name: str, key: Row, version: Row, kept: Sequence[Row]) -> dict[str, Any]:
         """Where the record of a version stands: the fields of ``Record`` about that."""
         # A row that was held back and released came in an earlier run, with its file and line.
-        held = [r for r in kept if r.get("_version") is not None and r["_version"] == version["_version"]]
-        replayed = [r for r in kept if r["_code"] == "REPLAYED" and r["_run"] == version["_run"]]
-        if held or len(replayed) == 1:
-            row = (held or replayed)[-1]
-            return {"file": row[SOURCE_FILE], "line": row["_line"]}
-        pinned = self._ledger.pins(version["_run"]).get(name)
-        if pinned is None:
-            return {"unlocated": f"run {version['_run']} read nothing of {name}"}
-        pin, table = Pin.from_dict(pinned), self._ledger.run(version["_run"]).plan.table(name)
-        files = tuple(f.path for f in pin.files)
-        if version["_op"] == "D" and isinstance(table.source, SnapshotSource):
+        if held := [r for r in kept if r.get("_version") is not None and r["_version"] == version["_version"]]:
+            return _place_aside(held[-1])
+        pinned, table = self._ledger.pins(version["_run"]).get(name), self._ledger.run(version["_run"]).plan.table(name)
+        pin = None if pinned is None else Pin.from_dict(pinned)
+        files = () if pin is None else tuple(f.path for f in pin.files)
+        if files and version["_op"] == "D" and isinstance(table.source, SnapshotSource):
             return {"files": files, "absent": True}
-        found = locate(table, pin, self._root, {k: key[k] for k in table.key}, version["_version"])
+        asked = {k: key[k] for k in table.key}
+        found = NO_RECORD if pin is None else locate(table, pin, self._root, asked, version["_version"])
+        # A record that had been refused and was tried again: where the run's own files do not have it.
+        replayed = [r for r in kept if r["_code"] == REPLAYED_CODE and r["_run"] == version["_run"]]
+        if found == NO_RECORD and len(replayed) == 1:
+            return _place_aside(replayed[0])
         if isinstance(found, str):
             return {"file": files[0] if len(files) == 1 else None, "files": files, "unlocated": found}
         return {"file": found[0], "line": found[1]}
+
+
+def _place_aside(row: Row) -> dict[str, Any]:
+    return {"file": row[SOURCE_FILE], "line": row["_line"]}
 
 
 def _newest_first(versions: Iterable[Row]) -> list[Row]:
