@@ -217,3 +217,12 @@ def test_a_change_by_another_definition_says_so(lake: MadeLake) -> None:
     assert told(lake, "enriched", "1")["changed"]["redefined"] is True
     assert told(lake, "enriched", "1", "--as-of", "1")["changed"]["redefined"] is False
     assert "removed by run 2, which had another definition of it: " in ask(lake, "enriched", "1").stdout
+
+
+def test_long_values_are_shortened_and_lines_are_whole_where_there_is_no_terminal(lake: MadeLake) -> None:
+    row = {"id": 1, "name": "x" * 9000, "_hash": b"o"}
+    lake.run({"enriched__changes": [{"_op": "U", "id": 1, "_before": {"id": 1, "name": "Ann"}, "_after": row}]})
+    printed = ask(lake, "enriched", "1").stdout
+    assert f'name "Ann" -> "{"x" * 79}...\n' in printed
+    assert [line for line in printed.splitlines() if "c/1.csv" in line and "pinned by the cut and is gone)" in line]
+    assert told(lake, "enriched", "1")["changed"]["after"]["name"] == "x" * 9000

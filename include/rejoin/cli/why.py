@@ -1,6 +1,7 @@
 """``rejoin why``: where a row comes from. It needs no Spark."""
 
 import click
+from rich.console import Console
 
 from rejoin.cli.common import existing, json_option, lake_option, out, print_lines, root_option, topology_option
 
@@ -18,9 +19,12 @@ def why(output: str, key: tuple[str, ...], location: str, root: str, name: str |
 
     The records' lines are found by reading the files again; where these are gone or changed, only their names are told.
     """
-    from rejoin.why.show import tree
+    from rejoin.why.show import WIDE, tree
     from rejoin.why.trace import why as answer
 
     topology = existing(location, name)
     found = answer(topology.ledger, topology.refs, root, output, key, run)
-    print_lines([found.to_dict()]) if as_json else out.print(tree(found), soft_wrap=not out.is_terminal)
+    if as_json:
+        print_lines([found.to_dict()])
+    else:
+        (out if out.is_terminal else Console(width=WIDE, highlight=False)).print(tree(found))

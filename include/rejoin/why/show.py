@@ -14,6 +14,10 @@ from rejoin.quarantine import Entry
 from rejoin.stages.columns import HELD_CODES
 from rejoin.why.model import APPLIED, Answer, Cause, Change, Match, OutputRow, Reason, Record, RightRow, SourceRow, State, is_there
 
+VALUE = 80
+"""So many characters of a value are shown."""
+WIDE = 10_000
+"""The width of a tree where there is no terminal: programs that read lines want whole ones."""
 _COLOURS = {State.THERE: "green", State.HELD: "yellow", State.REMOVED: "red", State.NEVER: "red", State.UNTOLD: "red"}
 _DID = {"I": "made", "U": "changed", "D": "removed"}
 _NOTED = {
@@ -111,7 +115,7 @@ def _values(change: Change) -> Iterator[str]:
     if before is not None and after is not None:
         yield from (f"{c} {_json(before.get(c))} -> {_json(after.get(c))}" for c in change.columns)
     else:
-        yield _json(after if after is not None else before)
+        yield ", ".join(f"{c} {_json(v)}" for c, v in (after or before or {}).items())
 
 
 def _why_not(row: OutputRow) -> Iterator[str]:
@@ -168,4 +172,6 @@ def _aside(entry: Entry) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    """A value, shortened: who wants all of it has ``--json``."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= VALUE else f"{text[:VALUE]}..."
