@@ -50,12 +50,15 @@ def entries(topology: Topology, name: str | None = None, key: Sequence[str] = ()
     known = [t.name for t in query.plan.tables] + [n.name for n in query.plan.nodes]
     if name is not None and name not in known:
         raise UnknownTable(f"topology {query.plan.topology!r} has no table {name!r}", expected=", ".join(known))
-    found = [e for of in known if name in (None, of) for e in _entries(query.plan, of, query.quarantine(of))]
+    found = [e for of in known if name in (None, of) for e in open_entries(query.plan, of, query.quarantine(of))]
     return [e for e in found if not key or tuple(map(str, e.key.values())) == tuple(key)]
 
 
-def _entries(plan: Plan, name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Entry]:
-    """A key that is held back has its newest row; a record that was refused is known by file and line."""
+def open_entries(plan: Plan, name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Entry]:
+    """What the rows of a quarantine table (of all keys or of some) still keep aside.
+
+    A key that is held back has its newest row; a record that was refused is known by file and line.
+    """
     columns = plan.key_of(name)
     newest: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for row in sorted(rows, key=lambda r: int(r["_run"])):

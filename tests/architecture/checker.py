@@ -62,6 +62,11 @@ IMPORT_RULES = (
         "the page reads the ledger and Iceberg's tables, never Spark",
     ),
     ImportRule(
+        (f"{PACKAGE}/why",),
+        ("airflow", "pyspark", "rejoin.airflow", "rejoin.page", "rejoin.run", "rejoin.sinks"),
+        "where a row comes from is told without Spark",
+    ),
+    ImportRule(
         (f"{PACKAGE}/page",),
         ("airflow", "fastapi", "starlette"),
         "pages are made without a server: routes.py alone knows Airflow",

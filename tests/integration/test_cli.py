@@ -113,7 +113,7 @@ def test_a_mistake_is_one_message_and_an_exit_code(arguments: tuple[str, ...], c
 
 def test_every_command_has_help_that_says_what_it_does() -> None:
     page = rejoin("--help").stdout
-    for command in ("run", "explain", "plan", "verify", "history", "get", "changes", "compact", "abandon", "replay", "demo"):
+    for command in ("run", "explain", "plan", "verify", "history", "get", "changes", "why", "compact", "abandon", "replay", "demo"):
         assert command in page
         assert len(rejoin(command, "--help").stdout) > 200
     assert "Exit codes" in page

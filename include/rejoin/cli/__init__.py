@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from rejoin.cli import local, plan, quarantine, reads, runs, sinks, upkeep
+from rejoin.cli import local, plan, quarantine, reads, runs, sinks, upkeep, why
 from rejoin.cli.common import err
 from rejoin.cli.versions import print_version, print_versions
 from rejoin.failures import at_the_rim
@@ -68,6 +68,7 @@ for command in (
     runs.abandon,
     reads.get,
     reads.changes,
+    why.why,
     quarantine.quarantine,
     sinks.publish,
     sinks.sinks,

@@ -1,8 +1,10 @@
 """Reads without Spark, for people and pages: one key's row, one run's changes, the refused records. PyIceberg on the ledger's snapshot ids."""
 
+import base64
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +16,7 @@ from rejoin.errors import RunUnknown, UnknownTable
 from rejoin.lake import metrics, names
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.refs import Refs
-from rejoin.plan.model import Plan
+from rejoin.plan.model import Edge, Node, Plan
 
 Row = dict[str, Any]
 
@@ -104,23 +106,37 @@ class PointQuery:
         for row in sorted(rows, key=lambda r: tuple(str(r[k]) for k in key)):
             yield {"op": row["_op"], "before": _plain(row["_before"]), "after": _plain(row["_after"])}
 
-    def _having(self, name: str, stored: str, key: tuple[str, ...]) -> list[Row]:
-        """The rows of the table ``stored`` with a key (texts) of ``name``."""
+    def stored(self, name: str, key: Sequence[Any]) -> list[Row]:
+        """The stored rows of a source table (its versions) or output with this key (texts or values), bookkeeping columns included.
+
+        Raises:
+            As ``get``.
+        """
+        self._columns(name)
+        return self._having(name, name, key)
+
+    def kept_aside(self, name: str, key: Sequence[Any]) -> list[Row]:
+        """What ``quarantine`` tells, of one key (texts or values). Raises as ``get`` does."""
+        return self._having(name, names.quarantine(name), key)
+
+    def foreign_key(self, node: Node, edge: Edge, key: Sequence[Any]) -> tuple[Any, ...] | None:
+        """The foreign key by which the left row with this key (texts or values) is subscribed to its right row; None if it is to none."""
+        primary, foreign = ([f"{of}_{i + 1}" for i in range(n)] for of, n in (("pk", len(node.key)), ("fk", len(edge.foreign_key))))
+        rows = self._having(node.left.table, names.subscriptions(node, edge), key, primary)
+        newest = {tuple(r[c] for c in foreign): str(r["_op"]) for r in sorted(rows, key=lambda r: int(r["_run"]))}
+        return next((fk for fk, op in newest.items() if op == "S"), None)
+
+    def _having(self, name: str, stored: str, key: Sequence[Any], columns: Sequence[str] = ()) -> list[Row]:
+        """The rows of the table ``stored`` with a key (texts or values) of ``name``. ``columns``: what ``stored`` calls the key columns."""
         names_ = self.plan.key_of(name)
         if len(key) != len(names_):
             raise UnknownTable(
                 f"the key of {name!r} has {len(names_)} column(s): {', '.join(names_)}", next_step=f"rejoin get {name} {' '.join(names_)}"
             )
         types = self._key_types(name)
-        if not all(_whole(v, types[n]) for n, v in zip(names_, key, strict=True)):
-            raise self._misfit(name)
-        # PyIceberg knows no Z for UTC.
-        values = [re.sub("Z$", "+00:00", v) if types[n] == "TIMESTAMP" else v for n, v in zip(names_, key, strict=True)]
-        matches = _equal(names_[0], values[0])
-        for column, value in zip(names_[1:], values[1:], strict=True):
-            matches = And(matches, _equal(column, value))
         try:
-            return self._scan(stored, matches)
+            first, *others = (_equal(c, _literal(v, types[n])) for c, n, v in zip(columns or names_, names_, key, strict=True))
+            return self._scan(stored, reduce(And, others, first))
         except ValueError as error:
             raise self._misfit(name) from error
 
@@ -197,13 +213,23 @@ class PointQuery:
         return UnknownTable(f"topology {topology!r} has no table {name!r}", expected=expected)
 
 
-def _whole(text: str, type_: str | None) -> bool:
-    """False for a text that is no whole number of an integer column: PyIceberg would cut ``1.5`` to 1 and take 2**31 for an absent INT."""
+def _literal(value: Any, type_: str | None) -> Any:
+    """A key value as PyIceberg takes it: it knows no Z for UTC, makes no bytes of a text (which are base64, as in sources), and would cut ``1.5`` to 1.
+
+    Raises:
+        ValueError: a text that is no value of its type.
+    """
+    if not isinstance(value, str):
+        return value
     bits = {"INT": 31, "BIGINT": 63}.get(type_ or "")
-    return bits is None or (re.fullmatch("[+-]?[0-9]{1,40}", text) is not None and -(2**bits) <= int(text) < 2**bits)
+    if bits is not None and not (re.fullmatch("[+-]?[0-9]{1,40}", value) and -(2**bits) <= int(value) < 2**bits):
+        raise ValueError(type_)
+    if type_ == "TIMESTAMP":
+        return re.sub("Z$", "+00:00", value)
+    return base64.b64decode(value, validate=True) if type_ == "BINARY" else value
 
 
-def _equal(column: str, value: str | int) -> BooleanExpression:
+def _equal(column: str, value: Any) -> BooleanExpression:
     """A text is converted to the column's type when the scan binds it."""
     return EqualTo(column, value)  # type: ignore[call-arg, arg-type]  # pydantic hides the positional form from mypy
 

@@ -8,6 +8,8 @@ NOT_COMPUTABLE = "NOT_COMPUTABLE"
 """The quarantine code of a row of an output that an expression has no value for."""
 HELD_CODES = (HELD_CODE, NOT_COMPUTABLE)
 """The quarantine codes of rows that are held back; any other is a record's that could not be read."""
+REPLAYED_CODE = "REPLAYED"
+"""The quarantine code that says of a refused record that a run has tried it again and applied it."""
 SOURCE_FILE = "_source_file"
 """The file of a record in quarantine. Spark refuses to read a table that has a column named as Iceberg's ``_file``."""
 

@@ -16,8 +16,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
 
-SEED = 104729
-"""The seed of Kafka's ``Murmur3.hash128``, so that equal bytes have the hash that Kafka Streams gives them."""
+from rejoin.stages.provenance import SEED
 
 
 def canonical(columns: Iterable[tuple[str, str]]) -> Column:

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from rejoin.plan.model import Column as TableColumn
 from rejoin.plan.model import Node, Table
 from rejoin.sources.events import HELD, REPLAYED
-from rejoin.stages.columns import HELD_CODE, NOT_COMPUTABLE, SOURCE_FILE
+from rejoin.stages.columns import HELD_CODE, NOT_COMPUTABLE, REPLAYED_CODE, SOURCE_FILE
 from rejoin.stages.frames import packed, quoted
 from rejoin.stages.ingest import Fate
 
@@ -161,7 +161,7 @@ def records_aside(table: Table, refused: DataFrame, judged: DataFrame, held: Dat
     nothing: tuple[Column, ...] = (F.lit(None).cast("string").alias("_version"), F.lit(None).cast(row).alias("_row"))
     applied = (F.col("_arrival") <= REPLAYED) & (F.col("_fate") != str(Fate.QUARANTINED))
     marked = [*(F.col(quoted(k)) for k in table.key), F.lit(run).cast("bigint").alias("_run"), F.lit("R").alias("_op")]
-    again = made.where(applied).select(*marked, F.lit("REPLAYED").alias("_code"), "_reason", file, "_line", "_raw", *nothing)
+    again = made.where(applied).select(*marked, F.lit(REPLAYED_CODE).alias("_code"), "_reason", file, "_line", "_raw", *nothing)
     kept = refused.select(*own, "_raw", *nothing).unionByName(bad).unionByName(again)
     if held is None:
         return kept

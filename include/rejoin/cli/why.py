@@ -1,0 +1,30 @@
+"""``rejoin why``: where a row comes from. It needs no Spark."""
+
+import click
+from rich.console import Console
+
+from rejoin.cli.common import existing, json_option, lake_option, out, print_lines, root_option, topology_option
+
+
+@click.command()
+@click.argument("output")
+@click.argument("key", nargs=-1, required=True)
+@lake_option
+@root_option
+@topology_option
+@click.option("--as-of", "run", type=int, default=None, help="As of this run; default: the newest.")
+@json_option
+def why(output: str, key: tuple[str, ...], location: str, root: str, name: str | None, run: int | None, as_json: bool) -> None:
+    """Tell which records of which files made, changed, held back or removed the row of OUTPUT (or of a source table) with this KEY.
+
+    The records' lines are found by reading the files again; where these are gone or changed, only their names are told.
+    """
+    from rejoin.why.show import WIDE, tree
+    from rejoin.why.trace import why as answer
+
+    topology = existing(location, name)
+    found = answer(topology.ledger, topology.refs, root, output, key, run)
+    if as_json:
+        print_lines([found.to_dict()])
+    else:
+        (out if out.is_terminal else Console(width=WIDE, highlight=False)).print(tree(found))
