@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from rejoin.cli import local, quarantine, reads, runs, sinks, upkeep
+from rejoin.cli import local, quarantine, reads, runs, sinks, sql, upkeep
 from rejoin.cli.common import err
 from rejoin.failures import at_the_rim
 
@@ -57,6 +57,8 @@ for command in (
     runs.abandon,
     reads.get,
     reads.changes,
+    sql.sql,
+    sql.head,
     quarantine.quarantine,
     sinks.publish,
     sinks.sinks,
