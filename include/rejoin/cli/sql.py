@@ -86,14 +86,13 @@ def head(
 
 def _written(rows: "Rows", csv_file: str | None, parquet_file: str | None, *, as_json: bool) -> bool:
     """Whether the rows went somewhere else than into a table."""
-    from rejoin.lake.export import json_lines, write_csv, write_parquet
+    from rejoin.lake.export import write_csv, write_json, write_parquet
 
     if (csv_file is not None) + (parquet_file is not None) + as_json > 1:
         raise click.UsageError("--csv, --parquet and --json exclude each other")
     with _pipe():
         if as_json:
-            for line in json_lines(rows):
-                click.echo(line)
+            write_json(rows, sys.stdout.buffer)
         elif csv_file is not None:
             _to(csv_file, lambda to: write_csv(rows, to))
         elif parquet_file is not None:

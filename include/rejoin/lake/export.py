@@ -5,29 +5,29 @@ JSON as in topics: a decimal is a text with all its digits, a binary value base6
 """
 
 import base64
-import json
 import math
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
 from typing import IO, Any
 
+import msgspec
 import pyarrow as pa
 
 from rejoin.lake.duck import columns_text
 from rejoin.lake.sql import Rows
+from rejoin.sinks.columns import values
 
 _IN_CSV = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "VARCHAR", "DATE", "TIMESTAMP")
 """How the types begin that Arrow writes as CSV."""
 _NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
-def json_lines(rows: Rows) -> Iterator[str]:
-    """Each row as a JSON object. Raises as ``Rows.to_arrow``."""
-    texts = [f"CAST({c} AS VARCHAR) AS {c}" if t == "INTERVAL" else c for c, t in _columns(rows)]
-    whole = {c for c, t in zip(rows.columns, rows.types, strict=True) if t.endswith("HUGEINT")}  # Arrow has decimals only
-    for batch in rows.batches(texts):
-        for row in batch.to_pylist():
-            yield json.dumps({n: int(v) if n in whole and v is not None else plain(v) for n, v in row.items()}, ensure_ascii=False)
+def write_json(rows: Rows, to: IO[bytes]) -> None:
+    """Each row as a JSON object in a line. Raises as ``Rows.to_arrow``."""
+    encode = msgspec.json.Encoder().encode
+    batches = rows.batches([_text(c, t) if t == "INTERVAL" else c for c, t in _columns(rows)])
+    for batch in batches:
+        columns = [_in_json(column, kind) for column, kind in zip(batch.columns, rows.types, strict=True)]
+        to.writelines(encode(dict(zip(rows.columns, row, strict=True))) + b"\n" for row in zip(*columns, strict=True))
 
 
 def write_csv(rows: Rows, to: IO[bytes]) -> None:
@@ -68,6 +68,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
     return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def _in_json(column: pa.Array, kind: str) -> list[Any]:
+    """The values of a column as msgspec encodes them."""
+    if kind.endswith("HUGEINT"):  # a decimal in Arrow
+        return [None if v is None else int(v) for v in values(column)]
+    return [plain(v) for v in values(column)] if "FLOAT" in kind or "DOUBLE" in kind else values(column)
 
 
 def _columns(rows: Rows) -> list[tuple[str, str]]:
