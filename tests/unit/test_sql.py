@@ -177,13 +177,23 @@ def test_several_topologies_are_seen_at_once_each_at_its_newest_run(tmp_path: Pa
     with pytest.raises(UnknownTable, match="2 topologies have a table 'only_a_out'") as refused:
         lake.read("only_a_out")
     assert refused.value.expected == "a.only_a_out, b.only_a_out"
-    assert lake.read("only_a_out", topology="b").count() == 0
+    assert lake.read("only_a_out", topology="b").count() == lake.read("B.only_a_out").count() == 0
     with pytest.raises(UnknownTable, match="2 topologies, each with runs of its own"):
         lake.read("only_a", as_of=1)
     assert lake.read("same", as_of=1, topology="a").to_arrow().to_pylist() == [{"id": 1, "v": "left"}]
     with pytest.raises(UnknownTable, match="run 1 was the last that had it") as left:
         lake.read("same", topology="a")
     assert left.value.next_step == "ask for the state as of run 1"
+
+
+@pytest.mark.parametrize("name", ["temp", "system", "memory", "information_schema", "pg_catalog"])
+def test_a_topology_with_a_name_that_duckdb_has_is_chosen_beside_the_query(tmp_path: Path, name: str) -> None:
+    lake = Lake(tmp_path / "lake")
+    rows = pa.table({"id": pa.array([1], pa.int64()), "_run": pa.array([1], pa.int64()), "_op": ["I"]})
+    publish(lake.location, one_table(name, "t", "id BIGINT"), {"t": rows})
+    with pytest.raises(QueryRefused, match="DuckDB has something of that name"):
+        lake.sql(f"SELECT * FROM {name}.t")
+    assert lake.sql("SELECT * FROM t", topology=name).count() == lake.read("t").count() == 1
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -240,6 +250,12 @@ def test_variables_of_this_process_are_no_tables(lake: Lake) -> None:
     with pytest.raises(UnknownTable, match="no table 'secrets'"):
         lake.sql("SELECT * FROM secrets")
     assert secrets.num_rows == 1
+
+
+def test_an_unknown_table_that_is_read_whole_is_told_too(lake: Lake) -> None:
+    for name in ("nothing", "other.orders", "", ".", 'a"b'):
+        with pytest.raises(UnknownTable):
+            lake.read(name)
 
 
 @pytest.mark.parametrize("query", ["SELECT * FROM nothing", f"SELECT * FROM '{FILE}'", "SELECT * FROM other.orders", "SELECT * FROM a.b.c"])

@@ -25,6 +25,8 @@ _MISTAKES = (duckdb.ParserException, duckdb.SyntaxException, duckdb.BinderExcept
 """What DuckDB says of a query that it has not begun to compute. Only these words are shown: they hold names, never values of rows."""
 BATCH = 10_000
 """Rows that are taken at a time."""
+_TAKEN = {"information_schema", "memory", "pg_catalog", "system", "temp"}
+"""Names that a topology may have, and DuckDB has."""
 _NO_TABLE = re.compile(r"Table with name (\S+) does not exist")
 _ONE_SELECT = (
     "one SELECT without parameters (also WITH, VALUES, DESCRIBE, SUMMARIZE, SHOW TABLES; PIVOT with its values: ON column IN (...))"
@@ -116,8 +118,9 @@ class Batches:
 
 
 def whole(cuts: Sequence[Cut], name: str) -> Rows:
-    """A whole table. Raises as ``query``."""
-    return query([_owner(cuts, name)], f"SELECT * FROM {columns_text([name])}")
+    """A whole table, named as in a query. Raises as ``query``."""
+    topology, _, table = name.lower().rpartition(".")
+    return query([_owner(cuts, table, topology)], f"SELECT * FROM {columns_text([table])}")
 
 
 def query(cuts: Sequence[Cut], text: str) -> Rows:
@@ -139,13 +142,18 @@ def query(cuts: Sequence[Cut], text: str) -> Rows:
     with named_errors("the query"):
         used = {}
         for topology, name in _named(db, text, cuts):
-            cut = _owner([c for c in cuts if topology in ("", c.topology)], name)
+            cut = _owner(cuts, name, topology)
             used[cut.topology] = cut.run
             _make_view(db, cut, topology, name, files)
         return Rows(_bound(db, text, cuts), used or {c.topology: c.run for c in cuts})
 
 
 def _make_view(db: duckdb.DuckDBPyConnection, cut: Cut, schema: str, name: str, files: Files) -> None:
+    if schema in _TAKEN:
+        raise QueryRefused(
+            f"in a query {schema!r} is no topology: DuckDB has something of that name",
+            next_step=f"choose the topology {schema!r} beside the query (--topology), and name its tables without it",
+        )
     view = columns_text([name])
     if schema:
         db.execute(f"CREATE SCHEMA IF NOT EXISTS {columns_text([schema])}").fetchall()
@@ -205,16 +213,16 @@ def _bound(db: duckdb.DuckDBPyConnection, text: str, cuts: Sequence[Cut]) -> duc
         raise bare(QueryRefused("a query reads the tables of the lake only, no files", expected=_ONE_SELECT)) from None
 
 
-def _owner(cuts: Sequence[Cut], name: str) -> Cut:
-    """The one topology that has the table."""
-    having = [c for c in cuts if c.has(name)]
+def _owner(cuts: Sequence[Cut], name: str, topology: str) -> Cut:
+    """The one topology that has the table; an empty text: any."""
+    having = [c for c in cuts if topology in ("", c.topology) and c.has(name)]
     if not having:
         raise _unknown(cuts, name)
     if len(having) > 1:
         raise UnknownTable(
             f"{len(having)} topologies have a table {name!r}",
             expected=", ".join(f"{c.topology}.{name}" for c in having),
-            next_step="name the topology",
+            next_step="write one of these, or choose the topology (--topology)",
         )
     return having[0]
 
