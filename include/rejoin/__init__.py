@@ -1,13 +1,15 @@
 """rejoin: denormalized tables kept fresh by incremental foreign-key joins on Spark and Iceberg.
 
-A topology file needs these names only; none of them imports Spark.
+A topology file needs these names only, a notebook ``Lake`` as well; none of them imports Spark before it runs something.
 """
 
 from rejoin.destinations import kafka, postgres
 from rejoin.expectations import between, computable, condition, fresh, in_set, matched, matches, not_null, row_count, unique
+from rejoin.notebook import Lake
 from rejoin.topology import Topology, debezium, snapshot
 
 __all__ = [
+    "Lake",
     "Topology",
     "between",
     "computable",

@@ -293,6 +293,20 @@ class UnknownTable(TerminalError):
     exit_code = 2
 
 
+class QueryRefused(TerminalError):
+    """A query has a mistake, or is something else than one SELECT over the lake's tables; nothing was computed."""
+
+    code = "QUERY_REFUSED"
+    exit_code = 2
+
+
+class QueryFailed(TerminalError):
+    """A query cannot be computed for the values of some row."""
+
+    code = "QUERY_FAILED"
+    exit_code = 2
+
+
 class RowAbsent(TerminalError):
     """A table has no row with the key that was asked for."""
 

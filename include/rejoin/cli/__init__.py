@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from rejoin.cli import local, plan, quarantine, reads, runs, sinks, upkeep, why
+from rejoin.cli import local, plan, quarantine, reads, runs, sinks, sql, upkeep, why
 from rejoin.cli.common import err
 from rejoin.cli.versions import print_version, print_versions
 from rejoin.failures import at_the_rim
@@ -69,6 +69,8 @@ for command in (
     reads.get,
     reads.changes,
     why.why,
+    sql.sql,
+    sql.head,
     quarantine.quarantine,
     sinks.publish,
     sinks.sinks,

@@ -6,7 +6,7 @@ Columns are found by Iceberg's field ids, as the format demands: a file written 
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -38,6 +38,9 @@ FILE, POSITION = "_file", "_pos"
 ROW_NUMBER = "file_row_number"
 """What DuckDB calls the row's number, whatever the files hold."""
 
+Called = Callable[[str], str | None]
+"""From a file's path in Iceberg's metadata to the name by which DuckDB opens it; None if it cannot."""
+
 MEMORY = "2GB"
 """DuckDB keeps no more in memory than this; larger sorts go to a temporary directory."""
 
@@ -62,14 +65,25 @@ class Relation:
     sql: str
     parameters: dict[str, list[str]]
 
+    def inlined(self) -> str:
+        """The same without parameters, which a view cannot have."""
+        return re.sub(r"\$(\w+)", lambda name: f"[{', '.join(map(_text, self.parameters[name[1]]))}]", self.sql)
+
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
     """One database a process: it keeps the footers of files, which never change."""
+    made = fresh()
+    made.execute("SET parquet_metadata_cache = true")
+    return made
+
+
+def fresh() -> duckdb.DuckDBPyConnection:
+    """A database of its own, in memory."""
     # Else what does not fit into memory goes to a folder .tmp where the process happens to work. Users of one machine do not share it.
     spill = Path(tempfile.gettempdir()) / f"rejoin-duckdb-{os.getuid()}"
     made = duckdb.connect(config={"temp_directory": str(spill)})
-    made.execute(f"SET TimeZone = 'UTC'; SET memory_limit = '{MEMORY}'; SET parquet_metadata_cache = true; SET enable_progress_bar = false")
+    made.execute(f"SET TimeZone = 'UTC'; SET memory_limit = '{MEMORY}'; SET enable_progress_bar = false")
     return made
 
 
@@ -81,14 +95,15 @@ def cursor() -> duckdb.DuckDBPyConnection:
 def scan(files: str, *options: str) -> str:
     """The rows of the Parquet files that a parameter lists (see ``listed``), as SQL text. The columns are those of the files alone.
 
-    Without a word DuckDB takes a folder ``env=prod``, wherever above a file, for a column that overrides the file's own.
+    Without a word DuckDB takes a folder ``env=prod``, wherever above a file, for a column that overrides the file's own. It also leaves out NaN,
+    even of ``isnan(c)`` and ``max(c)``: Parquet's smallest and largest values do.
     """
-    return f"read_parquet(${files}, {', '.join(('hive_partitioning = false', *options))})"
+    return f"read_parquet(${files}, {', '.join(('hive_partitioning = false', 'can_have_nan = true', *options))})"
 
 
-def listed(files: Sequence[DataFile]) -> list[str] | None:
-    """The files as DuckDB takes them in a list, where each is a pattern; None if one is not on this machine."""
-    paths = [native(f.file_path) for f in files]
+def listed(files: Sequence[DataFile], called: Called = native) -> list[str] | None:
+    """The files as DuckDB takes them in a list, where each is a pattern; None if one cannot be opened."""
+    paths = [called(f.file_path) for f in files]
     return None if None in paths else [re.sub(r"([*?\[])", r"[\1]", str(p)) for p in paths]
 
 
@@ -100,16 +115,19 @@ def by_id(table: Table) -> bool:
     return len(table.metadata.schemas) > 1 or _taken(table) is not None
 
 
-def relation(table: Table, data: Sequence[DataFile], deletes: Sequence[DataFile], clause: str = "") -> Relation | None:
-    """The rows of some data files (at least one) that no delete file hides; None if the files are not on this machine.
+def relation(
+    table: Table, data: Sequence[DataFile], deletes: Sequence[DataFile], clause: str = "", called: Called = native
+) -> Relation | None:
+    """The rows of some data files (at least one) that no delete file hides; None if the files cannot be opened.
 
     Args:
         table: whose files they are.
         data: data files.
         deletes: position delete files.
         clause: applied to the data files before hidden rows are looked for (a join with registered keys, a filter).
+        called: how the files are opened; by default those of this machine.
     """
-    files, hidden = listed(data), listed(deletes)
+    files, hidden = listed(data, called), listed(deletes, called)
     if files is None or hidden is None:
         return None
     rows = _rows(table, clause)
@@ -118,7 +136,7 @@ def relation(table: Table, data: Sequence[DataFile], deletes: Sequence[DataFile]
     # Delete files name a data file as its manifest does.
     named = "SELECT unnest($paths) AS f, unnest($named) AS file_path"
     gone = f"SELECT f, pos AS p FROM {scan('hidden')} JOIN ({named}) USING (file_path)"
-    names = {"paths": [str(native(f.file_path)) for f in data], "named": [f.file_path for f in data]}
+    names = {"paths": [str(called(f.file_path)) for f in data], "named": [f.file_path for f in data]}
     return Relation(
         f"(SELECT * FROM ({rows}) ANTI JOIN ({gone}) AS gone ON {FILE} = gone.f AND {POSITION} = gone.p)",
         {"files": files, **names, "hidden": hidden},
@@ -163,6 +181,11 @@ def _type(kind: IcebergType) -> str:
     if isinstance(kind, StructType):
         return f"STRUCT({', '.join(f'{_quoted(f.name)} {_type(f.field_type)}' for f in kind.fields)})"
     return _TYPES[type(kind)]
+
+
+def stored_types(table: Table) -> dict[str, str]:
+    """A table's columns and what they are to DuckDB."""
+    return {f.name: _type(f.field_type) for f in table.schema().fields}
 
 
 def columns_text(names: Sequence[str]) -> str:

@@ -1,0 +1,123 @@
+"""A database for queries that somebody else wrote: they read the files that they are given, by number, and nothing else of this machine.
+
+Files come to DuckDB through a file system that cannot write, whatever the query says: Iceberg's own, so that those of an object store are read as
+those of a disk.
+"""
+
+import threading
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import duckdb
+from fsspec import AbstractFileSystem
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFile
+
+from rejoin.lake.duck import fresh
+
+_SCHEME = "lake"
+_NEVER_CHANGES = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+class Closed(PermissionError):
+    """What a query may not open."""
+
+
+class _Source(Protocol):
+    def seek(self, offset: int, whence: int = 0, /) -> int: ...
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
+class Files(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """The files that a query may read, as ``lake://<number>.parquet``."""
+
+    protocol, cachable = _SCHEME, False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: list[tuple[FileIO, str, int]] = []
+
+    def added(self, io: FileIO, files: Iterable[DataFile]) -> dict[str, str]:
+        """Lets queries read these files. Returns path -> the name that they have for a query."""
+        names = {}
+        for file in files:
+            names[file.file_path] = f"{_SCHEME}://{len(self._known)}.parquet"
+            self._known.append((io, file.file_path, file.file_size_in_bytes))
+        return names
+
+    def open(self, path: str, mode: str = "rb", **_: Any) -> "_Handle":
+        """A file, for reading only.
+
+        Raises:
+            Closed: to write it, or any other.
+        """
+        if mode != "rb":
+            raise Closed(mode)
+        io, location, size = self._file(path)
+        return _Handle(io.new_input(location).open(), size)
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        """A file's size."""
+        return {"name": path, "size": self._file(path)[2], "type": "file"}
+
+    def modified(self, path: str) -> datetime:
+        """Iceberg's files are never written twice."""
+        self._file(path)
+        return _NEVER_CHANGES
+
+    def glob(self, path: str, **_: Any) -> list[str]:
+        """The file of that name: there are no patterns."""
+        self._file(path)
+        return [path]
+
+    def _file(self, path: str) -> tuple[FileIO, str, int]:
+        number = path.removeprefix(f"{_SCHEME}://").removesuffix(".parquet")
+        if not number.isdecimal() or int(number) >= len(self._known):
+            raise Closed(path)
+        return self._known[int(number)]
+
+
+class _Handle:
+    """An open file whose position is each thread's own: DuckDB's threads share it, and read at one place what they have sought at another."""
+
+    def __init__(self, source: _Source, size: int) -> None:
+        self._source, self._size, self._at = source, size, dict[int, int]()
+        self._lock = threading.Lock()
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        base = (0, self.tell(), self._size)[whence]
+        self._at[threading.get_ident()] = base + offset
+        return base + offset
+
+    def tell(self) -> int:
+        return self._at.get(threading.get_ident(), 0)
+
+    def read(self, size: int = -1) -> bytes:
+        with self._lock:
+            self._source.seek(self.tell())
+            found = self._source.read(size)
+        self.seek(len(found), 1)
+        return found
+
+    def close(self) -> None:
+        self._source.close()
+
+
+def connected(files: Files) -> duckdb.DuckDBPyConnection:
+    """A database in memory that opens no files but these, knows no variables of this process, loads no extensions and keeps these settings."""
+    made = fresh()
+    made.register_filesystem(files)
+    for setting, value in {
+        "python_enable_replacements": "false",
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "allowed_directories": f"['{_SCHEME}://']",
+        "enable_external_access": "false",
+        "lock_configuration": "true",
+    }.items():
+        made.execute(f"SET {setting} = {value}")
+    return made
