@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -19,18 +20,16 @@ _GAP = 2
 def table(console: Console, columns: Sequence[str], types: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
     """Prints the rows, as many columns of them as fit."""
     cells = [[_cell(value) for value in row] for row in rows]
-    widths = [min(WIDEST, max(len(_safe(n)), *(len(r[i]) for r in cells), 1)) for i, n in enumerate(columns)]
-    fit = fitting(widths, console.width)
+    names = [_safe(name) for name in columns]
+    widths = fitting([max(cell_len(n), *(r[i].cell_len for r in cells), 1) for i, n in enumerate(names)], console.width)
     shown = Table(box=None, padding=(0, _GAP, 0, 0))
-    for name, kind in zip(columns[:fit], types, strict=False):
-        shown.add_column(
-            Text(_safe(name)), justify="right" if _number(kind) else "left", no_wrap=True, overflow="ellipsis", max_width=WIDEST
-        )
+    for name, kind, width in zip(names, types, widths, strict=False):
+        shown.add_column(Text(name), justify="right" if _number(kind) else "left", no_wrap=True, overflow="ellipsis", width=width)
     for row in cells:
-        shown.add_row(*row[:fit])
+        shown.add_row(*row[: len(widths)])
     console.print(shown)
-    if fit < len(columns):
-        console.print(f"not shown: {', '.join(map(_safe, columns[fit:]))}", markup=False, soft_wrap=True)
+    if len(widths) < len(names):
+        console.print(f"not shown: {', '.join(names[len(widths) :])}", markup=False, soft_wrap=True)
 
 
 def as_of(runs: Mapping[str, int]) -> str:
@@ -38,14 +37,17 @@ def as_of(runs: Mapping[str, int]) -> str:
     return ", ".join(f"as of run {run} of {topology}" for topology, run in runs.items())
 
 
-def fitting(widths: Sequence[int], room: int) -> int:
-    """How many of the columns, at least one, fit beside each other, each as wide as it is or, where it has to be, ``NARROWEST``."""
-    taken = 0
-    for count, width in enumerate(widths):
-        taken += min(width, NARROWEST) + _GAP
-        if taken > room:
-            return max(count, 1)
-    return len(widths)
+def fitting(widths: Sequence[int], room: int) -> list[int]:
+    """The widths of the first columns, at least one, that fit beside each other: the widest of them are narrowed, not below ``NARROWEST``."""
+    most = WIDEST
+    while most > NARROWEST and sum(min(w, most) + _GAP for w in widths) > room:
+        most -= 1
+    found: list[int] = []
+    for width in widths:
+        if found and sum(found) + min(width, most) + _GAP * (len(found) + 1) > room:
+            break
+        found.append(min(width, most))
+    return found
 
 
 def _cell(value: Any) -> Text:

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from rejoin import Lake, Topology, snapshot
 from rejoin.lake.commit import data_files
 from rejoin.lake.config import lake_config
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.records import StepRecord, Write
 from rejoin.lake.refs import Refs
+from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
 
 
@@ -29,3 +31,14 @@ def publish(location: str, plan: Plan, tables: Mapping[str, pa.Table | int]) -> 
     ledger.register(run.number, StepRecord("cut", {"files": 0, "bytes": 0}, 0.1, 0), "a", writes)
     ledger.publish(run.number)
     return run.number
+
+
+def answer(lake: Lake, query: str) -> list[tuple[object, ...]]:
+    return [tuple(row.values()) for row in lake.sql(query).to_arrow().to_pylist()]
+
+
+def one_table(name: str, table: str, schema: str, key: object = "id") -> Plan:
+    made = Topology(name)
+    source = made.table(table, key=key, schema=schema, source=snapshot("landing"))  # type: ignore[arg-type]
+    source.select(["*"]).named(f"{table}_out")
+    return compile(made)

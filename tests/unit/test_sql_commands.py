@@ -49,7 +49,8 @@ def test_what_would_do_something_to_a_terminal_is_shown_instead(call) -> None:  
 def test_columns_that_do_not_fit_are_named(call) -> None:  # type: ignore[no-untyped-def]
     done = call("sql", f"SELECT {', '.join(f'{i} AS column_number_{i}' for i in range(30))}")
     assert "not shown: column_number_" in done.stdout and done.stdout.splitlines()[2].endswith("column_number_29")
-    assert [fitting([50, 50], 5), fitting([3, 3], 10), fitting([3, 3], 9), fitting([], 9)] == [1, 2, 1, 0]
+    assert [fitting([3, 3], 10), fitting([3, 3], 9), fitting([], 9), fitting([50], 5)] == [[3, 3], [3], [], [12]]
+    assert [fitting([5, 90, 30], 100), fitting([5, 90, 30], 50), fitting([5, 90, 30], 20)] == [[5, 40, 30], [5, 19, 19], [5]]
 
 
 def test_head_shows_some_rows_and_whether_there_are_more(call) -> None:  # type: ignore[no-untyped-def]
