@@ -20,6 +20,10 @@ from rejoin.setup_check import java_problem
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 """The environment variable that Spark's server and its clients read the token from."""
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+SETTINGS = b"\x04"
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + SETTINGS + b"\0" * 5
+"""How HTTP/2, and with it gRPC, begins: the preface and a frame of settings, which the other side answers with its own (RFC 9113, 3.4).
+A client of gRPC would do the same with threads and locks, which a process that ends by a signal does not survive."""
 EVERY = 3.0
 """Seconds between two looks at a server that is looked after."""
 ANSWER = 5.0
@@ -126,14 +130,13 @@ def listens(host: str, port: int) -> bool:
 
 def greets(address: str) -> bool:
     """Whether something at ``host:port`` takes a new connection as gRPC does: the port of a process that hangs still accepts, and stays silent."""
-    import grpc
-
-    with grpc.insecure_channel(address) as channel:
-        try:
-            grpc.channel_ready_future(channel).result(ANSWER)
-        except grpc.FutureTimeoutError:
-            return False
-        return True
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), ANSWER) as s:
+            s.sendall(PREFACE)
+            return s.recv(4)[3:] == SETTINGS
+    except OSError:
+        return False
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -142,7 +145,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         process.wait(15)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
+        process.wait(15)
 
 
 def _say(text: str) -> None:

@@ -114,7 +114,7 @@ def _told(asset: "Asset", run: int) -> bool:
     from airflow.sdk.execution_time.context import InletEventsAccessor
 
     newest = InletEventsAccessor(asset_name=asset.name, asset_uri=asset.uri).ascending(False).limit(1000)
-    return any(event.extra.get("run") == run for event in newest)
+    return any((event.extra or {}).get("run") == run for event in newest)
 
 
 class _SparkNeeded(BaseException):

@@ -3,7 +3,8 @@
 import click
 from rich.console import Console
 
-from rejoin.cli.common import existing, json_option, lake_option, out, print_lines, root_option, topology_option
+from rejoin.cli.common import existing, json_option, lake_option, out, root_option, topology_option
+from rejoin.cli.jsontext import print_json
 
 
 @click.command()
@@ -25,6 +26,6 @@ def why(output: str, key: tuple[str, ...], location: str, root: str, name: str |
     topology = existing(location, name)
     found = answer(topology.ledger, topology.refs, root, output, key, run)
     if as_json:
-        print_lines([found.to_dict()])
+        print_json(found.to_dict())
     else:
         (out if out.is_terminal else Console(width=WIDE, highlight=False)).print(tree(found))
