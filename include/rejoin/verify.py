@@ -73,7 +73,7 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool, progress: Pro
     plan = topology.ledger.run(head).plan
     reader = PlainReader(spark, plan, topology.ledger.states(head), topology.refs)
     found, left_out, looked_at = [], topology.ledger.held(head), set[str]()
-    progress.planned({f"verify.{n.name}": max(1, reader.stored(n.name)) for n in plan.nodes if n.name not in left_out}, "rows")
+    progress.planned({f"verify.{n.name}": max(1, reader.live(n.name)) for n in plan.nodes if n.name not in left_out}, "rows")
     for node in plan.nodes:
         if node.name in left_out:
             found.append(
