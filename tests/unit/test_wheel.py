@@ -122,6 +122,8 @@ dag = to_dag(shop)
 def test_the_base_declares_explains_and_reads_and_says_which_extra_the_rest_needs(tmp_path: Path) -> None:
     lake, file = small_lake.make(tmp_path), tmp_path / "shop.py"
     file.write_text(SHOP)
+    served = tmp_path / "served.toml"
+    served.write_text(f'warehouse = "{tmp_path}/served"\ncatalog = "postgresql"\nuri = "postgresql+psycopg://me@127.0.0.1:1/none"\n')
     expected: dict[tuple[str, ...], tuple[int, str]] = {
         ("explain", str(file)): (0, "resolve.enriched"),
         ("explain", str(file), "--sql"): (0, "LEFT JOIN"),
@@ -132,6 +134,7 @@ def test_the_base_declares_explains_and_reads_and_says_which_extra_the_rest_need
         ("run", str(file), "--lake", lake): (5, "pip install 'rejoin[spark]'"),
         ("verify", "--lake", lake): (5, "pip install 'rejoin[spark]'"),
         ("expire", "--lake", lake): (5, "rejoin expire needs pyspark, which is not installed\n  to go on: pip install 'rejoin[spark]'"),
+        ("history", "--lake", str(served)): (5, "pip install 'rejoin[postgres]'"),
         ("setup",): (5, "pip install 'rejoin[spark]'"),
         ("publish", str(file), "--lake", lake): (5, "pip install 'rejoin[kafka]'"),
         ("demo", "--lake", str(tmp_path / "demo")): (5, "pip install 'rejoin[demo,spark]'"),
