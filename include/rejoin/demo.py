@@ -38,7 +38,7 @@ def demo(console: Console, location: Path, days: int = 365, *, airflow: bool = F
     Args:
         console: where to print.
         location: a directory that does not exist, is empty, or was made by an earlier demo.
-        days: only the flights of so many days, for tests; at least 8.
+        days: only the flights of so many days, for tests; 28 are enough (of 8, the last runs change more than half, which the fuse refuses).
         airflow: every run is a run of the DAG ``flights`` in an Airflow that is started for the demo; else a run in this process.
 
     Returns:

@@ -31,7 +31,7 @@ DEMO = """
 from pathlib import Path
 from rich.console import Console
 from rejoin.demo import demo
-print("differences:", demo(Console(width=160), Path("demo"), days=8))
+print("differences:", demo(Console(width=160), Path("demo"), days=28))
 """
 
 
