@@ -11,10 +11,11 @@ from pyspark.sql import SparkSession
 from work import COLUMNS, Change, Work
 
 from rejoin.compact import compact
-from rejoin.conduct import Topology, run_topology
+from rejoin.conduct import Topology
 from rejoin.lake.config import lake_config
 from rejoin.lake.session import session
 from rejoin.load import load
+from rejoin.schedule import run_topology
 from rejoin.verify import verify
 
 ICEBERG = {"format-version": "2", "write.parquet.compression-codec": "zstd"}

@@ -1,30 +1,28 @@
-"""A whole run: open, cut, every step in the plan's order (in parallel where the plan is), publish, roll forward.
+"""The parts of a run: open, cut, each step, publish, roll forward.
 
-The same functions serve one process that does everything (``rejoin run``) and a scheduler that does one step a task.
+The same functions serve one process that does everything (``schedule``) and a scheduler that does one step per task.
 """
 
-import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from rejoin import crash, extras, opening, owner
 from rejoin.errors import InvariantBroken, LedgerConflict, RunSuperseded, RunUnknown
-from rejoin.failures import named_errors, told
+from rejoin.failures import named_errors
 from rejoin.lake.config import LakeConfig
-from rejoin.lake.ledger import LEASE_SECONDS, Ledger
+from rejoin.lake.ledger import Ledger
 from rejoin.lake.records import Run, StepRecord, Write
+from rejoin.lease import working
 from rejoin.plan import places
 from rejoin.plan.compatible import left_behind
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan, RunOptions
 from rejoin.plan.results import Ending
 from rejoin.plan.steps import Step, Verb, steps
-from rejoin.progress import SILENT, Progress, telling
+from rejoin.progress import SILENT, Progress
 from rejoin.validation import reports
 
 if TYPE_CHECKING:
@@ -33,9 +31,6 @@ if TYPE_CHECKING:
     from rejoin.catch_up import Restart
     from rejoin.lake.deliveries import Delivery
     from rejoin.lake.refs import Refs
-
-PARALLEL_STEPS = 3
-"""Steps that run at once in one session: small steps wait for the driver more than for cores."""
 
 MOST_IGNORED = 20
 """So many paths that a cut did not look into are named; all are counted."""
@@ -280,37 +275,6 @@ class Topology:
         return self.ledger.steps(run.number)[record.step]
 
 
-def run_topology(
-    topology: Topology,
-    spark: Callable[[], "SparkSession"],
-    who: str,
-    progress: Progress = SILENT,
-    options: RunOptions = EVERYTHING,
-) -> Run:
-    """One run from open to visible, then every sink. Returns the committed run.
-
-    An error closes nothing: the run stays open without a lease, so the same owner can go on and any other takes over. Nothing is visible.
-
-    Raises:
-        SinksBehind: the run is committed, and some sinks did not get it.
-    """
-    from rejoin.deliver import deliver_all
-    from rejoin.lake.analysis import refuse_wrong_expressions
-
-    spark = _once(spark)
-    refuse_wrong_expressions(topology.plan, topology.ledger, spark)
-    run = topology.open(who, options, progress)
-    progress.planned({step.id: 1 for step in steps(run.plan)}, "steps")
-    with working(topology.ledger, run):
-        with telling(progress, Verb.CUT) as counts:
-            counts.update(topology.cut(run, options.note).counts)
-        _run_steps(topology, spark, run, progress)
-        with telling(progress, Verb.PUBLISH) as counts:
-            counts.update(topology.publish(run).counts)
-    deliver_all(topology, progress)
-    return topology.ledger.run(run.number)
-
-
 def _timed(spark: "Callable[[], SparkSession]") -> "tuple[SparkSession, float]":
     """The session, and the seconds until it was there: no step's work."""
     began = time.monotonic()
@@ -321,77 +285,3 @@ def _asks_otherwise(pinned: Plan, plan: Plan) -> bool:
     """Whether the options of a run have made something else of a plan: steps that ended under the old ones may not fit."""
     before = {n.name: n.policy for n in pinned.nodes}
     return pinned.replay != plan.replay or any(before.get(n.name, n.policy) != n.policy for n in plan.nodes)
-
-
-def _once(spark: "Callable[[], SparkSession]") -> "Callable[[], SparkSession]":
-    """The same session for every thread, started when the first one needs it."""
-    lock, started = threading.Lock(), cache(spark)
-
-    def get() -> "SparkSession":
-        with lock:
-            return started()
-
-    return get
-
-
-def _run_steps(topology: Topology, spark: "Callable[[], SparkSession]", run: Run, progress: Progress) -> None:
-    """Every Spark step as soon as the steps it comes after have ended."""
-    waiting = [s for s in steps(run.plan) if s.verb not in (Verb.CUT, Verb.PUBLISH, Verb.DELIVER)]
-    ended = {str(Verb.CUT)}
-    running: dict[Future[StepRecord], Step] = {}
-
-    def one(step: Step) -> StepRecord:
-        progress.began(step.id)
-        done = topology.stage(spark, run, step, progress)
-        progress.ended(step.id, done.counts, done.seconds)
-        return done
-
-    with ThreadPoolExecutor(PARALLEL_STEPS) as pool:
-        while waiting or running:
-            for step in [s for s in waiting if set(s.after) <= ended]:
-                waiting.remove(step)
-                running[pool.submit(one, step)] = step
-            done = wait(running, return_when=FIRST_COMPLETED).done
-            for future in done:
-                step = running.pop(future)
-                try:
-                    future.result()
-                except BaseException:
-                    waiting.clear()
-                    raise
-                ended.add(step.id)
-
-
-@contextmanager
-def working(ledger: Ledger, run: Run) -> Iterator[None]:
-    """A run in the hands of this process: alive while it works, and without a lease, its error written down, if it fails."""
-    try:
-        with alive(ledger, run):
-            yield
-    except BaseException as error:
-        with suppress(Exception):  # the first error is the one to tell
-            ledger.fail(run.number, told(error))
-        raise
-
-
-@contextmanager
-def alive(ledger: Ledger, run: Run) -> Iterator[None]:
-    """Renews the lease in the background."""
-    stop = threading.Event()
-
-    def beat() -> None:
-        while not stop.wait(LEASE_SECONDS / 4):
-            try:
-                ledger.renew(run.number)
-            except RunSuperseded:
-                return
-            except Exception:  # noqa: BLE001  a lost beat is made up for by the next one
-                continue
-
-    thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()

@@ -16,13 +16,14 @@ from rich.console import Console
 from rich.table import Table
 
 from rejoin import deployed, owner, report
-from rejoin.conduct import Topology, run_topology
+from rejoin.conduct import Topology
 from rejoin.demo_story import Chapter, Landing, Year, story
 from rejoin.errors import SetupError
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run, StepRecord
 from rejoin.load import load
 from rejoin.progress_shown import shown
+from rejoin.schedule import run_topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

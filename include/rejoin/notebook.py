@@ -72,7 +72,7 @@ class Lake:
         """
         from functools import partial
 
-        from rejoin import conduct, owner
+        from rejoin import conduct, owner, schedule
         from rejoin.lake.config import lake_config
         from rejoin.lake.session import session
         from rejoin.load import load
@@ -84,4 +84,4 @@ class Lake:
         if left is not None and left.owner == who and left.standing == "failed":
             # It would go on with the plan and the input of the run that failed, which may be corrected by now.
             opened.ledger.abandon(left.number, "run again by the same process")
-        return conduct.run_topology(opened, partial(session, opened.config), who, options=options or conduct.EVERYTHING)
+        return schedule.run_topology(opened, partial(session, opened.config), who, options=options or conduct.EVERYTHING)

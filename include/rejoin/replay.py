@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rejoin import conduct, owner
+from rejoin import conduct, owner, schedule
 from rejoin.errors import SetupError
 from rejoin.lake import names
 from rejoin.lake.config import LakeConfig, lake_config
@@ -114,7 +114,7 @@ class _Shape:
         for index, name in enumerate(self.runs(members, per_event)):
             self._land(index, [(n, event) for n, b in batches.items() for event in (b[index] if index < len(b) else ())])
             with telling(self._progress, name):
-                run = conduct.run_topology(self._topology, lambda: self._spark, owner.this_process(), options=RunOptions(fuse=Fuse.APPLY))
+                run = schedule.run_topology(self._topology, lambda: self._spark, owner.this_process(), options=RunOptions(fuse=Fuse.APPLY))
             runs[run.number] = index
         self._collect(runs, played)
 

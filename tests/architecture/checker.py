@@ -28,7 +28,17 @@ class ImportRule:
 IMPORT_RULES = (
     ImportRule(
         (f"{PACKAGE}/stages",),
-        ("airflow", "pyiceberg", "sqlalchemy", "rejoin.airflow", "rejoin.lake", "rejoin.run", "rejoin.conduct", "rejoin.sinks"),
+        (
+            "airflow",
+            "pyiceberg",
+            "sqlalchemy",
+            "rejoin.airflow",
+            "rejoin.lake",
+            "rejoin.run",
+            "rejoin.conduct",
+            "rejoin.schedule",
+            "rejoin.sinks",
+        ),
         "stages are pure: frames and plan in, frames out; run.py reads and writes for them",
     ),
     ImportRule(
@@ -38,7 +48,7 @@ IMPORT_RULES = (
     ),
     ImportRule(
         (f"{PACKAGE}/sources", f"{PACKAGE}/sinks", f"{PACKAGE}/lake"),
-        ("airflow", "rejoin.airflow", "rejoin.conduct", "rejoin.run"),
+        ("airflow", "rejoin.airflow", "rejoin.conduct", "rejoin.run", "rejoin.schedule"),
         "storage does not know who uses it",
     ),
     ImportRule(
@@ -54,6 +64,7 @@ IMPORT_RULES = (
             "pyspark",
             "rejoin.airflow",
             "rejoin.conduct",
+            "rejoin.schedule",
             "rejoin.run",
             "rejoin.sinks",
             "rejoin.sources",

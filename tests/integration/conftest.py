@@ -6,10 +6,11 @@ import pytest
 from integration.servers import KafkaServer, kafka, postgres, spark_connect
 from pyspark.sql import SparkSession
 
-from rejoin.conduct import Topology, run_topology
+from rejoin.conduct import Topology
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run
 from rejoin.lake.session import session
+from rejoin.schedule import run_topology
 
 Go = Callable[..., Run]
 Sessions = Callable[[Topology], SparkSession]

@@ -9,10 +9,11 @@ from integration.shop import event, output
 from pyspark.sql import SparkSession
 
 from rejoin.cli import main
-from rejoin.conduct import Topology, run_topology
+from rejoin.conduct import Topology
 from rejoin.errors import ExpressionRefused
 from rejoin.lake.config import lake_config
 from rejoin.load import load
+from rejoin.schedule import run_topology
 
 pytestmark = pytest.mark.slow
 

@@ -12,12 +12,13 @@ from integration.conftest import Go, Sessions
 from integration.shop import Row, output
 from pyspark.errors import PySparkException
 
-from rejoin.conduct import Topology, run_topology
+from rejoin.conduct import Topology
 from rejoin.lake import probe
 from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.plan.model import Refresh, RunOptions
 from rejoin.plan.query import topology_query
+from rejoin.schedule import run_topology
 from rejoin.verify import verify
 
 pytestmark = pytest.mark.slow

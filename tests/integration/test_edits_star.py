@@ -9,11 +9,12 @@ from integration.conftest import Go, Sessions
 from integration.shop import Row, output
 
 from rejoin import crash
-from rejoin.conduct import Topology, run_topology
+from rejoin.conduct import Topology
 from rejoin.errors import Unexpected
 from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.plan.model import Refresh, RunOptions
+from rejoin.schedule import run_topology
 
 pytestmark = pytest.mark.slow
 

@@ -14,13 +14,14 @@ from click.testing import CliRunner
 from integration.conftest import Sessions
 
 from rejoin.cli import main
-from rejoin.conduct import Topology, run_topology
+from rejoin.conduct import Topology
 from rejoin.errors import NotComputable
 from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.page import render
 from rejoin.page.gather import Lake
 from rejoin.quarantine import entries
+from rejoin.schedule import run_topology
 from rejoin.verify import verify
 
 pytestmark = pytest.mark.slow

@@ -7,9 +7,10 @@ from integration.conftest import Sessions
 from integration.shop import SOURCE, Shop, folded, output
 
 from rejoin.compact import compact
-from rejoin.conduct import Topology, run_topology
+from rejoin.conduct import Topology
 from rejoin.errors import UnknownTable
 from rejoin.plan.model import RunOptions
+from rejoin.schedule import run_topology
 from rejoin.verify import verify
 
 pytestmark = pytest.mark.slow

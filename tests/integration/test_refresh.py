@@ -11,7 +11,7 @@ from integration.conftest import Sessions
 from integration.shop import Row, folded, output, rows
 from psycopg.rows import dict_row
 
-from rejoin.conduct import Topology, run_topology
+from rejoin.conduct import Topology
 from rejoin.errors import ChangeTooLarge, RefreshRefused
 from rejoin.lake import names, probe
 from rejoin.lake.config import lake_config
@@ -20,6 +20,7 @@ from rejoin.load import load
 from rejoin.plan.model import Fuse, Refresh, RunOptions
 from rejoin.plan.results import Ending, Resolved
 from rejoin.run import refresh
+from rejoin.schedule import run_topology
 from rejoin.verify import verify
 
 pytestmark = pytest.mark.slow

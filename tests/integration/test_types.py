@@ -13,11 +13,12 @@ from integration.shop import rows
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from rejoin.compact import compact
-from rejoin.conduct import Topology, run_topology
+from rejoin.conduct import Topology
 from rejoin.lake import fold, local, probe
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run
 from rejoin.load import load
+from rejoin.schedule import run_topology
 from rejoin.verify import verify
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -10,7 +10,7 @@ import pytest
 from integration.conftest import Sessions
 from integration.shop import Row, event, folded, output, rows
 
-from rejoin.conduct import Topology, run_topology
+from rejoin.conduct import Topology
 from rejoin.errors import UnknownTable, ValidationFailed
 from rejoin.lake import names, probe
 from rejoin.lake.config import lake_config
@@ -19,6 +19,7 @@ from rejoin.load import load
 from rejoin.plan.model import Fuse, Refresh, RunOptions
 from rejoin.quarantine import drop, entries
 from rejoin.run.judging import Judging
+from rejoin.schedule import run_topology
 from rejoin.verify import verify
 
 pytestmark = pytest.mark.slow

@@ -9,11 +9,12 @@ import pyarrow.parquet as pq
 from integration.conftest import Sessions
 from integration.shop import Row, rows
 
-from rejoin.conduct import Topology, run_topology
+from rejoin.conduct import Topology
 from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.plan.model import RunOptions
 from rejoin.quarantine import entries
+from rejoin.schedule import run_topology
 
 UNCHANGED = "__debezium_unavailable_value"
 """What Debezium writes for an unchanged large value."""

@@ -10,10 +10,11 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo
 from values import same
 
 from rejoin.compact import compact
-from rejoin.conduct import Topology, run_topology
+from rejoin.conduct import Topology
 from rejoin.lake import names
 from rejoin.lake.config import LakeConfig
 from rejoin.plan.model import Edge, Node, Plan
+from rejoin.schedule import run_topology
 from rejoin.verify import verify
 
 Row = tuple[Any, ...]

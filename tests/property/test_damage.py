@@ -11,13 +11,13 @@ from damage import DAMAGE, FORMATS, made, records, written
 from engine import Engine
 
 from rejoin import Topology, snapshot
-from rejoin.conduct import run_topology
 from rejoin.errors import BadRecords, SchemaDrift, SnapshotEmpty, SnapshotShrunk, SourceCorrupt
 from rejoin.lake.config import lake_config
 from rejoin.lake.session import session
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Column, SnapshotSource, Table
 from rejoin.quarantine import Entry, entries
+from rejoin.schedule import run_topology
 from rejoin.sources.files import lines
 from rejoin.sources.snapshot import decode_csv, decode_json
 

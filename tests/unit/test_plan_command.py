@@ -10,7 +10,7 @@ import pytest
 import small_lake
 from click.testing import CliRunner, Result
 
-from rejoin import conduct
+from rejoin import schedule
 from rejoin.cli import main
 from rejoin.lake import history, ledger_schema
 from rejoin.lake.config import lake_config
@@ -224,7 +224,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> None:
     def reached(*_: object, **__: object) -> None:
         raise Reached
 
-    monkeypatch.setattr(conduct, "run_topology", reached)
+    monkeypatch.setattr(schedule, "run_topology", reached)
 
 
 def ran(done: Result) -> bool:

@@ -66,10 +66,10 @@ def quarantine_show(table: str, key: tuple[str, ...], location: str, name: str |
 @yes_option
 def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str, root: str, agreed: bool) -> None:
     """Run TOPOLOGY_FILE once and judge again what is kept aside of each TABLE, through the same stages and by what is true now."""
-    from rejoin.conduct import run_topology
     from rejoin.quarantine import entries
     from rejoin.report import kept_aside
     from rejoin.report_run import ending
+    from rejoin.schedule import run_topology
 
     plan, options = loaded(topology_file), RunOptions(replay=table)
     agree(plan, location, options, agreed=agreed)

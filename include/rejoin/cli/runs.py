@@ -59,10 +59,10 @@ def run(
     Nothing is visible if it fails; running again is always safe. If the file was edited so that something is rebuilt or left behind, or sinks get
     something else, it shows the plan and asks on a terminal; elsewhere it needs --yes.
     """
-    from rejoin.conduct import run_topology
     from rejoin.report import summary_data
     from rejoin.report_run import ending
     from rejoin.report_sinks import deliveries_data
+    from rejoin.schedule import run_topology
 
     plan, behind = loaded(topology_file), None
     options = RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note=note)

@@ -1,0 +1,45 @@
+"""The hold of a process on its run: a lease that is renewed while it works, and given back if it fails."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from rejoin.errors import RunSuperseded
+from rejoin.failures import told
+from rejoin.lake.ledger import LEASE_SECONDS, Ledger
+from rejoin.lake.records import Run
+
+
+@contextmanager
+def working(ledger: Ledger, run: Run) -> Iterator[None]:
+    """A run in the hands of this process: alive while it works, and without a lease, its error written down, if it fails."""
+    try:
+        with alive(ledger, run):
+            yield
+    except BaseException as error:
+        with suppress(Exception):  # the first error is the one to tell
+            ledger.fail(run.number, told(error))
+        raise
+
+
+@contextmanager
+def alive(ledger: Ledger, run: Run) -> Iterator[None]:
+    """Renews the lease in the background."""
+    stop = threading.Event()
+
+    def beat() -> None:
+        while not stop.wait(LEASE_SECONDS / 4):
+            try:
+                ledger.renew(run.number)
+            except RunSuperseded:
+                return
+            except Exception:  # noqa: BLE001  a lost beat is made up for by the next one
+                continue
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
