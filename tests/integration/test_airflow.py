@@ -294,6 +294,7 @@ def test_scheduled_runs_go_on_while_batches_arrive(running: Running) -> None:
     finished(flow, shop, run)
 
 
+@pytest.mark.nightly
 def test_a_sink_that_is_down_fails_its_own_task_only_and_catches_up(running: Running) -> None:
     flow, shop, _ = running
     shop.next_batch()

@@ -186,7 +186,8 @@ class Waiting:
         return [f"run {number}: {line}" for line in wrong]
 
 
-@pytest.mark.parametrize(("shape", "paths"), [("chain", "driver"), pytest.param("several", "both", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize(("shape", "paths"), [("chain", "driver"), ("several", "both")])
 def test_bad_rows_of_source_tables_wait_until_they_are_fixed_replaced_or_allowed(
     shape: str, paths: str, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:

@@ -32,7 +32,10 @@ def test_a_run_after_the_other_the_table_is_equal_to_the_output(lake: Lake, data
         lake.run(lake.some(20))
 
 
-def test_after_kills_at_every_point_the_table_is_equal_to_the_output(lake: Lake, database: str, table: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [pytest.param(1, id="every one", marks=pytest.mark.nightly), pytest.param(3, id="every third")])
+def test_after_kills_at_every_point_the_table_is_equal_to_the_output(
+    lake: Lake, database: str, table: str, tmp_path: Path, every: int
+) -> None:
     lake.declare(f'postgres("{table}", start="changes")')
     trace = tmp_path / "trace"
     done = deliver(lake, "postgres", REJOIN_CRASH_TRACE=str(trace))
@@ -40,7 +43,7 @@ def test_after_kills_at_every_point_the_table_is_equal_to_the_output(lake: Lake,
     second = [p for p in dict.fromkeys(trace.read_text().split()) if ":2:" in p]
     points = ["deliver.people.postgres:taken_over", "deliver.people.postgres:moving", *second, *(p.replace(":2:", ":1:") for p in second)]
     assert len(points) >= 20, points
-    for point in points:
+    for point in points[::every]:
         for _ in range(2):  # at least as many transactions as the point's number says
             lake.run(lake.some(10))
         killed = deliver(lake, "postgres", REJOIN_CRASH=point)
