@@ -15,7 +15,7 @@ from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.plan.model import Fuse
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 LAKE = """
 warehouse = "file://{root}/cluster/warehouse"
