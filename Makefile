@@ -81,7 +81,7 @@ check: setup ## Lint, format, types, spelling and the quick tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/codespell
-	@$(PYTEST) -m "$(QUICK)"
+	@$(PYTEST) -n $(WORKERS) --dist loadfile -m "$(QUICK)"
 
 .PHONY: bench
 bench: setup ## Measure at 1 and 10 million rows, and write docs/benchmarks.md
