@@ -49,12 +49,12 @@ def test_date_carrier_and_number_would_not(year: Year) -> None:
 def test_every_airline_and_origin_is_known_but_not_every_plane_and_destination(year: Year) -> None:
     flights = [row for day in year.days for row in day]
     carriers, airports = {row["carrier"] for row in year.airlines}, {row["faa"] for row in year.airports}
-    planes = {row["tailnum"] for row in year.planes}
+    planes = {row["tailnum"] for row in year.planes} | {"NA"}
     assert {
         "carrier": sum(row["carrier"] not in carriers for row in flights),
         "origin": sum(row["origin"] not in airports for row in flights),
         "dest": sum(row["dest"] not in airports for row in flights),
-        "tailnum": sum(row["tailnum"] not in planes | {"NA"} for row in flights),
+        "tailnum": sum(row["tailnum"] not in planes for row in flights),
         "no tailnum": sum(row["tailnum"] == "NA" for row in flights),
     } == {"carrier": 0, "origin": 0, "dest": 7_602, "tailnum": 50_094, "no tailnum": 2_512}
 
