@@ -13,7 +13,7 @@ from rejoin.errors import RejoinError, SinkBufferFull, SinkDown, SinkRecordRefus
 from rejoin.plan.sinks import MURMUR2, Guarantee, KafkaSink
 from rejoin.sinks import partition, settings
 from rejoin.sinks.kafka_cursor import Topics, marker_topic
-from rejoin.sinks.kafka_errors import GIVEN_UP, coded
+from rejoin.sinks.kafka_errors import coded, reason
 from rejoin.sinks.metrics import Metrics
 from rejoin.sinks.position import Position
 from rejoin.sinks.records import Record, Records
@@ -197,12 +197,7 @@ class KafkaTarget:
         return SinkDown(f"sink {self._name!r}: the client of topic {self._sink.topic!r} came to its end", next_step="try again")
 
     def _coded(self, error: KafkaError, doing: str) -> RejoinError:
-        """The reason is the first record that failed by itself: what comes after it only says that there was one.
-
-        Where the client itself is at its end, or tells only of records that it gave up for another's sake, its own error is the reason.
-        """
-        own = [e for e in self._failed if e.code() not in GIVEN_UP]
-        return coded(own[0] if own and not error.fatal() else error, self._name, self._sink.topic, doing)
+        return coded(reason(self._failed, error), self._name, self._sink.topic, doing)
 
     def _check(self) -> None:
         if self._failed:

@@ -1,5 +1,7 @@
 """The client's errors -> ours: what happened, where, and what to do; no record's content."""
 
+from collections.abc import Sequence
+
 from confluent_kafka import KafkaError
 
 from rejoin.errors import (
@@ -13,7 +15,7 @@ from rejoin.errors import (
 )
 from rejoin.lake.deliveries import fenced
 
-GIVEN_UP = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 -- the client's own names
+_GIVEN_UP = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 -- the client's own names
 """What the client says of records that it drops because another one failed; they may be told of before that one."""
 
 _FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}  # noqa: SLF001
@@ -28,6 +30,18 @@ _DENIED = {
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
 _OTHERS_FAULT = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_REQUIRED_ACKS, KafkaError.POLICY_VIOLATION}
+
+
+def reason(failed: Sequence[KafkaError], error: KafkaError) -> KafkaError:
+    """Why a transaction failed: the first record that failed by itself, as what comes after it only says that there was one. Where the client itself is
+    at its end, or tells only of records that it gave up for another's sake, its own error.
+
+    Args:
+        failed: what the client told of records, in that order.
+        error: what it answers now.
+    """
+    own = [e for e in failed if e.code() not in _GIVEN_UP]
+    return own[0] if own and not error.fatal() else error
 
 
 def missing(sink: str, topic: str) -> SinkTargetMissing:

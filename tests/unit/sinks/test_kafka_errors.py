@@ -1,0 +1,29 @@
+"""Which of the client's errors is the reason."""
+
+import pytest
+from confluent_kafka import KafkaError
+
+from rejoin.errors import SinkMessageTooLarge
+from rejoin.sinks.kafka_errors import coded, reason
+
+PURGED, LARGE, STATE = (KafkaError(code) for code in (KafkaError._PURGE_QUEUE, KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._STATE))
+FATAL = KafkaError(KafkaError.PRODUCER_FENCED, "", True)
+
+
+@pytest.mark.parametrize(
+    ("failed", "error", "expected"),
+    [
+        ([PURGED, LARGE, STATE], STATE, LARGE),
+        ([LARGE, PURGED], PURGED, LARGE),
+        ([PURGED], LARGE, LARGE),
+        ([], STATE, STATE),
+        ([LARGE], FATAL, FATAL),
+    ],
+    ids=["given up before it is told", "given up after", "only given up", "no record", "the client is at its end"],
+)
+def test_the_reason_is_the_record_that_failed_by_itself(failed: list[KafkaError], error: KafkaError, expected: KafkaError) -> None:
+    assert reason(failed, error) is expected
+
+
+def test_a_record_that_is_too_large_is_named_whatever_the_client_tells_first() -> None:
+    assert isinstance(coded(reason([PURGED, LARGE], STATE), "out.kafka", "t", "writing to"), SinkMessageTooLarge)
