@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rejoin.lake.export import plain
+from rejoin.lake.jsonvalues import plain
 
 WIDEST = 40
 """Letters of a value that are shown."""
@@ -53,7 +53,7 @@ def fitting(widths: Sequence[int], room: int) -> list[int]:
 def _cell(value: Any) -> Text:
     if value is None:
         return Text("NULL", style="dim")
-    found = plain(value)
+    found = plain(value, str)
     return Text(_safe(("false", "true")[found] if isinstance(found, bool) else str(found)))
 
 

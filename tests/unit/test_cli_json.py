@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 
 from rejoin import Topology, snapshot
 from rejoin.cli import main
-from rejoin.cli.jsontext import plain
 from rejoin.lake.config import lake_config
+from rejoin.lake.jsonvalues import plain
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.records import StepRecord, Write
 from rejoin.lake.refs import Refs

@@ -4,21 +4,18 @@ JSON as in topics: a decimal is a text with all its digits, a binary value base6
 ``Z``), not-a-number and infinities are texts. CSV: texts in quotes, so that an empty one differs from null; a nested value is DuckDB's text for it.
 """
 
-import base64
-import math
-from datetime import UTC, date, datetime, time
 from typing import IO, Any
 
 import msgspec
 import pyarrow as pa
 
 from rejoin.lake.duck import columns_text
+from rejoin.lake.jsonvalues import plain
 from rejoin.lake.sql import Rows
 from rejoin.sinks.columns import values
 
 _IN_CSV = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "VARCHAR", "DATE", "TIMESTAMP")
 """How the types begin that Arrow writes as CSV."""
-_NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def write_json(rows: Rows, to: IO[bytes]) -> None:
@@ -53,28 +50,11 @@ def write_parquet(rows: Rows, to: IO[bytes]) -> None:
             writer.write_batch(batch)
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON has it."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return _NAMES[str(value)]
-    if isinstance(value, datetime):
-        return value.isoformat() if value.tzinfo is None else value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, date | time):
-        return value.isoformat()
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    return value if value is None or isinstance(value, str | int | float) else str(value)
-
-
 def _in_json(column: pa.Array, kind: str) -> list[Any]:
     """The values of a column as msgspec encodes them."""
     if kind.endswith("HUGEINT"):  # a decimal in Arrow
         return [None if v is None else int(v) for v in values(column)]
-    return [plain(v) for v in values(column)] if "FLOAT" in kind or "DOUBLE" in kind else values(column)
+    return [plain(v, str) for v in values(column)] if "FLOAT" in kind or "DOUBLE" in kind else values(column)
 
 
 def _columns(rows: Rows) -> list[tuple[str, str]]:
