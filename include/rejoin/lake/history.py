@@ -167,10 +167,7 @@ class History:
 
     def newest_input(self, source: str) -> Input | None:
         """What the newest committed run that found something new of a source read of it."""
-        joined = t.pins.join(t.runs, and_(t.pins.c.topology == t.runs.c.topology, t.pins.c.run == t.runs.c.run))
-        wanted = (t.pins.c.topology == self.topology, t.pins.c.source == source, t.pins.c.pin != "null", t.runs.c.state == "committed")
-        with self._reading() as db:
-            row = db.execute(select(t.pins).select_from(joined).where(*wanted).order_by(t.pins.c.run.desc()).limit(1)).first()
+        row = self._newest_pin(source)
         return None if row is None else _input(row)
 
     def open_run(self) -> RunLine | None:
@@ -192,13 +189,8 @@ class History:
 
     def last_pin(self, source: str) -> dict[str, Any] | None:
         """The newest pin of a source in a committed run that was not empty, or None."""
-        newest = self.newest_input(source)
-        if newest is None:
-            return None
-        wanted = (self._is(t.pins, newest.run), t.pins.c.source == source)
-        with self._reading() as db:
-            found: dict[str, Any] = json.loads(str(db.execute(select(t.pins.c.pin).where(*wanted)).scalar()))
-        return found
+        row = self._newest_pin(source)
+        return None if row is None else json.loads(row.pin)
 
     def recomputed(self, node: str) -> Recomputed | None:
         """The newest committed run that computed all rows of an output, and found some."""
@@ -212,6 +204,13 @@ class History:
             if rows and json.loads(s.detail or "{}").get("refresh") == "full":
                 return Recomputed(s.run, rows, sum(other.seconds for other in found if other.run == s.run))
         return None
+
+    def _newest_pin(self, source: str) -> Row[tuple[object, ...]] | None:
+        """What the ledger keeps of the newest pin of a source in a committed run that was not empty."""
+        joined = t.pins.join(t.runs, and_(t.pins.c.topology == t.runs.c.topology, t.pins.c.run == t.runs.c.run))
+        wanted = (t.pins.c.topology == self.topology, t.pins.c.source == source, t.pins.c.pin != "null", t.runs.c.state == "committed")
+        with self._reading() as db:
+            return db.execute(select(t.pins).select_from(joined).where(*wanted).order_by(t.pins.c.run.desc()).limit(1)).first()
 
     def _lines(self, found: Select[tuple[object, ...]]) -> list[RunLine]:
         with self._reading() as db:
