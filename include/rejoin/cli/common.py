@@ -93,10 +93,10 @@ def existing_if_any(location: str, name: str | None) -> "Topology | None":
 
 def _lake(location: str) -> "tuple[LakeConfig, list[str]]":
     """A lake that is there, and the topologies that were run in it."""
-    from rejoin.lake.config import lake_config
+    from rejoin.lake.config import is_there, lake_config
     from rejoin.lake.records import topologies
 
-    if not location.endswith(".toml") and not Path(location).is_dir():
+    if not is_there(location):
         raise RunUnknown(f"there is no lake at {location}", next_step="pass --lake, or set REJOIN_LAKE")
     config = lake_config(location)
     return config, topologies(config.ledger)

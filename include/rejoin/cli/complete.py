@@ -1,7 +1,6 @@
 """What shells offer for names: the tables and topologies that a lake's ledger knows. Takes no lock, makes nothing, and is silent about what it cannot read."""
 
 from contextlib import suppress
-from pathlib import Path
 
 import click
 
@@ -43,9 +42,9 @@ def _heads(ctx: click.Context) -> dict[str, int | None]:
 
 
 def _ledger(ctx: click.Context) -> str:
-    from rejoin.lake.config import lake_config
+    from rejoin.lake.config import is_there, lake_config
 
     location = str(ctx.params["location"])
-    if not location.endswith(".toml") and not Path(location).is_dir():
+    if not is_there(location):
         raise FileNotFoundError(location)  # else its directory would be made
     return lake_config(location).ledger

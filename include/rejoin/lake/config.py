@@ -100,6 +100,11 @@ def lake_config(location: str) -> LakeConfig:
     return _from_file(Path(name)) if name.endswith(".toml") else _embedded(name)
 
 
+def is_there(location: str) -> bool:
+    """Whether a lake is named by its file, or has its directory, which ``lake_config`` would make."""
+    return location.endswith(".toml") or Path(location).is_dir()
+
+
 def existing_config(location: str) -> LakeConfig | None:
     """The same for who only reads: makes nothing, and is None where nothing was made yet.
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from rejoin.errors import RunUnknown, UnknownTable
-from rejoin.lake.config import LakeConfig, lake_config
+from rejoin.lake.config import LakeConfig, is_there, lake_config
 from rejoin.lake.duck import columns_text, relation, stored_types
 from rejoin.lake.files import files_of, unique
 from rejoin.lake.history import History, heads
@@ -108,7 +108,7 @@ def cuts(location: str, topology: str | None = None, as_of: int | None = None) -
         UnknownTable: the lake has no such topology; or it has several, of which one has to be named for ``as_of``.
     """
     location = str(Path(location).expanduser())
-    if not location.endswith(".toml") and not Path(location).is_dir():
+    if not is_there(location):
         raise RunUnknown(f"there is no lake at {location}", next_step="name another directory, or run a topology first")
     config = lake_config(location)
     known = heads(config.ledger)

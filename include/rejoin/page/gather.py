@@ -1,10 +1,8 @@
 """From the ledger and the tables to what the pages show: the reading half of the page."""
 
-from pathlib import Path
-
 from rejoin import owner as owner_text
 from rejoin.errors import RunUnknown, UnknownTable
-from rejoin.lake.config import LakeConfig, lake_config
+from rejoin.lake.config import LakeConfig, is_there, lake_config
 from rejoin.lake.history import History, RunLine, heads, owned
 from rejoin.lake.refs import Refs
 from rejoin.page.model import Fresh, RunPage, StepRow, TablePage, TopologyLine, TopologyPage, Written
@@ -28,8 +26,7 @@ class Lake:
 
     def __init__(self, location: str) -> None:
         self.location = location
-        there = location.endswith(".toml") or Path(location).is_dir()
-        self.config: LakeConfig | None = lake_config(location) if there else None
+        self.config: LakeConfig | None = lake_config(location) if is_there(location) else None
 
     def topologies(self) -> list[str]:
         """Names of all topologies that were run at least once."""
