@@ -184,6 +184,11 @@ def gone(left: dict[str, Any]) -> str:
     return f"{stays} (`rejoin get TABLE KEY --as-of {left['as_of']}`, `rejoin changes OUTPUT --run N`)"
 
 
+def many(count: int, what: str) -> str:
+    """A number of things: ``1 row``, ``2 rows``."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def jobs(steps: Sequence[StepRecord]) -> str:
     """How many Spark jobs a run's steps were; ``-`` if a session could not tell."""
     return "-" if any(s.jobs is None for s in steps) else str(sum(s.jobs or 0 for s in steps))

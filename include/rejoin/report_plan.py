@@ -8,6 +8,7 @@ from rich.text import Text
 
 from rejoin.ahead import Ahead, Waiting, Work
 from rejoin.plan.outlook import Change, Entry, Kind
+from rejoin.report import many
 
 GROUPS = (Change.NEW, Change.BACK, Change.REBUILT, Change.CHANGED, Change.LEFT)
 TITLES = {Change.CHANGED: "changed, not rebuilt"}
@@ -61,7 +62,7 @@ def _input(waiting: Waiting) -> str:
     if not waiting.files:
         return "nothing new"
     skipped = f", {waiting.skipped} older snapshots are passed over" if waiting.skipped else ""
-    return f"{_counted(waiting.files, 'new file')}, {waiting.bytes:,} bytes{skipped}"
+    return f"{many(waiting.files, 'new file')}, {waiting.bytes:,} bytes{skipped}"
 
 
 def _estimate(ahead: Ahead) -> Iterator[tuple[str, list[str]]]:
@@ -90,10 +91,6 @@ def _group(console: Console, title: str, rows: Iterable[tuple[str, list[str]]]) 
 
 def _number(rows: int | None) -> str:
     return "an unknown number of" if rows is None else f"{rows:,}" if rows else "no"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _line(console: Console, text: str) -> None:

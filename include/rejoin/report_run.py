@@ -64,7 +64,7 @@ def upkeep(console: Console, run: Run, steps: Sequence[StepRecord], done: str, w
     counts = sum((Counter({n: c for n, c in s.counts.items() if n in FREED}) for s in tables), Counter[str]())
     said = "".join(f", {counts[n]:,} {word}" for n, word in FREED.items() if counts[n])
     console.print(
-        f"run {run.number} of {run.topology}: {_many(len(tables), 'table')} {done} in {_seconds(run):.1f} s{said}",
+        f"run {run.number} of {run.topology}: {report.many(len(tables), 'table')} {done} in {_seconds(run):.1f} s{said}",
         markup=False,
         soft_wrap=True,
     )
@@ -77,12 +77,12 @@ FREED = {"snapshots": "snapshots freed", "files": "files deleted", "orphans": "s
 
 def _headline(run: Run, ingests: dict[str, Counts], outputs: dict[str, Counts], steps: Sequence[StepRecord]) -> str:
     read, changed = sum(c["read"] for c in ingests.values()), sum(c.get(n, 0) for c in outputs.values() for n in CHANGED)
-    new = _many(read, "row") + " read" if read else "nothing new"
+    new = report.many(read, "row") + " read" if read else "nothing new"
     rebuilt = f"; rebuilt: {', '.join(run.rebuild)}" if run.rebuild else ""
     jobs = report.jobs(steps)
     return (
         f"run {run.number} of {run.topology}: {run.standing} in {_seconds(run):.1f} s; {new}"
-        + (f", {_many(changed, 'row')} changed" if read or changed else "")
+        + (f", {report.many(changed, 'row')} changed" if read or changed else "")
         + (f"; {jobs} Spark jobs" if jobs not in ("-", "0") else "")
         + rebuilt
     )
@@ -164,10 +164,6 @@ def _typed(command: str, arguments: Iterable[str], options: str, where: str) -> 
     words = [shlex.quote(a) for a in arguments]
     told = [*words, options, where] if not any(w.startswith("-") for w in words) else [options, where, "--", *words]
     return " ".join(part for part in ("rejoin", command, *told) if part)
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _seconds(run: Run) -> float:

@@ -34,7 +34,7 @@ class _Commands(click.Group):
             raise
         except Exception as error:  # noqa: BLE001  whatever it is, it is told in our words
             found = at_the_rim(error, f"rejoin {ctx.invoked_subcommand}")
-            err.print(str(found), markup=False, soft_wrap=True)
+            err.print(str(found), soft_wrap=True)
             ctx.exit(found.exit_code)
 
 

@@ -71,13 +71,13 @@ def up(folder: str, port: int) -> None:
     from rejoin.examples import deliver
 
     delivered = deliver(Path(folder))
-    made = local.up(Path(folder), port, lambda text: err.print(text, markup=False))
+    made = local.up(Path(folder), port, err.print)
     out.print(f"Airflow   {made.url}   user {local.USER}   password {made.password}", soft_wrap=True)
     out.print(
         f"files     {made.folder}: landing/, lake/, logs/{' (the examples have their first files)' if delivered else ''}", soft_wrap=True
     )
     by_hand = f"REJOIN_LAKE={made.folder}/lake SPARK_REMOTE={made.remote} {TOKEN}=$(cat {made.folder}/spark.token) rejoin verify"
-    out.print(f"Spark     {made.remote}, which asks for a token   by hand: {by_hand}", soft_wrap=True, markup=False)
+    out.print(f"Spark     {made.remote}, which asks for a token   by hand: {by_hand}", soft_wrap=True)
     out.print(
         f"listens   on 127.0.0.1 only: {made.port} (Airflow), {made.connect} (Spark Connect), and ports of Spark itself", soft_wrap=True
     )

@@ -37,7 +37,7 @@ def plan(topology_file: str, location: str, root: str, as_json: bool) -> None:
     else:
         report_plan.plan(out, ahead, location)
         if ahead.outlook.asks and not ahead.refused:
-            out.print("\n`rejoin run` asks before it does this; --yes agrees", markup=False)
+            out.print("\n`rejoin run` asks before it does this; --yes agrees")
     if ahead.refused:
         raise ahead.refused[0]
 

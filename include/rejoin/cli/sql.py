@@ -48,7 +48,7 @@ def sql(
     found = rows.first(SHOWN + 1)
     table(out, rows.columns, rows.types, found[:SHOWN])
     more = f"{len(found):,}" if len(found) <= SHOWN else f"the first {SHOWN} of {rows.count():,}"
-    out.print(f"{more} row(s), {as_of(rows.as_of)}", markup=False)
+    out.print(f"{more} row(s), {as_of(rows.as_of)}")
     if len(found) > SHOWN:
         out.print("all of them: --json, --csv FILE or --parquet FILE")
 
@@ -81,7 +81,7 @@ def head(
     found = rows.first(most + 1)
     report_rows.table(out, rows.columns, rows.types, found[:most])
     more = "; there are more, see -n" if len(found) > most else ""
-    out.print(f"{len(found[:most]):,} row(s) of {table}, {report_rows.as_of(rows.as_of)}{more}", markup=False)
+    out.print(f"{len(found[:most]):,} row(s) of {table}, {report_rows.as_of(rows.as_of)}{more}")
 
 
 def _written(rows: "Rows", csv_file: str | None, parquet_file: str | None, *, as_json: bool) -> bool:

@@ -17,6 +17,7 @@ from rejoin.lake import metrics, names
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, Plan
+from rejoin.stages.columns import numbered
 
 Row = dict[str, Any]
 
@@ -121,7 +122,7 @@ class PointQuery:
 
     def foreign_key(self, node: Node, edge: Edge, key: Sequence[Any]) -> tuple[Any, ...] | None:
         """The foreign key by which the left row with this key (texts or values) is subscribed to its right row; None if it is to none."""
-        primary, foreign = ([f"{of}_{i + 1}" for i in range(n)] for of, n in (("pk", len(node.key)), ("fk", len(edge.foreign_key))))
+        primary, foreign = numbered("pk", len(node.key)), numbered("fk", len(edge.foreign_key))
         rows = self._having(node.left.table, names.subscriptions(node, edge), key, primary)
         newest = {tuple(r[c] for c in foreign): str(r["_op"]) for r in sorted(rows, key=lambda r: int(r["_run"]))}
         return next((fk for fk, op in newest.items() if op == "S"), None)

@@ -23,8 +23,6 @@ PATIENCE = 5.0
 """Seconds between the first and the last question that a server leaves without an answer."""
 EVERY = 5.0
 """Seconds between two questions to a server whose session is in use."""
-TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
-"""The environment variable from which pyspark takes the token, if the address has none."""
 
 T = TypeVar("T")
 _SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
