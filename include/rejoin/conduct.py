@@ -180,6 +180,7 @@ class Topology:
 
         ``spark`` is called only if the step has something to do.
         """
+        from rejoin.engines.spark import SparkEngine
         from rejoin.lake.session import JobCounter
         from rejoin.run import Attempt
 
@@ -198,7 +199,7 @@ class Topology:
                 started += waited
                 with JobCounter(session, f"{run.topology}-{run.number}-{step.id}-{attempt.id}") as counter:
                     progress.tasks(step.id, counter.tasks)
-                    outcome = attempt.execute(session, step)
+                    outcome = attempt.execute(SparkEngine(session), step)
                 jobs = counter.jobs
                 if waited > STARTED_ALREADY:
                     outcome = replace(outcome, detail={**outcome.detail, "spark_start": round(waited, 3)})

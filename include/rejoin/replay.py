@@ -130,15 +130,17 @@ class _Shape:
         """Reads the output and all its changes, once."""
         from pyspark.sql import functions as F
 
+        from rejoin.engines.spark import SparkEngine
         from rejoin.lake.reader import Reader
 
         ledger = self._topology.ledger
-        reader = Reader(self._spark, self._topology.plan, ledger.states(ledger.head()), self._topology.refs)
+        engine = SparkEngine(self._spark)
+        reader = Reader(engine, self._topology.plan, ledger.states(ledger.head()), self._topology.refs)
         if reader.has(log := names.changes(OUTPUT)):
             for row in _rows(reader.table(log).select("_run", "scenario", "id", F.col("_after.value").alias("value"))):
                 played[row["scenario"]].changes[runs[row["_run"]]].append((row["id"], row["value"]))
         if reader.has(OUTPUT):
-            for row in _rows(reader.current(OUTPUT).select("scenario", "id", F.col("_row.value").alias("value"))):
+            for row in _rows(engine.frame(reader.current(OUTPUT)).select("scenario", "id", F.col("_row.value").alias("value"))):
                 played[row["scenario"]].table[row["id"]] = row["value"]
 
 

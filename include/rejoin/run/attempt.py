@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from rejoin import crash, sources
+from rejoin.engines.engine import Engine
 from rejoin.lake.files import Sizes
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.reader import Reader
@@ -79,11 +78,11 @@ class Attempt:
             case _:
                 raise ValueError(f"step {step.id} is not a Spark stage")
 
-    def execute(self, spark: SparkSession, step: Step) -> Outcome[Result]:
+    def execute(self, engine: Engine, step: Step) -> Outcome[Result]:
         """Does the work of a step that has something to do; registers nothing."""
         facts, plan = self._facts, self._run.plan
-        before, now = (Reader(spark, plan, states, self._refs) for states in (self._base, self._now))
-        work = Work(spark, facts, before, now, Writer(spark, self._refs, self._base, self._run.number, self.id))
+        before, now = (Reader(engine, plan, states, self._refs) for states in (self._base, self._now))
+        work = Work(engine, facts, before, now, Writer(engine, self._refs, self._base, self._run.number, self.id))
         outcome: Outcome[Result]
         match step.verb:
             case Verb.INGEST:

@@ -1,0 +1,1 @@
+"""Who runs the statements of the stages: this process (``columnar``) or Spark (``spark``). Both give the same rows."""
