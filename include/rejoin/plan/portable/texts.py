@@ -1,0 +1,105 @@
+"""Functions of texts. Both engines count characters by code points."""
+
+from collections.abc import Sequence
+
+from rejoin.plan.portable.casts import cast
+from rejoin.plan.portable.made import NULL, Made, as_type, guarded, quoted, unproven
+from rejoin.plan.typing import patterns
+
+
+def _texts(name: str, args: Sequence[Made], count: int) -> list[str]:
+    """The arguments, which must be so many texts."""
+    if len(args) != count or any(a.type != "STRING" for a in args):
+        raise unproven(f"{name}({', '.join(a.type for a in args)})")
+    return [a.text for a in args]
+
+
+def _number(name: str, made: Made) -> int:
+    """A constant argument."""
+    if made.literal is None or made.literal.of != "INTEGER" or made.type != "INT":
+        raise unproven(f"{name} with a number that is no constant")
+    return int(made.literal.value)
+
+
+def _raise(args: Sequence[Made]) -> bool:
+    return any(a.raises for a in args)
+
+
+def joined(args: Sequence[Made]) -> Made:
+    """``concat`` and ``||``: null if an argument is."""
+    if not args or any(a.type in (NULL, "BINARY") for a in args):
+        raise unproven(f"concat of {' and '.join(a.type for a in args) or 'nothing'}")
+    found = [cast(a, "STRING") for a in args]
+    return Made(f"({' || '.join(a.text for a in found)})", "STRING", _raise(found))
+
+
+def joined_by(args: Sequence[Made]) -> Made:
+    """``concat_ws``: leaves nulls out."""
+    found = _texts("concat_ws", args, max(2, len(args)))
+    return Made(f"concat_ws({', '.join(found)})", "STRING", _raise(args))
+
+
+def trimmed(name: str, args: Sequence[Made]) -> Made:
+    """Of spaces. Without its second argument DuckDB removes other white space too."""
+    (text,) = _texts(name, args, 1)
+    return Made(f"{name}({text}, ' ')", "STRING", _raise(args))
+
+
+def in_case(name: str, args: Sequence[Made]) -> Made:
+    """``upper`` and ``lower``. Languages and versions of Unicode differ, so only for ASCII."""
+    (text,) = _texts(name, args, 1)
+    return Made(
+        guarded(f"{name}({text})", f"strlen({text}) = length({text})", f"{name} of a character that is no ASCII"), "STRING", raises=True
+    )
+
+
+def part(args: Sequence[Made]) -> Made:
+    """``substring(text, position[, length])``."""
+    if len(args) not in (2, 3):
+        raise unproven(f"substring with {len(args)} arguments")
+    (text,) = _texts("substring", args[:1], 1)
+    start, count = _number("substring", args[1]), None if len(args) == 2 else max(0, _number("substring", args[2]))
+    if start < 0:
+        if count is not None:
+            raise unproven("substring from the end with a length")
+        return Made(f"right({text}, {-start})", "STRING", _raise(args))
+    made = f"substring({text}, {max(1, start)}{'' if count is None else f', {count}'})"
+    return Made(made, "STRING", _raise(args))
+
+
+def end(name: str, args: Sequence[Made]) -> Made:
+    """``left`` and ``right``."""
+    (text,) = _texts(name, args[:1], 1)
+    if len(args) != 2:
+        raise unproven(f"{name} with {len(args)} arguments")
+    return Made(f"{name}({text}, {max(0, _number(name, args[1]))})", "STRING", _raise(args))
+
+
+def replaced(args: Sequence[Made]) -> Made:
+    """``replace``."""
+    found = _texts("replace", args, 3 if len(args) == 3 else 2)
+    return Made(f"replace({', '.join(found if len(found) == 3 else [*found, quoted('')])})", "STRING", _raise(args))
+
+
+def measured(name: str, args: Sequence[Made]) -> Made:
+    """``length`` (characters) and ``octet_length`` (bytes)."""
+    (text,) = _texts(name, args, 1)
+    return Made(as_type(f"{'strlen' if name == 'octet_length' else 'length'}({text})", "INT"), "INT", _raise(args))
+
+
+def found(name: str, args: Sequence[Made]) -> Made:
+    """``startswith``, ``endswith`` and ``contains``."""
+    text, what = _texts(name, args, 2)
+    own = {"startswith": "starts_with", "endswith": "ends_with", "contains": "contains"}[name]
+    return Made(f"{own}({text}, {what})", "BOOLEAN", _raise(args))
+
+
+def like(args: Sequence[Made], escape: str) -> Made:
+    """LIKE a constant pattern."""
+    text, pattern = _texts("LIKE", args, 2)
+    if args[1].literal is None:
+        raise unproven("LIKE with a pattern that is no constant")
+    written = args[1].literal.value
+    if patterns.like_mistake(written, escape) is not None or len(escape) != 1:
+        raise unproven(f"LIKE {written!r}")
+    return Made(f"({text} LIKE {pattern}{f' ESCAPE {quoted(escape)}' if escape in written else ''})", "BOOLEAN", args[0].raises)
