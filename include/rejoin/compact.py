@@ -74,7 +74,7 @@ def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, 
 def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: StateTable, attempt: str, progress: Progress) -> Write:
     """The whole table sorted by Spark."""
     from rejoin.engines.spark import Frame, SparkEngine
-    from rejoin.stages.dialect import Dialect
+    from rejoin.lake.reader import Reader
     from rejoin.lake.session import JobCounter
     from rejoin.lake.writer import Writer
 

@@ -5,7 +5,6 @@ The same functions serve one process that does everything (``schedule``) and a s
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 
 MOST_IGNORED = 20
 """So many paths that a cut did not look into are named; all are counted."""
-STARTED_ALREADY = 0.2
-"""Seconds within which a step gets a session that somebody else has started."""
 OPENINGS = 5
 """Attempts to open a run while others commit theirs."""
 
@@ -176,36 +173,24 @@ class Topology:
         return self._register(run, StepRecord(Verb.CUT, counts, time.monotonic() - started, 0, detail), "cut")
 
     def stage(self, spark: "Callable[[], SparkSession]", run: Run, step: Step, progress: Progress = SILENT) -> StepRecord:
-        """Does one Spark step of an open run, or returns what the attempt that was first registered.
+        """Does one stage of an open run, or returns what the attempt that was first registered.
 
-        ``spark`` is called only if the step has something to do.
+        ``spark`` is called only if the step has work for it.
         """
-        from rejoin.engines.spark import SparkEngine
-        from rejoin.lake.session import JobCounter
-        from rejoin.run import Attempt
+        from rejoin.run import Attempt, Doing
 
         done = self.ledger.steps(run.number).get(step.id)
         if done is not None:
             return done
         self.ledger.renew(run.number)
-        started = time.monotonic()
-        attempt = Attempt(self.ledger, self.refs, run, self.root, partial(reports.directory, self.config, run.topology, run.number))
+        started, place = time.monotonic(), partial(reports.directory, self.config, run.topology, run.number)
+        doing = Doing(lambda: Attempt(self.ledger, self.refs, run, self.root, place), self.config, spark, progress)
         computed = places.of_step(run.plan, step.verb, step.target)
         with named_errors(f"step {step.id} in run {run.number} of topology {run.topology!r}", computed):
-            outcome = attempt.nothing_to_do(step)
-            jobs: int | None = 0
-            if outcome is None:
-                session, waited = _timed(spark)
-                started += waited
-                with JobCounter(session, f"{run.topology}-{run.number}-{step.id}-{attempt.id}") as counter:
-                    progress.tasks(step.id, counter.tasks)
-                    outcome = attempt.execute(SparkEngine(session), step)
-                jobs = counter.jobs
-                if waited > STARTED_ALREADY:
-                    outcome = replace(outcome, detail={**outcome.detail, "spark_start": round(waited, 3)})
-        made, seconds = outcome.result, time.monotonic() - started
-        record = StepRecord(step.id, made.counts, seconds, jobs, outcome.detail, made.ending)
-        return self._register(run, record, attempt.id, outcome.writes)
+            outcome = doing.done(step)
+        made, seconds = outcome.result, time.monotonic() - started - doing.waited
+        record = StepRecord(step.id, made.counts, seconds, doing.jobs, outcome.detail, made.ending)
+        return self._register(run, record, doing.attempt.id, outcome.writes)
 
     def publish(self, run: Run) -> StepRecord:
         """The commit, and its roll-forward. Idempotent.
@@ -274,12 +259,6 @@ class Topology:
         self.ledger.register(run.number, record, attempt, writes)
         crash.point(f"{record.step}:registered")
         return self.ledger.steps(run.number)[record.step]
-
-
-def _timed(spark: "Callable[[], SparkSession]") -> "tuple[SparkSession, float]":
-    """The session, and the seconds until it was there: no step's work."""
-    began = time.monotonic()
-    return spark(), time.monotonic() - began
 
 
 def _asks_otherwise(pinned: Plan, plan: Plan) -> bool:

@@ -200,6 +200,12 @@ class RefreshRefused(SourceError):
     code = "REFRESH_REFUSED"
 
 
+class EngineRefused(SourceError):
+    """A step is not for the engine that was asked for."""
+
+    code = "ENGINE_REFUSED"
+
+
 class ScenarioRefused(SourceError):
     """A line of a scenario file is no scenario, or one of a shape that ``rejoin replay`` does not run."""
 

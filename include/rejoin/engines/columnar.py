@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import NoReturn
 
 import duckdb
@@ -10,7 +11,9 @@ import pyarrow as pa
 from rejoin.engines.engine import Counts, Engine, Here, NeedsSpark, Rows
 from rejoin.lake import probe
 from rejoin.lake.duck import cursor
-from rejoin.plan.model import Node, Plan, Table
+from rejoin.plan import portable
+from rejoin.plan.model import Node, Plan, Table, View
+from rejoin.plan.portable import NotPortable
 from rejoin.plan.rules import Expectation
 from rejoin.stages.dialect import DUCKDB
 
@@ -27,6 +30,7 @@ class ColumnarEngine(Engine):
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self._spoken: dict[str, Node] = {}
 
     def query(self, statement: str, **inputs: Rows) -> Rows:
         with cursor() as database:
@@ -67,10 +71,45 @@ class ColumnarEngine(Engine):
             return str(database.sql("SELECT c FROM one").types[0])
 
     def node(self, node: Node) -> Node:
-        raise NotImplementedError
+        if node.name not in self._spoken:
+            if why := portable.why_not(self._plan, node):
+                raise NeedsSpark(why)
+            self._spoken[node.name] = _printed(self._plan, node)
+        return self._spoken[node.name]
 
     def conditions(self, of: Table | Node, expectations: Sequence[Expectation]) -> Sequence[Expectation]:
-        raise NotImplementedError
+        try:
+            types = {"t": portable.types_of(self._plan, of.name)}
+            return [_asked(one, types) for one in expectations]
+        except NotPortable as error:
+            raise NeedsSpark(str(error)) from error
 
     def session(self, why: str) -> NoReturn:
         raise NeedsSpark(why)
+
+
+def _printed(plan: Plan, node: Node) -> Node:
+    """The node with its texts in DuckDB's SQL."""
+    columns = portable.node_columns(plan, node)
+
+    def text(given: str) -> str:
+        return portable.printed(given, columns).text
+
+    edges = tuple(
+        replace(e, right=_view(plan, e.right), foreign_key=tuple(text(part) for part in e.foreign_key)) for e in node.edges
+    )
+    shown = tuple(replace(p, sql=text(p.sql)) for p in node.columns)
+    where = None if node.where is None else text(node.where)
+    return replace(node, left=_view(plan, node.left), edges=edges, columns=shown, where=where)
+
+
+def _view(plan: Plan, view: View) -> View:
+    columns = portable.view_columns(plan, view)
+    shown = tuple(replace(p, sql=portable.printed(p.sql, columns).text) for p in view.columns)
+    return replace(view, columns=shown, where=None if view.where is None else portable.printed(view.where, columns).text)
+
+
+def _asked(one: Expectation, columns: Mapping[str, Mapping[str, str]]) -> Expectation:
+    if "resolved" not in one.kwargs:
+        return one
+    return replace(one, kwargs={**one.kwargs, "resolved": portable.printed(one.kwargs["resolved"], columns).text})

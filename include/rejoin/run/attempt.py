@@ -13,7 +13,7 @@ from rejoin.lake.reader import Reader
 from rejoin.lake.records import Run
 from rejoin.lake.refs import Refs
 from rejoin.lake.writer import Writer
-from rejoin.plan.model import Node, Refresh
+from rejoin.plan.model import Node, Plan, Refresh
 from rejoin.plan.results import Ending, Ingested, Resolved, Responded, Result, Subscribed, Validated
 from rejoin.plan.steps import Step, Verb
 from rejoin.run.facts import Facts, watched
@@ -46,6 +46,11 @@ class Attempt:
         self._base = ledger.states(run.base)
         self._now = self._base | {w.table: w.snapshot_id for w in ledger.writes(run.number).values()}
         self._facts = Facts(run, ledger.steps(run.number), Sizes(refs, self._base), Sizes(refs, self._now))
+
+    @property
+    def plan(self) -> Plan:
+        """What is executed."""
+        return self._run.plan
 
     def nothing_to_do(self, step: Step) -> Outcome[Result] | None:
         """The outcome of a step that has no input, or needs no Spark for it, so that a run without changes starts none at all; None if it does."""

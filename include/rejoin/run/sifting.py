@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from rejoin.engines.engine import Engine, Here, Rows
+from rejoin.engines.engine import Engine, Rows
 from rejoin.errors import NotComputable
 from rejoin.failures import blamed, kind_of, of_a_row
 from rejoin.lake import probe
