@@ -81,6 +81,14 @@ def replaced(args: Sequence[Made]) -> Made:
     return Made(f"replace({', '.join(found if len(found) == 3 else [*found, quoted('')])})", "STRING", _raise(args))
 
 
+def split(args: Sequence[Made]) -> Made:
+    """``split_part`` with a constant that is not empty, counted from the beginning."""
+    if len(args) != 3 or args[1].literal is None or not args[1].literal.value or _number("split_part", args[2]) < 1:
+        raise unproven("split_part with other than a constant text and a number from 1")
+    text, what = _texts("split_part", args[:2], 2)
+    return Made(f"split_part({text}, {what}, {args[2].text})", "STRING", args[0].raises)
+
+
 def measured(name: str, args: Sequence[Made]) -> Made:
     """``length`` (characters) and ``octet_length`` (bytes)."""
     (text,) = _texts(name, args, 1)
