@@ -41,6 +41,7 @@ def _calls() -> dict[str, Call]:
         **{name: partial(texts.end, name) for name in ("left", "right")},
         "replace": texts.replaced,
         "split_part": texts.split,
+        "instr": texts.position,
         **dict.fromkeys(("length", "len", "char_length", "character_length"), partial(texts.measured, "length")),
         "octet_length": partial(texts.measured, "octet_length"),
         **{name: partial(texts.found, name) for name in ("startswith", "endswith", "contains")},

@@ -89,6 +89,14 @@ def split(args: Sequence[Made]) -> Made:
     return Made(f"split_part({text}, {what}, {args[2].text})", "STRING", args[0].raises)
 
 
+def position(args: Sequence[Made]) -> Made:
+    """``instr`` of a constant that is not empty."""
+    text, what = _texts("instr", args, 2)
+    if args[1].literal is None or not args[1].literal.value:
+        raise unproven("instr of a text that is no constant, or empty")
+    return Made(as_type(f"instr({text}, {what})", "INT"), "INT", args[0].raises)
+
+
 def measured(name: str, args: Sequence[Made]) -> Made:
     """``length`` (characters) and ``octet_length`` (bytes)."""
     (text,) = _texts(name, args, 1)
