@@ -49,10 +49,19 @@ class Here(Rows):
 
     @property
     def schema(self) -> pa.Schema:
-        return self.arrow.schema
+        return pa.schema([(f.name, _loose(f.type)) for f in self.arrow.schema])
 
     def here(self) -> pa.Table:
         return self.arrow
+
+
+def _loose(kind: pa.DataType) -> pa.DataType:
+    """The type with no field required, and one name of UTC: Spark and DuckDB say more than a table should."""
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _loose(field.type)) for field in kind])
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz else None)
+    return kind
 
 
 class Engine(ABC):

@@ -103,7 +103,7 @@ def _fits(small: pa.DataType, large: pa.DataType) -> bool:
 
 
 def _same(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether two types are one to Iceberg: Arrow has two for texts and two for bytes."""
+    """Whether two types are one to Iceberg: Arrow has two for texts and two for bytes, and several names of UTC."""
     return bool(_plain(one) == _plain(other))
 
 
@@ -112,4 +112,6 @@ def _named(kind: pa.DataType) -> str:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz else None)
     return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(kind, kind)

@@ -24,8 +24,6 @@ _NAMES = {
     pa.binary(): "BINARY",
     pa.large_binary(): "BINARY",
     pa.date32(): "DATE",
-    pa.timestamp("us", "UTC"): "TIMESTAMP",
-    pa.timestamp("us"): "TIMESTAMP_NTZ",
 }
 
 
@@ -33,6 +31,8 @@ def spark_name(kind: pa.DataType) -> str | None:
     """What Spark SQL calls a type, in capitals; None for a struct."""
     if pa.types.is_decimal(kind):
         return f"DECIMAL({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMP" if kind.tz else "TIMESTAMP_NTZ"  # engines name the zone UTC in several ways
     return _NAMES.get(kind)
 
 
