@@ -8,7 +8,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-from integration.portable_values import COLUMNS
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -18,6 +17,7 @@ from pyspark.sql.classic.column import Column
 from rejoin.lake.duck import fresh
 from rejoin.plan.portable import SETTINGS, NotPortable, Printed, duckdb_type, printed
 
+Columns = Mapping[str, Mapping[str, str]]
 ERROR = "an error"
 _AT_ONCE = 150
 
@@ -37,14 +37,16 @@ class Beside:
 
     Args:
         spark: a session.
+        columns: alias ``l`` -> column -> its Spark type.
         table: the rows; the column ``row`` numbers them.
         directory: where the table is kept.
         errors: so many of the rows that Spark refuses are asked of DuckDB, for each expression; None: all. Rows that only DuckDB refuses
-            are set apart exactly where it is None, else some five times as many are looked at one by one.
+            are set apart exactly where it is None, else twice as many are looked at one by one.
     """
 
-    def __init__(self, spark: SparkSession, table: pa.Table, directory: Path, errors: int | None) -> None:
+    def __init__(self, spark: SparkSession, table: pa.Table, columns: Columns, directory: Path, errors: int | None) -> None:
         self._errors, self._count, self._directory = errors, table.num_rows, directory
+        self._columns = columns
         self._kept: set[int] = set()
         jvm: Any = spark._jvm
         self._utils = jvm.org.apache.spark.sql.classic.ExpressionUtils
@@ -64,7 +66,7 @@ class Beside:
         found, wanted = Compared(), {}
         for text in dict.fromkeys(texts):
             try:
-                wanted[text] = printed(text, COLUMNS)
+                wanted[text] = printed(text, self._columns)
             except NotPortable as reason:
                 found.refused[text] = str(reason)
         found.portable = list(wanted)
@@ -139,7 +141,7 @@ class Beside:
 
     def _smaller(self, rows: list[int]) -> list[list[int]]:
         if self._errors is not None:
-            return [[row] for row in rows[:: max(1, len(rows) // (5 * self._errors))]]
+            return [[row] for row in rows[:: max(1, len(rows) // (2 * self._errors))]]
         return [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
 
     def _must_fail(self, text: str, row: int, query: str, found: Compared) -> None:
