@@ -8,15 +8,16 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-from integration.portable_values import COLUMNS
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.classic.column import Column
 
 from rejoin.lake.duck import fresh
-from rejoin.plan.portable import NotPortable, Printed, duckdb_type, printed
+from rejoin.plan.portable import SETTINGS, NotPortable, Printed, duckdb_type, printed
 
+Columns = Mapping[str, Mapping[str, str]]
 ERROR = "an error"
 _AT_ONCE = 150
 
@@ -36,17 +37,28 @@ class Beside:
 
     Args:
         spark: a session.
+        columns: alias ``l`` -> column -> its Spark type.
         table: the rows; the column ``row`` numbers them.
         directory: where the table is kept.
-        errors: so many of the rows that Spark refuses are asked of DuckDB, for each expression; None: all.
+        errors: so many of the rows that Spark refuses are asked of DuckDB, for each expression; None: all. Rows that only DuckDB refuses
+            are set apart exactly where it is None, else twice as many are looked at one by one.
     """
 
-    def __init__(self, spark: SparkSession, table: pa.Table, directory: Path, errors: int | None) -> None:
-        self._spark, self._errors, self._count = spark, errors, table.num_rows
+    def __init__(self, spark: SparkSession, table: pa.Table, columns: Columns, directory: Path, errors: int | None) -> None:
+        self._errors, self._count, self._directory = errors, table.num_rows, directory
+        self._columns = columns
+        self._kept: set[int] = set()
+        jvm: Any = spark._jvm
+        self._utils = jvm.org.apache.spark.sql.classic.ExpressionUtils
+        self._try = jvm.org.apache.spark.sql.catalyst.expressions.TryEval
+        # What several expressions have in common is else looked at before each of them, and its errors with it.
+        spark.conf.set("spark.sql.subexpressionElimination.enabled", "false")
         path = directory / "rows.parquet"
         pq.write_table(table, path)
         self._frame = spark.read.parquet(str(path)).repartition(1).sortWithinPartitions("row").alias("l").cache()
         self._duck = fresh()
+        for setting in SETTINGS:
+            self._duck.execute(setting)
         self._duck.execute(f"CREATE TABLE everything AS FROM read_parquet('{path}') ORDER BY row")
         self._values = {name: table.column(name) for name in table.column_names}
 
@@ -54,7 +66,7 @@ class Beside:
         found, wanted = Compared(), {}
         for text in dict.fromkeys(texts):
             try:
-                wanted[text] = printed(text, COLUMNS)
+                wanted[text] = printed(text, self._columns)
             except NotPortable as reason:
                 found.refused[text] = str(reason)
         found.portable = list(wanted)
@@ -66,12 +78,18 @@ class Beside:
 
     # --- Spark -----------------------------------------------------------------------------------------------------------
 
+    def _or_null(self, text: str) -> Column:
+        """A struct of the value; null where Spark raises an error."""
+        struct = self._utils.expression(F.expr(f"named_struct('v', {text})")._jc)
+        return Column(self._utils.column(self._try(struct)))
+
     def _by_spark(self, texts: Sequence[str]) -> dict[str, tuple[str, list[Any]]]:
         """Expression -> type and values; ``ERROR`` for a row that Spark refuses, and as the type of an expression that it refuses."""
         try:
-            frame = self._frame.select(*(_or_null(self._spark, text).alias(f"e{i}") for i, text in enumerate(texts)))
+            frame = self._frame.select(*(self._or_null(text).alias(f"e{i}") for i, text in enumerate(texts)))
             types = [_spark_type(frame, i) for i in range(len(texts))]
-            made = frame.toArrow()
+            batches: Any = frame._collect_as_arrow()  # type: ignore[operator]
+            made = pa.Table.from_batches(batches)
         except (PySparkException, Py4JJavaError):
             if len(texts) == 1:
                 return {texts[0]: (ERROR, [])}
@@ -82,7 +100,9 @@ class Beside:
     # --- DuckDB ----------------------------------------------------------------------------------------------------------
 
     def _one(self, text: str, to: Printed, of: str, expected: list[Any], found: Compared) -> None:
-        if of != to.type:
+        if of == ERROR:  # found in constants, before any row
+            expected = [ERROR] * self._count
+        elif of != to.type:
             found.wrong.append(f"{text}: type {to.type}, Spark: {of}")
             return
         own = self._duck.execute(f"DESCRIBE SELECT {to.text} AS v FROM everything AS l").fetchall()[0][1]
@@ -102,14 +122,13 @@ class Beside:
             return
         try:
             name = self._table(rows)
-            values = self._duck.execute(f"SELECT {to.text} AS v FROM {name} AS l ORDER BY row").to_arrow_table().column(0)
+            values = self._duck.sql(f"SELECT {to.text} AS v FROM {name} AS l ORDER BY row").to_arrow_table().column(0)
         except duckdb.Error:
             if len(rows) == 1:
                 found.stricter[text] = found.stricter.get(text, 0) + 1
                 return
-            half = len(rows) // 2
-            self._values_of(text, to, rows[:half], expected, found)
-            self._values_of(text, to, rows[half:], expected, found)
+            for part in self._smaller(rows):
+                self._values_of(text, to, part, expected, found)
             return
         got = _listed(values)
         different = [(row, value) for row, value in zip(rows, got, strict=True) if repr(value) != repr(expected[row])]
@@ -119,6 +138,11 @@ class Beside:
             kept = [row for (row,) in self._duck.execute(f"SELECT row FROM {name} AS l WHERE {to.text} ORDER BY row").fetchall()]
             if kept != [row for row in rows if expected[row] is True]:
                 found.wrong.append(f"{text}: another result as a filter")
+
+    def _smaller(self, rows: list[int]) -> list[list[int]]:
+        if self._errors is not None:
+            return [[row] for row in rows[:: max(1, len(rows) // (2 * self._errors))]]
+        return [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
 
     def _must_fail(self, text: str, row: int, query: str, found: Compared) -> None:
         self._table([row])
@@ -138,23 +162,22 @@ class Beside:
         if len(rows) == self._count:
             return "everything"
         if len(rows) == 1:
-            self._duck.execute(f"CREATE TABLE IF NOT EXISTS row_{rows[0]} AS FROM everything WHERE row = {rows[0]}")
+            self._one_row(rows[0])
             return f"row_{rows[0]}"
         self._duck.execute(f"CREATE OR REPLACE TABLE some AS FROM everything WHERE row IN ({', '.join(map(str, rows))}) ORDER BY row")
         return "some"
 
+    def _one_row(self, row: int) -> None:
+        """A file, as rejoin's tables are files, whose smallest and largest values DuckDB knows."""
+        if row not in self._kept:
+            path = self._directory / f"{row}.parquet"
+            self._duck.execute(
+                f"COPY (FROM everything WHERE row = {row}) TO '{path}'; CREATE VIEW row_{row} AS FROM read_parquet('{path}')"
+            )
+            self._kept.add(row)
+
     def _shown(self, text: str, row: int) -> Mapping[str, Any]:
-        return {name: str(_plain(column[row]))[:40] for name, column in self._values.items() if f"l.{name}" in text.replace("`", "")}
-
-
-def _or_null(spark: SparkSession, text: str) -> Any:
-    """A struct of the value; null where Spark raises an error."""
-    from pyspark.sql.classic.column import Column
-
-    jvm: Any = spark._jvm
-    utils = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    inner = utils.expression(F.struct(F.expr(text).alias("v"))._jc)
-    return Column(utils.column(jvm.org.apache.spark.sql.catalyst.expressions.TryEval(inner)))
+        return {name: str(column[row])[:40] for name, column in self._values.items() if f"l.{name}" in text.replace("`", "")}
 
 
 def _spark_type(frame: DataFrame, place: int) -> str:
@@ -171,11 +194,9 @@ def _unpacked(column: pa.ChunkedArray) -> list[Any]:
 
 def _listed(column: pa.ChunkedArray) -> list[Any]:
     """The values; of times their numbers, as Python does not know all years."""
-    return [_plain(value) for value in column]
-
-
-def _plain(value: Any) -> Any:
-    return value.value if pa.types.is_temporal(value.type) else value.as_py()
+    if pa.types.is_temporal(column.type):
+        column = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
+    return list(column.to_pylist())
 
 
 def _plain_type(name: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from unit.plans import Shop, everything
 
 from rejoin import condition
-from rejoin.plan.portable import NotPortable, duckdb_type, node_columns, printed, types_of, view_columns, why_not
+from rejoin.plan.portable import SETTINGS, NotPortable, duckdb_type, node_columns, printed, types_of, view_columns, why_not
 
 TYPES = {
     "bo": "BOOLEAN",
@@ -40,7 +40,8 @@ def kind(sql: str) -> str:
 
 def value(sql: str) -> Any:
     with duckdb.connect() as duck:
-        duck.execute("SET TimeZone = 'UTC'")
+        for setting in SETTINGS:
+            duck.execute(setting)
         return duck.execute(f"SELECT {text(sql)} FROM ({ROW}) AS l").fetchall()[0][0]
 
 
@@ -108,22 +109,13 @@ def test_duckdb_gives_what_spark_gives(sql: str, expected: object) -> None:
     assert value(sql) == expected
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        *(
-            "l.b + 1",
-            "l.b + 1 = 5",
-            "l.i / 0",
-            "l.i % (l.i - 7)",
-            "l.c / 0",
-            "CAST(l.b AS INT)",
-            "CAST(l.b AS INT) = 5",
-            "CAST(l.s AS INT)",
-        ),
-        *("l.s = 5", "CAST(l.b AS DECIMAL(5,2))", "-(-l.b - 1)", "l.b + 1 > 0 AND FALSE", "FALSE OR l.i / 0 > 1", "upper('\\u0130')"),
-    ],
-)
+RAISING = """
+    l.b + 1|l.b + 1 = 5|l.i / 0|l.i % (l.i - 7)|l.c / 0|CAST(l.b AS INT)|CAST(l.b AS INT) = 5|CAST(l.s AS INT)|l.s = 5|l.b + 1 IN (1, 2)
+    |CAST(l.b AS DECIMAL(5,2))|-(-l.b - 1)|l.b + 1 > 0 AND l.bo|NOT l.bo OR l.i / 0 > 1|lower('\\u0130')
+"""
+
+
+@pytest.mark.parametrize("sql", [sql.strip() for sql in RAISING.split("|")])
 def test_what_is_an_error_in_spark_is_one_in_duckdb(sql: str) -> None:
     with pytest.raises(duckdb.Error):
         value(sql)
@@ -153,10 +145,14 @@ def test_what_is_not_proven_is_refused_with_its_name() -> None:
     assert reason("NULL") == "NULL without a type is not proven equal in DuckDB"
 
 
-def test_an_error_that_an_optimizer_would_leave_out_is_refused() -> None:
+def test_what_spark_may_look_at_before_its_turn_is_refused() -> None:
+    assert reason("l.b + 1 BETWEEN 1 AND 2") == "BETWEEN of what may raise an error is not proven equal in DuckDB"
+    assert reason("nullif(l.b + 1, 0)") == "nullif of what may raise an error is not proven equal in DuckDB"
+    assert reason("l.i IN (1, l.b + 1)") == "IN a list with a value that may raise an error is not proven equal in DuckDB"
+    assert reason("CAST(' 5' AS INT)") == "a cast of the constant ' 5' to INT is not proven equal in DuckDB"
     assert reason("l.b + 1 IS NULL") == "a test for null of what may raise an error is not proven equal in DuckDB"
     assert reason("l.b + 1 <=> NULL") == "comparing NULL with what may raise an error is not proven equal in DuckDB"
-    assert reason("l.b + 1 IN (1, 2)") == "IN with a value that may raise an error is not proven equal in DuckDB"
+    assert reason("l.b + 1 > 0 AND FALSE") == "AND of a constant and what may raise an error is not proven equal in DuckDB"
 
 
 def test_types_have_the_names_of_duckdb() -> None:

@@ -4,18 +4,19 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from rejoin.plan.portable.made import NULL, Made, as_type, guarded, unproven
+from rejoin.plan.portable.made import NULL, WHOLE, Made, as_type, guarded, unproven
 from rejoin.plan.typing import constants
 from rejoin.plan.typing.coercion import MAX_DIGITS, digits, is_decimal
 
-_SIGN = "[+-]?"
-_DAY = "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
-_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
+_SIGN: Final = "[+-]?"
+_DAY: Final = "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+_CLOCK: Final = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
+_ZONE: Final = "(Z|[+-](0[0-9]|1[0-7]):[0-5][0-9])?"
 _FORMS: Final = {
     "INT": f"{_SIGN}[0-9]+",
     "BIGINT": f"{_SIGN}[0-9]+",
-    "DATE": _DAY,
-    "TIMESTAMP": f"{_DAY}([ T]{_CLOCK})?",
+    "DATE": f"{_DAY}([ T](?s:.*))?",
+    "TIMESTAMP": f"{_DAY}([ T]{_CLOCK}{_ZONE})?",
     "TIMESTAMP_NTZ": f"{_DAY}([ T]{_CLOCK})?",
 }
 """What a text must look like to be cast. Spark takes more (spaces around, a zone, a year alone); those raise an error in DuckDB."""
@@ -43,6 +44,8 @@ def cast(made: Made, to: str) -> Made:
     if known is None:
         raise unproven(f"a cast from {made.type} to {to}")
     text, raises = known(made, to)
+    if raises and made.literal is not None:
+        raise unproven(f"a cast of the constant {made.literal.value!r} to {to}")  # Spark may raise the error before it looks at rows
     return Made(text, to, raises or made.raises)
 
 
@@ -61,6 +64,8 @@ def _narrow(made: Made, to: str) -> tuple[str, bool]:
 def _to_decimal(made: Made, to: str) -> tuple[str, bool]:
     """Rounded half up; an error if digits before the point do not fit."""
     (p1, s1), (p2, s2) = digits(made.type), digits(to)
+    if made.literal is not None and made.type in WHOLE:
+        p1 = len(str(abs(int(made.literal.value))))
     return as_type(made.text, to), p1 - s1 > p2 - s2 or (p1 - s1 == p2 - s2 and s1 > s2)
 
 
@@ -99,12 +104,12 @@ def _time_text(made: Made, to: str) -> tuple[str, bool]:
 
 def _from_text(made: Made, to: str) -> tuple[str, bool]:
     form = _FORMS.get(to) or f"{_SIGN}[0-9]+(\\.[0-9]+)?"
-    if made.literal is not None and re.fullmatch(form, made.literal.value) and constants.casts(made.literal.value, to):
-        return as_type(made.text, to) if to != "TIMESTAMP" else as_type(as_type(made.text, "TIMESTAMP_NTZ"), to), False
-    known = guarded(made.text, f"regexp_full_match({made.text}, '{form}')", _NO_SUCH_FORM)
-    if to == "TIMESTAMP":
-        return as_type(as_type(known, "TIMESTAMP_NTZ"), to), True
-    return as_type(known, to), True
+    constant = made.literal.value if made.literal is not None else ""
+    if made.literal is not None and re.fullmatch(form, constant) and constants.casts(constant, to):
+        known, raises = made.text, False
+    else:
+        known, raises = guarded(made.text, f"regexp_full_match({made.text}, '{form}')", _NO_SUCH_FORM), True
+    return as_type(f"regexp_extract({known}, '{_DAY}')" if to == "DATE" else known, to), raises
 
 
 def _truth_from_text(made: Made, _: str) -> tuple[str, bool]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rejoin.plan.portable.casts import cast
 from rejoin.plan.portable.made import NULL, Made, duckdb_type, unproven
-from rejoin.plan.portable.operators import compared, exact
+from rejoin.plan.portable.operators import compared, exact, joined
 from rejoin.plan.typing.coercion import FRACTIONS, common
 
 
@@ -60,10 +60,10 @@ def among(values: Sequence[Made]) -> Made:
     chosen = alike(values, "IN")
     if chosen[0].type in (*FRACTIONS, NULL):
         raise unproven(f"IN of {chosen[0].type}")
-    if any(c.raises for c in chosen):
-        raise unproven("IN with a value that may raise an error")
+    if any(c.raises for c in chosen[1:]):
+        raise unproven("IN a list with a value that may raise an error")
     value, *others = (c.text for c in chosen)
-    return Made(f"({value} IN ({', '.join(others)}))", "BOOLEAN")
+    return Made(f"({value} IN ({', '.join(others)}))", "BOOLEAN", chosen[0].raises)
 
 
 def is_null(made: Made) -> Made:
@@ -92,5 +92,18 @@ def negation(made: Made) -> Made:
 
 def null_if(one: Made, other: Made) -> Made:
     """``nullif``: the type is that of the first value."""
+    _evaluated_once("nullif", one)
     equal = compared("=", one, other)
     return Made(f"CASE WHEN {equal.text} THEN NULL ELSE {one.text} END", one.type, equal.raises)
+
+
+def between(value: Made, low: Made, high: Made) -> Made:
+    """BETWEEN."""
+    _evaluated_once("BETWEEN", value)
+    return joined("and", compared(">=", value, low), compared("<=", value, high))
+
+
+def _evaluated_once(what: str, made: Made) -> None:
+    """Nothing, if it cannot be seen that Spark looks at a value before all that stands around it: beside AND, for instance."""
+    if made.raises:
+        raise unproven(f"{what} of what may raise an error")

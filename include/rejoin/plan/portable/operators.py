@@ -1,5 +1,6 @@
 """Arithmetic and comparison with the types, and the errors, of Spark's ANSI mode."""
 
+from decimal import Decimal
 from typing import Final
 
 from rejoin.plan.portable.casts import cast
@@ -23,6 +24,7 @@ COMPARISONS: Final = {
 _NAMES: Final = {"+": "add", "-": "subtract", "*": "multiply"}
 """By these names DuckDB's optimizer does not know them: it would make ``i = 4`` of ``i + 1 = 5``, where no ``i`` overflows."""
 
+_SIGNED_DIGITS: Final = 34
 _BY_ZERO: Final = "division by zero"
 
 
@@ -33,10 +35,20 @@ def compared(sign: str, one: Made, other: Made) -> Made:
     if shared is None or shared == NULL:
         raise unproven(f"comparing {one.type} with {other.type}")
     exact((first, second), shared)
+    if {_is_whole(one), _is_whole(other)} == {True, False} and (_is_beyond(one) or _is_beyond(other)):
+        raise unproven("comparing a whole number with a constant that is longer than BIGINT")  # Spark makes true or false of a null
     if NULL in (one.type, other.type) and (one.raises or other.raises):
         raise unproven("comparing NULL with what may raise an error")
     left, right = cast(one, shared), cast(other, shared)
     return Made(f"({left.text} {COMPARISONS[sign]} {right.text})", "BOOLEAN", left.raises or right.raises)
+
+
+def _is_whole(made: Made) -> bool:
+    return made.type in WHOLE
+
+
+def _is_beyond(made: Made) -> bool:
+    return made.literal is not None and is_decimal(made.type) and abs(Decimal(made.literal.value)) >= 2**63 - 1
 
 
 def exact(types: tuple[str, ...], shared: str) -> None:
@@ -141,16 +153,21 @@ def _shifted(made: Made, places: int) -> str:
     return f"CAST(multiply({_wide(made).text}, CAST({quoted('1' + '0' * places)} AS DECIMAL({places + 1},0))) AS HUGEINT)"
 
 
+def _has_sign(made: Made) -> bool:
+    """Whether the sign of a number can be changed: Spark rounds to 34 digits where it does that."""
+    return made.type in WHOLE or (is_decimal(made.type) and digits(made.type)[0] <= _SIGNED_DIGITS)
+
+
 def negated(made: Made) -> Made:
     """``-made``."""
-    if made.type not in WHOLE and not is_decimal(made.type):
+    if not _has_sign(made):
         raise unproven(f"- before {made.type}")
     zero = as_type("0", made.type) if made.type in WHOLE else as_type("'0'", made.type)
     return Made(as_type(f"subtract({zero}, {made.text})", made.type), made.type, raises=True)
 
 
 def absolute(made: Made) -> Made:
-    if made.type not in WHOLE and not is_decimal(made.type):
+    if not _has_sign(made):
         raise unproven(f"abs of {made.type}")
     return Made(as_type(f"abs({made.text})", made.type), made.type, raises=True)
 
@@ -173,5 +190,12 @@ def joined(name: str, one: Made, other: Made) -> Made:
     both = f"({one.text} {name.upper()} {other.text})"
     if not one.raises and not other.raises:
         return Made(both, "BOOLEAN")
+    if not _has_column(one) or not _has_column(other):
+        raise unproven(f"{name.upper()} of a constant and what may raise an error")
     early = "false" if name == "and" else "true"
     return Made(f"CASE WHEN {one.text} = {early} THEN {early} ELSE {both} END", "BOOLEAN", raises=True)
+
+
+def _has_column(made: Made) -> bool:
+    """False if it certainly is a constant: an optimizer may know what it makes of the other side."""
+    return '."' in made.text

@@ -107,8 +107,7 @@ class _Printer:
             case "not":
                 return choices.negation(self.of(term.args[0]))
             case "between":
-                value, low, high = self._all(term.args)
-                return operators.joined("and", operators.compared(">=", value, low), operators.compared("<=", value, high))
+                return choices.between(*self._all(term.args))
             case "in":
                 return choices.among(self._all(term.args))
             case "is null":
@@ -140,7 +139,7 @@ class _Printer:
         if term.name in operators.COMPARISONS or (term.name == "equal_null" and count == 2):
             return operators.compared("<=>" if term.name == "equal_null" else term.name, *self._all(args))
         if term.name in _CALCULATED and count == 2:
-            return operators.calculated(term.name, *self._all(args))
+            return self._calculated(term.name, *self._all(args))
         if term.name in ("unary -", "negative") and count == 1:
             return operators.negated(self.of(args[0]))
         if term.name in ("unary +", "positive") and count == 1:
@@ -152,6 +151,11 @@ class _Printer:
         if term.name in _CASTS and count == 1:
             return self._cast(args[0], term.name.upper())
         return self._choice(term) or self._call(term)
+
+    def _calculated(self, sign: str, one: Made, other: Made) -> Made:
+        if one.type == "DATE" and sign in ("+", "-"):
+            return times.moved("date_add" if sign == "+" else "date_sub", [one, other])
+        return operators.calculated(sign, one, other)
 
     def _signed(self, term: Term) -> Made:
         made = self.of(term)

@@ -1,10 +1,18 @@
 """Functions of texts. Both engines count characters by code points."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from rejoin.plan.portable.casts import cast
 from rejoin.plan.portable.made import NULL, Made, as_type, guarded, quoted, unproven
 from rejoin.plan.typing import patterns
+
+_SCRIPTS: Final = r"\x{0}-\x{17F}\x{300}-\x{36F}\x{386}-\x{3CE}\x{400}-\x{45F}\x{5D0}-\x{5EA}\x{620}-\x{64A}\x{900}-\x{97F}\x{E00}-\x{E7F}\x{2010}-\x{203A}\x{20A0}-\x{20BF}"
+_SIGNS: Final = r"\x{3000}-\x{30FF}\x{4E00}-\x{9FFF}\x{AC00}-\x{D7A3}\x{FF01}-\x{FF5E}\x{1F300}-\x{1F64F}"
+"""Latin, Greek, Cyrillic, and scripts and signs without capitals."""
+
+_NOT_UPPER: Final = r"\x{149}\x{345}\x{390}\x{3B0}"
+_NOT_LOWER: Final = r"\x{130}\x{3A3}"
 
 
 def _texts(name: str, args: Sequence[Made], count: int) -> list[str]:
@@ -46,11 +54,16 @@ def trimmed(name: str, args: Sequence[Made]) -> Made:
 
 
 def in_case(name: str, args: Sequence[Made]) -> Made:
-    """``upper`` and ``lower``. Languages and versions of Unicode differ, so only for ASCII."""
+    """``upper`` and ``lower``, of scripts in which Unicode has long been settled. A few letters change in Spark only, or by what stands around."""
     (text,) = _texts(name, args, 1)
-    return Made(
-        guarded(f"{name}({text})", f"strlen({text}) = length({text})", f"{name} of a character that is no ASCII"), "STRING", raises=True
+    left_out = _NOT_UPPER if name == "upper" else _NOT_LOWER
+    known = guarded(
+        text,
+        f"regexp_full_match({text}, '[{_SCRIPTS}{_SIGNS}]*') AND NOT regexp_matches({text}, '[{left_out}]')",
+        f"{name} of an unusual letter",
     )
+    whole = f"replace({known}, 'ß', 'SS')" if name == "upper" else known
+    return Made(f"{name}({whole})", "STRING", raises=True)
 
 
 def part(args: Sequence[Made]) -> Made:
