@@ -24,6 +24,7 @@ from rejoin.cli.common import (
 )
 from rejoin.cli.jsontext import print_json, print_lines
 from rejoin.cli.plan import agree, yes_option
+from rejoin.engines import ENGINES
 from rejoin.errors import RunUnknown, SinksBehind
 from rejoin.plan.model import DECLARABLE, Fuse, Plan, Refresh, RunOptions
 from rejoin.progress_shown import shown
@@ -38,6 +39,12 @@ from rejoin.progress_shown import shown
 @click.option(
     "--fuse", type=click.Choice([str(f) for f in Fuse]), default=None, help="What to do about an output that would change too much."
 )
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default=None,
+    help="Where steps run: in this process (local), by Spark, or by Spark what is large or not portable (auto, the default for a directory).",
+)
 @click.option("--only", multiple=True, metavar="OUTPUT", help="Only this output and what it is made of (may be given several times).")
 @click.option("--note", default="", help="A sentence to keep with the run.")
 @yes_option
@@ -49,6 +56,7 @@ def run(
     who: str | None,
     refresh: str | None,
     fuse: str | None,
+    engine: str | None,
     only: tuple[str, ...],
     note: str,
     agreed: bool,
@@ -67,7 +75,7 @@ def run(
     plan, behind = loaded(topology_file), None
     options = RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note=note)
     agree(plan, location, options, agreed=agreed)
-    topology = opened(plan, location, root)
+    topology = opened(plan, location, root, engine)
     with shown(None if as_json else err) as progress:
         try:
             done = run_topology(

@@ -95,9 +95,7 @@ def _printed(plan: Plan, node: Node) -> Node:
     def text(given: str) -> str:
         return portable.printed(given, columns).text
 
-    edges = tuple(
-        replace(e, right=_view(plan, e.right), foreign_key=tuple(text(part) for part in e.foreign_key)) for e in node.edges
-    )
+    edges = tuple(replace(e, right=_view(plan, e.right), foreign_key=tuple(text(part) for part in e.foreign_key)) for e in node.edges)
     shown = tuple(replace(p, sql=text(p.sql)) for p in node.columns)
     where = None if node.where is None else text(node.where)
     return replace(node, left=_view(plan, node.left), edges=edges, columns=shown, where=where)

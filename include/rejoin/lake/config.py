@@ -26,6 +26,7 @@ from urllib.parse import quote, unquote
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from rejoin.engines import ENGINES
 from rejoin.errors import SetupError
 from rejoin.lake.paths import allowed, existing, made, native, whole
 from rejoin.lake.sqlite import is_sqlite
@@ -34,7 +35,6 @@ CATALOG = "lake"
 """Name of the Iceberg catalog, in Spark and in PyIceberg: they must agree, the name is a column of the catalog's tables."""
 
 _KEYS = {"engine", "warehouse", "catalog", "uri", "ledger", "properties", "spark", "sinks"}
-ENGINES = ("auto", "local", "spark")
 _CATALOGS = ("sqlite", "postgresql", "rest")
 
 

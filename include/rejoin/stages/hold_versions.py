@@ -65,10 +65,10 @@ def records_aside(sql: Dialect, table: Table, run: int, *, held: bool) -> str:
     quarantined, is_held = f"_fate = {text(Fate.QUARANTINED)}", f"_code = {text(HELD_CODE)}"
     own = f"{sql.names(table.key)}, {sql.cast(str(run), 'BIGINT')} AS _run"
     where, nothing = f"_file AS {SOURCE_FILE}, _line, _raw", f"{sql.null('STRING')} AS _version, CAST(NULL AS {kind}) AS _row"
+    kept = f"CASE WHEN {is_held} THEN _position END, CAST(CASE WHEN {is_held} THEN {row} END AS {kind})"
     parts = [
         f"SELECT {own}, 'Q' AS _op, _code, _reason, {where}, {nothing} FROM refused",
-        f"SELECT {own}, 'Q', _code, _reason, {where}, CASE WHEN {is_held} THEN _position END, "
-        f"CAST(CASE WHEN {is_held} THEN {row} END AS {kind}) FROM judged WHERE {quarantined}",
+        f"SELECT {own}, 'Q', _code, _reason, {where}, {kept} FROM judged WHERE {quarantined}",
         f"SELECT {own}, 'R', {text(REPLAYED_CODE)}, _reason, {where}, {nothing} FROM made WHERE _arrival <= {REPLAYED} AND NOT ({quarantined})",
     ]
     if held:
