@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from integration.conftest import Sessions
-from integration.shop import check
 from integration.shop import Shop as Town
+from integration.shop import check
 from integration.test_refresh import Shop
 
 from rejoin.errors import EngineRefused
