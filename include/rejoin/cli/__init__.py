@@ -52,7 +52,8 @@ def main() -> None:
     """Keeps denormalized tables fresh by foreign-key joins: incremental when either side changes, deletes included.
 
     \b
-    First:  rejoin explain FILE     what a topology means
+    First:  rejoin init DIRECTORY   a small project to start from
+            rejoin explain FILE     what a topology means
             rejoin run     FILE     one run: costs what changed, all or nothing
             rejoin history          what was run
             rejoin verify           compare every output with its SQL
@@ -60,6 +61,7 @@ def main() -> None:
 
 
 for command in (
+    local.init,
     runs.run,
     runs.explain,
     plan.plan,
