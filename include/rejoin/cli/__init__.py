@@ -13,7 +13,7 @@ EXIT_CODES = """
 \b
 Exit codes:
   0   done
-  1   unexpected error; verify: there are differences
+  1   unexpected error; verify, repair: there are differences
   2   the command or the topology file has mistakes; run: nobody agreed to the plan
   3   the input has problems; nothing was made visible
   4   the run is closed, unknown or beyond retention
@@ -67,6 +67,7 @@ for command in (
     plan.plan,
     runs.history,
     runs.verify,
+    runs.repair,
     runs.abandon,
     reads.get,
     reads.changes,
