@@ -147,7 +147,13 @@ def verify(topology_file: str | None, location: str, name: str | None, fast: boo
     topology = opened_or_existing(topology_file, location, name)
     with shown(None if as_json else err) as progress:
         found = compare(topology, session_of(topology.config, progress)(), fast=fast, progress=progress)
-    print_json(verification_data(topology.plan.topology, found, fast=fast)) if as_json else verification(out, found, fast=fast)
+    if as_json:
+        print_json(verification_data(topology.plan.topology, found, fast=fast))
+    else:
+        verification(out, found, fast=fast)
+        if any(d.total > d.hidden for d in found):
+            words = ["rejoin repair", "" if fast else "--full", where(topology, location)]
+            out.print(f"next: {' '.join(filter(None, words))}", markup=False, soft_wrap=True)
     if any(d.total for d in found):
         sys.exit(1)
 
