@@ -151,7 +151,7 @@ class Topology:
         done = self.ledger.steps(run.number).get(Verb.CUT)
         if done is not None:
             return done
-        started, found = time.monotonic(), {}
+        started, found = time.monotonic(), dict[str, dict[str, Any] | None]()
         ignored: list[str] = []
         for table in run.plan.tables:
             if run.plan.repair:
