@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import psycopg
 import pytest
 from integration.by_hand import edit, with_value, without
 from integration.conftest import Sessions
 from integration.texts import Lake
+from psycopg.rows import dict_row
 
 from rejoin.compact import compact
 from rejoin.errors import ChangeTooLarge
@@ -33,6 +35,9 @@ class Shop(Lake):
         self.land("orders/1.csv", ORDERS)
         self.land("customers/1.csv", "id,name\n1,Ann\n2,Bob\n")
         self.run()
+
+    def deliver_to(self, table: str) -> None:
+        self.declare(self._text("name") + f"enriched.to(postgres({table!r}))\n")
 
     def redefine_known(self) -> None:
         self.declare(self._text("upper(name)"))
@@ -134,3 +139,24 @@ def test_subscriptions_that_are_wrong_are_made_anew(tmp_path: Path, sessions: Se
     shop.land("customers/2.csv", "id,name\n1,Anne\n2,Bob\n")
     shop.run(fuse="apply")
     assert shop.rows("enriched")[1]["name"] == "Anne"
+
+
+@pytest.mark.postgres
+def test_a_sink_gets_what_a_repair_has_changed(tmp_path: Path, sessions: Sessions, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REJOIN_SINK_POSTGRES", database)
+    shop = Shop(tmp_path, sessions)
+    shop.deliver_to("repaired.enriched")
+    shop.run()
+    with psycopg.connect(database, autocommit=True, row_factory=dict_row) as db:
+
+        def delivered() -> dict[object, dict[str, object]]:
+            return {row["id"]: row for row in db.execute("SELECT * FROM repaired.enriched").fetchall()}
+
+        expected = shop.rows("enriched")
+        assert delivered() == expected
+        for change in (without(1), with_value(2, name="Eve", _hash=b"another"), lambda rows: [*rows, {**rows[0], "id": 99}]):
+            edit(shop.topology, "enriched", change)
+        db.execute("UPDATE repaired.enriched SET name = 'Eve' WHERE id = 2")  # as if the wrong row had been delivered
+        done = shop.repair()
+        assert done.behind is None and changes(done, "enriched") == (1, 1, 1)
+        assert delivered() == expected == shop.rows("enriched")
