@@ -76,7 +76,7 @@ class Topology:
         current = self.ledger.open_run()
         if current is None or current.owner != who:
             mend(self, who, progress)
-        return self._open(who, self.plan.with_options(options), "run")
+        return self._open(who, None if options.repair else self.plan.with_options(options), "run", options.repair)
 
     def mine(self, who: str) -> Run:
         """The owner's newest run, which its cut has opened; committed if all is done.
@@ -107,15 +107,15 @@ class Topology:
             self.publish(run)
         return self.ledger.run(run.number)
 
-    def _open(self, who: str, plan: Plan | None, kind: str) -> Run:
-        """``plan`` None: that of the run which this one starts from."""
+    def _open(self, who: str, plan: Plan | None, kind: str, repair: tuple[str, ...] = ()) -> Run:
+        """``plan`` None: that of the run which this one starts from, to ``repair`` these outputs."""
         self.refs.ensure_namespace()
         for _ in range(OPENINGS):
             self.roll_forward()
             current = self.ledger.open_run()
             lives = {} if current is None or current.owner == who else {current.owner: self._life(current.owner)}
             past = opening.of_ledger(self.ledger)
-            made = self._on(past, plan, kind)
+            made = self._on(past, plan, kind, repair)
             if current is not None and current.owner == who and current.kind == kind == "run" and _asks_otherwise(current.plan, made):
                 self.ledger.abandon(current.number, f"{who} asks for other options")
             run = self.ledger.open(who, made, {n.name: fingerprint(made, n) for n in made.nodes}, kind=kind, lives=lives)
@@ -128,15 +128,15 @@ class Topology:
             f"topology {self.plan.topology!r}: {OPENINGS} attempts to open a run met runs that were committed", next_step="try again"
         )
 
-    def _on(self, past: opening.Past | None, plan: Plan | None, kind: str) -> Plan:
+    def _on(self, past: opening.Past | None, plan: Plan | None, kind: str, repair: tuple[str, ...]) -> Plan:
         """The plan of a run that starts from the newest committed run."""
+        last = self.plan if past is None else past.plan(past.head)
+        if plan is None:
+            return last.to_repair(repair)
         if past is None:
-            return self.plan if plan is None else plan
+            return plan
         from rejoin.plan import expect
 
-        last = past.plan(past.head)
-        if plan is None:
-            return last.with_replay(())
         opening.refuse(past, plan)
         return plan.with_replay(expect.changed(last, plan) if kind == "run" else ())
 
@@ -148,9 +148,12 @@ class Topology:
         done = self.ledger.steps(run.number).get(Verb.CUT)
         if done is not None:
             return done
-        started, found = time.monotonic(), {}
+        started, found = time.monotonic(), dict[str, dict[str, Any] | None]()
         ignored: list[str] = []
         for table in run.plan.tables:
+            if run.plan.repair:
+                found[table.name] = None
+                continue
             consumed = tuple(PinnedFile(*f) for f in self.ledger.consumed(table.name))
             last = self.ledger.last_pin(table.name)
             pin = sources.available(table, self.root, consumed, None if last is None else Pin.from_dict(last))
@@ -264,4 +267,5 @@ class Topology:
 def _asks_otherwise(pinned: Plan, plan: Plan) -> bool:
     """Whether the options of a run have made something else of a plan: steps that ended under the old ones may not fit."""
     before = {n.name: n.policy for n in pinned.nodes}
-    return pinned.replay != plan.replay or any(before.get(n.name, n.policy) != n.policy for n in plan.nodes)
+    asked = (pinned.replay, pinned.repair) != (plan.replay, plan.repair)
+    return asked or any(before.get(n.name, n.policy) != n.policy for n in plan.nodes)

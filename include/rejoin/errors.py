@@ -299,6 +299,13 @@ class UnknownTable(TerminalError):
     exit_code = 2
 
 
+class FileExists(TerminalError):
+    """A command would overwrite a file; nothing was written."""
+
+    code = "FILE_EXISTS"
+    exit_code = 2
+
+
 class QueryRefused(TerminalError):
     """A query has a mistake, or is something else than one SELECT over the lake's tables; nothing was computed."""
 

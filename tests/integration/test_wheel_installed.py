@@ -59,6 +59,8 @@ def test_the_base_alone_declares_explains_and_reads(packed: Path, tmp_path: Path
     assert example is not None
     (tmp_path / "orders.py").write_text(example[2])
     assert "resolve.orders_enriched" in said(programs, tmp_path, "rejoin", "explain", "orders.py")
+    said(programs, tmp_path, "rejoin", "init", "started")
+    assert "resolve.orders_enriched" in said(programs, tmp_path / "started", "rejoin", "explain", "shop.py")
     assert '"note": "first"' in said(programs, tmp_path, "rejoin", "get", "enriched", "1", "--lake", lake)
     refused = said(programs, tmp_path, "rejoin", "run", "orders.py", code=5)
     assert "SETUP rejoin run needs pyspark, which is not installed" in refused

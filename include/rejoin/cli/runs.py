@@ -155,9 +155,47 @@ def verify(topology_file: str | None, location: str, name: str | None, fast: boo
     topology = opened_or_existing(topology_file, location, name)
     with shown(None if as_json else err) as progress:
         found = compare(topology, session_of(topology.config, progress)(), fast=fast, progress=progress)
-    print_json(verification_data(topology.plan.topology, found, fast=fast)) if as_json else verification(out, found, fast=fast)
+    if as_json:
+        print_json(verification_data(topology.plan.topology, found, fast=fast))
+    else:
+        verification(out, found, fast=fast)
+        if any(d.total > d.hidden for d in found):
+            words = ["rejoin repair", "" if fast else "--full", where(topology, location)]
+            out.print(f"next: {' '.join(filter(None, words))}", markup=False, soft_wrap=True)
     if any(d.total for d in found):
         sys.exit(1)
+
+
+@click.command()
+@optional_topology_argument
+@lake_option
+@topology_option
+@click.option("--full", is_flag=True, help="Compare all values, as `rejoin verify` does without --fast.")
+@json_option
+def repair(topology_file: str | None, location: str, name: str | None, full: bool, as_json: bool) -> None:
+    """Recompute the outputs that `rejoin verify --fast` finds wrong, in one run, and compare again. Exit code 1 if differences are left.
+
+    The run joins what is stored once more, as the last run defined it: it reads no new input. Outputs that are made of a wrong one follow it, sinks get what
+    changes, and all of it becomes visible at once. Where nothing is wrong, no run is opened.
+
+    \b
+      rejoin verify --fast    which outputs are wrong; changes nothing
+      rejoin repair           recompute those
+      rejoin repair --full    also find values that were changed in the files of a table
+    """  # noqa: D301  click reads the backspace as: keep these lines as they are
+    from rejoin.repair import repair as recompute
+    from rejoin.report_repair import repaired, repaired_data
+
+    topology = opened_or_existing(topology_file, location, name)
+    with shown(None if as_json else err) as progress:
+        done = recompute(topology, session_of(topology.config, progress), owner.this_process(), fast=not full, progress=progress)
+    print_json(repaired_data(topology.plan.topology, done, fast=not full)) if as_json else repaired(out, done, fast=not full)
+    if any(d.total for d in done.after):
+        if done.behind is not None:
+            err.print(str(done.behind), soft_wrap=True)
+        sys.exit(1)
+    if done.behind is not None:
+        raise done.behind
 
 
 @click.command()

@@ -165,7 +165,7 @@ class Writer:
             raise InvariantBroken(
                 f"output {table.name()[-1]!r} has {found.num_rows} rows for {keys} changed keys in run {self._run}; nothing was committed",
                 expected="exactly one row a key",
-                next_step="compare with `rejoin verify`; a table edited by hand is rebuilt by a run with refresh full",
+                next_step="compare with `rejoin verify`; `rejoin repair` recomputes an output that was edited by hand, unless a key has two rows",
             )
         if not keys:
             return []

@@ -111,7 +111,8 @@ class Resolving:
 
     def _recompute(self, node: Node, why: str) -> Outcome[Resolved]:
         """Recomputes the output and compares it with what is there: the same changes, whatever has changed."""
-        if self._facts.rebuilt(node) and self._work.before.has(node.name) and node.policy.refresh is Refresh.INCREMENTAL_STRICT:
+        redefined = self._facts.rebuilt(node) and node.name not in self._facts.plan.repair
+        if redefined and self._work.before.has(node.name) and node.policy.refresh is Refresh.INCREMENTAL_STRICT:
             raise RefreshRefused(
                 f"output {node.name!r} would have to be recomputed in run {self._facts.run.number}: {why}; nothing was committed",
                 expected="refresh='incremental_strict' never recomputes",
@@ -230,6 +231,7 @@ class Resolving:
         rows, policy, changes = self._facts.before.live(node.name), node.policy, made.changes
         if (
             self._facts.rebuilt(node)
+            or self._facts.plan.repair  # no input is read: whatever changes was wrong, or was made of what was wrong
             or rows < FUSE_ROWS
             or changes <= policy.max_change_share * rows
             or policy.fuse in (Fuse.APPLY, Fuse.RECOMPUTE)
