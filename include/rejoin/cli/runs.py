@@ -100,7 +100,7 @@ def run(
 @topology_argument
 @json_option
 @click.option("--mermaid", is_flag=True, help="Print a Mermaid flowchart.")
-@click.option("--sql", is_flag=True, help="Print each output's defining query.")
+@click.option("--sql", is_flag=True, help="Print each output's defining query, and the statement of every stage.")
 @click.option("--run", "number", type=int, default=None, help="How this run was done: what was recomputed, what was read, and why.")
 @lake_option
 def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number: int | None, location: str) -> None:
@@ -123,7 +123,11 @@ def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number:
     elif mermaid:
         click.echo(explained.mermaid(plan))
     elif sql:
+        from rejoin.statements import statements
+
         click.echo("\n\n".join(f"-- {n.name}\n{topology_query(plan, n)}" for n in plan.nodes))
+        for one in statements(plan):
+            click.echo(f"\n-- {one.step}: {one.part}\n-- {one.where}\n{one.sql.strip()}")
     else:
         click.echo(explained.text(plan))
         _against_the_lake(plan, location)

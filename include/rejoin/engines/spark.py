@@ -13,6 +13,7 @@ from pyspark.sql.types import BinaryType
 
 from rejoin.engines.engine import Counts, Engine, Here, Rows
 from rejoin.engines.types import arrow_schema, collected, spark_types
+from rejoin.errors import EngineFailed
 from rejoin.lake import probe
 from rejoin.plan.model import Node, Table
 from rejoin.plan.rules import Expectation
@@ -82,7 +83,14 @@ class SparkEngine(Engine):
     def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
         seen = Observation()
         observed = self.frame(rows).observe(seen, *(F.expr(text).alias(name) for name, text in counts.items()))
-        return Frame(observed), lambda: {name: seen.get[name] for name in counts}
+
+        def told() -> dict[str, Any]:
+            found = seen.get
+            if found.keys() != counts.keys():  # a server that is busy gives up waiting for them (SPARK-54279)
+                raise EngineFailed("Spark did not tell what it has counted; nothing was committed", next_step="try again")
+            return dict(found)
+
+        return Frame(observed), told
 
     @contextmanager
     def kept(self, rows: Rows) -> Iterator[Rows]:
