@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 
 import duckdb
-from duckdb.func import FunctionNullHandling, PythonUDFType
 from duckdb.sqltypes import BLOB
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
@@ -33,7 +32,8 @@ from pyiceberg.types import (
 )
 
 from rejoin.lake.paths import native
-from rejoin.stages.hashing import MURMUR3, murmur3
+from rejoin.stages.hashing import MURMUR3
+from rejoin.stages.provenance import hashed_bytes
 
 FILE, POSITION = "_file", "_pos"
 """Columns of a relation beside the table's: the file as this machine names it, and the row's number in it."""
@@ -78,7 +78,7 @@ def _database() -> duckdb.DuckDBPyConnection:
     """One database a process: it keeps the footers of files, which never change."""
     made = fresh()
     made.execute("SET parquet_metadata_cache = true")
-    made.create_function(MURMUR3, murmur3, [BLOB], BLOB, type=PythonUDFType.ARROW, null_handling=FunctionNullHandling.SPECIAL)
+    made.create_function(MURMUR3, hashed_bytes, [BLOB], BLOB)  # null for null
     return made
 
 

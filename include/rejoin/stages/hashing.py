@@ -10,11 +10,10 @@ Any change of the encoding needs a new ``plan.fingerprint.HASH_VERSION``.
 
 from collections.abc import Iterable
 
-import mmh3
 import pyarrow as pa
 
 from rejoin.stages.dialect import Dialect, text
-from rejoin.stages.provenance import SEED
+from rejoin.stages.provenance import hashed_bytes
 
 MURMUR3 = "rejoin_murmur3"
 """The name by which both engines know ``murmur3``."""
@@ -22,7 +21,7 @@ MURMUR3 = "rejoin_murmur3"
 
 def murmur3(encoded: pa.Array) -> pa.Array:
     """The 16 bytes of murmur3 x64 128 of each value; null stays null. Engines call it by the name ``MURMUR3``."""
-    return pa.array([None if v is None else mmh3.hash_bytes(v, SEED) for v in encoded.to_pylist()], pa.binary())
+    return pa.array([None if v is None else hashed_bytes(v) for v in encoded.to_pylist()], pa.binary())
 
 
 def hashed(encoded: str) -> str:
