@@ -43,9 +43,9 @@ def _section(name: str, command: click.Command, context: click.Context) -> str:
 
 
 def _first_sentence(command: click.Command) -> str:
-    """Up to the first full stop, colon or semicolon; the rest is in the section."""
+    """Up to the first full stop or semicolon; the rest is in the section."""
     text = " ".join(inspect.cleandoc(command.help or "").split())
-    return min((text.partition(mark)[0] for mark in (". ", ": ", "; ")), key=len).removesuffix(".")
+    return min((text.partition(mark)[0] for mark in (". ", "; ")), key=len).removesuffix(".")
 
 
 if __name__ == "__main__":
