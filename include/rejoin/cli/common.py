@@ -54,7 +54,7 @@ table_argument = click.argument("table", shell_complete=complete.tables)
 topology_argument = click.argument("topology_file", type=_PATH)
 optional_topology_argument = click.argument("topology_file", required=False, type=_PATH)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-always_json = click.option("--json", is_flag=True, expose_value=False, help="As of other commands; this one always prints JSON.")
+always_json = click.option("--json", is_flag=True, expose_value=False, help="As in other commands; this one always prints JSON.")
 
 
 def loaded(file: str) -> Plan:
