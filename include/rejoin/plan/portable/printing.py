@@ -81,9 +81,12 @@ def printed(text: str, columns: Mapping[str, Mapping[str, str]]) -> Printed:
     if known.type not in (None, made.type):
         raise NotPortable(f"its type is not certain: {known.type} or {made.type}")
     duckdb_type(made.type)
-    if len(made.text) > LONGEST:
-        raise NotPortable("it is too long in DuckDB's SQL")
     return Printed(made.text, made.type)
+
+
+def _flat(term: Term, name: str) -> list[Term]:
+    """The operands of ANDs in one another, or of ORs, in their order."""
+    return [part for arg in term.args for part in _flat(arg, name)] if term.name == name else [term]
 
 
 class _Printer:
@@ -91,6 +94,12 @@ class _Printer:
         self._columns = columns
 
     def of(self, term: Term) -> Made:
+        made = self._of(term)
+        if len(made.text) > LONGEST:
+            raise NotPortable("it is too long in DuckDB's SQL")
+        return made
+
+    def _of(self, term: Term) -> Made:
         match term.name:
             case "column":
                 return self._column(term)
@@ -101,7 +110,7 @@ class _Printer:
             case "case":
                 return choices.case(self._all(term.args[0].args), self._all(term.args[1:]))
             case "and" | "or":
-                return operators.joined(term.name, *self._all(term.args))
+                return operators.joined(term.name, self._all(_flat(term, term.name)))
             case "not":
                 return choices.negation(self.of(term.args[0]))
             case "between":

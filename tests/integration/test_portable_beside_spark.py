@@ -40,6 +40,7 @@ LITERALS = {
         ),
     ),
     "bool": ("TRUE", "FALSE"),
+    "bin": ("CAST(NULL AS BINARY)",),
 }
 
 
@@ -149,6 +150,8 @@ def choices() -> Iterator[str]:
     yield from (f"{one} {word} {other}" for one, word, other in itertools.product(truths, ("AND", "OR"), truths))
     yield from (f"{a('bool')} IS {test}" for test in ("TRUE", "NOT TRUE", "FALSE", "NOT FALSE", "UNKNOWN", "NOT UNKNOWN"))
     yield from (f"NOT {a('bool')}", f"! {a('bool')}", f"NOT ({a('bool')} AND {b('bool')}) OR {a('int')} = 1")
+    yield f"{b('bool')} AND {a('int')} <> 0 AND {b('int')} / {a('int')} > 1 AND {a('str')} > 'a' AND CAST({a('num')} AS INT) > 0"
+    yield f"{b('bool')} OR {a('int')} = 0 OR {b('int')} / {a('int')} > 1 OR ({a('str')} > 'a' OR CAST({a('num')} AS INT) > 0)"
     yield from (f"greatest({a('int')}, {b('big')}, {b('d10')})", f"least({a('date')}, {b('date')})")
 
 
