@@ -85,6 +85,16 @@ def is_portable(text: str) -> bool:
     return True
 
 
+def test_spark_looks_at_what_stands_behind_and_only_in_its_turn(tmp_path: Path) -> None:
+    """With compiled code too, and where two columns have it in common."""
+    spark = session(lake_config(str(tmp_path / "lake")))
+    spark.conf.set("spark.sql.codegen.factoryMode", "CODEGEN_ONLY")
+    spark.conf.set("spark.sql.codegen.wholeStage", "true")
+    spark.range(4).selectExpr("id AS a", "id % 2 AS b").write.parquet(str(tmp_path / "rows"))
+    found = spark.read.parquet(str(tmp_path / "rows")).selectExpr("b <> 0 AND a div b > 1", "b <> 0 AND a div b < 5")
+    assert sorted(map(tuple, found.collect())) == [(False, False), (False, False), (False, True), (True, True)]
+
+
 def test_every_letter_has_the_capital_that_spark_gives_it(spark: SparkSession, tmp_path: Path) -> None:
     """Of the scripts that are let through: alone, in words, and before marks that may change it."""
     inside, beside_it = (

@@ -130,10 +130,11 @@ def _divided(sign: str, one: Made, other: Made, kind: str) -> str:
 
 
 def _not_by_zero(one: Made, other: Made, made: str) -> str:
-    """Spark raises an error for zero, unless the other side is null."""
+    """Spark looks at the divisor first, and raises an error for zero, unless the other side is null."""
     if other.literal is not None and other.literal.of != NULL and float(other.literal.value):
         return f"({made})"
-    return f"CASE WHEN {other.text} = 0 AND {one.text} IS NOT NULL THEN error({quoted(_BY_ZERO)}) ELSE {made} END"
+    refused = f"CASE WHEN {one.text} IS NOT NULL THEN error({quoted(_BY_ZERO)}) END"
+    return f"CASE WHEN {other.text} = 0 THEN {refused} ELSE {made} END"
 
 
 def quotient(one: Made, other: Made, kind: str) -> str:

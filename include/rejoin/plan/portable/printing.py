@@ -19,6 +19,7 @@ LONGEST: Final = 50_000
 
 _CALCULATED: Final = ("+", "-", "*", "/", "%", "div", "mod")
 _ROUNDED: Final = {"round": "round", "floor": "floor", "ceil": "ceil", "ceiling": "ceil"}
+_CHOICES: Final = ("if", "nvl", "ifnull", "nvl2", "nullif", "isnull", "isnotnull")
 _CASTS: Final = ("bigint", "boolean", "date", "int", "string", "timestamp")
 
 Call = Callable[[Sequence[Made]], Made]
@@ -157,7 +158,9 @@ class _Printer:
             return self._rounded(term)
         if term.name in _CASTS and count == 1:
             return self._cast(args[0], term.name.upper())
-        return self._choice(term) or self._call(term)
+        if term.name in _CHOICES:
+            return self._choice(term)
+        return self._call(term)
 
     def _calculated(self, sign: str, one: Made, other: Made) -> Made:
         if one.type == "DATE" and sign in ("+", "-"):
@@ -178,7 +181,7 @@ class _Printer:
             _ROUNDED[term.name], self.of(term.args[0]), int(places[0].literal.value) if places and places[0].literal else 0
         )
 
-    def _choice(self, term: Term) -> Made | None:
+    def _choice(self, term: Term) -> Made:
         """The short ways to write a CASE."""
         match term.name, self._all(term.args):
             case "if", [condition, one, other]:
@@ -193,7 +196,7 @@ class _Printer:
                 return choices.is_null(value)
             case "isnotnull", [value]:
                 return choices.negation(choices.is_null(value))
-        return None
+        raise unproven(f"{term.name} with {len(term.args)} argument(s)")
 
     def _call(self, term: Term) -> Made:
         if term.name == "trim":
