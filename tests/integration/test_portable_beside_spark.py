@@ -72,7 +72,7 @@ def test_what_is_printed_has_the_results_of_spark(
     """By day for some of the expressions."""
     texts = [text for text in dict.fromkeys(family()) if is_portable(text)]
     assert len(texts) >= FAMILIES[family]
-    chosen = texts if request.node.callspec.params["beside"] == ALL else texts[:: max(2, len(texts) // 250)]
+    chosen = texts if request.node.callspec.params["beside"] == ALL else texts[:: max(3, len(texts) // 180)]
     wrong = beside.compare(chosen).wrong
     assert not wrong, "\n".join(wrong[:50])
 
