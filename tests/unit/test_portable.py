@@ -128,6 +128,13 @@ def test_an_error_is_only_looked_for_where_spark_looks() -> None:
     assert value("coalesce(l.i, l.b + 1)") == 7
 
 
+def test_a_long_condition_stays_short_in_duckdb() -> None:
+    parts = [f"l.i + {number} > 0" for number in range(200)]
+    assert value(" AND ".join(parts)) is True
+    assert len(text(" OR ".join(parts))) < 30_000
+    assert reason(" / ".join(["l.c"] + ["2"] * 9)) == "it is too long in DuckDB's SQL"
+
+
 def test_what_is_not_proven_is_refused_with_its_name() -> None:
     assert reason("regexp_replace(l.s, 'a', 'b')") == "regexp_replace is not proven equal in DuckDB"
     assert reason("CAST(l.x AS STRING)") == "a cast from DOUBLE to STRING is not proven equal in DuckDB"

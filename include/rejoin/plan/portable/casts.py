@@ -99,7 +99,7 @@ def _decimal_text(made: Made, to: str) -> tuple[str, bool]:
 def _time_text(made: Made, to: str) -> tuple[str, bool]:
     """Spark writes a sign before years of more than four digits."""
     plain = as_type(made.text, "TIMESTAMP_NTZ") if made.type == "TIMESTAMP" else made.text
-    return guarded(as_type(plain, to), f"year({plain}) BETWEEN 1 AND 9999", _NO_SUCH_YEAR), True
+    return guarded(as_type(plain, to), f"year({plain}) BETWEEN 1 AND 9999", _NO_SUCH_YEAR), False
 
 
 def _from_text(made: Made, to: str) -> tuple[str, bool]:

@@ -100,7 +100,7 @@ def null_if(one: Made, other: Made) -> Made:
 def between(value: Made, low: Made, high: Made) -> Made:
     """BETWEEN."""
     _evaluated_once("BETWEEN", value)
-    return joined("and", compared(">=", value, low), compared("<=", value, high))
+    return joined("and", (compared(">=", value, low), compared("<=", value, high)))
 
 
 def _evaluated_once(what: str, made: Made) -> None:

@@ -44,7 +44,7 @@ class Printed:
 
 @dataclass(frozen=True)
 class Made:
-    """A part of an expression. ``text`` can stand anywhere without parentheses around it. ``raises``: some values give an error.
+    """A part of an expression. ``text`` can stand anywhere without parentheses around it. ``raises``: some values give an error in Spark.
 
     ``literal``: the constant that it is, if it is one as written.
     """

@@ -1,5 +1,6 @@
 """Arithmetic and comparison with the types, and the errors, of Spark's ANSI mode."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -129,10 +130,11 @@ def _divided(sign: str, one: Made, other: Made, kind: str) -> str:
 
 
 def _not_by_zero(one: Made, other: Made, made: str) -> str:
-    """Spark raises an error for zero, unless the other side is null."""
+    """Spark looks at the divisor first, and raises an error for zero, unless the other side is null."""
     if other.literal is not None and other.literal.of != NULL and float(other.literal.value):
         return f"({made})"
-    return f"CASE WHEN {other.text} = 0 AND {one.text} IS NOT NULL THEN error({quoted(_BY_ZERO)}) ELSE {made} END"
+    refused = f"CASE WHEN {one.text} IS NOT NULL THEN error({quoted(_BY_ZERO)}) END"
+    return f"CASE WHEN {other.text} = 0 THEN {refused} ELSE {made} END"
 
 
 def quotient(one: Made, other: Made, kind: str) -> str:
@@ -184,16 +186,16 @@ def rounded(name: str, made: Made, places: int) -> Made:
     return Made(as_type(f"{'floor' if name == 'floor' else 'ceil'}({made.text})", kind), kind, made.raises)
 
 
-def joined(name: str, one: Made, other: Made) -> Made:
-    """AND and OR. DuckDB may look at either side first; where that can be seen, the order is Spark's."""
-    one, other = cast(one, "BOOLEAN"), cast(other, "BOOLEAN")
-    both = f"({one.text} {name.upper()} {other.text})"
-    if not one.raises and not other.raises:
-        return Made(both, "BOOLEAN")
-    if not _has_column(one) or not _has_column(other):
+def joined(name: str, parts: Sequence[Made]) -> Made:
+    """AND and OR of two or more. DuckDB may look at any of them first; where that can be seen, the order is Spark's."""
+    found = [cast(part, "BOOLEAN") for part in parts]
+    together = f"({f' {name.upper()} '.join(part.text for part in found)})"
+    if not any(part.raises for part in found):
+        return Made(together, "BOOLEAN")
+    if not all(map(_has_column, found)):
         raise unproven(f"{name.upper()} of a constant and what may raise an error")
     early = "false" if name == "and" else "true"
-    return Made(f"CASE WHEN {one.text} = {early} THEN {early} ELSE {both} END", "BOOLEAN", raises=True)
+    return Made(f"CASE {' '.join(f'WHEN {p.text} = {early} THEN {early}' for p in found[:-1])} ELSE {together} END", "BOOLEAN", raises=True)
 
 
 def _has_column(made: Made) -> bool:

@@ -1,8 +1,8 @@
 """The types of a plan's columns, and whether all texts of a node are portable."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from rejoin.plan.model import Node, Plan, View
+from rejoin.plan.model import Node, Plan, Projection, View
 from rejoin.plan.portable.made import NotPortable
 from rejoin.plan.portable.printing import printed
 from rejoin.plan.typing.check import check
@@ -20,8 +20,7 @@ def types_of(plan: Plan, name: str) -> Mapping[str, str]:
     if plan.is_table(name):
         return {c.name: _known(c.type, f"{name}.{c.name}") for c in plan.table(name).columns}
     node = plan.node(name)
-    columns = node_columns(plan, node)
-    return {c.name: _known(c.type or _checked(c.sql, columns), f"{name}.{c.name}") for c in node.columns}
+    return _typed(node.columns, lambda: node_columns(plan, node), name)
 
 
 def view_columns(plan: Plan, view: View) -> Columns:
@@ -44,8 +43,15 @@ def node_columns(plan: Plan, node: Node) -> Columns:
 
 
 def _view_types(plan: Plan, view: View) -> Mapping[str, str]:
-    columns = view_columns(plan, view)
-    return {c.name: _known(c.type or _checked(c.sql, columns), f"{view.table}: {c.name}") for c in view.columns}
+    return _typed(view.columns, lambda: view_columns(plan, view), view.table)
+
+
+def _typed(made: Sequence[Projection], columns: Callable[[], Columns], of: str) -> Mapping[str, str]:
+    """The types that the plan states. What it leaves open is found from ``columns``, which may lead through many nodes."""
+    if all(c.type is not None for c in made):
+        return {c.name: str(c.type) for c in made}
+    known = columns()
+    return {c.name: _known(c.type or _checked(c.sql, known), f"{of}.{c.name}") for c in made}
 
 
 def _checked(text: str, columns: Columns) -> str | None:

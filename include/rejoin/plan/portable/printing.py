@@ -19,6 +19,7 @@ LONGEST: Final = 50_000
 
 _CALCULATED: Final = ("+", "-", "*", "/", "%", "div", "mod")
 _ROUNDED: Final = {"round": "round", "floor": "floor", "ceil": "ceil", "ceiling": "ceil"}
+_CHOICES: Final = ("if", "nvl", "ifnull", "nvl2", "nullif", "isnull", "isnotnull")
 _CASTS: Final = ("bigint", "boolean", "date", "int", "string", "timestamp")
 
 Call = Callable[[Sequence[Made]], Made]
@@ -83,9 +84,12 @@ def printed(text: str, columns: Mapping[str, Mapping[str, str]]) -> Printed:
     if known.type not in (None, made.type):
         raise NotPortable(f"its type is not certain: {known.type} or {made.type}")
     duckdb_type(made.type)
-    if len(made.text) > LONGEST:
-        raise NotPortable("it is too long in DuckDB's SQL")
     return Printed(made.text, made.type)
+
+
+def _flat(term: Term, name: str) -> list[Term]:
+    """The operands of ANDs in one another, or of ORs, in their order."""
+    return [part for arg in term.args for part in _flat(arg, name)] if term.name == name else [term]
 
 
 class _Printer:
@@ -93,6 +97,12 @@ class _Printer:
         self._columns = columns
 
     def of(self, term: Term) -> Made:
+        made = self._of(term)
+        if len(made.text) > LONGEST:
+            raise NotPortable("it is too long in DuckDB's SQL")
+        return made
+
+    def _of(self, term: Term) -> Made:
         match term.name:
             case "column":
                 return self._column(term)
@@ -103,7 +113,7 @@ class _Printer:
             case "case":
                 return choices.case(self._all(term.args[0].args), self._all(term.args[1:]))
             case "and" | "or":
-                return operators.joined(term.name, *self._all(term.args))
+                return operators.joined(term.name, self._all(_flat(term, term.name)))
             case "not":
                 return choices.negation(self.of(term.args[0]))
             case "between":
@@ -150,7 +160,9 @@ class _Printer:
             return self._rounded(term)
         if term.name in _CASTS and count == 1:
             return self._cast(args[0], term.name.upper())
-        return self._choice(term) or self._call(term)
+        if term.name in _CHOICES:
+            return self._choice(term)
+        return self._call(term)
 
     def _calculated(self, sign: str, one: Made, other: Made) -> Made:
         if one.type == "DATE" and sign in ("+", "-"):
@@ -171,7 +183,7 @@ class _Printer:
             _ROUNDED[term.name], self.of(term.args[0]), int(places[0].literal.value) if places and places[0].literal else 0
         )
 
-    def _choice(self, term: Term) -> Made | None:
+    def _choice(self, term: Term) -> Made:
         """The short ways to write a CASE."""
         match term.name, self._all(term.args):
             case "if", [condition, one, other]:
@@ -186,7 +198,7 @@ class _Printer:
                 return choices.is_null(value)
             case "isnotnull", [value]:
                 return choices.negation(choices.is_null(value))
-        return None
+        raise unproven(f"{term.name} with {len(term.args)} argument(s)")
 
     def _call(self, term: Term) -> Made:
         if term.name == "trim":

@@ -33,17 +33,25 @@ def _raise(args: Sequence[Made]) -> bool:
     return any(a.raises for a in args)
 
 
+def _all_looked_at(name: str, args: Sequence[Made]) -> None:
+    """Nothing, if none of the arguments raises an error: Spark looks at all, DuckDB at none after a NULL."""
+    if _raise(args):
+        raise unproven(f"{name} with what may raise an error")
+
+
 def joined(args: Sequence[Made]) -> Made:
     """``concat`` and ``||``: null if an argument is."""
     if not args or any(a.type in (NULL, "BINARY") for a in args):
         raise unproven(f"concat of {' and '.join(a.type for a in args) or 'nothing'}")
     found = [cast(a, "STRING") for a in args]
+    _all_looked_at("concat", found[1:])
     return Made(f"({' || '.join(a.text for a in found)})", "STRING", _raise(found))
 
 
 def joined_by(args: Sequence[Made]) -> Made:
     """``concat_ws``: leaves nulls out."""
     found = _texts("concat_ws", args, max(2, len(args)))
+    _all_looked_at("concat_ws", args[1:])
     return Made(f"concat_ws({', '.join(found)})", "STRING", _raise(args))
 
 
@@ -63,7 +71,7 @@ def in_case(name: str, args: Sequence[Made]) -> Made:
         f"{name} of an unusual letter",
     )
     whole = f"replace({known}, 'ß', 'SS')" if name == "upper" else known
-    return Made(f"{name}({whole})", "STRING", raises=True)
+    return Made(f"{name}({whole})", "STRING", args[0].raises)
 
 
 def part(args: Sequence[Made]) -> Made:

@@ -78,7 +78,7 @@ def days_between(name: str, args: Sequence[Made]) -> Made:
     """``datediff``: from the second date to the first."""
     _count(name, args, 2)
     last, first = (_date(name, a) for a in args)
-    return Made(as_type(f"date_diff('day', {first.text}, {last.text})", "INT"), "INT", first.raises or last.raises)
+    return Made(as_type(f"subtract({last.text}, {first.text})", "INT"), "INT", first.raises or last.raises)
 
 
 def months_added(args: Sequence[Made]) -> Made:
