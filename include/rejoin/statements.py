@@ -28,11 +28,12 @@ class Statement:
 def statements(plan: Plan) -> Iterator[Statement]:
     """Those that every run of the plan may need, in the order of its steps. What only rows held back and truncations need is left out."""
     for table in plan.tables:
-        for part, sql in _of_table(DUCKDB, table):
-            yield Statement(f"{Verb.INGEST}.{table.name}", part, HERE, sql)
+        for part, text in _of_table(DUCKDB, table):
+            yield Statement(f"{Verb.INGEST}.{table.name}", part, HERE, text)
     for node in plan.nodes:
+        sql: Dialect = DUCKDB
         try:
-            spoken, sql, where = ColumnarEngine(plan).node(node), DUCKDB, HERE
+            spoken, where = ColumnarEngine(plan).node(node), HERE
         except NeedsSpark as reason:
             spoken, sql, where = node, SPARK, f"Spark: {reason}"
         for step, part, text in _of_node(sql, plan, spoken):

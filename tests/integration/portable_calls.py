@@ -38,12 +38,17 @@ def texts() -> Iterator[str]:
             f"ltrim('a', {text})",
         )
         yield from (
+            f"split_part({text}, {mark}, {number})"
+            for mark in ("'a'", "'b'", "'aa'", "'|'", "'ß'", "' '", "''", other)
+            for number in (1, 2, 3, 5000, 0, -1)
+        )
+        yield from (
             f"replace({text}, {what})"
             for what in ("'a', 'b'", "'a'", "'aa', 'a'", "'', 'x'", f"{other}, 'x'", f"'a', {other}", "'ß', 'ss'", "'\\u0301', ''")
         )
         yield from (
             f"{function}({text}, {what})"
-            for function in ("startswith", "endswith", "contains")
+            for function in ("startswith", "endswith", "contains", "instr")
             for what in (other, "'a'", "''", "'😀'", "'c '")
         )
         patterns = (

@@ -61,7 +61,10 @@ def test_the_base_alone_declares_explains_and_reads(packed: Path, tmp_path: Path
     said(programs, tmp_path, "rejoin", "init", "started")
     assert "resolve.orders_enriched" in said(programs, tmp_path / "started", "rejoin", "explain", "shop.py")
     assert '"note": "first"' in said(programs, tmp_path, "rejoin", "get", "enriched", "1", "--lake", lake)
-    refused = said(programs, tmp_path, "rejoin", "run", "orders.py", code=5)
+    bare = {"PATH": str(programs), "REJOIN_ENGINE": "auto"}  # and no Java
+    assert "run 1 of shop: committed" in said(programs, tmp_path / "started", "rejoin", "run", "shop.py", **bare)
+    assert '"customer": "Ann"' in said(programs, tmp_path / "started", "rejoin", "get", "orders_enriched", "1", **bare)
+    refused = said(programs, tmp_path / "started", "rejoin", "run", "shop.py", "--engine", "spark", code=5)
     assert "SETUP rejoin run needs pyspark, which is not installed" in refused
     assert "pip install 'rejoin[spark]'" in refused
 

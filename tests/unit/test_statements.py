@@ -31,7 +31,7 @@ def test_every_step_has_its_statements_in_the_order_of_a_run() -> None:
 
 def test_duckdb_parses_every_statement_that_it_is_said_to_run() -> None:
     for one in statements(plan("upper(right.name)")):
-        with pytest.raises(duckdb.CatalogException, match="Table with name .* does not exist"):  # all but the inputs is known to it
+        with pytest.raises(duckdb.CatalogException, match=r"Table with name .* does not exist"):  # all but the inputs is known to it
             duckdb.sql(one.sql)
 
 

@@ -126,8 +126,8 @@ def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number:
         from rejoin.statements import statements
 
         click.echo("\n\n".join(f"-- {n.name}\n{topology_query(plan, n)}" for n in plan.nodes))
-        for one in statements(plan):
-            click.echo(f"\n-- {one.step}: {one.part}\n-- {one.where}\n{one.sql.strip()}")
+        for made in statements(plan):
+            click.echo(f"\n-- {made.step}: {made.part}\n-- {made.where}\n{made.sql.strip()}")
     else:
         click.echo(explained.text(plan))
         _against_the_lake(plan, location)

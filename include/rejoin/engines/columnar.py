@@ -3,19 +3,33 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from typing import NoReturn
 
 import duckdb
 import pyarrow as pa
+from duckdb.sqltypes import BLOB
 
 from rejoin.engines.engine import Counts, Engine, Here, NeedsSpark, Rows
 from rejoin.lake import probe
-from rejoin.lake.duck import cursor
+from rejoin.lake.duck import fresh
 from rejoin.plan import portable
 from rejoin.plan.model import Node, Plan, Table, View
 from rejoin.plan.portable import NotPortable
 from rejoin.plan.rules import Expectation
 from rejoin.stages.dialect import DUCKDB
+from rejoin.stages.hashing import MURMUR3
+from rejoin.stages.provenance import hashed_bytes
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """One a process, apart from the one that reads files: its settings are those with which expressions were proven."""
+    made = fresh()
+    for setting in portable.SETTINGS:
+        made.execute(setting)
+    made.create_function(MURMUR3, hashed_bytes, [BLOB], BLOB)  # null for null
+    return made
 
 
 class ColumnarEngine(Engine):
@@ -33,7 +47,7 @@ class ColumnarEngine(Engine):
         self._spoken: dict[str, Node] = {}
 
     def query(self, statement: str, **inputs: Rows) -> Rows:
-        with cursor() as database:
+        with _database().cursor() as database:
             for name, rows in inputs.items():
                 database.register(name, rows.here())
             try:
@@ -66,7 +80,7 @@ class ColumnarEngine(Engine):
         yield rows
 
     def type(self, kind: pa.DataType) -> str:
-        with cursor() as database:
+        with _database().cursor() as database:
             database.register("one", pa.schema([("c", kind)]).empty_table())
             return str(database.sql("SELECT c FROM one").types[0])
 

@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 
 import duckdb
-from duckdb.sqltypes import BLOB
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.types import (
@@ -32,8 +31,6 @@ from pyiceberg.types import (
 )
 
 from rejoin.lake.paths import native
-from rejoin.stages.hashing import MURMUR3
-from rejoin.stages.provenance import hashed_bytes
 
 FILE, POSITION = "_file", "_pos"
 """Columns of a relation beside the table's: the file as this machine names it, and the row's number in it."""
@@ -78,7 +75,6 @@ def _database() -> duckdb.DuckDBPyConnection:
     """One database a process: it keeps the footers of files, which never change."""
     made = fresh()
     made.execute("SET parquet_metadata_cache = true")
-    made.create_function(MURMUR3, hashed_bytes, [BLOB], BLOB)  # null for null
     return made
 
 
