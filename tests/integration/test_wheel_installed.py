@@ -64,6 +64,7 @@ def test_the_base_alone_declares_explains_and_reads(packed: Path, tmp_path: Path
     bare = {"PATH": str(programs), "REJOIN_ENGINE": "auto"}  # and no Java
     assert "run 1 of shop: committed" in said(programs, tmp_path / "started", "rejoin", "run", "shop.py", **bare)
     assert '"customer": "Ann"' in said(programs, tmp_path / "started", "rejoin", "get", "orders_enriched", "1", **bare)
+    (tmp_path / "started" / "landing" / "customers" / "0002.csv").write_text("customer_id,name\n7,Anne\n")
     refused = said(programs, tmp_path / "started", "rejoin", "run", "shop.py", "--engine", "spark", code=5)
     assert "SETUP rejoin run needs pyspark, which is not installed" in refused
     assert "pip install 'rejoin[spark]'" in refused
