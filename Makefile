@@ -98,6 +98,12 @@ bench-more: setup ## Measure many runs in a row, wide rows, many outputs and wha
 	@$(BIN)/python bench/fanout.py
 	@$(BIN)/python bench/strain.py
 
+.PHONY: docs
+docs: setup ## Write docs/commands.md anew and build the documentation as a site in build/docs
+	@$(BIN)/python docs/command_pages.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open build/docs/index.html"
+
 .PHONY: pictures
 pictures: setup ## Make the README's pictures of a running Airflow (URL, DAG; the password is in REJOIN_PASSWORD)
 	@$(BIN)/python docs/pictures.py --url "$(URL)" --dag "$(DAG)"

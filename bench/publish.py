@@ -29,9 +29,9 @@ from rejoin.sinks.records import Records, json_encoding  # noqa: E402
 
 PARTITIONS = 6
 SETTINGS = {
-    "defaults: exactly once, 10,000 records a transaction": "",
-    "1,000 records a transaction": ", batch=1_000",
-    "100,000 records a transaction": ", batch=100_000",
+    "defaults: exactly once, 10,000 records per transaction": "",
+    "1,000 records per transaction": ", batch=1_000",
+    "100,000 records per transaction": ", batch=100_000",
     "at least once": ', guarantee="at_least_once"',
     "at least once, no idempotence": ', guarantee="at_least_once", producer={"enable.idempotence": False}',
     "at least once, no idempotence, acks=1": ', guarantee="at_least_once", producer={"enable.idempotence": False, "acks": 1}',
@@ -155,7 +155,7 @@ def main(count: int) -> None:
         lines += ["| | seconds | changes/s |", "|---|---|---|"]
         lines += [f"| {name} | {seconds:.2f} | {count / seconds:,.0f} |" for name, seconds in made.items()]
         lines += ["", "By setting (exactly once, envelope as JSON, six partitions, unless it says otherwise):", ""]
-        lines += ["| setting | records/s | records a batch | bytes a batch | queue ms | compression |", "|---|---|---|---|---|---|"]
+        lines += ["| setting | records/s | records per batch | bytes per batch | queue ms | compression |", "|---|---|---|---|---|---|"]
         for name, settings in SETTINGS.items():
             seconds, detail = min((delivered(lake, address, settings) for _ in range(2)), key=lambda found: found[0])
             shown = [f"{count / seconds:,.0f}", f"{detail['records-per-batch-avg']:,.0f}", f"{detail['batch-size-avg']:,.0f}"]

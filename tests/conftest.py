@@ -11,6 +11,8 @@ import quick_java
 from hypothesis import settings
 
 os.environ.update(quick_java.settings())  # for every JVM, whoever starts it
+# Tests of what Spark does say nothing of it; those of the engine in the process say "auto" or "local".
+os.environ.setdefault("REJOIN_ENGINE", "spark")
 
 # A first example can pay for starting Spark: time is pytest-timeout's business. The blob of a failure repeats exactly that failure.
 settings.register_profile("rejoin", deadline=None, print_blob=True)

@@ -11,7 +11,7 @@ from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.schema import index_by_id
 from pyiceberg.table import Table
 
-from rejoin.lake.access import full_name
+from rejoin.lake import names
 from rejoin.lake.duck import columns_text, cursor, relation
 from rejoin.lake.files import files_of
 from rejoin.lake.refs import Refs
@@ -43,7 +43,7 @@ def counted_above(refs: Refs, spark: Any, name: str, snapshot_id: int, column: s
     files = files_of(table, snapshot_id)
     stored = relation(table, files.data, files.deletes) if files.data else None
     above = GreaterThan(column, value)  # type: ignore[call-arg, arg-type]  # pydantic hides the positional form from mypy
-    rows = spark.sql(f"SELECT * FROM {full_name(refs.topology, name)} VERSION AS OF {snapshot_id}")
+    rows = spark.sql(f"SELECT * FROM {names.full(refs.topology, name)} VERSION AS OF {snapshot_id}")
     with cursor() as database:
         sql = "SELECT 0" if stored is None else f"SELECT count(*) FROM {stored.sql} WHERE {columns_text([column])} > $above"
         parameters = {} if stored is None else {**stored.parameters, "above": value}

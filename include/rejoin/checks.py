@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
+from rejoin.engines.engine import Engine, Rows
 from rejoin.errors import BadRecords, InvariantBroken, SnapshotEmpty, SnapshotShrunk
 from rejoin.plan.model import OnBadRecord, SnapshotSource, Table
 from rejoin.plan.results import Ingested
+from rejoin.stages.dialect import Dialect
 
 ALLOWED_BAD = 10
 """So many refused records never stop a run, whatever share of a small cut they are."""
@@ -58,33 +58,32 @@ class Kinds:
         return not (self.quarantined or self.truncates or self.incomplete or self.unplaced or self.absent)
 
 
-def kind_counts(table: Table) -> list[Column]:
-    """What ``Kinds`` are made of, as aggregates over an events frame."""
+def kind_counts(sql: Dialect, table: Table) -> dict[str, str]:
+    """What ``Kinds`` are made of, as aggregates over events."""
+    missing, no_key = f"{sql.size('_missing')} > 0", f"{sql.name(table.key[0])} IS NULL"
+    counts = {
+        "skipped": "_kind = 'skipped'",
+        "quarantined": "_kind = 'quarantined'",
+        "quarantined_without_key": f"_kind = 'quarantined' AND {no_key}",
+        "truncates": "_kind = 'truncate'",
+        "incomplete": missing,
+        "adopted": f"{missing} AND _old_key IS NOT NULL",
+        "unplaced": "_kind IN ('upsert', 'delete') AND _position IS NULL",
+        "absent": f"{sql.size('_absent')} > 0",
+    }
+    return {
+        "read": "count(*)",
+        "lines": "coalesce(sum(_lines), 0)",
+        "quarantined_lines": "coalesce(sum(CASE WHEN _kind = 'quarantined' THEN _lines END), 0)",
+        "truncated": "max(CASE WHEN _kind = 'truncate' THEN _position END)",
+        **{name: f"count(CASE WHEN {condition} THEN 1 END)" for name, condition in counts.items()},
+    }
 
-    def count(condition: str) -> Column:
-        return F.count(F.expr(f"CASE WHEN {condition} THEN 1 END"))
 
-    return [
-        F.count(F.lit(1)).alias("read"),
-        F.coalesce(F.sum("_lines"), F.lit(0)).alias("lines"),
-        F.coalesce(F.sum(F.expr("CASE WHEN _kind = 'quarantined' THEN _lines END")), F.lit(0)).alias("quarantined_lines"),
-        count("_kind = 'skipped'").alias("skipped"),
-        count("_kind = 'quarantined'").alias("quarantined"),
-        count(f"_kind = 'quarantined' AND `{table.key[0]}` IS NULL").alias("quarantined_without_key"),
-        count("_kind = 'truncate'").alias("truncates"),
-        F.max(F.expr("CASE WHEN _kind = 'truncate' THEN _position END")).alias("truncated"),
-        count("size(_missing) > 0").alias("incomplete"),
-        count("size(_missing) > 0 AND _old_key IS NOT NULL").alias("adopted"),
-        count("_kind IN ('upsert', 'delete') AND _position IS NULL").alias("unplaced"),
-        count("size(_absent) > 0").alias("absent"),
-    ]
-
-
-def count_kinds(table: Table, events: DataFrame) -> Kinds:
-    """Counts the events of a cut by kind, in one Spark job."""
-    row = events.agg(*kind_counts(table)).first()
-    assert row is not None
-    return Kinds(**row.asDict())
+def count_kinds(engine: Engine, table: Table, events: Rows) -> Kinds:
+    """Counts the events of a cut by kind."""
+    line = ", ".join(f"{text} AS {name}" for name, text in kind_counts(engine.sql, table).items())
+    return Kinds(**engine.one(f"SELECT {line} FROM events", events=events))
 
 
 def kinds_of(table: Table, events: pa.Table) -> Kinds:
@@ -138,15 +137,16 @@ def check_conservation(table: Table, done: Ingested, run: int) -> None:
         )
 
 
-def check_policy(table: Table, read: Share, refused: Share, records: DataFrame, run: int) -> None:
+def check_policy(engine: Engine, table: Table, read: Share, refused: Share, records: Rows, run: int) -> None:
     """The source's policy on records that cannot be applied. A record over several lines counts as that many: where the damage is a
     quote that is not closed, nobody knows how many records they were.
 
     Args:
+        engine: runs the statement that looks for coordinates.
         table: the table.
         read: records read.
         refused: records refused.
-        records: a frame that holds the refused ones (with ``_code``), for the first few coordinates of the message.
+        records: rows that hold the refused ones (with ``_code``), for the first few coordinates of the message.
         run: the run.
 
     Raises:
@@ -157,7 +157,8 @@ def check_policy(table: Table, read: Share, refused: Share, records: DataFrame, 
     if not refused.records or not (failing or refused.lines > max(ALLOWED_BAD, source.max_bad_share * read.lines)):
         return
     limit = "none" if failing else f"at most {source.max_bad_share:.0%} (or {ALLOWED_BAD} records)"
-    first = records.where("_code IS NOT NULL").orderBy("_file", "_line").limit(5).collect()
+    bad = "SELECT _code, _file, _line, _reason FROM records WHERE _code IS NOT NULL ORDER BY _file, _line LIMIT 5"
+    first = engine.query(bad, records=records).here().to_pylist()
     where = "; ".join(f"{r['_code']} at {r['_file']}:{r['_line']}: {r['_reason']}" for r in first)
     lines = f", which are {refused.lines} of {read.lines} lines," if refused.lines > refused.records else ""
     raise BadRecords(

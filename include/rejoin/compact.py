@@ -4,7 +4,7 @@ A compaction is a run of its own kind: it takes the same place as a run, writes 
 What it rewrites, ``lake.layout`` decides; it works on the driver, range by range, or by Spark where a table has to be sorted as a whole.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -17,9 +17,9 @@ from rejoin.lake.state import StateTable, state_tables
 from rejoin.progress import SILENT, Progress, telling
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-    from rejoin.lake.reader import Reader
+    from rejoin.stages.dialect import Dialect
 
 
 def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str, progress: Progress = SILENT) -> Run | None:
@@ -73,31 +73,33 @@ def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, 
 
 def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: StateTable, attempt: str, progress: Progress) -> Write:
     """The whole table sorted by Spark."""
+    from rejoin.engines.spark import Frame, SparkEngine
     from rejoin.lake.reader import Reader
     from rejoin.lake.session import JobCounter
     from rejoin.lake.writer import Writer
 
-    states = topology.ledger.states(run.base)
-    rows = _folded(Reader(spark, run.plan, states, topology.refs), table)
+    states, engine = topology.ledger.states(run.base), SparkEngine(spark)
+    reader = Reader(engine, run.plan, states, topology.refs)
+    rows = engine.frame_of(_folded(engine.sql, reader.columns(table.name), table), found=Frame(reader.table(table.name)))
     with JobCounter(spark, f"{run.topology}-{run.number}-{attempt}") as counter:
         progress.tasks(f"compact.{table.name}", counter.tasks)
-        return Writer(spark, topology.refs, states, run.number, attempt).replace(table.name, rows.sort(*table.key), table.key)
+        return Writer(engine, topology.refs, states, run.number, attempt).replace(table.name, Frame(rows.sort(*table.key)), table.key)
 
 
-def _folded(reader: "Reader", table: StateTable) -> "DataFrame":
-    from pyspark.sql import functions as F
-
+def _folded(sql: "Dialect", columns: Sequence[str], table: StateTable) -> str:
+    """``found``, the rows of a table -> those that have to stay."""
     from rejoin.lake.reader import latest
 
-    rows, versions = reader.table(table.name), table.versions
+    versions = table.versions
     if versions is None:
-        return rows
-    newest = latest(rows, table.key).where(versions.alive)
-    if versions.kept_for_deletes:
-        newest = newest.withColumn(versions.kept_for_deletes, F.when(F.col("_op") == "D", F.col(versions.kept_for_deletes)))
+        return "SELECT * FROM found"
+    shown = {c: sql.name(c) for c in columns}
+    if kept := versions.kept_for_deletes:
+        shown[kept] = f"CASE WHEN _op = 'D' THEN {kept} END"
     if versions.forgotten:
-        newest = newest.withColumn(versions.forgotten, F.lit(None).cast("string"))
-    return newest
+        shown[versions.forgotten] = sql.null("STRING")
+    line = ", ".join(f"{value} AS {sql.name(c)}" for c, value in shown.items())
+    return f"SELECT {line} FROM ({latest(sql, columns, table.key)}) WHERE {versions.alive}"
 
 
 def _key(table: StateTable | None) -> list[str] | None:

@@ -5,7 +5,6 @@ The same functions serve one process that does everything (``schedule``) and a s
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 
 MOST_IGNORED = 20
 """So many paths that a cut did not look into are named; all are counted."""
-STARTED_ALREADY = 0.2
-"""Seconds within which a step gets a session that somebody else has started."""
 OPENINGS = 5
 """Attempts to open a run while others commit theirs."""
 
@@ -79,7 +76,7 @@ class Topology:
         current = self.ledger.open_run()
         if current is None or current.owner != who:
             mend(self, who, progress)
-        return self._open(who, self.plan.with_options(options), "run")
+        return self._open(who, None if options.repair else self.plan.with_options(options), "run", options.repair)
 
     def mine(self, who: str) -> Run:
         """The owner's newest run, which its cut has opened; committed if all is done.
@@ -110,15 +107,15 @@ class Topology:
             self.publish(run)
         return self.ledger.run(run.number)
 
-    def _open(self, who: str, plan: Plan | None, kind: str) -> Run:
-        """``plan`` None: that of the run which this one starts from."""
+    def _open(self, who: str, plan: Plan | None, kind: str, repair: tuple[str, ...] = ()) -> Run:
+        """``plan`` None: that of the run which this one starts from, to ``repair`` these outputs."""
         self.refs.ensure_namespace()
         for _ in range(OPENINGS):
             self.roll_forward()
             current = self.ledger.open_run()
             lives = {} if current is None or current.owner == who else {current.owner: self._life(current.owner)}
             past = opening.of_ledger(self.ledger)
-            made = self._on(past, plan, kind)
+            made = self._on(past, plan, kind, repair)
             if current is not None and current.owner == who and current.kind == kind == "run" and _asks_otherwise(current.plan, made):
                 self.ledger.abandon(current.number, f"{who} asks for other options")
             run = self.ledger.open(who, made, {n.name: fingerprint(made, n) for n in made.nodes}, kind=kind, lives=lives)
@@ -131,15 +128,15 @@ class Topology:
             f"topology {self.plan.topology!r}: {OPENINGS} attempts to open a run met runs that were committed", next_step="try again"
         )
 
-    def _on(self, past: opening.Past | None, plan: Plan | None, kind: str) -> Plan:
+    def _on(self, past: opening.Past | None, plan: Plan | None, kind: str, repair: tuple[str, ...]) -> Plan:
         """The plan of a run that starts from the newest committed run."""
+        last = self.plan if past is None else past.plan(past.head)
+        if plan is None:
+            return last.to_repair(repair)
         if past is None:
-            return self.plan if plan is None else plan
+            return plan
         from rejoin.plan import expect
 
-        last = past.plan(past.head)
-        if plan is None:
-            return last.with_replay(())
         opening.refuse(past, plan)
         return plan.with_replay(expect.changed(last, plan) if kind == "run" else ())
 
@@ -151,9 +148,12 @@ class Topology:
         done = self.ledger.steps(run.number).get(Verb.CUT)
         if done is not None:
             return done
-        started, found = time.monotonic(), {}
+        started, found = time.monotonic(), dict[str, dict[str, Any] | None]()
         ignored: list[str] = []
         for table in run.plan.tables:
+            if run.plan.repair:
+                found[table.name] = None
+                continue
             consumed = tuple(PinnedFile(*f) for f in self.ledger.consumed(table.name))
             last = self.ledger.last_pin(table.name)
             pin = sources.available(table, self.root, consumed, None if last is None else Pin.from_dict(last))
@@ -176,35 +176,24 @@ class Topology:
         return self._register(run, StepRecord(Verb.CUT, counts, time.monotonic() - started, 0, detail), "cut")
 
     def stage(self, spark: "Callable[[], SparkSession]", run: Run, step: Step, progress: Progress = SILENT) -> StepRecord:
-        """Does one Spark step of an open run, or returns what the attempt that was first registered.
+        """Does one stage of an open run, or returns what the attempt that was first registered.
 
-        ``spark`` is called only if the step has something to do.
+        ``spark`` is called only if the step has work for it.
         """
-        from rejoin.lake.session import JobCounter
-        from rejoin.run import Attempt
+        from rejoin.run import Attempt, Doing
 
         done = self.ledger.steps(run.number).get(step.id)
         if done is not None:
             return done
         self.ledger.renew(run.number)
-        started = time.monotonic()
-        attempt = Attempt(self.ledger, self.refs, run, self.root, partial(reports.directory, self.config, run.topology, run.number))
+        started, place = time.monotonic(), partial(reports.directory, self.config, run.topology, run.number)
+        doing = Doing(lambda: Attempt(self.ledger, self.refs, run, self.root, place), self.config, spark, progress)
         computed = places.of_step(run.plan, step.verb, step.target)
         with named_errors(f"step {step.id} in run {run.number} of topology {run.topology!r}", computed):
-            outcome = attempt.nothing_to_do(step)
-            jobs: int | None = 0
-            if outcome is None:
-                session, waited = _timed(spark)
-                started += waited
-                with JobCounter(session, f"{run.topology}-{run.number}-{step.id}-{attempt.id}") as counter:
-                    progress.tasks(step.id, counter.tasks)
-                    outcome = attempt.execute(session, step)
-                jobs = counter.jobs
-                if waited > STARTED_ALREADY:
-                    outcome = replace(outcome, detail={**outcome.detail, "spark_start": round(waited, 3)})
-        made, seconds = outcome.result, time.monotonic() - started
-        record = StepRecord(step.id, made.counts, seconds, jobs, outcome.detail, made.ending)
-        return self._register(run, record, attempt.id, outcome.writes)
+            outcome = doing.done(step)
+        made, seconds = outcome.result, time.monotonic() - started - doing.waited
+        record = StepRecord(step.id, made.counts, seconds, doing.jobs, outcome.detail, made.ending)
+        return self._register(run, record, doing.attempt.id, outcome.writes)
 
     def publish(self, run: Run) -> StepRecord:
         """The commit, and its roll-forward. Idempotent.
@@ -275,13 +264,8 @@ class Topology:
         return self.ledger.steps(run.number)[record.step]
 
 
-def _timed(spark: "Callable[[], SparkSession]") -> "tuple[SparkSession, float]":
-    """The session, and the seconds until it was there: no step's work."""
-    began = time.monotonic()
-    return spark(), time.monotonic() - began
-
-
 def _asks_otherwise(pinned: Plan, plan: Plan) -> bool:
     """Whether the options of a run have made something else of a plan: steps that ended under the old ones may not fit."""
     before = {n.name: n.policy for n in pinned.nodes}
-    return pinned.replay != plan.replay or any(before.get(n.name, n.policy) != n.policy for n in plan.nodes)
+    asked = (pinned.replay, pinned.repair) != (plan.replay, plan.repair)
+    return asked or any(before.get(n.name, n.policy) != n.policy for n in plan.nodes)

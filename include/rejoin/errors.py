@@ -200,6 +200,12 @@ class RefreshRefused(SourceError):
     code = "REFRESH_REFUSED"
 
 
+class EngineRefused(SourceError):
+    """A step is not for the engine that was asked for."""
+
+    code = "ENGINE_REFUSED"
+
+
 class ScenarioRefused(SourceError):
     """A line of a scenario file is no scenario, or one of a shape that ``rejoin replay`` does not run."""
 
@@ -290,6 +296,13 @@ class UnknownTable(TerminalError):
     """A command names a table or key that the topology does not have."""
 
     code = "UNKNOWN_TABLE"
+    exit_code = 2
+
+
+class FileExists(TerminalError):
+    """A command would overwrite a file; nothing was written."""
+
+    code = "FILE_EXISTS"
     exit_code = 2
 
 

@@ -6,6 +6,7 @@ The steps of one run share nothing but the ledger and the lake, and find their r
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,7 +101,13 @@ def _step(topology: Topology, run: Run, verb: Verb, target: str, spark: Session,
     known = {s.target: s for s in steps(run.plan) if s.verb is verb}
     if target not in known:
         raise UnknownTable(f"topology {run.topology!r} has no step {verb}.{target}", expected=", ".join(known) or "(none)")
-    return topology.stage(cache(spark), run, known[target])
+    return _by_spark(topology).stage(cache(spark), run, known[target])
+
+
+def _by_spark(topology: Topology) -> Topology:
+    """The topology, whose stages are Spark jobs unless its lake says otherwise: a scheduler chains jobs."""
+    config = replace(topology.config, engine="spark") if topology.config.engine == "auto" else topology.config
+    return Topology(topology.plan, config, topology.root)
 
 
 def main(verb: str) -> None:

@@ -10,11 +10,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rejoin import conduct, owner, schedule
+from rejoin.engines.placement import chosen, placed
 from rejoin.errors import SetupError
 from rejoin.lake import names
 from rejoin.lake.config import LakeConfig, lake_config
@@ -27,7 +28,9 @@ from rejoin.replay_scenarios import Event, Scenario, scenarios
 from rejoin.replay_shapes import OUTPUT, SHAPES, topology
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+    from rejoin.engines.engine import Engine, Rows
 
 AT_ONCE = 3
 """Shapes that run at once in the session: small runs wait for the driver more than for cores."""
@@ -70,14 +73,18 @@ def replay(files: Sequence[str], per_event: bool, location: str | None, progress
     with tempfile.TemporaryDirectory(prefix="rejoin-replay-") as directory:
         config = lake_config(location or f"{directory}/lake")
         _check_unused(config, [topology(*shape).name for shape in shapes])
-        with telling(progress, START):
-            spark = session(config)
+        spark = cache(lambda: _started(config, progress))
         games = [(_Shape(*kind, config, directory, spark, progress), members) for kind, members in shapes.items()]
         progress.planned({run: 1 for game, members in games for run in game.runs(members, per_event)}, "runs")
         _all([partial(game.play, members, played, per_event) for game, members in games])
     for scenario in found:
         result = played[scenario.number]
         yield {"name": scenario.name, "changes": [[list(c) for c in run] for run in result.changes], "table": result.table}
+
+
+def _started(config: LakeConfig, progress: Progress) -> "SparkSession":
+    with telling(progress, START):
+        return session(config)
 
 
 def _all(tasks: Sequence[Callable[[], None]]) -> None:
@@ -95,7 +102,9 @@ def _all(tasks: Sequence[Callable[[], None]]) -> None:
 class _Shape:
     """One topology and the directory that its events land in."""
 
-    def __init__(self, join: str, how: tuple[str, ...], config: LakeConfig, root: str, spark: "SparkSession", progress: Progress) -> None:
+    def __init__(
+        self, join: str, how: tuple[str, ...], config: LakeConfig, root: str, spark: Callable[[], "SparkSession"], progress: Progress
+    ) -> None:
         plan = compile(topology(join, how))
         self._topology, self._spark = conduct.Topology(plan, config, root), spark
         self._progress = progress
@@ -114,7 +123,7 @@ class _Shape:
         for index, name in enumerate(self.runs(members, per_event)):
             self._land(index, [(n, event) for n, b in batches.items() for event in (b[index] if index < len(b) else ())])
             with telling(self._progress, name):
-                run = schedule.run_topology(self._topology, lambda: self._spark, owner.this_process(), options=RunOptions(fuse=Fuse.APPLY))
+                run = schedule.run_topology(self._topology, self._spark, owner.this_process(), options=RunOptions(fuse=Fuse.APPLY))
             runs[run.number] = index
         self._collect(runs, played)
 
@@ -128,18 +137,25 @@ class _Shape:
 
     def _collect(self, runs: dict[int, int], played: dict[int, _Played]) -> None:
         """Reads the output and all its changes, once."""
-        from pyspark.sql import functions as F
+        choice = chosen(self._topology.config.engine, local_lake=True)
+        (changes, rows), _ = placed(choice, self._topology.plan, self._spark, self._read)
+        for row in changes:
+            played[row["scenario"]].changes[runs[row["_run"]]].append((row["id"], row["value"]))
+        for row in rows:
+            played[row["scenario"]].table[row["id"]] = row["value"]
 
+    def _read(self, engine: "Engine") -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """All changes of the output, and its rows."""
         from rejoin.lake.reader import Reader
 
-        ledger = self._topology.ledger
-        reader = Reader(self._spark, self._topology.plan, ledger.states(ledger.head()), self._topology.refs)
+        ledger, sql, changes, rows = self._topology.ledger, engine.sql, list[dict[str, Any]](), list[dict[str, Any]]()
+        reader = Reader(engine, self._topology.plan, ledger.states(ledger.head()), self._topology.refs)
         if reader.has(log := names.changes(OUTPUT)):
-            for row in _rows(reader.table(log).select("_run", "scenario", "id", F.col("_after.value").alias("value"))):
-                played[row["scenario"]].changes[runs[row["_run"]]].append((row["id"], row["value"]))
+            found = reader.every(log, ["_run", "scenario", "id", "_after"])
+            changes = _sorted(engine.query(f"SELECT _run, scenario, id, {sql.get('_after', 'value')} AS value FROM found", found=found))
         if reader.has(OUTPUT):
-            for row in _rows(reader.current(OUTPUT).select("scenario", "id", F.col("_row.value").alias("value"))):
-                played[row["scenario"]].table[row["id"]] = row["value"]
+            rows = _sorted(reader.every(OUTPUT, ["scenario", "id", "value"]))
+        return changes, rows
 
 
 def _batches(scenario: Scenario, per_event: bool) -> list[tuple[Event, ...]]:
@@ -160,9 +176,9 @@ def _debezium(number: int, event: Event) -> dict[str, Any]:
     return {"key": key, "value": value}
 
 
-def _rows(frame: "DataFrame") -> list[dict[str, Any]]:
+def _sorted(found: "Rows") -> list[dict[str, Any]]:
     """The rows in byte order of ``id``."""
-    rows: list[dict[str, Any]] = frame.toArrow().to_pylist()
+    rows: list[dict[str, Any]] = found.here().to_pylist()
     return sorted(rows, key=lambda row: str(row["id"]).encode())
 
 

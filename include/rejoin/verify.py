@@ -9,11 +9,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from rejoin.conduct import Topology
+from rejoin.engines.engine import Rows
+from rejoin.engines.spark import Frame, SparkEngine
 from rejoin.errors import RunUnknown
 from rejoin.failures import named_errors
 from rejoin.lake import names
 from rejoin.lake.plainly import PlainReader
-from rejoin.lake.reader import Reader, without_pushdown
+from rejoin.lake.recompute import Recomputation, without_pushdown
 from rejoin.lake.session import JobCounter
 from rejoin.plan import places
 from rejoin.plan.fingerprint import fingerprint
@@ -21,8 +23,7 @@ from rejoin.plan.model import Node, Plan
 from rejoin.progress import SILENT, Progress, telling
 from rejoin.stages import resolve
 from rejoin.stages.columns import numbered
-from rejoin.stages.frames import renamed, viewed
-from rejoin.stages.subscribe import foreign_key
+from rejoin.stages.frames import foreign_key, seen
 
 
 @dataclass(frozen=True)
@@ -71,29 +72,22 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool, progress: Pro
     if head is None:
         raise RunUnknown(f"topology {topology.plan.topology!r} has no committed run", next_step="run it first")
     plan = topology.ledger.run(head).plan
-    reader = PlainReader(spark, plan, topology.ledger.states(head), topology.refs)
+    engine = SparkEngine(spark)
+    reader = PlainReader(engine, plan, topology.ledger.states(head), topology.refs)
     found, left_out, looked_at = [], topology.ledger.held(head), set[str]()
     progress.planned({f"verify.{n.name}": max(1, reader.live(n.name)) for n in plan.nodes if n.name not in left_out}, "rows")
     for node in plan.nodes:
         if node.name in left_out:
-            found.append(
-                Difference(node.name, reader.current(node.name).count() if reader.has(node.name) else 0, 0, 0, 0, 0, left_out=True)
-            )
+            rows = engine.frame(reader.current(node.name)).count() if reader.has(node.name) else 0
+            found.append(Difference(node.name, rows, 0, 0, 0, 0, left_out=True))
             continue
         comparing = named_errors(f"comparison of output {node.name!r}", places.of_node(plan, node.name))
         with comparing, telling(progress, f"verify.{node.name}") as counts, JobCounter(spark, f"verify-{node.name}") as counter:
             progress.tasks(f"verify.{node.name}", counter.tasks)
             with _spread(spark, max(reader.stored(node.name), reader.stored(node.left.table))):
-                found.append(_output(plan, reader, node, looked_at, fast=fast))
+                found.append(_Comparison(engine, plan, reader, node).made(looked_at, fast=fast))
             counts |= {"rows": found[-1].rows, "differences": found[-1].total}
     return found
-
-
-def _output(plan: Plan, reader: PlainReader, node: Node, looked_at: set[str], *, fast: bool) -> Difference:
-    """Everything that is counted of one output."""
-    held = reader.held(node.name, None)
-    hidden = 0 if fast else _hidden(plan, reader, node, looked_at)
-    return replace(_verify(plan, reader, node, fast=fast), held=0 if held is None else held.count(), hidden=hidden)
 
 
 def _hidden(plan: Plan, reader: PlainReader, node: Node, looked_at: set[str]) -> int:
@@ -117,22 +111,76 @@ def _spread(spark: SparkSession, rows: int) -> Iterator[None]:
         spark.conf.set(setting, before)
 
 
-def _verify(plan: Plan, reader: Reader, node: Node, *, fast: bool) -> Difference:
-    stored = reader.current(node.name)
-    orphans = sum(_orphans(plan, reader, node, number) for number in range(len(node.edges)))
-    if not fast:
-        expected = reader.recomputed(node)
-        rows, missing, extra, different = _compare(node, expected, stored.select("_row.*"), [p.name for p in node.columns])
-        return Difference(node.name, rows, missing, extra, different, orphans)
-    suspects = _suspects(plan, reader, node, stored).persist()
-    count = suspects.count()
-    rows = stored.count()
-    if not count:
-        return Difference(node.name, rows, 0, 0, 0, orphans)
-    expected = reader.recomputed(node).join(F.broadcast(suspects), on=list(node.key), how="left_semi")
-    kept = stored.select("_row.*").join(F.broadcast(suspects), on=list(node.key), how="left_semi")
-    _, missing, extra, different = _compare(node, expected, kept, [p.name for p in node.columns])
-    return Difference(node.name, rows, missing, extra, different, orphans, count)
+@dataclass(frozen=True)
+class _Comparison:
+    """One output and what it should be."""
+
+    engine: SparkEngine
+    plan: Plan
+    reader: PlainReader
+    node: Node
+
+    def made(self, looked_at: set[str], *, fast: bool) -> Difference:
+        """Everything that is counted of the output."""
+        held = self.reader.held(self.node.name, None)
+        hidden = 0 if fast else _hidden(self.plan, self.reader, self.node, looked_at)
+        count = 0 if held is None else self.engine.frame(held).count()
+        return replace(self._verified(fast=fast), held=count, hidden=hidden)
+
+    def _verified(self, *, fast: bool) -> Difference:
+        node, columns = self.node, [p.name for p in self.node.columns]
+        stored, recomputation = self.engine.frame(self.reader.current(node.name)), Recomputation(self.engine, self.plan, self.reader)
+        orphans = sum(self._orphans(number) for number in range(len(node.edges)))
+        if not fast:
+            expected = recomputation.rows(node)
+            rows, missing, extra, different = _compare(node, expected, stored.select("_row.*"), columns)
+            return Difference(node.name, rows, missing, extra, different, orphans)
+        suspects = self._suspects(stored).persist()
+        count = suspects.count()
+        rows = stored.count()
+        if not count:
+            return Difference(node.name, rows, 0, 0, 0, orphans)
+        expected = recomputation.rows(node).join(F.broadcast(suspects), on=list(node.key), how="left_semi")
+        kept = stored.select("_row.*").join(F.broadcast(suspects), on=list(node.key), how="left_semi")
+        _, missing, extra, different = _compare(node, expected, kept, columns)
+        return Difference(node.name, rows, missing, extra, different, orphans, count)
+
+    def _lefts(self) -> Rows:
+        """``pk_1``.. and ``l`` of every left row that the left view shows."""
+        sql, pks = self.engine.sql, numbered("pk", len(self.node.key))
+        lefts = Frame(without_pushdown(self.engine.frame(self.reader.lefts(self.node))))
+        keys = sql.renamed(self.plan.key_of(self.node.left.table), pks)
+        views = f"SELECT {sql.names(pks)}, {seen(sql, self.node.left)} AS l FROM (SELECT {keys}, _row AS t FROM lefts)"
+        return self.engine.query(f"SELECT * FROM ({views}) WHERE l IS NOT NULL", lefts=lefts)
+
+    def _suspects(self, stored: DataFrame) -> DataFrame:
+        """Keys whose stored hash is not the hash of the rows that they should be made from."""
+        node, sql, state = self.node, self.engine.sql, self._lefts()
+        for number, edge in enumerate(node.edges, start=1):
+            lacking = self.engine.query(f"SELECT *, true AS lacks_{number} FROM state", state=state)
+            fill = resolve.fill(sql, lacking.columns, number, edge, self.plan.key_of(edge.right.table))
+            state = self.engine.query(fill, state=lacking, rights=self.reader.current(edge.right.table))
+        made = self.engine.frame_of(resolve.join(sql, node, fingerprint(self.plan, node)), state=state).where("new IS NOT NULL")
+        keys = [F.col(c).alias(k) for c, k in zip(numbered("pk", len(node.key)), node.key, strict=True)]
+        expected = made.select(*keys, F.col("new._hash").alias("_expected"))
+        found = stored.select(*node.key, F.col("_row._hash").alias("_found"))
+        both = expected.join(found, on=list(node.key), how="full")
+        wrong, held = both.where("NOT _expected <=> _found").select(*node.key), self.reader.held(node.name, None)
+        if held is None:
+            return wrong
+        return wrong.join(self.engine.frame(held).select(*node.key), on=list(node.key), how="left_anti")
+
+    def _orphans(self, index: int) -> int:
+        """Live subscriptions of an edge and live left rows with a foreign key that do not pair up one to one."""
+        edge, pks = self.node.edges[index], numbered("pk", len(self.node.key))
+        fks = numbered("fk", len(edge.foreign_key))
+        shown = f"SELECT *, {foreign_key(self.engine.sql, edge)} AS fk FROM lefts"
+        wanted = self.engine.frame_of(f"SELECT * FROM ({shown}) WHERE fk IS NOT NULL", lefts=self._lefts())
+        want = wanted.select(*pks, *(F.col(f"fk.{c}").alias(c) for c in fks), F.lit(1).alias("_want"), F.col("l._hash").alias("_lefthash"))
+        subscribers = self.engine.frame(self.reader.subscribers(self.node, edge, None))
+        have = subscribers.select(*pks, *fks, F.lit(1).alias("_have"), "_hash")
+        both = want.join(have, on=[*pks, *fks], how="full")
+        return both.where("_want IS NULL OR _have IS NULL OR NOT _lefthash <=> _hash").count()
 
 
 def _compare(node: Node, expected: DataFrame, stored: DataFrame, columns: list[str]) -> tuple[int, int, int, int]:
@@ -150,33 +198,3 @@ def _compare(node: Node, expected: DataFrame, stored: DataFrame, columns: list[s
     row = both.agg(*(F.count(F.when(c, 1)).alias(n) for n, c in cases.items())).first()
     assert row is not None
     return row["rows"], row["missing"], row["extra"], row["different"]
-
-
-def _suspects(plan: Plan, reader: Reader, node: Node, stored: DataFrame) -> DataFrame:
-    """Keys whose stored hash is not the hash of the rows that they should be made from."""
-    pks = numbered("pk", len(node.key))
-    key = plan.key_of(node.left.table)
-    lefts = renamed(without_pushdown(reader.lefts(node)), key, pks, "_row")
-    frame = viewed(lefts, "_row", node.left, "l").drop("_row").where("l IS NOT NULL")
-    for number, edge in enumerate(node.edges, start=1):
-        lacking = frame.withColumn(f"lacks_{number}", F.lit(True))
-        rights = reader.current(edge.right.table)
-        frame = resolve.fill(lacking, number, edge, rights, plan.key_of(edge.right.table))
-    made = resolve.join(node, frame, fingerprint(plan, node)).where("new IS NOT NULL")
-    expected = renamed(made, pks, node.key, F.col("new._hash").alias("_expected"))
-    found = stored.select(*node.key, F.col("_row._hash").alias("_found"))
-    both = expected.join(found, on=list(node.key), how="full")
-    wrong, held = both.where("NOT _expected <=> _found").select(*node.key), reader.held(node.name, None)
-    return wrong if held is None else wrong.join(held.select(*node.key), on=list(node.key), how="left_anti")
-
-
-def _orphans(plan: Plan, reader: Reader, node: Node, index: int) -> int:
-    """Live subscriptions of an edge and live left rows with a foreign key that do not pair up one to one."""
-    edge, pks = node.edges[index], numbered("pk", len(node.key))
-    fks = numbered("fk", len(edge.foreign_key))
-    lefts = renamed(without_pushdown(reader.lefts(node)), plan.key_of(node.left.table), pks, "_row")
-    wanted = viewed(lefts, "_row", node.left, "l").withColumn("fk", F.expr(foreign_key(edge))).where("fk IS NOT NULL")
-    want = wanted.select(*pks, *(F.col(f"fk.{c}").alias(c) for c in fks), F.lit(1).alias("_want"), F.col("l._hash").alias("_lefthash"))
-    have = reader.subscribers(node, edge, None).select(*pks, *fks, F.lit(1).alias("_have"), "_hash")
-    both = want.join(have, on=[*pks, *fks], how="full")
-    return both.where("_want IS NULL OR _have IS NULL OR NOT _lefthash <=> _hash").count()

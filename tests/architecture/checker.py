@@ -30,16 +30,30 @@ IMPORT_RULES = (
         (f"{PACKAGE}/stages",),
         (
             "airflow",
+            "duckdb",
             "pyiceberg",
+            "pyspark",
             "sqlalchemy",
             "rejoin.airflow",
+            "rejoin.engines",
             "rejoin.lake",
             "rejoin.run",
             "rejoin.conduct",
             "rejoin.schedule",
             "rejoin.sinks",
         ),
-        "stages are pure: frames and plan in, frames out; run.py reads and writes for them",
+        "stages are statements: a plan in, SQL text out; engines run them",
+    ),
+    ImportRule(
+        (f"{PACKAGE}/engines",),
+        ("airflow", "pyiceberg", "rejoin.airflow", "rejoin.run", "rejoin.conduct", "rejoin.schedule", "rejoin.sinks"),
+        "an engine runs what it is given",
+    ),
+    ImportRule(
+        (f"{PACKAGE}/run", f"{PACKAGE}/engines/columnar.py", f"{PACKAGE}/engines/placement.py", f"{PACKAGE}/checks.py"),
+        ("pandas", "pyspark"),
+        "a step that this process does starts without Spark",
+        anywhere=False,
     ),
     ImportRule(
         (f"{PACKAGE}/plan", f"{PACKAGE}/topology.py", f"{PACKAGE}/destinations.py", f"{PACKAGE}/__init__.py"),
@@ -90,8 +104,8 @@ CLIENTS_RULE = "only sinks/ talks to Kafka and PostgreSQL as sinks"
 ENGINE = f"{PACKAGE}/validation/engine.py"
 ENGINE_RULE = "only validation/engine.py imports Great Expectations, inside functions: it takes five seconds"
 
-STORAGE = (f"{PACKAGE}/lake", f"{PACKAGE}/sources", f"{PACKAGE}/sinks")
-"""The only folders that read or write tables and files with Spark or PyIceberg."""
+STORAGE = (f"{PACKAGE}/lake", f"{PACKAGE}/sources", f"{PACKAGE}/sinks", f"{PACKAGE}/engines/spark.py")
+"""The only folders that read or write tables and files with Spark or PyIceberg; and the engine that hands statements to Spark."""
 STORAGE_RULE = "only lake/, sources/ and sinks/ touch storage"
 SESSIONS = frozenset({"session", "spark"})
 OF_A_SESSION = frozenset(

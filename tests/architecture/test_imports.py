@@ -64,6 +64,9 @@ BROKEN = {
     "a stage that imports the lake": ("stages/x.py", "from rejoin.lake.reader import Reader", "imports rejoin.lake.reader.Reader"),
     "a stage that imports the lake from its parent": ("stages/x.py", "from rejoin import lake", "imports rejoin.lake"),
     "a stage that imports the runner in a function": ("stages/x.py", "def f():\n    import rejoin.run", "imports rejoin.run"),
+    "a stage that knows Spark": ("stages/x.py", "def f():\n    from pyspark.sql import functions", "imports pyspark.sql.functions"),
+    "a runner that loads Spark": ("run/x.py", "from pyspark.sql import functions as F", "imports pyspark.sql.functions"),
+    "an engine that knows runs": ("engines/x.py", "from rejoin.run import Attempt", "imports rejoin.run.Attempt"),
     "a stage that imports Airflow": ("stages/x.py", "import airflow.sdk", "imports airflow.sdk"),
     "a plan that imports Spark in a function": ("plan/x.py", "def f():\n    from pyspark.sql import Row", "imports pyspark.sql.Row"),
     "a topology that imports Spark": ("topology.py", "import pyspark", "imports pyspark"),
@@ -98,7 +101,7 @@ def test_the_checker_sees(file: str, source: str, message: str) -> None:
 
 
 ALLOWED = {
-    "a stage with Spark": ("stages/x.py", "from pyspark.sql import functions as F"),
+    "a runner that loads Spark when it is needed": ("run/x.py", "def f():\n    from pyspark.sql import functions as F"),
     "a sink with its client": ("sinks/x.py", "import confluent_kafka, psycopg"),
     "the lake with PyIceberg and writes": ("lake/x.py", "import pyiceberg\nframe.writeTo('t').append()\nspark.sql('SELECT 1')"),
     "a DAG renderer that loads Spark when a task runs": ("airflow/x.py", "def task():\n    import pyspark"),

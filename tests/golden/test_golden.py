@@ -21,7 +21,16 @@ pytestmark = [
     pytest.mark.timeout(7200),
     *(pytest.mark.filterwarnings(f"ignore::{what}") for what in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning")),
 ]
-MODES = ("some single", "some per-event", *(pytest.param(mode, marks=pytest.mark.nightly) for mode in ("single", "per-event")))
+MODES = (
+    pytest.param(("some single", "spark"), id="some single"),
+    pytest.param(("some per-event", "auto"), id="some per-event"),
+    *(
+        pytest.param((mode, engine), id=f"{mode} {engine}", marks=pytest.mark.nightly)
+        for mode in ("single", "per-event")
+        for engine in ("auto", "spark")
+    ),
+)
+"""How events are cut into runs, and the engine."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +60,13 @@ class Played:
 
 
 @functools.cache
-def play(mode: str, seed: int) -> Played:
+def play(mode: str, seed: int, engine: str) -> Played:
     some, per_event = mode.startswith("some "), mode.endswith("per-event")
     chosen = {"some single": partial(one_in_eight, seed=seed), "some per-event": some_traces}.get(mode, traces)
     expected = [trace for file in FILES for trace in chosen(file)]
     started = time.monotonic()
-    with TemporaryDirectory() as scratch:
+    with TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REJOIN_ENGINE", engine)
         files = [HERE / file for file in FILES]
         if some:
             files = [Path(scratch, "some.jsonl")]
@@ -68,7 +78,8 @@ def play(mode: str, seed: int) -> Played:
 
 @pytest.fixture(params=MODES)
 def played(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Played:
-    return play(request.param, int(pytestconfig.option.hypothesis_seed))
+    mode, engine = request.param
+    return play(mode, int(pytestconfig.option.hypothesis_seed), engine)
 
 
 def some(wrong: list[str]) -> str:

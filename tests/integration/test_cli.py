@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from integration.by_hand import edit, without
 from integration.forked import Forked
 from integration.shop import Shop, output
 
@@ -71,28 +72,28 @@ def test_a_user_runs_looks_verifies_and_compacts(tmp_path: Path, remote: str) ->
     assert rejoin("abandon", *lake).returncode == 4
 
 
-@pytest.mark.filterwarnings("ignore:Parquet writer option")  # ours for Spark; PyIceberg does not know it
-@pytest.mark.filterwarnings("ignore:Merge on read is not yet supported")  # PyIceberg rewrites the file instead, which is as good here
-def test_verify_finds_a_row_that_was_edited_by_hand(tmp_path: Path, remote: str) -> None:
-    from pyiceberg.expressions import EqualTo
-
+def test_verify_finds_a_row_that_was_edited_by_hand_and_repair_brings_it_back(tmp_path: Path, remote: str) -> None:
     shop = Shop(tmp_path)
     shop.next_batch()
     assert rejoin("run", shop.file, "--lake", shop.lake, "--root", shop.root, SPARK_REMOTE=remote).returncode == 0
-    topology = shop.topology()
-    table = topology.refs.table("enriched")
-    assert table is not None
-    key = next(iter(shop.orders))
-    table.delete(EqualTo("id", key))  # type: ignore[call-arg, arg-type]
-    edited = topology.refs.table("enriched").current_snapshot().snapshot_id  # type: ignore[union-attr]
-    import sqlite3
-
-    with sqlite3.connect(shop.lake / "ledger.db") as db:
-        db.execute("UPDATE rejoin_states SET snapshot_id = ? WHERE table_name = 'enriched'", (edited,))
+    edit(shop.topology(), "enriched", without(next(iter(shop.orders))))
     found = rejoin("verify", "--lake", shop.lake, SPARK_REMOTE=remote)
     assert found.returncode == 1
-    assert "1 differences" in found.stdout
-    assert rejoin("verify", "--fast", "--lake", shop.lake, SPARK_REMOTE=remote).returncode == 1
+    assert "1 differences" in found.stdout and found.stdout.endswith(f"next: rejoin repair --full --lake {shop.lake}\n")
+    fast = rejoin("verify", "--fast", "--lake", shop.lake, SPARK_REMOTE=remote)
+    assert fast.returncode == 1 and fast.stdout.endswith(f"next: rejoin repair --lake {shop.lake}\n")
+    repaired = rejoin("repair", "--lake", shop.lake, "--json", SPARK_REMOTE=remote)
+    assert (repaired.returncode, repaired.stderr) == (0, "")
+    done = json.loads(repaired.stdout)
+    [output_] = done.pop("outputs")
+    assert done == {"topology": "shop", "fast": True, "run": 2, "differences": 0}
+    changed = {"inserted": 1, "updated": 0, "deleted": 0}
+    assert output_ == {"output": "enriched", "compared": True, "found": 1, "recomputed": True, **changed, "differences": 0}
+    assert output(shop.topology()) == shop.expected()
+    intact = rejoin("repair", "--lake", shop.lake, SPARK_REMOTE=remote)
+    assert intact.returncode == 0 and intact.stdout.endswith("0 differences\nnothing to recompute, so no run was opened\n")
+    runs = [json.loads(line) for line in rejoin("history", "--json", "--lake", shop.lake).stdout.splitlines()]
+    assert [(r["run"], r["rebuilt"]) for r in runs] == [(1, ["enriched"]), (2, ["enriched"])]
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,18 @@ def batched(items: list[str], size: int) -> list[list[str]]:
 
 
 @pytest.mark.invariant("I2", "I9")
-@pytest.mark.parametrize("every", [pytest.param(1, id="every one", marks=pytest.mark.nightly), pytest.param(7, id="every seventh")])
-def test_a_crash_at_any_boundary_and_a_second_run_end_like_an_undisturbed_run(tmp_path: Path, remote: str, every: int) -> None:
+@pytest.mark.parametrize(
+    ("every", "engine"),
+    [
+        pytest.param(1, "spark", id="every one by Spark", marks=pytest.mark.nightly),
+        pytest.param(1, "local", id="every one in the process"),
+        pytest.param(9, "spark", id="every ninth by Spark"),
+    ],
+)
+def test_a_crash_at_any_boundary_and_a_second_run_end_like_an_undisturbed_run(
+    tmp_path: Path, remote: str, every: int, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REJOIN_ENGINE", engine)
     shop = Shop(tmp_path)
     trace = tmp_path / "trace"
     for _ in range(2):  # the first load, then a run with changes on both sides: its points are the boundaries

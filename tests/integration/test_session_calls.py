@@ -10,9 +10,9 @@ from integration.conftest import Sessions
 from integration.shop import Shop
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from rejoin.lake.local import LocalRows
+from rejoin.engines.engine import Here
+from rejoin.engines.spark import SparkEngine
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +38,7 @@ def test_rows_of_the_driver_are_not_part_of_the_plan_and_are_joined_without_a_sh
 
     def frame(count: int, column: str) -> DataFrame:
         rows = pa.table({"k": pa.array(range(count), pa.int64()), column: ["v" * 40] * count})
-        return LocalRows(rows, from_arrow_schema(rows.schema)).frame(spark)
+        return SparkEngine(spark).frame(Here(rows))
 
     for count in (1, 100_000):
         # The estimated size of each join is the product of its sides: several of them, and it would be too much for one partition.

@@ -87,6 +87,7 @@ LIMITS = {"driver": (32 << 20, 200_000, 50_000), "spark": (0, 0, 50_000), "both"
 def limit(paths: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sends everything down some paths."""
     size, rows, base = LIMITS[paths]
+    monkeypatch.setenv("REJOIN_ENGINE", "spark" if paths == "spark" else "auto")
     # What is large has many tasks a stage; Spark would make one of them, as all is small here. Four are as good as 48.
     lake[1]().conf.set("spark.sql.adaptive.coalescePartitions.enabled", str(paths != "spark").lower())
     lake[1]().conf.set("spark.sql.shuffle.partitions", "4")

@@ -43,6 +43,7 @@ COMMANDS: tuple[tuple[tuple[str, ...], int, set[str]], ...] = (
     (("--help",), 0, set()),
     (("--version",), 0, set()),
     (("--versions",), 0, set()),
+    (("init", "started"), 0, set()),
     (("run", "--help"), 0, set()),
     (("verify", "--help"), 0, set()),
     (("history",), 0, {"sqlalchemy"}),
@@ -58,7 +59,7 @@ COMMANDS: tuple[tuple[tuple[str, ...], int, set[str]], ...] = (
     (("changes", "enriched"), 0, TABLES),
     (("quarantine", "list", "enriched"), 0, TABLES),
 )
-WITHOUT_A_LAKE = ("--help", "--version", "--versions")
+WITHOUT_A_LAKE = ("--help", "--version", "--versions", "started")
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ EXIT_CODES = """
 \b
 Exit codes:
   0   done
-  1   unexpected error; verify: there are differences
+  1   unexpected error; verify, repair: there are differences
   2   the command or the topology file has mistakes; run: nobody agreed to the plan
   3   the input has problems; nothing was made visible
   4   the run is closed, unknown or beyond retention
@@ -52,7 +52,8 @@ def main() -> None:
     """Keeps denormalized tables fresh by foreign-key joins: incremental when either side changes, deletes included.
 
     \b
-    First:  rejoin explain FILE     what a topology means
+    First:  rejoin init DIRECTORY   a small project to start from
+            rejoin explain FILE     what a topology means
             rejoin run     FILE     one run: costs what changed, all or nothing
             rejoin history          what was run
             rejoin verify           compare every output with its SQL
@@ -60,11 +61,13 @@ def main() -> None:
 
 
 for command in (
+    local.init,
     runs.run,
     runs.explain,
     plan.plan,
     runs.history,
     runs.verify,
+    runs.repair,
     runs.abandon,
     reads.get,
     reads.changes,

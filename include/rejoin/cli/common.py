@@ -5,6 +5,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,7 @@ table_argument = click.argument("table", shell_complete=complete.tables)
 topology_argument = click.argument("topology_file", type=_PATH)
 optional_topology_argument = click.argument("topology_file", required=False, type=_PATH)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-always_json = click.option("--json", is_flag=True, expose_value=False, help="As of other commands; this one always prints JSON.")
+always_json = click.option("--json", is_flag=True, expose_value=False, help="As in other commands; this one always prints JSON.")
 
 
 def loaded(file: str) -> Plan:
@@ -64,11 +65,12 @@ def loaded(file: str) -> Plan:
         return load(file)
 
 
-def opened(plan: Plan, location: str, root: str) -> "Topology":
+def opened(plan: Plan, location: str, root: str, engine: str | None = None) -> "Topology":
     from rejoin.conduct import Topology
     from rejoin.lake.config import lake_config
 
-    return Topology(plan, lake_config(location), str(Path(root).resolve()))
+    config = lake_config(location)
+    return Topology(plan, replace(config, engine=engine or config.engine), str(Path(root).resolve()))
 
 
 def existing(location: str, name: str | None) -> "Topology":
@@ -110,9 +112,10 @@ def opened_or_existing(topology_file: str | None, location: str, name: str | Non
 def session_of(config: "LakeConfig", progress: Progress = SILENT) -> "Callable[[], SparkSession]":
     from rejoin.lake.session import session
 
-    extras.require(f"rejoin {click.get_current_context().info_name}", "pyspark")
+    name = click.get_current_context().info_name
 
     def start() -> "SparkSession":
+        extras.require(f"rejoin {name}", "pyspark")
         with telling(progress, START):
             return session(config)
 

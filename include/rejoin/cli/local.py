@@ -1,5 +1,6 @@
-"""Commands for this machine alone: scenarios, the demo, and an Airflow of one's own."""
+"""Commands for this machine alone: a project to start from, scenarios, the demo, and an Airflow of one's own."""
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -12,6 +13,32 @@ from rejoin.progress_shown import shown
 
 UP = "build/up"
 """Where `rejoin up` keeps its files if nobody says otherwise."""
+
+
+@click.command()
+@click.argument("directory", default=".", type=click.Path(readable=False))
+def init(directory: str) -> None:
+    """Make a small project in DIRECTORY (default: this one): a topology, files for it to read, and a test.
+
+    \b
+    It works at once:
+      rejoin init shop && cd shop
+      rejoin run shop.py              two CSV files become the table orders_enriched, in ./lake
+      rejoin get orders_enriched 2    one row of it
+      rejoin verify                   is every row what the topology says?
+
+    Its README.md has these commands and more, its files say in comments what they are. Change them to your own tables, or throw them away. Nothing
+    that is in DIRECTORY is overwritten.
+    """  # noqa: D301  click reads the backspace as: keep these lines as they are
+    from rejoin import project
+
+    project.make(Path(directory))
+    out.print(f"made in {directory}:", soft_wrap=True)
+    for name, what in project.FILES.items():
+        out.print(f"  {name:<28}{what}")
+    typed = ([] if directory == "." else [f"cd {shlex.quote(directory)}"]) + ["rejoin run shop.py", "cat README.md"]
+    for number, command in enumerate(typed):
+        out.print(f"{'      ' if number else 'next: '}{command}", soft_wrap=True)
 
 
 @click.command()

@@ -16,7 +16,7 @@ from rejoin.errors import RowAbsent
 @always_json
 @click.option("--as-of", "run", type=int, default=None, help="The state after this run; default: the newest.")
 def get(table: str, key: tuple[str, ...], location: str, name: str | None, run: int | None) -> None:
-    """Print the row of TABLE with this KEY (one value a key column) as JSON. Exit code 4 if there is none."""
+    """Print the row of TABLE with this KEY (one value per key column) as JSON. Exit code 4 if there is none."""
     from rejoin.lake.pointquery import PointQuery
 
     topology = existing(location, name)
@@ -34,10 +34,10 @@ def get(table: str, key: tuple[str, ...], location: str, name: str | None, run: 
 @lake_option
 @topology_option
 @click.option("--run", "number", type=int, default=None, help="Which run; default: the newest.")
-@click.option("--limit", type=int, default=None, help="At most so many changes.")
+@click.option("--limit", type=int, default=None, help="At most this many changes.")
 @always_json
 def changes(table: str, location: str, name: str | None, number: int | None, limit: int | None) -> None:
-    """Print what a run changed in TABLE (an output), one JSON line a key: {"op", "before", "after"}."""
+    """Print what a run changed in TABLE (an output), one JSON line per key: {"op", "before", "after"}."""
     from rejoin.lake.pointquery import PointQuery
 
     topology = existing(location, name)

@@ -24,6 +24,7 @@ from rejoin.cli.common import (
 )
 from rejoin.cli.jsontext import print_json, print_lines
 from rejoin.cli.plan import agree, yes_option
+from rejoin.engines import ENGINES
 from rejoin.errors import RunUnknown, SinksBehind
 from rejoin.plan.model import DECLARABLE, Fuse, Plan, Refresh, RunOptions
 from rejoin.progress_shown import shown
@@ -38,6 +39,12 @@ from rejoin.progress_shown import shown
 @click.option(
     "--fuse", type=click.Choice([str(f) for f in Fuse]), default=None, help="What to do about an output that would change too much."
 )
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default=None,
+    help="Where steps run: in this process (local), by Spark, or by Spark what is large or not portable (auto, the default for a directory).",
+)
 @click.option("--only", multiple=True, metavar="OUTPUT", help="Only this output and what it is made of (may be given several times).")
 @click.option("--note", default="", help="A sentence to keep with the run.")
 @yes_option
@@ -49,6 +56,7 @@ def run(
     who: str | None,
     refresh: str | None,
     fuse: str | None,
+    engine: str | None,
     only: tuple[str, ...],
     note: str,
     agreed: bool,
@@ -67,7 +75,7 @@ def run(
     plan, behind = loaded(topology_file), None
     options = RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note=note)
     agree(plan, location, options, agreed=agreed)
-    topology = opened(plan, location, root)
+    topology = opened(plan, location, root, engine)
     with shown(None if as_json else err) as progress:
         try:
             done = run_topology(
@@ -92,7 +100,7 @@ def run(
 @topology_argument
 @json_option
 @click.option("--mermaid", is_flag=True, help="Print a Mermaid flowchart.")
-@click.option("--sql", is_flag=True, help="Print each output's defining query.")
+@click.option("--sql", is_flag=True, help="Print each output's defining query, and the statement of every stage.")
 @click.option("--run", "number", type=int, default=None, help="How this run was done: what was recomputed, what was read, and why.")
 @lake_option
 def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number: int | None, location: str) -> None:
@@ -115,7 +123,11 @@ def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number:
     elif mermaid:
         click.echo(explained.mermaid(plan))
     elif sql:
+        from rejoin.statements import statements
+
         click.echo("\n\n".join(f"-- {n.name}\n{topology_query(plan, n)}" for n in plan.nodes))
+        for made in statements(plan):
+            click.echo(f"\n-- {made.step}: {made.part}\n-- {made.where}\n{made.sql.strip()}")
     else:
         click.echo(explained.text(plan))
         _against_the_lake(plan, location)
@@ -147,9 +159,47 @@ def verify(topology_file: str | None, location: str, name: str | None, fast: boo
     topology = opened_or_existing(topology_file, location, name)
     with shown(None if as_json else err) as progress:
         found = compare(topology, session_of(topology.config, progress)(), fast=fast, progress=progress)
-    print_json(verification_data(topology.plan.topology, found, fast=fast)) if as_json else verification(out, found, fast=fast)
+    if as_json:
+        print_json(verification_data(topology.plan.topology, found, fast=fast))
+    else:
+        verification(out, found, fast=fast)
+        if any(d.total > d.hidden for d in found):
+            words = ["rejoin repair", "" if fast else "--full", where(topology, location)]
+            out.print(f"next: {' '.join(filter(None, words))}", markup=False, soft_wrap=True)
     if any(d.total for d in found):
         sys.exit(1)
+
+
+@click.command()
+@optional_topology_argument
+@lake_option
+@topology_option
+@click.option("--full", is_flag=True, help="Compare all values, as `rejoin verify` does without --fast.")
+@json_option
+def repair(topology_file: str | None, location: str, name: str | None, full: bool, as_json: bool) -> None:
+    """Recompute the outputs that `rejoin verify --fast` finds wrong, in one run, and compare again. Exit code 1 if differences are left.
+
+    The run joins what is stored once more, as the last run defined it: it reads no new input. Outputs that are made of a wrong one follow it, sinks get what
+    changes, and all of it becomes visible at once. Where nothing is wrong, no run is opened.
+
+    \b
+      rejoin verify --fast    which outputs are wrong; changes nothing
+      rejoin repair           recompute those
+      rejoin repair --full    also find values that were changed in the files of a table
+    """  # noqa: D301  click reads the backspace as: keep these lines as they are
+    from rejoin.repair import repair as recompute
+    from rejoin.report_repair import repaired, repaired_data
+
+    topology = opened_or_existing(topology_file, location, name)
+    with shown(None if as_json else err) as progress:
+        done = recompute(topology, session_of(topology.config, progress), owner.this_process(), fast=not full, progress=progress)
+    print_json(repaired_data(topology.plan.topology, done, fast=not full)) if as_json else repaired(out, done, fast=not full)
+    if any(d.total for d in done.after):
+        if done.behind is not None:
+            err.print(str(done.behind), soft_wrap=True)
+        sys.exit(1)
+    if done.behind is not None:
+        raise done.behind
 
 
 @click.command()

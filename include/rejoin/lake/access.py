@@ -1,23 +1,22 @@
-"""How stored rows are fetched: few of them on the driver, all others by Spark. Both ways give the same rows."""
+"""How stored rows are fetched: few of them in this process, all others by Spark. Both ways give the same rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
-from rejoin.lake import metrics, probe
-from rejoin.lake.config import CATALOG
+from rejoin.engines.engine import Engine, Rows
+from rejoin.lake import metrics, names, probe
 from rejoin.lake.duck import FILE, POSITION
 from rejoin.lake.files import files_of, unique
-from rejoin.lake.local import LocalRows, spark_schema
 from rejoin.lake.refs import Refs
 from rejoin.stages.columns import RUN
-from rejoin.stages.frames import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 BROADCAST_KEYS = 1_000_000
 """Key sets up to this size are sent to every task of a scan; larger ones are joined by a shuffle."""
@@ -27,16 +26,16 @@ PRUNED_ROWS = 5_000_000
 
 @dataclass(frozen=True)
 class Keys:
-    """Keys to look up: a frame that has their columns, and how many they are at most (duplicates do no harm). ``here``: the same on the driver."""
+    """Keys to look up: a relation that has their columns, and how many they are at most (duplicates do no harm). ``here``: the same in this process."""
 
-    frame: DataFrame
+    rows: Rows
     at_most: int
     here: pa.Table | None = None
 
 
 @dataclass(frozen=True)
 class Read:
-    """How one table was read: ``local`` (on the driver) or ``scan`` (by Spark) and why; rows found, where known."""
+    """How one table was read: ``local`` (in this process) or ``scan`` (by Spark) and why; rows found, where known."""
 
     table: str
     path: str
@@ -50,14 +49,14 @@ class Access:
     ``reads`` lists what was fetched and how, ``located`` has the key, file and position of the rows that were looked up with their places.
 
     Args:
-        spark: the session.
+        engine: who works on what is read.
         topology: the name of the topology.
         states: table -> snapshot id. A table that is not there was never written.
         refs: the tables.
     """
 
-    def __init__(self, spark: SparkSession, topology: str, states: Mapping[str, int], refs: Refs) -> None:
-        self.spark, self.states, self.refs = spark, states, refs
+    def __init__(self, engine: Engine, topology: str, states: Mapping[str, int], refs: Refs) -> None:
+        self.engine, self.states, self.refs = engine, states, refs
         self._topology = topology
         self._tables: dict[str, Table] = {}
         self.reads: list[Read] = []
@@ -71,6 +70,10 @@ class Access:
         """The columns that the table has."""
         return [f.name for f in self._table(name).schema().fields]
 
+    def schema(self, name: str) -> pa.Schema:
+        """The same with their types."""
+        return self._table(name).schema().as_arrow()
+
     def stored(self, name: str) -> int:
         """How many rows a table has, old versions and hidden ones included."""
         return files_of(self._table(name), self.states[name]).rows if self.has(name) else 0
@@ -83,51 +86,50 @@ class Access:
         """Whether no two rows of a versioned table can have one key, ``column`` being its first."""
         return unique(self._table(name), files_of(self._table(name), self.states[name]).data, column)
 
-    def having(self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str], *, located: bool = False) -> DataFrame:
+    def having(self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str], *, located: bool = False) -> Rows:
         """The stored rows of some keys (None: all rows)."""
         if keys is None:
             return self.every(name, columns)
-        wanted = keys.frame.select(*key)
+        sql, text = self.engine.sql, f"SELECT {self.engine.sql.names(key)} FROM keys"
         if not probe.worth(keys.at_most, self.stored(name)):
-            return self._scanned(name, columns, f"{keys.at_most:,} keys", keys, wanted)
-        asked = wanted.distinct().toArrow() if keys.here is None else keys.here
+            return self._scanned(name, columns, f"{keys.at_most:,} keys", keys, self.engine.query(text, keys=keys.rows))
+        asked = keys.here
+        if asked is None:
+            asked = self.engine.query(f"SELECT DISTINCT {sql.names(key)} FROM keys", keys=keys.rows).here()
         place = [FILE, POSITION] if located else []
         found = probe.having(self._table(name), self.states[name], key, asked, [*columns, *place])
         if isinstance(found, probe.TooLarge):
-            here = LocalRows(asked, wanted.schema).frame(self.spark)
-            return self._scanned(name, columns, found.why, keys, here)
+            return self._scanned(name, columns, found.why, keys, self.engine.rows(asked))
         if located:
             self.located[name] = found.select([*key, *place])
         return self._local(name, found.select(list(columns)), f"{asked.num_rows:,} keys", among=keys.at_most)
 
-    def of_run(self, name: str, run: int) -> DataFrame:
+    def of_run(self, name: str, run: int) -> Rows:
         """The rows that a run wrote, all columns."""
         columns = self.columns(name)
         found = probe.of_run(self._table(name), self.states[name], run, columns)
         if isinstance(found, probe.TooLarge):
-            return self._scanned(name, columns, found.why, only=F.col(RUN) == run)
+            return self._scanned(name, columns, found.why, run=run)
         return self._local(name, found, "of this run")
 
-    def every(self, name: str, columns: Sequence[str]) -> DataFrame:
+    def every(self, name: str, columns: Sequence[str]) -> Rows:
         """All rows."""
         found = probe.every(self._table(name), self.states[name], columns)
         return self._scanned(name, columns, found.why) if isinstance(found, probe.TooLarge) else self._local(name, found, "all rows")
 
-    def table(self, name: str, only: Column | None = None) -> DataFrame:
-        """A table as it is stored, at its snapshot.
+    def table(self, name: str, run: int | None = None) -> "DataFrame":
+        """A table as it is stored, at its snapshot, as a frame of Spark; ``run``: only the rows that a run wrote."""
+        from pyspark.sql import functions as F
 
-        Args:
-            name: the table.
-            only: a condition whose columns have bounds that hold, whoever wrote the files: numbers, dates.
-        """
         rows = self.as_others(name)
-        rows = rows if only is None else rows.where(only)
+        rows = rows if run is None else rows.where(F.col(RUN) == run)  # numbers have bounds that hold, whoever wrote the files
         # Spark hands conditions to Iceberg through everything but a sample, here one of all rows.
         return rows if self._prunable(name) else rows.sample(fraction=1.0)
 
-    def as_others(self, name: str) -> DataFrame:
+    def as_others(self, name: str) -> "DataFrame":
         """A table at its snapshot as any reader of Iceberg sees it, who trusts all bounds."""
-        return self.spark.sql(f"SELECT * FROM {full_name(self._topology, name)} VERSION AS OF {self.states[name]}")
+        spark = self.engine.session(f"table {name} is scanned")
+        return spark.sql(f"SELECT * FROM {names.full(self._topology, name)} VERSION AS OF {self.states[name]}")
 
     def _prunable(self, name: str) -> bool:
         """Whether Iceberg may leave out files and row groups for any condition on the table's columns.
@@ -138,41 +140,35 @@ class Access:
         floating = any(isinstance(f.field_type, FloatType | DoubleType) for f in table.schema().fields)
         return metrics.exact(table, self.states[name]) and not floating
 
-    def _local(self, name: str, found: pa.Table, why: str, among: int = 0) -> DataFrame:
+    def _local(self, name: str, found: pa.Table, why: str, among: int = 0) -> Rows:
         """As one partition, unless there are many, or the stage has many rows of its own (``among``)."""
         self.reads.append(Read(name, "local", why, found.num_rows))
-        stored = spark_schema(self._table(name))
-        rows = LocalRows(found, StructType([stored[c] for c in found.column_names]))
-        return rows.frame(self.spark) if max(found.num_rows, among) <= probe.LOCAL_ROWS else rows.spread(self.spark)
+        return self.engine.rows(found, many=max(found.num_rows, among) > probe.LOCAL_ROWS)
 
     def _scanned(
-        self,
-        name: str,
-        columns: Sequence[str],
-        why: str,
-        keys: Keys | None = None,
-        wanted: DataFrame | None = None,
-        only: Column | None = None,
-    ) -> DataFrame:
+        self, name: str, columns: Sequence[str], why: str, keys: Keys | None = None, wanted: Rows | None = None, run: int | None = None
+    ) -> Rows:
         """By Spark: the rows of the keys. A set of keys that is not too large goes to every task, so that the table is not moved."""
+        self.engine.session(f"table {name}: {why}")
+        from rejoin.engines.spark import Frame, SparkEngine
+
+        assert isinstance(self.engine, SparkEngine)
         self.reads.append(Read(name, "scan", why, None))
-        table = self.table(name, only).select(*columns)
+        table = self.table(name, run).select(*(f"`{c}`" for c in columns))
         if keys is None or wanted is None:
-            return table
+            return Frame(table)
+        from pyspark.sql import functions as F
+
+        asked = self.engine.frame(wanted)
         if self.stored(name) > PRUNED_ROWS:
-            first = F.col(quoted(wanted.columns[0]))
-            bounds = wanted.agg(F.min(first).alias("low"), F.max(first).alias("high")).first()
+            first = F.col(f"`{asked.columns[0]}`")
+            bounds = asked.agg(F.min(first).alias("low"), F.max(first).alias("high")).first()
             assert bounds is not None
             table = table.where(first.between(F.lit(bounds["low"]), F.lit(bounds["high"])))
-        spread = F.broadcast(wanted) if keys.at_most <= BROADCAST_KEYS else wanted
-        return table.join(spread, on=wanted.columns, how="left_semi")
+        spread = F.broadcast(asked) if keys.at_most <= BROADCAST_KEYS else asked
+        return Frame(table.join(spread, on=asked.columns, how="left_semi"))
 
     def _table(self, name: str) -> Table:
         if name not in self._tables:
             self._tables[name] = self.refs.require(name, self.states[name])
         return self._tables[name]
-
-
-def full_name(topology: str, table: str) -> str:
-    """A table's name in Spark SQL."""
-    return f"{CATALOG}.{topology}.{table}"

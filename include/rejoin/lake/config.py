@@ -26,6 +26,7 @@ from urllib.parse import quote, unquote
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from rejoin.engines import ENGINES
 from rejoin.errors import SetupError
 from rejoin.lake.paths import allowed, existing, made, native, whole
 from rejoin.lake.sqlite import is_sqlite
@@ -33,13 +34,16 @@ from rejoin.lake.sqlite import is_sqlite
 CATALOG = "lake"
 """Name of the Iceberg catalog, in Spark and in PyIceberg: they must agree, the name is a column of the catalog's tables."""
 
-_KEYS = {"warehouse", "catalog", "uri", "ledger", "properties", "spark", "sinks"}
+_KEYS = {"engine", "warehouse", "catalog", "uri", "ledger", "properties", "spark", "sinks"}
 _CATALOGS = ("sqlite", "postgresql", "rest")
 
 
 @dataclass(frozen=True)
 class LakeConfig:
-    """Addresses of a lake's warehouse, Iceberg catalog and ledger. ``uri`` and ``ledger`` are SQLAlchemy URLs (REST: http)."""
+    """Addresses of a lake's warehouse, Iceberg catalog and ledger. ``uri`` and ``ledger`` are SQLAlchemy URLs (REST: http).
+
+    ``engine``: ``auto``, ``local`` or ``spark``, see ``engines.placement``.
+    """
 
     location: str
     warehouse: str
@@ -49,6 +53,7 @@ class LakeConfig:
     properties: dict[str, str] = field(default_factory=dict)
     spark: dict[str, str] = field(default_factory=dict)
     sinks: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
+    engine: str = "auto"
 
     @property
     def s3(self) -> bool:
@@ -162,6 +167,7 @@ def _from_file(path: Path) -> LakeConfig:
         ledger=data.get("ledger", data["uri"]),
         properties=_texts(data.get("properties", {})),
         spark=_texts(data.get("spark", {})),
+        engine=_engine(path, data.get("engine", "auto")),
         sinks={name: _texts(settings) for name, settings in data.get("sinks", {}).items()},
     )
 
@@ -198,6 +204,12 @@ def _check_url(path: Path, url: str) -> None:
         raise SetupError(
             f"lake file {path}: a database is named by no URL that SQLAlchemy can open", expected="sqlite:///... | postgresql+psycopg://..."
         ) from None
+
+
+def _engine(path: Path, name: object) -> str:
+    if name not in ENGINES:
+        raise SetupError(f"lake file {path}: unknown engine {name!r}", expected=" | ".join(ENGINES))
+    return str(name)
 
 
 def _texts(table: dict[str, Any]) -> dict[str, str]:

@@ -201,7 +201,7 @@ class Ledger(Records):
     def _insert_run(self, db: Connection, owner: str, plan: Plan, fingerprints: dict[str, str], head: int | None, kind: str) -> Run:
         last = db.execute(select(func.max(t.runs.c.run)).where(t.runs.c.topology == self.topology)).scalar() or 0
         before: dict[str, str] = {} if head is None else json.loads(str(self._row(db, head).fingerprints))
-        rebuild = sorted(n for n, f in fingerprints.items() if before.get(n) != f)
+        rebuild = sorted(n for n, f in fingerprints.items() if before.get(n) != f or n in plan.repair)
         now = time.time()
         db.execute(
             insert(t.runs).values(

@@ -47,7 +47,7 @@ runs = Table(
     Column("lease_until", Float, nullable=False),  # seconds since the epoch; 0 = the owner said that it failed
     Column("base", Integer),  # the committed run that this run starts from
     Column("plan", Text, nullable=False),  # JSON, pinned
-    Column("rebuild", Text, nullable=False),  # JSON list of nodes whose definition is new
+    Column("rebuild", Text, nullable=False),  # JSON list of nodes whose definition is new, or that the run repairs
     Column("fingerprints", Text, nullable=False),  # JSON: node -> fingerprint of its definition
     Column("opened_at", Float, nullable=False),
     Column("closed_at", Float),

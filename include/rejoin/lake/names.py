@@ -1,5 +1,6 @@
 """Names of the lake's tables: one namespace a topology, user names as they are, internal names behind a double underscore."""
 
+from rejoin.lake.config import CATALOG
 from rejoin.plan.model import Edge, Node
 
 
@@ -45,3 +46,8 @@ def tag(run: int) -> str:
 
 EMPTY = "empty"
 """The tag of a table's first, empty snapshot."""
+
+
+def full(topology: str, table: str) -> str:
+    """A table's name in Spark SQL."""
+    return f"{CATALOG}.{topology}.{table}"

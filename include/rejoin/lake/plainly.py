@@ -11,10 +11,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
+from rejoin.engines.engine import Rows
+from rejoin.engines.spark import Frame
 from rejoin.lake import probe
 from rejoin.lake.access import Keys, Read
 from rejoin.lake.reader import Reader
-from rejoin.stages.frames import quoted
 
 KEY = ""
 """Stands for the key among the columns of a sample."""
@@ -25,15 +26,19 @@ FILTERED = ("string", "bigint", "int", "date", "timestamp", "decimal")
 class PlainReader(Reader):
     """The tables of one topology as of one run, every read a whole one."""
 
-    def every(self, name: str, columns: Sequence[str]) -> DataFrame:
+    def every(self, name: str, columns: Sequence[str]) -> Rows:
         """All rows, as Iceberg itself says what these are."""
         self.reads.append(Read(name, "scan", "a comparison reads by another way than a run", None))
-        return self.table(name).select(*(quoted(c) for c in columns))
+        return Frame(self.table(name).select(*(f"`{c}`" for c in columns)))
 
-    def having(self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str], *, located: bool = False) -> DataFrame:  # noqa: ARG002
+    def having(self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str], *, located: bool = False) -> Rows:  # noqa: ARG002
         """The stored rows of some keys (None: all rows)."""
         rows = self.every(name, columns)
-        return rows if keys is None else rows.join(keys.frame.select(*key).distinct(), on=list(key), how="left_semi")
+        if keys is None:
+            return rows
+        sql = self.engine.sql
+        wanted = f"EXISTS (SELECT 1 FROM keys AS k WHERE {sql.on(key, 'k', 'f')})"
+        return self.engine.query(f"SELECT {sql.names(columns)} FROM found AS f WHERE {wanted}", found=rows, keys=keys.rows)
 
     def unique(self, name: str, column: str) -> bool:  # noqa: ARG002
         """Bounds tell that no two rows have one key; they are not asked."""
@@ -56,7 +61,7 @@ class PlainReader(Reader):
             for i, (n, some) in enumerate(picked.items())
         }
         keys = [tuple(v) for v in values.pop(KEY)]
-        asked = [F.col(quoted(n)) == F.lit(v[0]) for n, some in values.items() for v in some]
+        asked = [F.col(_quoted(n)) == F.lit(v[0]) for n, some in values.items() for v in some]
         return self._unfound(rows, asked) + self._unseen(name, rows, key, keys)
 
     def _unfound(self, rows: DataFrame, asked: Sequence[Column]) -> int:
@@ -72,11 +77,11 @@ class PlainReader(Reader):
         if not keys:
             return 0
         types = [rows.schema[k] for k in key]
-        wanted = self.spark.createDataFrame(list(keys), StructType(types)).toArrow()
+        wanted = self.engine.session("a comparison").createDataFrame(list(keys), StructType(types)).toArrow()
         found = probe.having(self._table(name), self.states[name], key, wanted, key)
         if isinstance(found, probe.TooLarge):
             return 0
-        same = [reduce(Column.__and__, [F.col(quoted(k)) == F.lit(v) for k, v in zip(key, some, strict=True)]) for some in keys]
+        same = [reduce(Column.__and__, [F.col(_quoted(k)) == F.lit(v) for k, v in zip(key, some, strict=True)]) for some in keys]
         return max(0, sum(_counted(rows, same)) - int(found.num_rows))
 
 
@@ -85,7 +90,7 @@ def _extremes(columns: Sequence[str], text: bool) -> list[Column]:
 
     Not ``F.max(column)``: Iceberg would answer that from the bounds.
     """
-    row, first = F.struct(*map(quoted, columns)), quoted(columns[0])
+    row, first = F.struct(*map(_quoted, columns)), _quoted(columns[0])
     return [F.min_by(row, first), F.max_by(row, first), *([F.max_by(row, F.length(first))] if text else [])]
 
 
@@ -94,3 +99,7 @@ def _counted(rows: DataFrame, asked: Sequence[Column]) -> list[int]:
     found = rows.agg(*(F.count(F.when(c, 1)).alias(str(i)) for i, c in enumerate(asked))).first()
     assert found is not None
     return [int(found[str(i)]) for i in range(len(asked))]
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}`"

@@ -17,7 +17,7 @@ from rejoin.plan.results import Ending
 
 @dataclass(frozen=True)
 class Run:
-    """One run as the ledger knows it. ``rebuild`` are the nodes whose definition differs from the base run's."""
+    """One run as the ledger knows it. ``rebuild`` are the nodes whose definition differs from the base run's, and those that the run repairs."""
 
     topology: str
     number: int

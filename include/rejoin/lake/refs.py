@@ -16,6 +16,7 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table, Transaction
+from pyiceberg.table.update.schema import UpdateSchema
 
 from rejoin.errors import LedgerConflict, SnapshotExpired
 from rejoin.lake import names
@@ -60,6 +61,15 @@ class Refs:
         """Makes a table; another attempt may have made it in between."""
         with suppress(TableAlreadyExistsError):
             self._catalog.create_table((self.topology, name), schema, properties=dict(properties))
+
+    def evolve(self, name: str, change: Callable[[UpdateSchema], None]) -> None:
+        """Changes a table's columns, in one metadata commit."""
+
+        def changed(table: Table) -> None:
+            with table.update_schema(allow_incompatible_changes=True) as update:
+                change(update)
+
+        self._commit(name, changed)
 
     def commit_files(self, name: str, branch: str, base: int, added: Sequence[DataFile], deletes: Sequence[DataFile] = ()) -> int:
         """Starts ``branch`` at ``base`` with one more snapshot that holds the files. Returns the snapshot's id."""

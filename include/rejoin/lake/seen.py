@@ -2,47 +2,71 @@
 fields that the plan names, in its order and as wide as it says, so that rows of different tables can meet.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+import pyarrow as pa
 
+from rejoin.engines.engine import Engine
 from rejoin.plan.compatible import fits
 from rejoin.stages.columns import HASH
-from rejoin.stages.frames import packed, quoted
 
 Fields = Sequence[tuple[str, str | None]]
 """Names and Spark SQL types (None: as stored) of columns."""
 
+_NAMES = {
+    pa.bool_(): "BOOLEAN",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "STRING",
+    pa.large_string(): "STRING",
+    pa.binary(): "BINARY",
+    pa.large_binary(): "BINARY",
+    pa.date32(): "DATE",
+}
 
-def row(frame: DataFrame, fields: Fields) -> Column:
-    """The fields, which are columns of the frame, and the hash as one struct; a field that is not stored yet is null."""
-    return packed([*_texts(frame.schema, fields, ""), (HASH, HASH)])
+
+def spark_name(kind: pa.DataType) -> str | None:
+    """What Spark SQL calls a type, in capitals; None for a struct."""
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMP" if kind.tz else "TIMESTAMP_NTZ"  # engines name the zone UTC in several ways
+    return _NAMES.get(kind)
 
 
-def struct(frame: DataFrame, column: str, fields: Fields, own: Sequence[str] = ()) -> Column:
-    """A struct column with exactly these fields and the hash, null where it is null.
+def row(engine: Engine, schema: pa.Schema, fields: Fields) -> str:
+    """SQL text over rows with these columns: the fields and the hash as one struct; a field that is not stored yet is null."""
+    return engine.sql.struct([*_texts(engine, schema, fields, ""), (HASH, HASH)])
+
+
+def struct(engine: Engine, schema: pa.Schema, column: str, fields: Fields, own: Sequence[str] = ()) -> str:
+    """SQL text: a struct column with exactly these fields and the hash, null where it is null.
 
     Args:
-        frame: has the column.
+        engine: who computes it.
+        schema: the columns of the rows.
         column: the struct.
         fields: of the result; one that the struct lacks is null.
-        own: fields that are columns of the frame itself.
+        own: fields that are columns of the rows themselves.
     """
-    kind = frame.schema[column].dataType
-    assert isinstance(kind, StructType)
-    beside = dict(_texts(frame.schema, [f for f in fields if f[0] in own], ""))
-    texts = [(n, beside.get(n, text)) for n, text in _texts(kind, fields, f"{column}.")]
-    return F.when(F.col(column).isNotNull(), packed([*texts, (HASH, f"{column}.{HASH}")]))
+    beside = dict(_texts(engine, schema, [f for f in fields if f[0] in own], ""))
+    texts = [(n, beside.get(n, text)) for n, text in _texts(engine, schema.field(column).type, fields, column)]
+    sql = engine.sql
+    return f"CASE WHEN {sql.name(column)} IS NOT NULL THEN {sql.struct([*texts, (HASH, sql.get(sql.name(column), HASH))])} END"
 
 
-def _texts(stored: StructType, fields: Fields, at: str) -> list[tuple[str, str]]:
-    made = []
+def _texts(engine: Engine, stored: pa.Schema | pa.StructType, fields: Fields, of: str) -> list[tuple[str, str]]:
+    sql, types, made = engine.sql, {f.name: f.type for f in _fields(stored)}, []
     for name, of_type in fields:
-        if name not in stored.names:
-            made.append((name, f"cast(NULL AS {of_type or 'STRING'})"))
+        if name not in types:
+            made.append((name, sql.null(of_type or "STRING")))
             continue
-        text, was = f"{at}{quoted(name)}", stored[name].dataType.simpleString().upper()
-        made.append((name, f"cast({text} AS {of_type})" if of_type not in (None, was) and fits(was, of_type or "") else text))
+        value, was = sql.get(sql.name(of), name) if of else sql.name(name), spark_name(types[name])
+        made.append((name, sql.cast(value, of_type) if of_type not in (None, was) and fits(was or "", of_type or "") else value))
     return made
+
+
+def _fields(stored: pa.Schema | pa.StructType) -> Iterable[pa.Field]:
+    return [stored.field(i) for i in range(len(stored.names) if isinstance(stored, pa.Schema) else stored.num_fields)]

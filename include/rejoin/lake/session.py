@@ -25,6 +25,8 @@ RUNTIME = {
     "spark.sql.session.timeZone": "UTC",
     # Errors instead of silent nulls, and one text form of decimals (the value hash depends on it).
     "spark.sql.ansi.enabled": "true",
+    # Else an expression that is selected twice is looked at for every row, also where it stands behind AND: b <> 0 AND a / b > 1 raises an error.
+    "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Frames made from rows of the driver are RDDs. As a local relation their rows are part of the plan, and every rule of every analysis walks
     # through all of them: half of the time of a run of 100,000 changes.

@@ -1,14 +1,16 @@
 """The columns of the tables whose shape the plan alone decides."""
 
+import pyarrow as pa
+
 from rejoin.plan.model import Table
+from rejoin.sources.events import arrow_type
 from rejoin.stages.columns import HASH
-from rejoin.stages.frames import quoted
 
 
-def source_ddl(table: Table) -> str:
-    """Columns of a source table: what ``stages.ingest.table_rows`` returns."""
-    types = {c.name: c.type for c in table.columns}
-    keys = [f"{quoted(k)} {types[k]}" for k in table.key]
-    values = [f"{quoted(n)} {t}" for n, t in types.items() if n not in table.key]
-    before = ", ".join(v.replace(" ", ": ", 1) for v in [*values, f"{HASH} BINARY"])
-    return ", ".join([*keys, "_run BIGINT, _op STRING, _version STRING", f"{HASH} BINARY", *values, f"_before STRUCT<{before}>"])
+def source_schema(table: Table) -> pa.Schema:
+    """Columns of a source table: what ``stages.ingest.table_rows`` gives."""
+    types = {c.name: arrow_type(c.type or "") for c in table.columns}
+    values = [(n, t) for n, t in types.items() if n not in table.key]
+    own = [("_run", pa.int64()), ("_op", pa.string()), ("_version", pa.string()), (HASH, pa.binary())]
+    before = pa.struct([*values, (HASH, pa.binary())])
+    return pa.schema([*((k, types[k]) for k in table.key), *own, *values, ("_before", before)])

@@ -2,26 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StructType
 
+from rejoin.engines.engine import Engine, Here, Rows
 from rejoin.errors import InvariantBroken
 from rejoin.lake import commit, metrics, names, probe
-from rejoin.lake.access import full_name
 from rejoin.lake.duck import FILE, POSITION
-from rejoin.lake.evolve import evolve
+from rejoin.lake.evolve import evolve, holds
 from rejoin.lake.files import files_of
-from rejoin.lake.local import LocalRows, arrow_schema, fitted, spark_schema
+from rejoin.lake.local import fitted
 from rejoin.lake.paths import native
 from rejoin.lake.records import Write
 from rejoin.lake.refs import Refs
 from rejoin.stages.columns import HASH, RUN
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructType
 
 PROPERTIES = {
     "format-version": "2",
@@ -62,36 +64,42 @@ class Branch:
 class Writer:
     """Writes of one attempt of one step."""
 
-    def __init__(self, spark: SparkSession, refs: Refs, base: Mapping[str, int], run: int, attempt: str) -> None:
-        self._spark, self._refs, self._base, self._run = spark, refs, base, run
+    def __init__(self, engine: Engine, refs: Refs, base: Mapping[str, int], run: int, attempt: str) -> None:
+        self._engine, self._refs, self._base, self._run = engine, refs, base, run
         self._attempt, self._branch = attempt, names.branch(run, attempt)
 
     def again(self) -> "Writer":
         """A writer with branches of its own: what this one wrote stays behind as garbage."""
-        return Writer(self._spark, self._refs, self._base, self._run, f"{self._attempt}_again")
+        return Writer(self._engine, self._refs, self._base, self._run, f"{self._attempt}_again")
 
-    def append(self, table: str, rows: DataFrame | LocalRows, key: Sequence[str], *, transient: bool = False) -> Write:
+    def append(self, table: str, rows: Rows, key: Sequence[str], *, transient: bool = False) -> Write:
         """The base state plus ``rows``. ``transient``: readable within this run only (its base is always empty)."""
         existing, base = self._table(table, rows.schema, key, transient=transient)
         return self._put(existing, table, base, rows, key, transient=transient)
 
-    def replace(self, table: str, rows: DataFrame | LocalRows, key: Sequence[str]) -> Write:
+    def replace(self, table: str, rows: Rows, key: Sequence[str]) -> Write:
         """Only ``rows``, instead of the base state."""
         existing, _ = self._table(table, rows.schema, key)
         return self._put(existing, table, self._refs.empty(table), rows, key, transient=False)
 
-    def _put(self, existing: Table, table: str, base: int, rows: DataFrame | LocalRows, key: Sequence[str], *, transient: bool) -> Write:
-        if isinstance(rows, LocalRows):
+    def _put(self, existing: Table, table: str, base: int, rows: Rows, key: Sequence[str], *, transient: bool) -> Write:
+        if isinstance(rows, Here):
             files = commit.data_files(existing, _sorted(fitted(rows.arrow, existing.schema().as_arrow()), key))
             return Write(table, self._refs.commit_files(table, self._branch, base, files), transient)
-        target = self._start(table, base)
-        self._append(target, rows.sortWithinPartitions(*(F.col(f"`{k}`") for k in key)), exact=metrics.exact(existing, base))
+        target, frame = self._start(table, base), self._frame(rows)
+        self._append(target, frame.sortWithinPartitions(*(f"`{k}`" for k in key)), exact=metrics.exact(existing, base))
         return self._written(table, transient=transient)
+
+    def _frame(self, rows: Rows) -> "DataFrame":
+        from rejoin.engines.spark import SparkEngine
+
+        assert isinstance(self._engine, SparkEngine)
+        return self._engine.frame(rows)
 
     def upsert(
         self,
         table: str,
-        rows: LocalRows | None,
+        rows: pa.Table | None,
         changes: Write,
         columns: Sequence[str],
         key: Sequence[str],
@@ -103,7 +111,7 @@ class Writer:
 
         Args:
             table: the output, one row a key.
-            rows: the changes, if they are on the driver.
+            rows: the changes, if they are in this process.
             changes: its changes table, already written by this attempt.
             columns: the output's columns.
             key: its key columns.
@@ -115,37 +123,35 @@ class Writer:
         """
         if rows is not None and (done := self._upsert_here(table, rows, columns, key, located)) is not None:
             return done
-        namespace = self._refs.topology
-        this_run = f"(SELECT * FROM {full_name(namespace, changes.table)} VERSION AS OF {changes.snapshot_id} WHERE _run = {self._run})"
-        after = self._spark.sql(f"SELECT _run, _after FROM {this_run} WHERE _op <> 'D'")
-        flat = after.select(*(F.col(f"_after.`{c}`") for c in columns), RUN, F.col(f"_after.{HASH}").alias(HASH))
-        existing, base = self._table(table, flat.schema, key)
+        spark = self._engine.session(f"output {table} is written")
+        stored = names.full(self._refs.topology, changes.table)
+        this_run = f"(SELECT * FROM {stored} VERSION AS OF {changes.snapshot_id} WHERE _run = {self._run})"
+        shown = ", ".join([*(f"_after.`{c}`" for c in columns), RUN, f"_after.{HASH}"])
+        flat = spark.sql(f"SELECT {shown} FROM {this_run} WHERE _op <> 'D'")
+        existing, base = self._table(table, _flat(self._refs.require(changes.table, changes.snapshot_id).schema().as_arrow(), columns), key)
         if only_inserts:
             target = self._start(table, base)
         elif located is None:
             target = self._start(table, base)
             same = " AND ".join(f"c.`{k}` = o.`{k}`" for k in key)
-            self._spark.sql(f"DELETE FROM {target.name} AS o WHERE EXISTS (SELECT 1 FROM {this_run} c WHERE c._op <> 'I' AND {same})")
+            spark.sql(f"DELETE FROM {target.name} AS o WHERE EXISTS (SELECT 1 FROM {this_run} c WHERE c._op <> 'I' AND {same})")
         else:
-            gone = self._spark.sql(f"SELECT {', '.join(f'`{k}`' for k in key)} FROM {this_run} WHERE _op <> 'I'").toArrow()
+            gone = spark.sql(f"SELECT {', '.join(f'`{k}`' for k in key)} FROM {this_run} WHERE _op <> 'I'").toArrow()
             deletes = self._deletes(existing, base, probe.among(located, key, gone), gone.num_rows)
             self._refs.commit_files(table, self._branch, base, [], deletes)
             target = self._target(table)
-        self._append(target, flat.sortWithinPartitions(*(F.col(f"`{k}`") for k in key)), exact=metrics.exact(existing, base))
+        self._append(target, flat.sortWithinPartitions(*(f"`{k}`" for k in key)), exact=metrics.exact(existing, base))
         return self._written(table)
 
     def _upsert_here(
-        self, table: str, rows: LocalRows, columns: Sequence[str], key: Sequence[str], located: pa.Table | None
+        self, table: str, rows: pa.Table, columns: Sequence[str], key: Sequence[str], located: pa.Table | None
     ) -> Write | None:
-        """The same without Spark; None if the rows to delete cannot be found on the driver."""
-        after = rows.arrow.filter(pc.not_equal(rows.arrow["_op"], "D"))
+        """The same without Spark; None if the rows to delete cannot be found in this process."""
+        after = rows.filter(pc.not_equal(rows["_op"], "D"))
         values = {name: pc.struct_field(after["_after"], name) for name in (*columns, HASH)}
-        kind = rows.schema["_after"].dataType
-        assert isinstance(kind, StructType)
-        fields = [kind[name] for name in columns]
         flat = pa.table({**{c: values[c] for c in columns}, RUN: after[RUN], HASH: values[HASH]})
-        existing, base = self._table(table, StructType([*fields, rows.schema[RUN], kind[HASH]]), key)
-        gone = rows.arrow.filter(pc.not_equal(rows.arrow["_op"], "I")).select(list(key))
+        existing, base = self._table(table, flat.schema, key)
+        gone = rows.filter(pc.not_equal(rows["_op"], "I")).select(list(key))
         found = probe.having(existing, base, key, gone, [FILE, POSITION]) if located is None else probe.among(located, key, gone)
         if isinstance(found, probe.TooLarge):
             return None
@@ -159,7 +165,7 @@ class Writer:
             raise InvariantBroken(
                 f"output {table.name()[-1]!r} has {found.num_rows} rows for {keys} changed keys in run {self._run}; nothing was committed",
                 expected="exactly one row a key",
-                next_step="compare with `rejoin verify`; a table edited by hand is rebuilt by a run with refresh full",
+                next_step="compare with `rejoin verify`; `rejoin repair` recomputes an output that was edited by hand, unless a key has two rows",
             )
         if not keys:
             return []
@@ -167,29 +173,29 @@ class Writer:
         files = pc.index_in(found[FILE], pa.array(list(paths), found[FILE].type))
         return [commit.delete_file(table, pa.table({"file_path": pa.array(list(paths.values())).take(files), "pos": found[POSITION]}))]
 
-    def touch(self, table: str, schema: StructType, key: Sequence[str]) -> Write:
+    def touch(self, table: str, schema: pa.Schema, key: Sequence[str]) -> Write:
         """The base state as it is; makes the table if there is none yet."""
         _, base = self._table(table, schema, key)
         self._start(table, base)
         return self._written(table)
 
-    def widen(self, table: str, schema: StructType) -> None:
+    def widen(self, table: str, schema: pa.Schema) -> None:
         """Makes an existing table able to hold rows of ``schema``.
 
         Raises:
             SchemaRefused: a column would have to become something that its type cannot be promoted to.
         """
-        if not _holds(spark_schema(self._refs.require(table, self._base[table])), schema):
-            evolve(self._spark, full_name(self._refs.topology, table), schema)
+        if not holds(self._refs.require(table, self._base[table]).schema().as_arrow(), schema):
+            evolve(self._refs, table, schema)
 
-    def _table(self, table: str, schema: StructType, key: Sequence[str], *, transient: bool = False) -> tuple[Table, int]:
+    def _table(self, table: str, schema: pa.Schema, key: Sequence[str], *, transient: bool = False) -> tuple[Table, int]:
         """The table, made or evolved so that it can hold rows of ``schema``, and the snapshot that this attempt starts from."""
         existing = self._refs.table(table)
         if existing is None:
             metrics = {f"write.metadata.metrics.column.{c}": "full" for c in (*key, RUN) if c in schema.names}
-            self._refs.create(table, arrow_schema(schema), {**PROPERTIES, **metrics})
-        elif not _holds(spark_schema(existing), schema):
-            evolve(self._spark, full_name(self._refs.topology, table), schema, transient=transient)
+            self._refs.create(table, schema, {**PROPERTIES, **metrics})
+        elif not holds(existing.schema().as_arrow(), schema):
+            evolve(self._refs, table, schema, transient=transient)
         base = self._base[table] if table in self._base else self._refs.empty(table)
         existing = self._refs.require(table, base)
         return existing, base
@@ -200,12 +206,12 @@ class Writer:
         return self._target(table)
 
     def _target(self, table: str) -> Branch:
-        name = full_name(self._refs.topology, table)
+        name = names.full(self._refs.topology, table)
         return Branch(name, f"{name}.branch_{self._branch}")
 
-    def _append(self, target: Branch, rows: DataFrame, *, exact: bool) -> None:
+    def _append(self, target: Branch, rows: "DataFrame", *, exact: bool) -> None:
         """``exact``: the bounds of all files that the branch started from hold; those that Spark writes do."""
-        writer = _aligned(rows, self._spark.table(target.table).schema).writeTo(target.name)
+        writer = _aligned(rows, self._engine.session("it writes").table(target.table).schema).writeTo(target.name)
         for name, value in metrics.SUMMARY.items() if exact else ():
             writer = writer.option(f"snapshot-property.{name}", value)
         writer.append()
@@ -218,26 +224,22 @@ def _sorted(rows: pa.Table, key: Sequence[str]) -> pa.Table:
     return rows.sort_by([(k, "ascending") for k in key])
 
 
-def _holds(have: StructType, wanted: StructType) -> bool:
-    """Whether a table's columns are those wanted, or more."""
-    for field in wanted.fields:
-        if field.name not in have.names:
-            return False
-        one, other = have[field.name].dataType, field.dataType
-        if isinstance(one, StructType) and isinstance(other, StructType):
-            if not _holds(one, other):
-                return False
-        elif one != other:
-            return False
-    return True
+def _flat(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    """The columns of an output, by those of its changes table."""
+    after = schema.field("_after").type
+    kinds = {after.field(i).name: after.field(i).type for i in range(after.num_fields)}
+    return pa.schema([*((c, kinds[c]) for c in columns), (RUN, pa.int64()), (HASH, kinds[HASH])])
 
 
-def _aligned(rows: DataFrame, schema: StructType) -> DataFrame:
+def _aligned(rows: "DataFrame", schema: "StructType") -> "DataFrame":
     """The rows with exactly the table's columns in its order: what the plan no longer has is null, inside structs too."""
     return rows.select(*(_cell(rows.schema, f.name, f.dataType).alias(f.name) for f in schema.fields))
 
 
-def _cell(have: StructType, name: str, wanted: DataType, path: str = "") -> Column:
+def _cell(have: "StructType", name: str, wanted: "DataType", path: str = "") -> "Column":
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StructType
+
     if name not in have.names:
         return F.lit(None).cast(wanted)
     column, kind = F.col(f"{path}`{name}`"), have[name].dataType

@@ -77,6 +77,9 @@ class RunOptions:
     ``refresh`` and ``fuse`` replace those of every output; ``only`` names the outputs to bring up to date, with what they are made
     of (empty: all; what is left out is recomputed by the next run that does not leave it out); ``replay`` names tables and outputs whose
     rows and records that are kept aside are judged again; ``note`` is kept with the run.
+
+    ``repair`` names outputs to recompute from what is stored. Such a run reads no input and keeps the plan of the last committed run; of the
+    other options it heeds only ``note``.
     """
 
     refresh: Refresh | None = None
@@ -84,6 +87,7 @@ class RunOptions:
     only: tuple[str, ...] = ()
     replay: tuple[str, ...] = ()
     note: str = ""
+    repair: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -204,13 +208,15 @@ class Node:
 class Plan:
     """A whole topology; ``nodes`` stand in an order in which every node comes after the nodes that it reads.
 
-    ``replay``: tables and nodes whose held-back rows a run judges again.
+    ``replay``: tables and nodes whose held-back rows a run judges again. ``repair``: nodes that a run recomputes from what is stored; it reads no
+    input then.
     """
 
     topology: str
     tables: tuple[Table, ...]
     nodes: tuple[Node, ...]
     replay: tuple[str, ...] = ()
+    repair: tuple[str, ...] = ()
 
     def table(self, name: str) -> Table:
         return next(t for t in self.tables if t.name == name)
@@ -242,14 +248,19 @@ class Plan:
 
     def _made_of(self, outputs: tuple[str, ...]) -> set[str]:
         """The outputs and every node that they read."""
-        known = {n.name for n in self.nodes}
-        if unknown := [name for name in outputs if name not in known]:
-            raise UnknownTable(f"topology {self.topology!r} has no output {', '.join(unknown)}", expected=", ".join(sorted(known)))
+        known = self._outputs(outputs)
         found = set(outputs)
         for node in reversed(self.nodes):  # readers stand after what they read
             if node.name in found:
                 found |= {v.table for v in (node.left, *(e.right for e in node.edges))} & known
         return found
+
+    def _outputs(self, asked: Iterable[str]) -> set[str]:
+        """The names of all outputs, if those that are asked for are among them."""
+        known = {n.name for n in self.nodes}
+        if unknown := [name for name in asked if name not in known]:
+            raise UnknownTable(f"topology {self.topology!r} has no output {', '.join(unknown)}", expected=", ".join(sorted(known)))
+        return known
 
     def expectations(self, name: str) -> tuple[Expectation, ...]:
         """Those of a table or node; none if the plan has no such name."""
@@ -260,6 +271,15 @@ class Plan:
         """The plan whose run judges the held-back rows of these tables and nodes again, too."""
         return dataclasses.replace(self, replay=tuple(sorted({*self.replay, *names})))
 
+    def to_repair(self, outputs: tuple[str, ...]) -> "Plan":
+        """The plan of a run that reads no input and recomputes these outputs; the others follow what that changes.
+
+        Raises:
+            UnknownTable: one of them is no output.
+        """
+        self._outputs(outputs)
+        return dataclasses.replace(self, replay=(), repair=tuple(sorted(outputs)))
+
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), sort_keys=True, ensure_ascii=False)
 
@@ -267,7 +287,7 @@ class Plan:
     def from_json(text: str) -> "Plan":
         data = json.loads(text)
         tables, nodes = tuple(_table(t) for t in data["tables"]), tuple(_node(n) for n in data["nodes"])
-        return Plan(data["topology"], tables, nodes, replay=tuple(data.get("replay", ())))
+        return Plan(data["topology"], tables, nodes, replay=tuple(data.get("replay", ())), repair=tuple(data.get("repair", ())))
 
 
 def _table(data: dict[str, Any]) -> Table:

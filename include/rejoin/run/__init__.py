@@ -5,6 +5,7 @@ stages: ``ingesting``, ``joining`` (subscribe and respond), ``resolving``.
 """
 
 from rejoin.run.attempt import Attempt
+from rejoin.run.step import Doing
 from rejoin.run.work import Outcome
 
-__all__ = ["Attempt", "Outcome"]
+__all__ = ["Attempt", "Doing", "Outcome"]

@@ -5,16 +5,15 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from rejoin import crash, sources
+from rejoin.engines.engine import Engine
 from rejoin.lake.files import Sizes
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.reader import Reader
 from rejoin.lake.records import Run
 from rejoin.lake.refs import Refs
 from rejoin.lake.writer import Writer
-from rejoin.plan.model import Node, Refresh
+from rejoin.plan.model import Node, Plan, Refresh
 from rejoin.plan.results import Ending, Ingested, Resolved, Responded, Result, Subscribed, Validated
 from rejoin.plan.steps import Step, Verb
 from rejoin.run.facts import Facts, watched
@@ -48,6 +47,11 @@ class Attempt:
         self._now = self._base | {w.table: w.snapshot_id for w in ledger.writes(run.number).values()}
         self._facts = Facts(run, ledger.steps(run.number), Sizes(refs, self._base), Sizes(refs, self._now))
 
+    @property
+    def plan(self) -> Plan:
+        """What is executed."""
+        return self._run.plan
+
     def nothing_to_do(self, step: Step) -> Outcome[Result] | None:
         """The outcome of a step that has no input, or needs no Spark for it, so that a run without changes starts none at all; None if it does."""
         facts = self._facts
@@ -79,11 +83,11 @@ class Attempt:
             case _:
                 raise ValueError(f"step {step.id} is not a Spark stage")
 
-    def execute(self, spark: SparkSession, step: Step) -> Outcome[Result]:
+    def execute(self, engine: Engine, step: Step) -> Outcome[Result]:
         """Does the work of a step that has something to do; registers nothing."""
         facts, plan = self._facts, self._run.plan
-        before, now = (Reader(spark, plan, states, self._refs) for states in (self._base, self._now))
-        work = Work(spark, facts, before, now, Writer(spark, self._refs, self._base, self._run.number, self.id))
+        before, now = (Reader(engine, plan, states, self._refs) for states in (self._base, self._now))
+        work = Work(engine, facts, before, now, Writer(engine, self._refs, self._base, self._run.number, self.id))
         outcome: Outcome[Result]
         match step.verb:
             case Verb.INGEST:

@@ -1,20 +1,21 @@
 """Whether a feed still has the declared columns: a column that was renamed at its source would become null without a word."""
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from rejoin import sources
+from rejoin.engines.engine import Engine, Rows
 from rejoin.lake.reader import Reader
 from rejoin.plan.model import Table
+from rejoin.run.texts import raw_of
+from rejoin.stages.dialect import text
 
 
-def check_columns(table: Table, events: DataFrame, before: Reader, pin: sources.Pin, root: str) -> None:
+def check_columns(engine: Engine, table: Table, events: Rows, before: Reader, pin: sources.Pin, root: str) -> None:
     """Stops the run if a declared column is gone from the feed, or was never there.
 
     An event may lack a column that its source did not have yet: it is older than one that has it, or than what is stored. So what counts
     is the newest position.
 
     Args:
+        engine: runs the statements.
         table: the table.
         events: the events of the cut.
         before: the tables as of the run's base.
@@ -24,18 +25,17 @@ def check_columns(table: Table, events: DataFrame, before: Reader, pin: sources.
     Raises:
         SchemaDrift: the newest event lacks a column that is not declared as optional.
     """
-    names = [c.name for c in table.columns if c.name not in table.key and c.name not in table.optional]
-    upserts = events.where("_kind = 'upsert'")
-    lacks = [F.array_contains("_absent", name) for name in names]
-    newest = [
-        *(F.max(F.when(lack, F.col("_position"))).alias(f"lacking_{i}") for i, lack in enumerate(lacks)),
-        *(F.max(F.when(~lack, F.col("_position"))).alias(f"having_{i}") for i, lack in enumerate(lacks)),
-    ]
-    found = upserts.agg(*newest).first()
-    assert found is not None
+    sql, names = engine.sql, [c.name for c in table.columns if c.name not in table.key and c.name not in table.optional]
+    lacks = [sql.has("_absent", text(name)) for name in names]
+    newest = ", ".join(
+        f"max(CASE WHEN {lack} THEN _position END) AS lacking_{i}, max(CASE WHEN NOT {lack} THEN _position END) AS having_{i}"
+        for i, lack in enumerate(lacks)
+    )
+    found = engine.one(f"SELECT {newest} FROM events WHERE _kind = 'upsert'", events=events)
     stored = before.newest_version(table.name)
-    gone = [n for i, n in enumerate(names) if (found[f"lacking_{i}"] or "") > max(found[f"having_{i}"] or "", stored)]
+    gone = [n for i, n in enumerate(names) if str(found[f"lacking_{i}"] or "") > max(str(found[f"having_{i}"] or ""), stored)]
     if gone:
-        last = upserts.where(F.array_contains("_absent", gone[0])).orderBy(F.desc("_position")).select("_file", "_line").limit(1)
-        text = sources.read_raw(events.sparkSession, table, pin, root, last).first()
-        raise sources.drift(table, "the newest event", gone, sources.row_columns(text["_raw"] if text else ""))
+        having = f"_kind = 'upsert' AND {sql.has('_absent', text(gone[0]))}"
+        last = engine.query(f"SELECT _file, _line FROM events WHERE {having} ORDER BY _position DESC LIMIT 1", events=events)
+        texts = raw_of(engine, table, pin, root, last).here()["_raw"].to_pylist()
+        raise sources.drift(table, "the newest event", gone, sources.row_columns(texts[0] if texts else ""))

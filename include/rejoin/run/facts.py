@@ -56,7 +56,7 @@ class Facts:
         return self.plan.node(target.partition(".")[0]).policy.refresh is Refresh.SKIP
 
     def rebuilt(self, node: Node) -> bool:
-        """Whether the node's definition is new."""
+        """Whether everything of the node is made anew: its definition is new, or the run repairs it."""
         return node.name in self.run.rebuild
 
     def changed(self, name: str) -> int:
@@ -140,6 +140,8 @@ class Facts:
         return self.deferred(node) or self._why(node, 0 if self.rebuilt(node) else self.affected(node))
 
     def _why(self, node: Node, affected: int) -> str | None:
+        if node.name in self.plan.repair:
+            return "the run repairs it"
         return why_recompute(node.policy, rebuilt=self.rebuilt(node), affected=affected, rows=self.now.rows(node.left.table))
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, Observation, Window
-from pyspark.sql import functions as F
 
 from rejoin import sources
 from rejoin.checks import (
@@ -23,24 +21,28 @@ from rejoin.checks import (
     no_kinds,
     with_replayed,
 )
+from rejoin.engines.engine import Here, Rows
 from rejoin.lake import names, probe
 from rejoin.lake.access import Keys
-from rejoin.lake.local import LocalRows, collected
 from rejoin.lake.reader import Reader
 from rejoin.lake.records import Write
-from rejoin.lake.tables import source_ddl
+from rejoin.lake.tables import source_schema
 from rejoin.plan.expect import of_level
 from rejoin.plan.model import DebeziumSource, SnapshotSource, Table
 from rejoin.plan.results import Ingested
-from rejoin.plan.rules import Expectation, Level, Rows
+from rejoin.plan.rules import Expectation, Level
+from rejoin.plan.rules import Rows as Which
 from rejoin.run.drift import check_columns
 from rejoin.run.facts import watched
 from rejoin.run.judging import Judging, hours_since_newest, measured
-from rejoin.run.work import Outcome, Work, small
-from rejoin.sources.events import REPLAYED
-from rejoin.stages import hold, ingest
+from rejoin.run.texts import raw_of
+from rejoin.run.work import Outcome, Work, counted
+from rejoin.sources.events import REPLAYED, events_schema
+from rejoin.stages import hold_versions as hold
+from rejoin.stages import ingest
 from rejoin.stages.columns import SOURCE_FILE
-from rejoin.stages.ingest import Fate
+from rejoin.stages.dialect import text
+from rejoin.stages.ingest import Fate, event_columns
 
 
 class Ingesting:
@@ -53,6 +55,7 @@ class Ingesting:
 
     def __init__(self, work: Work, place: Path | None) -> None:
         self._work, self._facts, self._place = work, work.facts, place
+        self._engine, self._sql = work.engine, work.engine.sql
         self._judge: Judging | None = None
         self._pin: sources.Pin | None = None
         self._root = ""
@@ -73,127 +76,144 @@ class Ingesting:
         if pin is None:
             known, held = self._work.before.has(table.name), self._held(table, None)
             if known and held is not None and self._facts.judged_again(table):
-                return self._ingest_feed(
-                    table, hold.no_events(table, held), no_kinds(), Keys(held.select(*table.key), self._facts.held(table))
-                )
+                return self._ingest_feed(table, Here(events_schema(table).empty_table()), no_kinds(), Keys(held, self._facts.held(table)))
             return Outcome(Ingested(), () if known else (self._touch(table),))
         here = sources.read_here(table, pin, self._root)
         if here is not None:
-            rows = LocalRows.of(here)
-            return self._ingest(table, rows.frame(self._work.spark), kinds_of(table, here), rows)
-        events = sources.read(self._work.spark, table, pin, self._root)
+            return self._ingest(table, Here(here), kinds_of(table, here), here)
+        events = self._by_spark(table, pin)
         if (loaded := self._load(table, events)) is not None:
             return loaded
-        events = events.persist()  # decoding is the dearest part: once
-        try:
-            return self._ingest(table, events, count_kinds(table, events), None)
-        finally:
-            events.unpersist()
+        with self._engine.kept(events) as kept:  # decoding is the dearest part: once
+            return self._ingest(table, kept, count_kinds(self._engine, table, kept), None)
 
-    def _load(self, table: Table, events: DataFrame) -> Outcome[Ingested] | None:
+    def _by_spark(self, table: Table, pin: sources.Pin) -> Rows:
+        """The events of a pin that is not decoded in this process."""
+        spark = self._engine.session(f"the files of {table.name!r} are many or large, or Parquet")
+        from rejoin.engines.spark import Frame
+
+        return Frame(sources.read(spark, table, pin, self._root))
+
+    def _load(self, table: Table, events: Rows) -> Outcome[Ingested] | None:
         """The first load of a feed in one pass, if it turns out to be plain; None if it has to be looked at first: what was written is garbage."""
-        judged = of_level(table.expectations, Level.ROW, Rows.CHANGED)
+        judged = of_level(table.expectations, Level.ROW, Which.CHANGED)
         if judged or isinstance(table.source, SnapshotSource) or self._work.before.has(table.name):
             return None
-        seen = Observation()
-        counted = events.observe(seen, *kind_counts(table))
-        classified = ingest.feed(table, counted.where("_kind IN ('upsert', 'delete')"), None, placed=True)
-        made = ingest.versions(table, classified, keep_unchanged=True)
-        fates, _, write = self._write(table, made, probe.LOCAL_ROWS + 1)
-        kinds = Kinds(**seen.get)
+        observed, seen = self._engine.counted(events, kind_counts(self._sql, table))
+        statement = ingest.feed(self._sql, table, stored=False, placed=True)
+        classified = self._engine.query(statement, events=self._facts_of(observed))
+        fates, _, write = self._write(table, self._versions(table, classified, keep_unchanged=True), probe.LOCAL_ROWS + 1)
+        kinds = Kinds(**seen())
         if not kinds.plain:
             self._work = replace(self._work, writer=self._work.writer.again())
             return None
         return Outcome(self._accounted(table, fates, kinds), (write,))
 
-    def _ingest(self, table: Table, events: DataFrame, kinds: Kinds, rows: LocalRows | None) -> Outcome[Ingested]:
-        check_policy(table, kinds.whole, kinds.refused, events, self._facts.run.number)
+    def _facts_of(self, events: Rows) -> Rows:
+        return self._engine.query("SELECT * FROM events WHERE _kind IN ('upsert', 'delete')", events=events)
+
+    def _versions(self, table: Table, classified: Rows, *, keep_unchanged: bool) -> Rows:
+        return self._engine.query(ingest.versions(self._sql, table, keep_unchanged=keep_unchanged), classified=classified)
+
+    def _ingest(self, table: Table, events: Rows, kinds: Kinds, here: pa.Table | None) -> Outcome[Ingested]:
+        check_policy(self._engine, table, kinds.whole, kinds.refused, events, self._facts.run.number)
         if isinstance(table.source, SnapshotSource):
             return self._ingest_snapshot(table, events, kinds)
         if kinds.absent:
-            check_columns(table, events, self._work.before, self._given(), self._root)
-        return self._ingest_feed(table, events, kinds, _keys_of(table, events, rows, kinds))
+            check_columns(self._engine, table, events, self._work.before, self._given(), self._root)
+        return self._ingest_feed(table, events, kinds, self._keys(table, events, here, kinds))
 
-    def _ingest_feed(self, table: Table, events: DataFrame, kinds: Kinds, keys: Keys) -> Outcome[Ingested]:
-        facts = events.where("_kind IN ('upsert', 'delete')")
-        truncated = kinds.truncated is not None
+    def _ingest_feed(self, table: Table, events: Rows, kinds: Kinds, keys: Keys) -> Outcome[Ingested]:
+        parts, truncated = [self._facts_of(events)], kinds.truncated is not None
         again = self._facts.judged_again(table)
         held = self._held(table, None if truncated or again else keys)
         if held is not None:
-            facts = facts.unionByName(hold.held_events(table, held), allowMissingColumns=True)
+            fields = tuple(f.name for f in held.schema.field("_row").type) if "_row" in held.columns else ()
+            parts.append(self._engine.query(hold.held_events(self._sql, table, fields), held=held))
         if again:
             mended = self._mended(table)
             if mended is not None:
-                facts = facts.unionByName(mended[0])
+                parts.append(mended[0])
                 kinds = with_replayed(kinds, mended[1])
-            keys = Keys(_looked_up(table, facts, kinds), keys.at_most + kinds.adopted + self._facts.held(table))
+            keys = Keys(self._looked_up(table, self._together(table, parts), kinds), keys.at_most + kinds.adopted + self._facts.held(table))
+        facts, given = self._together(table, parts), {}
         stored = self._work.before.versions(table.name, None if truncated else keys, before=kinds.incomplete > 0)
+        if stored is not None:
+            given["stored"] = stored
+        known = stored is not None
         if kinds.truncated is not None:
-            facts = ingest.truncation(table, facts, stored, kinds.truncated)
-        classified = ingest.feed(table, facts, stored, placed=kinds.unplaced == 0)
+            facts = self._engine.query(ingest.truncation(self._sql, table, kinds.truncated, stored=known), events=facts, **given)
+        statement = ingest.feed(self._sql, table, stored=known, placed=kinds.unplaced == 0)
+        classified = self._engine.query(statement, events=facts, **given)
         if kinds.incomplete:
-            classified = ingest.unsettled(table, classified, stored)
-        made = ingest.versions(table, classified, keep_unchanged=True)
+            classified = self._engine.query(ingest.unsettled(self._sql, table, stored=known), classified=classified, **given)
+        made = self._versions(table, classified, keep_unchanged=True)
         at_most = (
             kinds.read
             + (self._facts.before.rows(table.name) if truncated else 0)
             + (self._facts.held(table) if again or held is not None else 0)
         )
-        return self._store(table, made, kinds, events.where("_kind = 'quarantined'"), at_most, held)
+        return self._store(table, made, kinds, self._refused(events), at_most, held)
 
-    def _ingest_snapshot(self, table: Table, events: DataFrame, kinds: Kinds) -> Outcome[Ingested]:
+    def _together(self, table: Table, parts: list[Rows]) -> Rows:
+        """Events of several origins."""
+        inputs = {f"part_{i}": part for i, part in enumerate(parts)}
+        columns = self._sql.names(event_columns(table))
+        return self._engine.query(" UNION ALL ".join(f"SELECT {columns} FROM {name}" for name in inputs), **inputs)
+
+    def _refused(self, events: Rows) -> Rows:
+        return self._engine.query("SELECT * FROM events WHERE _kind = 'quarantined'", events=events)
+
+    def _ingest_snapshot(self, table: Table, events: Rows, kinds: Kinds) -> Outcome[Ingested]:
         check_rows(table, kinds, self._facts.run.number)
-        rows, refused = events.where("_kind = 'upsert'"), events.where("_kind = 'quarantined'")
+        rows, refused = self._engine.query("SELECT * FROM events WHERE _kind = 'upsert'", events=events), self._refused(events)
+        key = self._sql.names(table.key)
+        bad = self._engine.query(f"SELECT {key} FROM refused WHERE {self._sql.name(table.key[0])} IS NOT NULL", refused=refused)
         stored = self._work.before.versions(table.name, None, before=False)
-        readable = kinds.quarantined_without_key == 0
-        classified = ingest.snapshot(table, rows, refused.where(f"`{table.key[0]}` IS NOT NULL"), stored, deletes=readable)
-        made = ingest.versions(table, classified, keep_unchanged=False)
+        inputs = {"events": rows, "bad_keys": bad, **({} if stored is None else {"stored": stored})}
+        statement = ingest.snapshot(self._sql, table, stored=stored is not None, deletes=kinds.quarantined_without_key == 0)
+        made = self._versions(table, self._engine.query(statement, **inputs), keep_unchanged=False)
         outcome = self._store(table, made, kinds, refused, kinds.read + self._facts.before.rows(table.name), self._held(table, None))
         check_deletes(table, outcome.result, self._facts.run.number)
         return outcome
 
-    def _store(
-        self, table: Table, made: DataFrame, kinds: Kinds, refused: DataFrame, at_most: int, held: DataFrame | None
-    ) -> Outcome[Ingested]:
+    def _store(self, table: Table, made: Rows, kinds: Kinds, refused: Rows, at_most: int, held: Rows | None) -> Outcome[Ingested]:
         """Judges the new versions and appends those that pass; appends what is kept aside; counts every record's fate and checks that none is lost (I4).
 
         Args:
             table: the table.
-            made: the frame of ``ingest.versions``.
+            made: what ``ingest.versions`` gives.
             kinds: counts of the cut.
             refused: records that could not be decoded.
             at_most: rows of ``made`` at most.
             held: what the quarantine table holds back of the keys of this cut.
         """
-        if not of_level(table.expectations, Level.ROW, Rows.CHANGED):
+        if not of_level(table.expectations, Level.ROW, Which.CHANGED):
             return self._append(table, made, kinds, refused, at_most, held)
-        kept = collected(made).frame(self._work.spark) if at_most <= probe.LOCAL_ROWS else made.persist()
-        try:
+        small = at_most <= probe.LOCAL_ROWS
+        with self._engine.kept(Here(made.here()) if small else made) as kept:
             judging = self._judging(table)
-            bad = judging.changed_rows(hold.new_rows(table, kept), at_most)
-            marked = kept if bad is None else hold.held_back(kept, bad, table.key)
+            bad = judging.changed_rows(self._engine.query(hold.new_rows(self._sql, table), made=kept), at_most)
+            marked = kept
+            if bad is not None:
+                statement = hold.held_back(self._sql, table, kept.columns)
+                marked = self._engine.query(statement, made=kept, bad=self._engine.everywhere(bad))
             return replace(self._append(table, marked, kinds, refused, at_most, held), detail=judging.detail())
-        finally:
-            if at_most > probe.LOCAL_ROWS:
-                kept.unpersist()
 
-    def _write(self, table: Table, made: DataFrame, at_most: int) -> tuple[Ingested, int, Write]:
+    def _write(self, table: Table, made: Rows, at_most: int) -> tuple[Ingested, int, Write]:
         """Appends the new versions, and counts the fate of every record among them, what changes, and the lines of what is refused."""
-        seen = Observation()
-        real = _real()
-        effective = F.col("_op").isin("I", "U") | ((F.col("_op") == "D") & F.col("_before").isNotNull())
-        fates = [F.count(F.when(real & (F.col("_fate") == str(fate)), 1)).alias(str(fate)) for fate in Fate]
-        others = {
+        effective = "(_op IN ('I', 'U') OR (_op = 'D' AND _before IS NOT NULL))"
+        conditions = {str(fate): f"{REAL} AND _fate = {text(fate)}" for fate in Fate} | {
             "changes": effective,
-            "deleted": effective & (F.col("_op") == "D"),
-            "implied": effective & ~real,
-            "live": F.col("_row").isNotNull() & F.col("_fate").isin(str(Fate.APPLIED), str(Fate.NOOP)),
+            "deleted": f"{effective} AND _op = 'D'",
+            "implied": f"{effective} AND NOT {REAL}",
+            "live": f"_row IS NOT NULL AND _fate IN ({text(Fate.APPLIED)}, {text(Fate.NOOP)})",
         }
-        bad = F.sum(F.when(real & (F.col("_fate") == str(Fate.QUARANTINED)), F.col("_lines"))).alias("bad_lines")
-        observed = made.observe(seen, *fates, bad, *(F.count(F.when(c, 1)).alias(n) for n, c in others.items()))
-        rows = small(ingest.table_rows(table, observed, self._facts.run.number), at_most)
-        write = self._work.writer.append(table.name, rows, table.key)
-        counts = {k: int(v or 0) for k, v in seen.get.items()}
+        bad = f"coalesce(sum(CASE WHEN {REAL} AND _fate = {text(Fate.QUARANTINED)} THEN _lines END), 0)"
+        observed, seen = self._engine.counted(made, {**counted(conditions), "bad_lines": bad})
+        rows = self._engine.query(ingest.table_rows(self._sql, table, self._facts.run.number), made=observed)
+        write = self._work.writer.append(table.name, self._engine.small(rows, at_most), table.key)
+        counts = {k: int(v) for k, v in seen().items()}
         bad_lines = counts.pop("bad_lines")
         return Ingested.of(counts), bad_lines, write
 
@@ -204,86 +224,102 @@ class Ingesting:
         check_conservation(table, done, self._facts.run.number)
         return done
 
-    def _append(
-        self, table: Table, made: DataFrame, kinds: Kinds, refused: DataFrame, at_most: int, held: DataFrame | None
-    ) -> Outcome[Ingested]:
+    def _append(self, table: Table, made: Rows, kinds: Kinds, refused: Rows, at_most: int, held: Rows | None) -> Outcome[Ingested]:
         fates, late_lines, write = self._write(table, made, at_most)
         late, writes = fates.quarantined, [write]
-        done, judged = self._accounted(table, fates, kinds), made.where(_real())
+        done = self._accounted(table, fates, kinds)
+        judged = self._engine.query(f"SELECT * FROM made WHERE {REAL}", made=made)
         if done.quarantined:
-            bad = judged.where(F.col("_fate") == str(Fate.QUARANTINED))
-            bad = refused.unionByName(bad, allowMissingColumns=True) if late else refused
+            bad = self._bad(refused, judged) if late else refused
             all_bad = Share(done.quarantined, kinds.quarantined_lines + late_lines)
-            check_policy(table, kinds.whole, all_bad, bad, self._facts.run.number)
+            check_policy(self._engine, table, kinds.whole, all_bad, bad, self._facts.run.number)
         if done.quarantined or held is not None or self._facts.judged_again(table):
-            judged = self._as_written(table, judged) if late else judged
-            aside = hold.records_aside(table, refused, judged, held, made, self._facts.run.number)
+            inputs = {"refused": refused, "judged": self._as_written(table, judged) if late else judged, "made": made}
+            statement = hold.records_aside(self._sql, table, self._facts.run.number, held=held is not None)
+            aside = self._engine.query(statement, **inputs, **({} if held is None else {"held": held}))
             at_most = done.quarantined + self._facts.held(table)
-            writes.append(self._work.writer.append(names.quarantine(table.name), small(aside, at_most), table.key))
+            writes.append(self._work.writer.append(names.quarantine(table.name), self._engine.small(aside, at_most), table.key))
         return Outcome(done, tuple(writes))
 
-    def _as_written(self, table: Table, judged: DataFrame) -> DataFrame:
-        """Records of the cut, those that were refused after they were decoded with their text."""
-        bad = judged.where(F.col("_fate") == str(Fate.QUARANTINED)).drop("_raw")
-        texts = sources.read_raw(self._work.spark, table, self._given(), self._root, bad.select("_file", "_line"))
-        return bad.join(texts, on=["_file", "_line"], how="left")
+    def _bad(self, refused: Rows, judged: Rows) -> Rows:
+        """Where and why records of the cut are refused: those that could not be decoded, and those that were refused later."""
+        where = "SELECT _code, _file, _line, _reason FROM"
+        late = f"{where} judged WHERE _fate = {text(Fate.QUARANTINED)}"
+        return self._engine.query(f"{where} refused UNION ALL {late}", refused=refused, judged=judged)
+
+    def _as_written(self, table: Table, judged: Rows) -> Rows:
+        """The records of the cut that were refused after they were decoded, with their text."""
+        bad = self._engine.query(f"SELECT * FROM judged WHERE _fate = {text(Fate.QUARANTINED)}", judged=judged)
+        places = self._engine.query("SELECT _file, _line FROM bad", bad=bad)
+        texts = raw_of(self._engine, table, self._given(), self._root, places)
+        line = ", ".join("t._raw AS _raw" if c == "_raw" else f"b.{self._sql.name(c)}" for c in bad.columns)
+        met = f"SELECT {line} FROM bad AS b LEFT JOIN texts AS t ON b._file = t._file AND b._line = t._line"
+        return self._engine.query(met, bad=bad, texts=texts)
 
     def _given(self) -> sources.Pin:
         """What this run reads, where there is something."""
         assert self._pin is not None
         return self._pin
 
-    def _held(self, table: Table, keys: Keys | None) -> DataFrame | None:
+    def _held(self, table: Table, keys: Keys | None) -> Rows | None:
         """The rows that are held back, of some keys or of all."""
         return self._work.before.held(table.name, keys) if self._facts.held(table) else None
 
-    def _mended(self, table: Table) -> tuple[DataFrame, Kinds] | None:
+    def _mended(self, table: Table) -> tuple[Rows, Kinds] | None:
         """The records in quarantine that can be decoded now; the next snapshot decides about those of a snapshot."""
         refused = self._work.before.refused(table.name)
         if refused is None or not isinstance(table.source, DebeziumSource):
             return None
         # In the order of their arrival, before all that arrive in this run.
-        latest_first = Window.orderBy(F.desc("_run"), F.desc(SOURCE_FILE), F.desc("_line"))
-        arrival = (F.lit(REPLAYED + 1) - F.row_number().over(latest_first)).cast("bigint").alias("_arrival")
-        records = refused.select(F.col(SOURCE_FILE).alias("_file"), "_line", "_raw", arrival)
+        latest_first = f"row_number() OVER (ORDER BY _run DESC, {SOURCE_FILE} DESC, _line DESC)"
+        arrival = self._sql.cast(f"{REPLAYED + 1} - {latest_first}", "BIGINT")
+        records = self._engine.query(f"SELECT {SOURCE_FILE} AS _file, _line, _raw, {arrival} AS _arrival FROM refused", refused=refused)
         if self._facts.before.rows(names.quarantine(table.name)) > probe.LOCAL_ROWS:
-            again = sources.read_again_on_workers(table, records)
-            return again, count_kinds(table, again)
-        found = sources.read_again_here(table, collected(records.orderBy("_arrival")).arrow.to_pylist())
-        return LocalRows.of(found).frame(self._work.spark), kinds_of(table, found)
+            again = self._again_by_spark(table, records)
+            return again, count_kinds(self._engine, table, again)
+        found = sources.read_again_here(table, sorted(records.here().to_pylist(), key=lambda record: record["_arrival"]))
+        return Here(found), kinds_of(table, found)
+
+    def _again_by_spark(self, table: Table, records: Rows) -> Rows:
+        self._engine.session(f"many records of {table.name!r} are replayed")
+        from rejoin.engines.spark import Frame, SparkEngine
+
+        assert isinstance(self._engine, SparkEngine)
+        return Frame(sources.read_again_on_workers(table, self._engine.frame(records)))
 
     def _judging(self, table: Table) -> Judging:
         """One for the table's rows and the table, so that the results are kept together."""
         if self._judge is None:
-            self._judge = Judging(self._work.spark, table, self._facts.run.number, self._place)
+            self._judge = Judging(self._engine, table, self._facts.run.number, self._place)
         return self._judge
 
     def _measure(self, table: Table, one: Expectation, after: Reader) -> float | None:
         if one.type == "fresh":
             return hours_since_newest(table.name, one.kwargs["column"], after, self._facts.run.opened_at)
-        before = self._work.before.current(table.name).count() if self._work.before.has(table.name) else 0
-        return after.current(table.name).count() / before - 1 if before else None
+        before = self._live(self._work.before, table) if self._work.before.has(table.name) else 0
+        return self._live(after, table) / before - 1 if before else None
+
+    def _live(self, reader: Reader, table: Table) -> int:
+        return int(str(self._engine.one("SELECT count(*) AS live FROM alive", alive=reader.current(table.name))["live"]))
 
     def _touch(self, table: Table) -> Write:
-        return self._work.writer.touch(table.name, self._work.spark.createDataFrame([], source_ddl(table)).schema, table.key)
+        return self._work.writer.touch(table.name, source_schema(table), table.key)
+
+    def _keys(self, table: Table, events: Rows, here: pa.Table | None, kinds: Kinds) -> Keys:
+        """The keys whose stored versions matter: those of the events, and the old keys of rows that changed their key. ``here``: small events."""
+        at_most = kinds.read + kinds.adopted
+        if here is not None and not kinds.adopted:
+            facts = here.filter(pc.is_in(here["_kind"], pa.array(["upsert", "delete"])))
+            return Keys(events, at_most, facts.select(list(table.key)))
+        return Keys(self._looked_up(table, self._facts_of(events), kinds), at_most)
+
+    def _looked_up(self, table: Table, facts: Rows, kinds: Kinds) -> Rows:
+        statement = f"SELECT {self._sql.names(table.key)} FROM facts"
+        if kinds.adopted:
+            old = ", ".join(f"{self._sql.get('_old_key', k)} AS {self._sql.name(k)}" for k in table.key)
+            statement += f" UNION ALL SELECT {old} FROM facts WHERE _old_key IS NOT NULL"
+        return self._engine.query(statement, facts=facts)
 
 
-def _real() -> Column:
-    """Whether a row is a record of the cut."""
-    return F.coalesce(F.col("_arrival") >= 0, F.lit(False))
-
-
-def _keys_of(table: Table, events: DataFrame, rows: LocalRows | None, kinds: Kinds) -> Keys:
-    """The keys whose stored versions matter: those of the events, and the old keys of rows that changed their key."""
-    at_most = kinds.read + kinds.adopted
-    if rows is not None and not kinds.adopted:
-        facts = rows.arrow.filter(pc.is_in(rows.arrow["_kind"], pa.array(["upsert", "delete"])))
-        return Keys(events.select(*table.key), at_most, facts.select(list(table.key)))
-    return Keys(_looked_up(table, events.where("_kind IN ('upsert', 'delete')"), kinds), at_most)
-
-
-def _looked_up(table: Table, facts: DataFrame, kinds: Kinds) -> DataFrame:
-    keys = facts.select(*table.key)
-    if not kinds.adopted:
-        return keys
-    return keys.union(facts.where("_old_key IS NOT NULL").select(*(F.col(f"_old_key.`{k}`") for k in table.key)))
+REAL = "coalesce(_arrival >= 0, false)"
+"""Whether a row is a record of the cut."""

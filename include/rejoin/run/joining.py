@@ -1,28 +1,26 @@
 """subscribe and respond: left changes become subscriptions, and these and right changes become responses."""
 
-from pyspark.sql import DataFrame, Observation
-from pyspark.sql import functions as F
-
+from rejoin.engines.engine import Rows
 from rejoin.lake import names, probe
 from rejoin.lake.access import Keys
 from rejoin.plan.model import Edge, Node
 from rejoin.plan.results import Responded, Subscribed
 from rejoin.plan.steps import Verb
 from rejoin.run.sifting import Sieve, can_sift
-from rejoin.run.work import Outcome, Work, small
+from rejoin.run.work import Outcome, Work, counted
 from rejoin.stages import respond as responding
 from rejoin.stages import subscribe as subscribing
 from rejoin.stages.columns import numbered
 
 
-def left_changes(work: Work, node: Node) -> DataFrame | None:
+def left_changes(work: Work, node: Node) -> Rows | None:
     """What the node has to look at on its left: this run's changes, or every row if its definition is new; None if there is nothing."""
     table, facts = node.left.table, work.facts
     if not facts.rebuilt(node):
         return work.now.changes(table, facts.run.number) if facts.changed(table) else None
-    rows = work.now.current(table)
-    nothing = F.lit(None).cast(rows.schema["_row"].dataType)
-    return rows.select(*facts.plan.key_of(table), F.lit("I").alias("_op"), nothing.alias("_before"), F.col("_row").alias("_after"))
+    key = work.engine.sql.names(facts.plan.key_of(table))
+    nothing = "CASE WHEN false THEN _row END"
+    return work.engine.query(f"SELECT {key}, 'I' AS _op, {nothing} AS _before, _row AS _after FROM lefts", lefts=work.now.current(table))
 
 
 class Joining:
@@ -30,6 +28,7 @@ class Joining:
 
     def __init__(self, work: Work) -> None:
         self._work, self._facts, self._writer = work, work.facts, work.writer
+        self._engine, self._sql = work.engine, work.engine.sql
 
     def subscribe(self, node: Node) -> Outcome[Subscribed]:
         changes = left_changes(self._work, node)
@@ -45,42 +44,58 @@ class Joining:
         sieve.check()
         return self._subscribed(node, changes)
 
-    def _subscribed(self, node: Node, changes: DataFrame) -> Outcome[Subscribed]:
-        key = self._facts.plan.key_of(node.left.table)
+    def _subscribed(self, node: Node, changes: Rows) -> Outcome[Subscribed]:
+        key, spoken = self._facts.plan.key_of(node.left.table), self._engine.node(node)
         counts, writes = {"subscribed": 0, "unsubscribed": 0}, []
-        for edge in node.edges:
-            seen = Observation()
-            rows = subscribing.subscribe(node.left, edge, changes, key, self._facts.run.number)
-            ops = {"subscribed": "S", "unsubscribed": "D"}
-            observed = rows.observe(seen, *(F.count(F.when(F.col("_op") == op, 1)).alias(n) for n, op in ops.items()))
+        for edge, name in ((e, names.subscriptions(node, e)) for e in spoken.edges):
+            statement = subscribing.subscribe(self._sql, spoken.left, edge, key, self._facts.run.number)
+            rows = self._engine.query(statement, changes=changes)
+            observed, seen = self._engine.counted(rows, counted({"subscribed": "_op = 'S'", "unsubscribed": "_op = 'D'"}))
             put = self._writer.replace if self._facts.rebuilt(node) else self._writer.append
-            rows_now = small(observed, 2 * self._facts.left_rows(node))
-            writes.append(put(names.subscriptions(node, edge), rows_now, _subscription_key(edge, key)))
-            counts = {n: counts[n] + int(seen.get[n]) for n in counts}
+            writes.append(put(name, self._engine.small(observed, 2 * self._facts.left_rows(node)), _subscription_key(edge, key)))
+            counts = {n: counts[n] + made for n, made in seen().items()}
         return Outcome(Subscribed.of(counts), tuple(writes))
 
     def respond(self, node: Node, edge: Edge) -> Outcome[Responded]:
         run, pks = self._facts.run.number, len(self._facts.plan.key_of(node.left.table))
-        right, key = edge.right.table, self._facts.plan.key_of(edge.right.table)
-        sent = self._work.now.sent(node, edge, run) if self._facts.sent(node) else None
-        changes = self._work.now.changes(right, run) if self._facts.right_changed(node, edge) else None
+        spoken = next(e for e in self._engine.node(node).edges if e.name == edge.name)
         answers, at_most = [], 0
-        if sent is not None:
-            made = self._facts.subscribed(node)
-            at_most = made.sent
-            rights = self._work.now.lookup(right, Keys(responding.wanted(edge, sent, key), made.subscribed))
-            answers.append(responding.answer_subscriptions(edge, sent, rights, key, pks))
-        if changes is not None:
-            moved = responding.moved(edge, changes, key)
-            subscribers = self._work.now.subscribers(node, edge, Keys(moved, self._facts.changed(right)))
-            told = self._work.now.reads[-1].rows
-            at_most += probe.LOCAL_ROWS + 1 if told is None else told
-            answers.append(responding.answer_right_changes(edge, moved, subscribers, pks, run))
-        responses = answers[0] if len(answers) == 1 else answers[0].unionByName(answers[1])
-        seen = Observation()
-        observed = responses.observe(seen, F.count(F.lit(1)).alias("responses"))
-        write = self._writer.append(names.responses(node, edge), small(observed, at_most), numbered("pk", pks), transient=True)
-        return Outcome(Responded(responses=int(seen.get["responses"])), (write,))
+        if self._facts.sent(node):
+            answers.append(self._answered(node, spoken, run, pks))
+            at_most = self._facts.subscribed(node).sent
+        if self._facts.right_changed(node, edge):
+            told, found = self._told(node, spoken, run, pks)
+            answers.append(told)
+            at_most += found
+        responses = (
+            answers[0]
+            if len(answers) == 1
+            else self._engine.query("SELECT * FROM sent UNION ALL SELECT * FROM told", sent=answers[0], told=answers[1])
+        )
+        observed, seen = self._engine.counted(responses, {"responses": "count(*)"})
+        rows = self._engine.small(observed, at_most)
+        write = self._writer.append(names.responses(node, edge), rows, numbered("pk", pks), transient=True)
+        return Outcome(Responded(responses=seen()["responses"]), (write,))
+
+    def _answered(self, node: Node, edge: Edge, run: int, pks: int) -> Rows:
+        """The answers to this run's subscriptions."""
+        right, key = edge.right.table, self._facts.plan.key_of(edge.right.table)
+        sent = self._work.now.sent(node, edge, run)
+        assert sent is not None  # the node has sent some
+        wanted = self._engine.query(responding.wanted(self._sql, edge, key), subscriptions=sent)
+        rights = self._work.now.lookup(right, Keys(wanted, self._facts.subscribed(node).subscribed))
+        return self._engine.query(responding.answer_subscriptions(self._sql, edge, key, pks), subscriptions=sent, rights=rights)
+
+    def _told(self, node: Node, edge: Edge, run: int, pks: int) -> tuple[Rows, int]:
+        """What subscribers are told of changed right rows, and how many they are at most."""
+        right, key = edge.right.table, self._facts.plan.key_of(edge.right.table)
+        changes = self._work.now.changes(right, run)
+        assert changes is not None  # the right side has some
+        moved = self._engine.query(responding.moved(self._sql, edge, key), changes=changes)
+        subscribers = self._work.now.subscribers(node, edge, Keys(moved, self._facts.changed(right)))
+        found = self._work.now.reads[-1].rows
+        told = self._engine.query(responding.answer_right_changes(self._sql, edge, pks, run), subscribers=subscribers, moved=moved)
+        return told, probe.LOCAL_ROWS + 1 if found is None else found
 
 
 def _subscription_key(edge: Edge, key: tuple[str, ...]) -> list[str]:

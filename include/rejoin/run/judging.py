@@ -2,20 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import DoubleType, FloatType, StringType, StructField, StructType
 
+from rejoin.engines.engine import Engine, Rows
 from rejoin.lake import probe
-from rejoin.lake.local import LocalRows, collected
 from rejoin.lake.reader import Reader
 from rejoin.plan.model import Node, Plan, Table
-from rejoin.plan.rules import Expectation, Level, Rows, Severity
-from rejoin.stages.frames import viewed
-from rejoin.stages.subscribe import foreign_key
+from rejoin.plan.rules import Expectation, Level, Severity
+from rejoin.plan.rules import Rows as Which
+from rejoin.stages.dialect import Dialect
+from rejoin.stages.frames import foreign_key, seen
 from rejoin.validation import reports
 from rejoin.validation.engine import Session
 from rejoin.validation.judge import (
@@ -30,6 +28,9 @@ from rejoin.validation.judge import (
     stop_if_needed,
 )
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 Numbered = list[tuple[int, Expectation]]
 
 
@@ -37,18 +38,18 @@ class Judging:
     """The expectations of one table or node in one run.
 
     Args:
-        spark: the session.
+        engine: runs the statements.
         of: the table or node.
         run: the run's number.
         place: where the results are kept; None: only in the ledger.
     """
 
-    def __init__(self, spark: SparkSession, of: Table | Node, run: int, place: Path | None) -> None:
-        self._spark, self._of, self._run, self._place = spark, of, run, place
+    def __init__(self, engine: Engine, of: Table | Node, run: int, place: Path | None) -> None:
+        self._engine, self._of, self._run, self._place = engine, of, run, place
         self._session = Session(reports.emptied(place))
         self._verdicts: list[Verdict] = []
 
-    def changed_rows(self, rows: DataFrame, count: int) -> DataFrame | None:
+    def changed_rows(self, rows: Rows, count: int) -> Rows | None:
         """Judges the rows that the run would change.
 
         Args:
@@ -61,21 +62,21 @@ class Judging:
         Raises:
             ValidationFailed: the run has to stop.
         """
-        numbered = [(n, e) for n, e in enumerate(self._of.expectations) if _asked(e) and e.level is Level.ROW and e.rows is Rows.CHANGED]
+        numbered = [(n, e) for n, e in enumerate(self._of.expectations) if _asked(e) and e.level is Level.ROW and e.rows is Which.CHANGED]
         if not numbered:
             return None
-        frame, here = _with_conditions(rows, numbered), None
+        shown, here = self._with_conditions(rows, numbered), None
         if count <= probe.LOCAL_ROWS:
-            here = collected(frame)
-            answers = self._session.ask_rows("changed rows", here.arrow, row_questions(numbered)) if here.arrow.num_rows else []
+            here = shown.here()
+            answers = self._session.ask_rows("changed rows", here, row_questions(numbered)) if here.num_rows else []
         else:
-            answers = self._session.ask_frame("changed rows", frame, row_questions(numbered))
+            answers = self._session.ask_frame("changed rows", self._frame(shown), row_questions(numbered))
         self._judge(answers)
         wanting = {a.number for a in answers if not a.met and self._of.expectations[a.number].severity is Severity.QUARANTINE}
         broken = row_questions([(n, e) for n, e in numbered if n in wanting])
         if not broken:
             return None
-        return self._bad_here(here, broken) if here is not None else self._bad(frame, broken)
+        return self._bad_here(here, broken) if here is not None else self._bad(shown, broken)
 
     def computed(self, bad: int, rows: int) -> None:
         """Judges whether every row could be computed.
@@ -101,14 +102,14 @@ class Judging:
             ValidationFailed: the run has to stop.
         """
         every = list(enumerate(self._of.expectations))
-        whole = [(n, e) for n, e in every if (e.level is Level.TABLE or e.rows is Rows.ALL) and n not in measures]
+        whole = [(n, e) for n, e in every if (e.level is Level.TABLE or e.rows is Which.ALL) and n not in measures]
         if whole:
-            frame = _with_conditions(reader.current(self._of.name), whole)
+            shown = self._with_conditions(reader.current(self._of.name), whole)
             questions = row_questions(whole)
             if rows <= probe.LOCAL_ROWS:
-                self._judge(self._session.ask_rows("whole table", collected(frame).arrow, questions))
+                self._judge(self._session.ask_rows("whole table", shown.here(), questions))
             else:
-                self._judge(self._session.ask_frame("whole table", frame, questions))
+                self._judge(self._session.ask_frame("whole table", self._frame(shown), questions))
         if measures:
             row = pa.table({f"measure_{n}": pa.array([value], pa.float64()) for n, value in measures.items()})
             answers = self._session.ask_rows("measures", row, [measure_question(n, e) for n, e in every if n in measures])
@@ -128,21 +129,37 @@ class Judging:
         what = f"{'table' if isinstance(self._of, Table) else 'output'} {self._of.name!r}"
         stop_if_needed(self._verdicts, what, self._run, report)
 
-    def _bad_here(self, rows: LocalRows, questions: list[Question]) -> DataFrame:
-        why = reasons(self._of.expectations, self._session.bad_rows(rows.arrow, questions))
+    def _bad_here(self, rows: pa.Table, questions: list[Question]) -> Rows:
+        why = reasons(self._of.expectations, self._session.bad_rows(rows, questions))
         at = sorted(why)
-        bad = rows.arrow.select(list(self._of.key)).take(at).append_column("_reason", pa.array([why[i] for i in at], pa.string()))
-        return LocalRows(bad, self._reasoned(rows.schema)).frame(self._spark)
+        bad = rows.select(list(self._of.key)).take(at).append_column("_reason", pa.array([why[i] for i in at], pa.string()))
+        return self._engine.rows(bad)
 
-    def _bad(self, frame: DataFrame, questions: list[Question]) -> DataFrame:
-        found = self._session.bad_keys(frame, questions, self._of.key)
+    def _bad(self, rows: Rows, questions: list[Question]) -> Rows:
+        found = self._session.bad_keys(self._frame(rows), questions, self._of.key)
         keys = list(dict.fromkeys(k for bad in found.values() for k in bad))
         at = {key: i for i, key in enumerate(keys)}
         why = reasons(self._of.expectations, {n: [at[k] for k in bad] for n, bad in found.items()})
-        return self._spark.createDataFrame([(*key, why[i]) for i, key in enumerate(keys)], self._reasoned(frame.schema))
+        columns = zip(*keys, strict=True) if keys else [()] * len(self._of.key)
+        made = [pa.array(values, rows.schema.field(k).type) for k, values in zip(self._of.key, columns, strict=True)]
+        return self._engine.rows(
+            pa.table([*made, pa.array([why[i] for i in range(len(keys))], pa.string())], names=[*self._of.key, "_reason"])
+        )
 
-    def _reasoned(self, schema: StructType) -> StructType:
-        return StructType([*(schema[k] for k in self._of.key), StructField("_reason", StringType())])
+    def _frame(self, rows: Rows) -> "DataFrame":
+        self._engine.session(f"rows of {self._of.name!r} are judged")
+        from rejoin.engines.spark import SparkEngine
+
+        assert isinstance(self._engine, SparkEngine)
+        return self._engine.frame(rows)
+
+    def _with_conditions(self, rows: Rows, numbered: Numbered) -> Rows:
+        """All columns of ``_row``, and what every condition says of it. NaN becomes null: pandas cannot tell them apart, so no engine must."""
+        sql, kind = self._engine.sql, rows.schema.field("_row").type
+        spoken = dict(zip((n for n, _ in numbered), self._engine.conditions(self._of, [e for _, e in numbered]), strict=True))
+        columns = [f"{_value(sql, field)} AS {sql.name(field.name)}" for field in kind]
+        made = [f"{text} AS {name}" for name, text in conditions(list(spoken.items())).items()]
+        return self._engine.query(f"SELECT {', '.join([*columns, *made])} FROM (SELECT _row AS t FROM rows_)", rows_=rows)
 
 
 def _asked(one: Expectation) -> bool:
@@ -157,32 +174,37 @@ def measured(of: Table | Node) -> Numbered:
 
 def share_matched(plan: Plan, node: Node, edge_name: str, reader: Reader) -> float | None:
     """The share of a node's left rows that find a right row on an edge; None if there are no left rows."""
-    edge = next(e for e in node.edges if e.name == edge_name)
-    lefts = viewed(reader.lefts(node), "_row", node.left, "l").where("l IS NOT NULL")
-    rights = viewed(reader.current(edge.right.table), "_row", edge.right, "right").where("right IS NOT NULL")
-    asked = lefts.withColumn("fk", F.expr(foreign_key(edge)))
-    on = [F.col(f"l.fk.fk_{i}") == F.col(f"r.`{k}`") for i, k in enumerate(plan.key_of(edge.right.table), start=1)]
-    met = asked.alias("l").join(rights.withColumn("_found", F.lit(1)).alias("r"), on=on, how="left")
-    row = met.agg(F.count(F.lit(1)).alias("all"), F.count("_found").alias("found")).first()
-    assert row is not None
-    return row["found"] / row["all"] if row["all"] else None
+    engine, sql = reader.engine, reader.engine.sql
+    spoken = engine.node(node)
+    edge = next(e for e in spoken.edges if e.name == edge_name)
+    key = plan.key_of(edge.right.table)
+    on = " AND ".join(f"{sql.get('l.fk', f'fk_{i}')} = r.{sql.name(k)}" for i, k in enumerate(key, start=1))
+    row = engine.one(
+        f"""
+WITH views AS (SELECT {seen(sql, spoken.left)} AS l FROM (SELECT _row AS t FROM lefts)),
+asking AS (SELECT {foreign_key(sql, edge)} AS fk FROM views WHERE l IS NOT NULL),
+known AS (SELECT {sql.names(key)}, {seen(sql, edge.right)} AS found FROM (SELECT {sql.names(key)}, _row AS t FROM rights))
+SELECT count(*) AS every, count(r.found) AS matched FROM asking AS l LEFT JOIN known AS r ON r.found IS NOT NULL AND {on}""",
+        lefts=reader.lefts(node),
+        rights=reader.current(edge.right.table),
+    )
+    return int(str(row["matched"])) / int(str(row["every"])) if row["every"] else None
 
 
 def hours_since_newest(name: str, column: str, reader: Reader, opened_at: float) -> float | None:
     """The age of a column's newest value when the run was opened; None if there is none."""
-    row = reader.current(name).agg(F.max(F.col(f"_row.`{column}`")).cast("double").alias("newest")).first()
-    return None if row is None or row["newest"] is None else (opened_at - row["newest"]) / 3600
+    sql = reader.engine.sql
+    newest = f"max({sql.get('_row', column)})"
+    kind = reader.schema(name).field(column).type
+    micros = (
+        f"{sql.days(newest)} * 86400000000"
+        if kind == pa.date32()
+        else (sql.micros if getattr(kind, "tz", None) else sql.wall_micros)(newest)
+    )
+    found = reader.engine.one(f"SELECT {micros} AS newest FROM current_", current_=reader.current(name))["newest"]
+    return None if found is None else (opened_at - int(str(found)) / 1e6) / 3600
 
 
-def _with_conditions(rows: DataFrame, numbered: Numbered) -> DataFrame:
-    """All columns of ``_row``, and what every condition says of it. NaN becomes null: pandas cannot tell them apart, so Spark must not."""
-    kind = rows.schema["_row"].dataType
-    assert isinstance(kind, StructType)
-    columns = [F.col(f"t.`{f.name}`") if f.dataType not in (DoubleType(), FloatType()) else _number(f.name) for f in kind.fields]
-    made = [F.expr(sql).alias(name) for name, sql in conditions(numbered).items()]
-    return rows.select(F.col("_row").alias("t")).select(*columns, *made)
-
-
-def _number(name: str) -> Column:
-    column = F.col(f"t.`{name}`")
-    return F.when(~F.isnan(column), column).alias(name)
+def _value(sql: Dialect, field: pa.Field) -> str:
+    value = sql.get("t", field.name)
+    return f"CASE WHEN NOT isnan({value}) THEN {value} END" if pa.types.is_floating(field.type) else value

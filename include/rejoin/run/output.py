@@ -1,29 +1,19 @@
 """What ``resolve`` and ``validate`` share: net changes become the new state of an output."""
 
-from collections.abc import Mapping
-
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
-from rejoin.lake.local import LocalRows
+from rejoin.engines.engine import Here, Rows
 from rejoin.lake.records import Write
 from rejoin.lake.writer import Writer
 from rejoin.plan.model import Node
 from rejoin.plan.results import Changed
 from rejoin.run.work import Work
 
-OPS = {"inserted": "I", "updated": "U", "deleted": "D"}
+OPS = {"inserted": "_op = 'I'", "updated": "_op = 'U'", "deleted": "_op = 'D'"}
+"""What is counted of changes, and the conditions."""
 
 
-def counted(ops: Mapping[str, str]) -> list[Column]:
-    """Counts over ``_op``, by name."""
-    return [F.count(F.when(F.col("_op") == op, 1)).alias(name) for name, op in ops.items()]
-
-
-def apply(
-    work: Work, writer: Writer, node: Node, written: DataFrame | LocalRows, log: Write, made: Changed, located: pa.Table | None
-) -> tuple[Write, ...]:
+def apply(work: Work, writer: Writer, node: Node, written: Rows, log: Write, made: Changed, located: pa.Table | None) -> tuple[Write, ...]:
     """Writes the output with a run's changes applied, unless there is nothing to write.
 
     Args:
@@ -38,5 +28,5 @@ def apply(
     columns, inserts = [p.name for p in node.columns], made.updated + made.deleted == 0
     if made.changes == 0 and work.before.has(node.name) and not work.facts.rebuilt(node):
         return (log,)
-    here = written if isinstance(written, LocalRows) else None
+    here = written.arrow if isinstance(written, Here) else None
     return (log, writer.upsert(node.name, here, log, columns, node.key, located, only_inserts=inserts))

@@ -115,7 +115,7 @@ class SelfCheck:
         return InvariantBroken(
             f"{what} in run {self._run.number}; nothing was committed",
             expected=expected,
-            next_step="compare with `rejoin verify`; a table edited by hand is rebuilt by a run with refresh full",
+            next_step="compare with `rejoin verify`; `rejoin repair` recomputes an output that was edited by hand, unless a key has two rows",
         )
 
 

@@ -7,28 +7,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
+from rejoin.engines.engine import Engine, Rows
 from rejoin.errors import NotComputable
 from rejoin.failures import blamed, kind_of, of_a_row
 from rejoin.lake import probe
-from rejoin.lake.local import LocalRows, collected
 from rejoin.plan import places
 from rejoin.plan.model import Node
 from rejoin.plan.rules import Severity
 from rejoin.plan.steps import Verb
 from rejoin.run.work import Work
-from rejoin.stages.frames import viewed
-from rejoin.stages.subscribe import foreign_key
+from rejoin.stages.frames import foreign_key, seen
 
 MOST = 100
 """So many rows are looked for one by one; of more it is only said that they are more. Each costs some ten small Spark jobs."""
 WHY = "_why"
 """A column: why the row cannot be computed."""
 
-Compute = Callable[[DataFrame], DataFrame]
+Compute = Callable[[Rows], Rows]
 
 
 @dataclass
@@ -39,43 +35,49 @@ class Sieve:
     node: Node
     verb: Verb
     why: dict[tuple[object, ...], str] = field(default_factory=dict)
-    _types: list[pa.DataType] = field(default_factory=list)
 
-    def sifted(self, rows: LocalRows, key: list[str], compute: Compute) -> LocalRows:
-        """The rows that ``compute`` can take; the others are set aside.
+    def joined(self, state: Rows, key: list[str], compute: Compute) -> Rows:
+        """What ``compute`` (``resolve.join``) makes of rows; null for those that it cannot take, which are set aside.
 
         Raises:
-            NotComputable: there are too many of these.
+            NotComputable: there are too many of these, or they may not be held back.
         """
-        found = without_value(self.work.spark, rows, compute)
+        rows, engine = state.here(), self.work.engine
+        found = without_value(engine, rows, compute)
         self._set_aside(rows, key, found)
-        keep = pa.array([i not in found for i in range(rows.arrow.num_rows)], pa.bool_())
-        return LocalRows(rows.arrow.filter(keep), rows.schema)
+        keep = pa.array([i not in found for i in range(rows.num_rows)], pa.bool_())
+        made = compute(engine.rows(rows.filter(keep)))
+        self.check()
+        sql, new = engine.sql, engine.sql.name("new")
+        met = f"SELECT {sql.names(key, 'r')}, m.{new} FROM lefts AS r LEFT JOIN made AS m ON {sql.on(key, 'r', 'm')}"
+        return engine.query(met, lefts=engine.rows(rows.select(key)), made=made)
 
-    def lefts(self, frame: DataFrame, key: tuple[str, ...], column: str, *, counts: bool = True) -> DataFrame:
-        """A frame of left rows where the struct ``column`` is null if the left view or a foreign key has no value for it.
+    def lefts(self, given: Rows, key: tuple[str, ...], column: str, *, counts: bool = True) -> Rows:
+        """Left rows where the struct ``column`` is null if the left view or a foreign key has no value for it.
 
         Args:
-            frame: the frame.
-            key: its key columns.
+            given: the rows.
+            key: their key columns.
             column: the struct of all columns of the left table.
             counts: False: a row from before, which says nothing about what this run publishes.
 
         Raises:
             NotComputable: there are too many of these.
         """
-        rows = collected(frame)
+        rows, engine = given.here(), self.work.engine
+        node, sql = engine.node(self.node), engine.sql
+        shown = ", ".join(["l", *(f"{foreign_key(sql, e)} AS fk_{i}" for i, e in enumerate(node.edges))])
 
-        def compute(some: DataFrame) -> DataFrame:
-            seen = viewed(some, column, self.node.left, "l")
-            return seen.select("l", *(F.expr(foreign_key(e)) for e in self.node.edges))
+        def compute(some: Rows) -> Rows:
+            views = f"SELECT {seen(sql, node.left)} AS l FROM (SELECT {column} AS t FROM lefts)"
+            return engine.query(f"SELECT {shown} FROM ({views})", lefts=some)
 
-        found = without_value(self.work.spark, rows, compute)
+        found = without_value(engine, rows, compute)
         if counts:
             self._set_aside(rows, list(key), found)
-        marks = pa.array([i in found for i in range(rows.arrow.num_rows)], pa.bool_())
-        marked = LocalRows(rows.arrow.append_column("_bad", marks), StructType([*rows.schema.fields, _FLAG]))
-        return marked.frame(self.work.spark).withColumn(column, F.when(~F.col("_bad"), F.col(column))).drop("_bad")
+        marked = rows.append_column("_bad", pa.array([i in found for i in range(rows.num_rows)], pa.bool_()))
+        line = ", ".join(f"CASE WHEN NOT _bad THEN {c} END AS {c}" if c == column else sql.name(c) for c in rows.column_names)
+        return engine.query(f"SELECT {line} FROM lefts", lefts=engine.rows(marked))
 
     def check(self) -> None:
         """Stops the run unless the rows that were set aside may be held back.
@@ -86,13 +88,12 @@ class Sieve:
         if self.why and not holds(self.node):
             raise self.refused(f"{len(self.why):,}")
 
-    def aside(self, schema: StructType) -> DataFrame:
+    def aside(self, schema: pa.Schema) -> Rows:
         """The keys of the node that were set aside, with ``_why``. ``schema`` lends the keys' types."""
-        kind = StructType([*(schema[k] for k in self.node.key), StructField(WHY, StringType())])
-        keys = zip(*self.why, strict=True) if self.why else [()] * len(self._types)
-        columns = [pa.array(values, type_) for values, type_ in zip(keys, self._types, strict=True)]
-        rows = pa.table([*columns, pa.array(self.why.values(), pa.string())], names=kind.names)
-        return LocalRows(rows, kind).frame(self.work.spark)
+        keys = zip(*self.why, strict=True) if self.why else [()] * len(self.node.key)
+        columns = [pa.array(values, schema.field(k).type) for k, values in zip(self.node.key, keys, strict=True)]
+        rows = pa.table([*columns, pa.array(self.why.values(), pa.string())], names=[*self.node.key, WHY])
+        return self.work.engine.rows(rows)
 
     def refused(self, count: str) -> NotComputable:
         """The error that stops the run."""
@@ -105,25 +106,24 @@ class Sieve:
             + ("" if holds(self.node) else f" `rejoin quarantine list {self.node.name}` shows their keys"),
         )
 
-    def _set_aside(self, rows: LocalRows, key: list[str], found: Mapping[int, BaseException]) -> None:
+    def _set_aside(self, rows: pa.Table, key: list[str], found: Mapping[int, BaseException]) -> None:
         about = places.of_node(self.work.facts.plan, self.node.name)
-        self._types = [rows.arrow[k].type for k in key]
         for at, error in found.items():
             kind = kind_of(error)
             why = f"{blamed(error, about)}: {kind.name if kind else type(error).__name__}"
-            self.why[tuple(rows.arrow[k][at].as_py() for k in key)] = why
+            self.why[tuple(rows[k][at].as_py() for k in key)] = why
         if len(self.why) > MOST:
             raise self.refused(f"more than {MOST:,}")
 
 
-def without_value(spark: SparkSession, rows: LocalRows, compute: Compute) -> dict[int, BaseException]:
+def without_value(engine: Engine, rows: pa.Table, compute: Compute) -> dict[int, BaseException]:
     """Row (from 0) -> what an engine said of it alone, for the rows that ``compute`` has no value for; some more than ``MOST`` suffice."""
     found: dict[int, BaseException] = {}
-    parts = [(0, rows.arrow.num_rows)] if rows.arrow.num_rows else []
+    parts = [(0, rows.num_rows)] if rows.num_rows else []
     while parts and len(found) <= MOST:
         start, stop = parts.pop()
         try:
-            compute(LocalRows(rows.arrow.slice(start, stop - start), rows.schema).frame(spark)).toArrow()
+            compute(engine.rows(rows.slice(start, stop - start))).here()
         except Exception as error:
             if not of_a_row(error):
                 raise
@@ -143,6 +143,3 @@ def holds(node: Node) -> bool:
 def can_sift(error: BaseException, rows: int) -> bool:
     """Whether an error is about single rows of few enough."""
     return of_a_row(error) and rows <= probe.LOCAL_ROWS
-
-
-_FLAG = StructField("_bad", BooleanType())

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from pyspark.sql import DataFrame, Observation
-
+from rejoin.engines.engine import Rows
 from rejoin.lake import names
 from rejoin.lake.reader import Reader
 from rejoin.lake.records import Write
@@ -12,10 +11,9 @@ from rejoin.plan.results import Changed, Ending, Validated
 from rejoin.plan.rules import Expectation
 from rejoin.run.facts import watched
 from rejoin.run.judging import Judging, hours_since_newest, measured, share_matched
-from rejoin.run.output import OPS, apply, counted
-from rejoin.run.work import Outcome, Work, small
+from rejoin.run.output import OPS, apply
+from rejoin.run.work import Outcome, Work, counted
 from rejoin.stages import hold
-from rejoin.stages.frames import packed, quoted
 
 
 class Validating:
@@ -28,42 +26,45 @@ class Validating:
 
     def __init__(self, work: Work, place: Path | None) -> None:
         self._work, self._facts, self._place = work, work.facts, place
+        self._engine, self._sql = work.engine, work.engine.sql
 
     def run(self, node: Node) -> Outcome[Validated]:
         """Judges the node's changes; writes them if ``resolve`` has not done so already."""
         made = self._facts.resolved(node)
-        judging = Judging(self._work.spark, node, self._facts.run.number, self._place)
+        judging = Judging(self._work.engine, node, self._facts.run.number, self._place)
         if made.ending is Ending.KEPT:
             return Outcome(as_resolved(made))
         if made.ending is Ending.DONE:
             changes = self._work.now.changes(node.name, self._facts.run.number) if made.changes else None
             if changes is not None:
-                judging.changed_rows(_new_rows(changes, node), made.changes)
+                judging.changed_rows(self._new_rows(changes, node), made.changes)
             return self._finish(node, judging, as_resolved(made), ())
         candidates = self._work.now.candidates(node)
         assert candidates is not None  # resolve has written them
-        bad = judging.changed_rows(_new_rows(candidates, node), made.changes)
+        bad = judging.changed_rows(self._new_rows(candidates, node), made.changes)
         judging.computed(made.uncomputable, made.changes + made.uncomputable)
         return self._finish(node, judging, *self._split(node, candidates, bad))
 
-    def _split(self, node: Node, candidates: DataFrame, bad: DataFrame | None) -> tuple[Validated, tuple[Write, ...]]:
+    def _split(self, node: Node, candidates: Rows, bad: Rows | None) -> tuple[Validated, tuple[Write, ...]]:
         """Writes the output and its changes without the rows to be held back, and what happened to those."""
         run, made = self._facts.run.number, self._facts.resolved(node)
-        judged = hold.judged(candidates, bad, node.key)
+        inputs = {"candidates": candidates, **({} if bad is None else {"bad": self._engine.everywhere(bad)})}
+        judged = self._engine.query(hold.judged(self._sql, node.key, bad=bad is not None), **inputs)
         at_most = made.changes + made.held_before + made.uncomputable
-        seen = Observation()
-        good = hold.published(judged, node.key, run).observe(seen, *counted(OPS))
-        written = small(good, at_most)
+        good, seen = self._engine.counted(self._engine.query(hold.published(self._sql, node.key, run), judged=judged), counted(OPS))
+        written = self._engine.small(good, at_most)
         log = self._work.writer.append(names.changes(node.name), written, node.key)
-        done = Changed.of(seen.get)
+        done = Changed.of(seen())
         writes = apply(self._work, self._work.writer, node, written, log, done, None)
         if bad is not None or made.held_before or made.uncomputable:
-            seen = Observation()
-            ops = {"held_back": "Q", "released": "R"}
-            aside = hold.set_aside(judged, node, run).observe(seen, *counted(ops))
-            quarantine = self._work.writer.append(names.quarantine(node.name), small(aside, at_most), node.key)
-            return Validated.of({**done.counts, **seen.get}), (*writes, quarantine)
+            ops = counted({"held_back": "_op = 'Q'", "released": "_op = 'R'"})
+            aside, seen = self._engine.counted(self._engine.query(hold.set_aside(self._sql, node, run), judged=judged), ops)
+            quarantine = self._work.writer.append(names.quarantine(node.name), self._engine.small(aside, at_most), node.key)
+            return Validated.of({**done.counts, **seen()}), (*writes, quarantine)
         return as_resolved(done), writes
+
+    def _new_rows(self, changes: Rows, node: Node) -> Rows:
+        return self._engine.query(hold.new_rows(self._sql, node), changes=changes)
 
     def _finish(self, node: Node, judging: Judging, done: Validated, writes: tuple[Write, ...]) -> Outcome[Validated]:
         """Judges the table as it would become."""
@@ -86,9 +87,3 @@ class Validating:
 def as_resolved(made: Changed) -> Validated:
     """The result where what was computed is what becomes visible."""
     return Validated(inserted=made.inserted, updated=made.updated, deleted=made.deleted)
-
-
-def _new_rows(changes: DataFrame, node: Node) -> DataFrame:
-    """``_row``: the new row of each change, with the node's columns only."""
-    rows = changes.where("_op IN ('I', 'U')")
-    return rows.select(packed((p.name, f"_after.{quoted(p.name)}") for p in node.columns).alias("_row"))

@@ -4,10 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from pyspark.sql import DataFrame, SparkSession
-
-from rejoin.lake import probe
-from rejoin.lake.local import LocalRows, collected
+from rejoin.engines.engine import Engine
 from rejoin.lake.reader import Reader
 from rejoin.lake.records import Write
 from rejoin.lake.writer import Writer
@@ -31,14 +28,14 @@ class Work:
     """One attempt at one step.
 
     Args:
-        spark: the session.
+        engine: runs the statements.
         facts: what the run is and has done so far.
         before: the tables as of the run's base.
         now: the tables as of this run, as far as its steps have ended.
         writer: writes to this attempt's branches.
     """
 
-    spark: SparkSession
+    engine: Engine
     facts: Facts
     before: Reader
     now: Reader
@@ -49,6 +46,6 @@ class Work:
         return self.now.with_writes({w.table: w.snapshot_id for w in writes})
 
 
-def small(frame: DataFrame, at_most: int) -> DataFrame | LocalRows:
-    """The frame computed now and kept on the driver, if it is small enough."""
-    return collected(frame) if at_most <= probe.LOCAL_ROWS else frame
+def counted(conditions: dict[str, str]) -> dict[str, str]:
+    """Aggregates that count the rows that meet each condition."""
+    return {name: f"count(CASE WHEN {condition} THEN 1 END)" for name, condition in conditions.items()}

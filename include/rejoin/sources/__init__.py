@@ -8,8 +8,8 @@ from rejoin.sources.columns import drift
 from rejoin.sources.events import EventKind
 from rejoin.sources.files import PinnedFile
 from rejoin.sources.pins import Pin, available, ignored
-from rejoin.sources.raw import read_again_here, read_again_on_workers, read_raw, row_columns
-from rejoin.sources.read import coded_errors, read, read_here
+from rejoin.sources.raw import read_again_here, read_again_on_workers, read_raw, read_raw_here, row_columns
+from rejoin.sources.read import coded_errors, is_parquet, read, read_here
 
 __all__ = [
     "EventKind",
@@ -19,10 +19,12 @@ __all__ = [
     "coded_errors",
     "drift",
     "ignored",
+    "is_parquet",
     "read",
     "read_again_here",
     "read_again_on_workers",
     "read_here",
     "read_raw",
+    "read_raw_here",
     "row_columns",
 ]

@@ -27,34 +27,36 @@ _RAW_DDL = "`_file` STRING, `_line` BIGINT, `_raw` STRING"
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def read_raw(spark: "SparkSession", table: Table, pin: Pin, root: str, places: "DataFrame") -> "DataFrame":
-    """Records of a pin as they were written: ``_file``, ``_line``, ``_raw``.
+def read_raw_here(table: Table, pin: Pin, root: str, places: Mapping[str, frozenset[int]]) -> pa.Table | None:
+    """Records of a small pin as they were written: ``_file``, ``_line``, ``_raw``; None if it is large, or Spark's to read.
 
     They are read again, since keeping the text of every record beside its values would double what is held of each cut.
 
     Args:
-        spark: the session.
         table: the table.
         pin: what was read.
         root: where relative paths start.
-        places: ``_file`` and ``_line`` of the wanted ones.
+        places: file -> the lines of the wanted ones.
 
     Raises:
         SourceFileMissing, SourceFileChanged: the pinned bytes are no longer there.
     """
+    if not is_small(pin):
+        return None
+    found = [batch for file in pin.files if file.path in places for batch in _raw_of(table, root, file, places[file.path])]
+    return pa.Table.from_batches(found, _RAW)
+
+
+def read_raw(spark: "SparkSession", table: Table, pin: Pin, root: str, places: "DataFrame") -> "DataFrame":
+    """The same of any pin by Spark. ``places``: ``_file`` and ``_line`` of the wanted ones."""
     from pyspark.sql import functions as F
 
     if is_parquet(pin):
         rows = parquet_rows(spark, table, pin, root).select("_file", "_line", parquet_raw(table).alias("_raw"))
         return rows.join(places, on=["_file", "_line"], how="left_semi")
     wanted = places.groupBy(F.col("_file").alias("path")).agg(F.collect_set("_line").alias("lines"))
-    if not is_small(pin):
-        work: Work = partial(_raw_rows, table, root)
-        return tasks(spark, pin).join(wanted, on="path").mapInArrow(work, _RAW_DDL)
-    lines_of = {row["path"]: frozenset(row["lines"]) for row in wanted.collect()}
-    found = [batch for file in pin.files if file.path in lines_of for batch in _raw_of(table, root, file, lines_of[file.path])]
-    rows_here = pa.Table.from_batches(found, _RAW)
-    return spark.createDataFrame(rows_here if rows_here.num_rows else [], _RAW_DDL)
+    work: Work = partial(_raw_rows, table, root)
+    return tasks(spark, pin).join(wanted, on="path").mapInArrow(work, _RAW_DDL)
 
 
 def _raw_rows(table: Table, root: str, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,6 +1,9 @@
-"""The frames that stages exchange. Every stage takes and returns only these, so each can be tested with three rows by hand.
+"""The relations that stages exchange, and what their statements share. Every stage reads and gives only these, so each can be tested with
+three rows by hand.
 
-Users' column names never start with ``_``; so frames with users' key columns name everything else with ``_``, and a stage renames the key
+A stage is SQL text in the dialect of the engine that runs it; its inputs are tables with the names that its docstring says.
+
+Users' column names never start with ``_``; so relations with users' key columns name everything else with ``_``, and a stage renames the key
 columns to ``pk_1``.. or ``fk_1``.. before it adds the columns ``t``, ``l``, ``r1``.. that a plan's SQL texts refer to.
 
 ``Changes`` (a run's net changes of a table or output, at most one row a key)
@@ -17,56 +20,22 @@ columns to ``pk_1``.. or ``fk_1``.. before it adds the columns ``t``, ``l``, ``r
     ``pk_1``..; ``left_hash`` BINARY; ``right`` STRUCT: the columns of the edge's right view and ``_hash``, null where there is no right row.
 """
 
-from collections.abc import Iterable, Sequence
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
-
-from rejoin.plan.model import View
-from rejoin.stages.columns import HASH
+from rejoin.plan.model import Edge, View
+from rejoin.stages.columns import HASH, numbered
+from rejoin.stages.dialect import Dialect
 
 
-def quoted(name: str) -> str:
-    """A column name as Spark SQL text."""
-    return f"`{name}`"
-
-
-def packed(fields: Iterable[tuple[str, str]]) -> Column:
-    """A struct of fields (name, SQL text of the value). One expression for all of them: each ``Column`` costs several calls into the JVM."""
-    texts = [f"'{name}', {sql}" for name, sql in fields]
-    return F.expr(f"named_struct({', '.join(texts)})")
-
-
-def equal(pairs: Iterable[tuple[str, str]]) -> Column:
-    """Whether the SQL texts of each pair have equal values, null being equal to null. True without pairs."""
-    return F.expr(" AND ".join(["true", *(f"{one} <=> {other}" for one, other in pairs)]))
-
-
-def renamed(frame: DataFrame, old: Sequence[str], new: Sequence[str], *keep: str | Column) -> DataFrame:
-    """Only the columns ``old`` under the names ``new``, and the columns ``keep``."""
-    columns: list[str | Column] = [F.col(quoted(o)).alias(n) for o, n in zip(old, new, strict=True)]
-    return frame.select(*columns, *keep)
-
-
-def viewed(frame: DataFrame, row: str, view: View, into: str) -> DataFrame:
-    """Adds ``into``: the struct column ``row`` seen through ``view`` (its columns and ``_hash``), null where the row is null or
-    the view filters it out.
+def seen(sql: Dialect, view: View) -> str:
+    """SQL text over a struct column ``t``, a row of the view's table: the columns of the view and ``_hash``, null where ``t`` is null or the view
+    filters it out.
     """
-    seen = F.expr(f"t IS NOT NULL AND ({view.where})" if view.where else "t IS NOT NULL")
-    struct = packed([*((p.name, p.sql) for p in view.columns), (HASH, f"t.`{HASH}`")])
-    return frame.withColumn("t", F.col(row)).withColumn(into, F.when(seen, struct)).drop("t")
+    present = f"t IS NOT NULL AND ({view.where})" if view.where else "t IS NOT NULL"
+    fields = [*((p.name, p.sql) for p in view.columns), (HASH, sql.get("t", HASH))]
+    return f"CASE WHEN {present} THEN {sql.struct(fields)} END"
 
 
-def null_struct(frame: DataFrame, column: str) -> Column:
-    """A null of the type of a column of ``frame``."""
-    return F.lit(None).cast(frame.schema[column].dataType)
-
-
-def nullable(frame: DataFrame, column: str) -> StructType:
-    """The type of a struct column with every field nullable, as tables hold it: Spark takes ``coalesce(x, '?')`` for NOT NULL and then
-    refuses to cast a stored struct to it.
-    """
-    kind = frame.schema[column].dataType
-    assert isinstance(kind, StructType)
-    return StructType([StructField(f.name, f.dataType) for f in kind.fields])
+def foreign_key(sql: Dialect, edge: Edge) -> str:
+    """SQL text of the struct ``fk_1``.. over ``l``; null if any part is null."""
+    fields = zip(numbered("fk", len(edge.foreign_key)), edge.foreign_key, strict=True)
+    present = " AND ".join(f"({part}) IS NOT NULL" for part in edge.foreign_key)
+    return f"CASE WHEN l IS NOT NULL AND {present} THEN {sql.struct(fields)} END"

@@ -1,19 +1,17 @@
 """ingest: events of a cut and the stored versions become new versions of a source table, at most one a key (the source KTable).
 
 Two entries, for the two kinds of source: ``feed`` (change events with positions) and ``snapshot`` (full snapshots, deletes by absence).
-Both return the frame that ``table_rows`` turns into rows to append, and every input record in it has exactly one ``Fate``: that is the
-conservation count I4.
+Both give ``classified``, which ``versions`` and ``table_rows`` turn into rows to append, and every input record in it has exactly one
+``Fate``: that is the conservation count I4.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
-
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
 
 from rejoin.plan.model import Table
 from rejoin.stages.columns import HASH
-from rejoin.stages.frames import equal, packed, quoted
-from rejoin.stages.hashing import canonical, murmur3
+from rejoin.stages.dialect import Dialect, equal, text
+from rejoin.stages.hashing import canonical, hashed
 
 
 class Fate(StrEnum):
@@ -30,220 +28,244 @@ class Fate(StrEnum):
 UNRESOLVED = "TOAST_UNRESOLVED"
 """Quarantine code of an event that does not carry a column whose earlier value is not known either."""
 
+_DETAILS = ["_position", "_arrival", "_missing", "_absent", "_old_key", "_file", "_line", "_lines", "_code", "_reason", "_raw"]
+
 
 def values(table: Table) -> list[str]:
     """The declared columns that are not key columns."""
     return [c.name for c in table.columns if c.name not in table.key]
 
 
-def truncation(table: Table, events: DataFrame, stored: DataFrame | None, position: str) -> DataFrame:
-    """The events plus one delete at ``position`` for every key that lives or appears: what a truncate event means.
+def event_columns(table: Table) -> list[str]:
+    """The columns of events (``sources.events``), in order."""
+    return ["_kind", *(c.name for c in table.columns), *_DETAILS]
 
-    The deletes are marked by a null ``_arrival``: they are nobody's input record and are not counted.
+
+def _classified(table: Table) -> list[str]:
+    return [*event_columns(table), "_version", "_row", "_fate"]
+
+
+def truncation(sql: Dialect, table: Table, position: str, *, stored: bool) -> str:
+    """``events`` plus one delete at ``position`` for every key that lives or appears: what a truncate event means.
+
+    The deletes are marked by a null ``_arrival``: they are nobody's input record and are not counted. ``stored`` is an input where there
+    are stored ``Versions``.
     """
-    keys = events.select(*table.key)
-    if stored is not None:
-        keys = keys.union(stored.where("_row IS NOT NULL").select(*table.key))
-    keys = keys.distinct()
-    made = keys.select(
-        *table.key, F.lit("delete").alias("_kind"), F.lit(position).alias("_position"), F.array().cast("array<string>").alias("_missing")
-    )
-    return events.unionByName(made, allowMissingColumns=True)
+    key = sql.names(table.key)
+    keys = f"SELECT {key} FROM events" + (f" UNION ALL SELECT {key} FROM stored WHERE _row IS NOT NULL" if stored else "")
+    made = {"_kind": "'delete'", **{k: sql.name(k) for k in table.key}, "_position": text(position), "_missing": sql.array([])}
+    columns = event_columns(table)
+    line = ", ".join(f"{made.get(c, 'NULL')} AS {sql.name(c)}" for c in columns)
+    return f"SELECT {sql.names(columns)} FROM events UNION ALL SELECT {line} FROM (SELECT DISTINCT {key} FROM ({keys}))"
 
 
-def feed(table: Table, events: DataFrame, stored: DataFrame | None, *, placed: bool) -> DataFrame:
-    """Upserts and deletes with their positions, and the stored ``Versions`` of their keys -> ``classified``.
+def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool) -> str:
+    """``events``, upserts and deletes with their positions, and ``stored``, the ``Versions`` of their keys -> ``classified``.
 
     ``classified``: the event's columns and ``_fate``; for the newest fresh event of each key also ``_version`` and ``_row`` (what is
-    stored). The newest position of a key wins, whatever the order of arrival. ``placed``: every event has a position of its own.
+    stored). The newest position of a key wins, whatever the order of arrival.
+
+    Args:
+        sql: the dialect.
+        table: the table.
+        stored: ``stored`` is an input; else nothing is.
+        placed: every event has a position of its own.
     """
-    known = _with_stored(table, events, stored)
-    ordered = known if placed else known.withColumn("_position", _placed(table))
-    fate = (
-        F.when(F.col("_position") < F.col("_version"), str(Fate.STALE))
-        .when(F.col("_position") == F.col("_version"), str(Fate.DUPLICATE))
-        .otherwise("fresh")
-    )
-    judged = ordered.withColumn("_fate", fate)
-    newest = Window.partitionBy(*_key(table), "_fate").orderBy(F.col("_position").desc(), F.col("_arrival").desc_nulls_last())
-    same = F.lag("_position").over(newest) == F.col("_position")
-    among = F.when(F.row_number().over(newest) == 1, str(Fate.APPLIED)).when(same, str(Fate.DUPLICATE)).otherwise(str(Fate.SUPERSEDED))
-    return judged.withColumn("_fate", F.when(F.col("_fate") == "fresh", among).otherwise(F.col("_fate")))
+    key, known = sql.names(table.key), _with_stored(sql, table, "events", stored=stored)
+    if not placed:
+        columns = [*event_columns(table), "_version", "_row"]
+        line = ", ".join(f"{_placed(sql, table)} AS _position" if c == "_position" else sql.name(c) for c in columns)
+        known = f"SELECT {line} FROM ({known})"
+    newest = f"(PARTITION BY {key}, _fate ORDER BY _position DESC NULLS LAST, _arrival DESC NULLS LAST)"
+    shown = sql.names([*event_columns(table), "_version", "_row"])
+    return f"""
+WITH judged AS (
+    SELECT *, CASE WHEN _position < _version THEN {text(Fate.STALE)} WHEN _position = _version THEN {text(Fate.DUPLICATE)} ELSE 'fresh' END AS _fate
+    FROM ({known})
+)
+SELECT {shown}, CASE
+    WHEN _fate <> 'fresh' THEN _fate
+    WHEN row_number() OVER {newest} = 1 THEN {text(Fate.APPLIED)}
+    WHEN lag(_position) OVER {newest} = _position THEN {text(Fate.DUPLICATE)}
+    ELSE {text(Fate.SUPERSEDED)}
+END AS _fate
+FROM judged"""
 
 
-def _with_stored(table: Table, events: DataFrame, stored: DataFrame | None) -> DataFrame:
-    if stored is None:
-        columns = ", ".join(f"{quoted(c.name)}: {c.type}" for c in table.columns)
-        empty = F.lit(None).cast(f"struct<{columns}, {HASH}: binary>")
-        return events.withColumns({"_version": F.lit(None).cast("string"), "_row": empty})
-    return events.join(stored.drop("_before"), on=list(table.key), how="left")
+def _with_stored(sql: Dialect, table: Table, events: str, *, stored: bool) -> str:
+    if stored:
+        return f"SELECT e.*, s._version, s._row FROM {events} AS e LEFT JOIN stored AS s ON {sql.on(table.key, 'e', 's')}"
+    row = sql.struct_type([*((c.name, c.type or "") for c in table.columns), (HASH, "BINARY")])
+    return f"SELECT *, {sql.null('STRING')} AS _version, CAST(NULL AS {row}) AS _row FROM {events}"
 
 
-def _key(table: Table) -> list[Column]:
-    return [F.col(quoted(k)) for k in table.key]
-
-
-def _placed(table: Table) -> Column:
+def _placed(sql: Dialect, table: Table) -> str:
     """A tombstone has no position of its own: it comes right after the event of its key that arrived before it; if only later ones came
     with it, it is older than those; alone, it deletes the stored version (and is a duplicate if that is a delete already).
     """
-    arrival = Window.partitionBy(*_key(table)).orderBy("_arrival")
-    arrived = F.when(F.col("_arrival").isNotNull(), F.col("_position"))  # rows held back have arrived before all others
-    earlier = F.last(arrived, ignorenulls=True).over(arrival.rowsBetween(Window.unboundedPreceding, -1))
-    later = F.first(arrived, ignorenulls=True).over(arrival.rowsBetween(1, Window.unboundedFollowing))
-    alone = F.when(F.col("_row").isNull(), F.col("_version")).otherwise(F.concat("_version", F.lit("~")))
-    return F.coalesce("_position", F.concat(earlier, F.lit("~")), F.when(later.isNotNull(), ""), alone, F.lit("~"))
+    window = f"PARTITION BY {sql.names(table.key)} ORDER BY _arrival ASC NULLS FIRST ROWS BETWEEN"
+    arrived = "CASE WHEN _arrival IS NOT NULL THEN _position END"  # rows held back have arrived before all others
+    earlier = f"{sql.last_known(arrived)} OVER ({window} UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    later = f"{sql.first_known(arrived)} OVER ({window} 1 FOLLOWING AND UNBOUNDED FOLLOWING)"
+    alone = "CASE WHEN _row IS NULL THEN _version ELSE _version || '~' END"
+    return f"coalesce(_position, {earlier} || '~', CASE WHEN {later} IS NOT NULL THEN '' END, {alone}, '~')"
 
 
-def unsettled(table: Table, classified: DataFrame, stored: DataFrame | None) -> DataFrame:
-    """The classified events with every value filled that they did not carry (unchanged TOAST), or marked quarantined.
+def unsettled(sql: Dialect, table: Table, *, stored: bool) -> str:
+    """``classified`` with every value filled that an event did not carry (unchanged TOAST), or marked quarantined.
 
     The value is that of the newest earlier version of the same row since its last delete: an event of the cut, else the stored version.
     A row that changed its primary key continues the row with the old key (one such step a cut), which may have been deleted by an
-    earlier cut: a remembered delete keeps the version before.
+    earlier cut: a remembered delete keeps the version before. ``stored``: the ``Versions``, with the version before, are an input.
     """
-    filled = _filled(table, classified)
-    filled = _filled(table, _adopted(table, filled, stored))
-    lost = (F.col("_fate") == str(Fate.APPLIED)) & (F.size("_missing") > 0)
-    return filled.withColumns(
-        {
-            "_fate": F.when(lost, str(Fate.QUARANTINED)).otherwise(F.col("_fate")),
-            "_code": F.when(lost, UNRESOLVED).otherwise(F.col("_code")),
-            "_reason": F.when(lost, F.concat(F.lit("no known value for unchanged column "), F.array_join("_missing", ", "))).otherwise(
-                F.col("_reason")
-            ),
-        }
-    )
+    lost = f"_fate = {text(Fate.APPLIED)} AND {sql.size('_missing')} > 0"
+    reason = f"'no known value for unchanged column ' || {sql.joined('_missing')}"
+    instead = {"_fate": text(Fate.QUARANTINED), "_code": text(UNRESOLVED), "_reason": reason}
+    line = ", ".join(f"CASE WHEN {lost} THEN {instead[c]} ELSE {c} END AS {c}" if c in instead else sql.name(c) for c in _classified(table))
+    return f"""
+WITH filled AS ({_filled(sql, table, "classified")}),
+adopted AS ({_adopted(sql, table, stored=stored)})
+SELECT {line} FROM ({_filled(sql, table, "adopted")})"""
 
 
-def _filled(table: Table, classified: DataFrame) -> DataFrame:
-    fresh = F.col("_fate").isin(str(Fate.APPLIED), str(Fate.SUPERSEDED))
-    ordered = Window.partitionBy(*_key(table), fresh).orderBy("_position", F.col("_arrival").asc_nulls_first())
-    frame = classified.withColumn("_life", F.sum(F.when(F.col("_kind") == "delete", 1).otherwise(0)).over(ordered))
-    life = Window.partitionBy(*_key(table), fresh, "_life").orderBy("_position", "_arrival").rowsBetween(Window.unboundedPreceding, 0)
-    carried, still = {}, []
-    for name in values(table):
-        lacks = F.array_contains("_missing", name)
-        seen = F.last(F.when(~lacks & (F.col("_kind") == "upsert"), F.struct(F.col(quoted(name)).alias("v"))), ignorenulls=True).over(life)
-        kept = F.when((F.col("_life") == 0) & F.col("_row").isNotNull(), F.struct(F.col(f"_row.{quoted(name)}").alias("v")))
-        known = F.coalesce(seen, kept)
-        carried[f"_known_{name}"] = known
-        still.append(F.when(lacks & F.col(f"_known_{name}").isNull(), F.lit(name)))
-    frame = frame.withColumns(carried)
-    result = {n: F.when(F.array_contains("_missing", n), F.col(f"_known_{n}.v")).otherwise(F.col(quoted(n))) for n in values(table)}
-    missing = F.array_compact(F.array(*still)) if still else F.array().cast("array<string>")
-    return frame.withColumn("_still", missing).withColumns(result).withColumn("_missing", F.col("_still")).drop("_still", "_life", *carried)
-
-
-def _adopted(table: Table, filled: DataFrame, stored: DataFrame | None) -> DataFrame:
-    """Fills what a PK change's new row lacks from the newest earlier event of its old key in the cut, else from that key's stored row."""
+def _filled(sql: Dialect, table: Table, classified: str) -> str:
     names = values(table)
-    needy = filled.where("_old_key IS NOT NULL AND size(_missing) > 0").select("_arrival", "_old_key", F.col("_position").alias("_until"))
-    row = F.struct(*(F.col(quoted(n)) for n in names))
-    given = filled.where("_kind = 'upsert' AND size(_missing) = 0").select(
-        F.struct(*_key(table)).alias("_old_key"), F.col("_position").alias("_at"), row.alias("_gift")
+    group = f"PARTITION BY {sql.names(table.key)}, _fate IN ({text(Fate.APPLIED)}, {text(Fate.SUPERSEDED)})"
+    order = "ORDER BY _position ASC NULLS FIRST, _arrival ASC NULLS FIRST"
+    window = f"({group}, _life {order} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    known, shown, still = [], dict[str, str](), []
+    for i, name in enumerate(names):
+        column, lacks = sql.name(name), sql.has("_missing", text(name))
+        carried = f"CASE WHEN NOT {lacks} AND _kind = 'upsert' THEN {sql.struct([('v', column)])} END"
+        kept = f"CASE WHEN _life = 0 AND _row IS NOT NULL THEN {sql.struct([('v', sql.get('_row', name))])} END"
+        known.append(f"coalesce({sql.last_known(carried)} OVER {window}, {kept}) AS _known_{i}")
+        shown[name] = f"CASE WHEN {lacks} THEN {sql.get(f'_known_{i}', 'v')} ELSE {column} END"
+        still.append(f"CASE WHEN {lacks} AND _known_{i} IS NULL THEN {text(name)} END")
+    shown["_missing"] = sql.compact(sql.array(still))
+    lives = f"SELECT *, sum(CASE WHEN _kind = 'delete' THEN 1 ELSE 0 END) OVER ({group} {order}) AS _life FROM {classified}"
+    line = ", ".join(f"{shown[c]} AS {sql.name(c)}" if c in shown else sql.name(c) for c in _classified(table))
+    return f"SELECT {line} FROM (SELECT {', '.join(['*', *known])} FROM ({lives}))"
+
+
+def _adopted(sql: Dialect, table: Table, *, stored: bool) -> str:
+    """``filled`` with what a PK change's new row lacks from the newest earlier event of its old key in the cut, else from that key's stored row."""
+    names = values(table)
+    old_key = sql.struct((k, sql.name(k)) for k in table.key)
+    gift = sql.struct((f"_{i}", sql.name(n)) for i, n in enumerate(names))
+    given = (
+        f"SELECT {old_key} AS _old_key, _position AS _at, {gift} AS _gift FROM filled WHERE _kind = 'upsert' AND {sql.size('_missing')} = 0"
     )
-    if stored is not None:
-        alive = F.col("_row").isNotNull()
-        last = {n: F.when(alive, F.col(f"_row.{quoted(n)}")).otherwise(F.col(f"_before.{quoted(n)}")) for n in names}
-        kept = F.struct(*(value.alias(n) for n, value in last.items()))
-        known = stored.where("_row IS NOT NULL OR _before IS NOT NULL").withColumn("_gift", kept)
-        given = given.unionByName(known.select(F.struct(*_key(table)).alias("_old_key"), F.col("_version").alias("_at"), "_gift"))
+    if stored:
+        last = (f"CASE WHEN _row IS NOT NULL THEN {sql.get('_row', n)} ELSE {sql.get('_before', n)} END" for n in names)
+        kept = sql.struct((f"_{i}", value) for i, value in enumerate(last))
+        given += f" UNION ALL SELECT {old_key}, _version, {kept} FROM stored WHERE _row IS NOT NULL OR _before IS NOT NULL"
     # The delete of the old key and the new row have one position where events carry no order within their transaction.
-    offers = needy.join(given, on="_old_key").where("_at <= _until")
-    best = offers.groupBy("_arrival").agg(F.max_by("_gift", "_at").alias("_gift"))
-    met = filled.join(best, on="_arrival", how="left")
-    has = F.col("_gift").isNotNull()
-    result = {n: F.when(has & F.array_contains("_missing", n), F.col(f"_gift.{quoted(n)}")).otherwise(F.col(quoted(n))) for n in names}
-    nothing = F.array().cast("array<string>")
-    return met.withColumns(result).withColumn("_missing", F.when(has, nothing).otherwise(F.col("_missing"))).drop("_gift")
+    offers = f"""
+    SELECT n._arrival, g._gift, row_number() OVER (PARTITION BY n._arrival ORDER BY g._at DESC) AS _nth
+    FROM filled AS n JOIN ({given}) AS g ON n._old_key = g._old_key
+    WHERE {sql.size("n._missing")} > 0 AND g._at <= n._position"""
+    has = "g._gift IS NOT NULL"
+    shown = {
+        n: f"CASE WHEN {has} AND {sql.has('f._missing', text(n))} THEN {sql.get('g._gift', f'_{i}')} ELSE f.{sql.name(n)} END"
+        for i, n in enumerate(names)
+    }
+    shown["_missing"] = f"CASE WHEN {has} THEN {sql.array([])} ELSE f._missing END"
+    line = ", ".join(f"{shown[c]} AS {sql.name(c)}" if c in shown else f"f.{sql.name(c)}" for c in _classified(table))
+    return (
+        f"SELECT {line} FROM filled AS f LEFT JOIN (SELECT _arrival, _gift FROM ({offers}) WHERE _nth = 1) AS g ON f._arrival = g._arrival"
+    )
 
 
-def snapshot(table: Table, rows: DataFrame, bad_keys: DataFrame, stored: DataFrame | None, *, deletes: bool) -> DataFrame:
+def snapshot(sql: Dialect, table: Table, *, stored: bool, deletes: bool) -> str:
     """A full snapshot and the stored ``Versions`` of all keys -> ``classified``.
 
-    Rows that are absent become deletes (with a null ``_arrival``: nobody's input record), except the keys of ``bad_keys``, and none at
-    all if ``deletes`` is False. Equal rows of one key are duplicates; different rows of one key are all quarantined.
+    Inputs: ``events``, the snapshot's readable rows (of kind upsert); ``bad_keys``, the keys of quarantined rows whose key was readable: they
+    keep their stored version; ``stored``. Rows that are absent become deletes (with a null ``_arrival``: nobody's input record), except the
+    keys of ``bad_keys``. Equal rows of one key are duplicates; different rows of one key are all quarantined.
 
     Args:
+        sql: the dialect.
         table: the table.
-        rows: the snapshot's readable rows (events of kind upsert).
-        bad_keys: keys of quarantined rows whose key was readable: they keep their stored version.
-        stored: ``Versions`` of the whole table, None if it is new.
-        deletes: False if the snapshot had a row whose key was not readable.
+        stored: ``stored`` is an input; else the table is new.
+        deletes: False if the snapshot had a row whose key was not readable: then nothing is deleted.
     """
-    every = Window.partitionBy(*_key(table))
-    marked = rows.withColumn("_bytes", _bytes(table, values(table), ""))
-    unlike = F.min("_bytes").over(every) != F.max("_bytes").over(every)
-    first = F.row_number().over(every.orderBy("_arrival")) == 1
-    fate = F.when(unlike, str(Fate.QUARANTINED)).when(first, str(Fate.APPLIED)).otherwise(str(Fate.DUPLICATE))
-    judged = marked.withColumn("_fate", fate).withColumns(
-        {
-            "_code": F.when(unlike, "DUPLICATE_KEY").otherwise(F.col("_code")),
-            "_reason": F.when(unlike, "two different rows of the snapshot have this key").otherwise(F.col("_reason")),
-        }
-    )
-    if stored is None or not deletes:
-        return _with_stored(table, judged.drop("_bytes"), stored)
-    met = judged.drop("_bytes").join(stored.drop("_before"), on=list(table.key), how="full")
-    kept = bad_keys.select(*table.key, F.lit(True).alias("_kept")).distinct()
-    gone = F.col("_fate").isNull()
-    full = met.join(kept, on=list(table.key), how="left").where(~gone | (F.col("_row").isNotNull() & F.col("_kept").isNull()))
-    ordinal = rows.select(F.max("_position").alias("_newest"))
-    return (
-        full.crossJoin(F.broadcast(ordinal))
-        .withColumns(
-            {
-                "_kind": F.when(gone, "delete").otherwise(F.col("_kind")),
-                "_position": F.coalesce("_position", "_newest"),
-                "_fate": F.when(gone, str(Fate.APPLIED)).otherwise(F.col("_fate")),
-            }
-        )
-        .drop("_kept", "_newest")
-    )
+    key, columns = sql.names(table.key), event_columns(table)
+    unlike = f"min(_bytes) OVER (PARTITION BY {key}) <> max(_bytes) OVER (PARTITION BY {key})"
+    instead = {"_code": text("DUPLICATE_KEY"), "_reason": text("two different rows of the snapshot have this key")}
+    line = ", ".join(f"CASE WHEN _unlike THEN {instead[c]} ELSE {c} END AS {c}" if c in instead else sql.name(c) for c in columns)
+    fate = f"CASE WHEN _unlike THEN {text(Fate.QUARANTINED)} WHEN _nth = 1 THEN {text(Fate.APPLIED)} ELSE {text(Fate.DUPLICATE)} END"
+    judged = f"""
+WITH marked AS (SELECT *, {_bytes(sql, table, values(table), "")} AS _bytes FROM events),
+numbered AS (
+    SELECT *, {unlike} AS _unlike, row_number() OVER (PARTITION BY {key} ORDER BY _arrival ASC NULLS FIRST) AS _nth FROM marked
+),
+judged AS (SELECT {line}, {fate} AS _fate FROM numbered)"""
+    if not (stored and deletes):
+        return f"{judged} SELECT {sql.names(_classified(table))} FROM ({_with_stored(sql, table, 'judged', stored=stored)})"
+    shown = {k: f"coalesce(j.{sql.name(k)}, s.{sql.name(k)})" for k in table.key}
+    shown |= {"_kind": "coalesce(j._kind, 'delete')", "_position": "coalesce(j._position, (SELECT max(_position) FROM events))"}
+    shown |= {"_fate": f"coalesce(j._fate, {text(Fate.APPLIED)})", "_version": "s._version", "_row": "s._row"}
+    line = ", ".join(f"{shown.get(c, f'j.{sql.name(c)}')} AS {sql.name(c)}" for c in _classified(table))
+    return f"""{judged}
+SELECT {line}
+FROM judged AS j
+FULL JOIN stored AS s ON {sql.on(table.key, "j", "s")}
+LEFT JOIN (SELECT DISTINCT {key}, true AS _kept FROM bad_keys) AS b ON {sql.on(table.key, "s", "b")}
+WHERE j._fate IS NOT NULL OR (s._row IS NOT NULL AND b._kept IS NULL)"""
 
 
-def versions(table: Table, classified: DataFrame, *, keep_unchanged: bool) -> DataFrame:
-    """Classified records -> the same with their final ``_fate``, and for those to be stored: ``_op``, ``_new`` (null for a delete),
+def versions(sql: Dialect, table: Table, *, keep_unchanged: bool) -> str:
+    """``classified`` -> the same with their final ``_fate``, and for those to be stored: ``_op``, ``_new`` (null for a delete),
     ``_before``, ``_newhash``.
 
     ``_op`` is I, U, D, or N: stored, but no used column changed. ``keep_unchanged``: store a newest version that changes nothing at all,
     because later records may be older than it (feeds; snapshots never go back).
     """
-    names = [c.name for c in table.columns]
-    after = F.when(F.col("_kind") == "upsert", packed((n, quoted(n)) for n in names))
-    newest = F.col("_fate") == str(Fate.APPLIED)
-    used_after, used_before = _bytes(table, list(table.used), ""), _bytes(table, list(table.used), "_row.")
-    alive = F.col("_row").isNotNull()
-    same_used = alive & used_after.eqNullSafe(used_before)
-    op = F.when(~newest, F.lit(None)).when(F.col("_kind") == "delete", "D").when(~alive, "I").when(same_used, "N").otherwise("U")
-    unchanged = equal((quoted(n), f"_row.{quoted(n)}") for n in values(table)) & alive & (F.col("_kind") == "upsert")
-    frame = classified.withColumns({"_op": op, "_before": F.when(newest, F.col("_row")), "_new": F.when(newest, after)})
-    quiet = (F.col("_op") == "N") | ((F.col("_op") == "D") & ~alive)
-    frame = frame.withColumn("_fate", F.when(quiet, str(Fate.NOOP)).otherwise(F.col("_fate")))
-    if not keep_unchanged:
-        frame = frame.withColumn("_op", F.when(~unchanged, F.col("_op")))
+    columns = [c for c in _classified(table) if c != "_fate"]
+    after = f"CASE WHEN _kind = 'upsert' THEN {sql.struct((c.name, sql.name(c.name)) for c in table.columns)} END"
+    newest, alive = f"_fate = {text(Fate.APPLIED)}", "_row IS NOT NULL"
+    same_used = "_used_after IS NOT DISTINCT FROM _used_before"
+    unchanged = equal((sql.name(n), sql.get("_row", n)) for n in values(table)) + f" AND {alive} AND _kind = 'upsert'"
+    stays = "_op" if keep_unchanged else f"CASE WHEN NOT ({unchanged}) THEN _op END"
     # A version that changes no used column keeps the stored hash: subscriptions and outputs hold it.
-    carried = F.when(F.col("_op") == "N", F.col(f"_row.{HASH}"))
-    made = murmur3(F.when(F.col("_op").isin("I", "U"), used_after))
-    return frame.withColumn("_newhash", F.coalesce(carried, made))
+    carried = f"CASE WHEN _op = 'N' THEN {sql.get('_row', HASH)} END"
+    return f"""
+WITH encoded AS (
+    SELECT *, {_bytes(sql, table, table.used, "")} AS _used_after, {_bytes(sql, table, table.used, "_row")} AS _used_before FROM classified
+),
+compared AS (
+    SELECT *, CASE
+        WHEN NOT {newest} THEN NULL WHEN _kind = 'delete' THEN 'D' WHEN NOT {alive} THEN 'I' WHEN {same_used} THEN 'N' ELSE 'U'
+    END AS _op
+    FROM encoded
+),
+settled AS (
+    SELECT
+        {sql.names(columns)}, _used_after,
+        CASE WHEN _op = 'N' OR (_op = 'D' AND NOT {alive}) THEN {text(Fate.NOOP)} ELSE _fate END AS _fate,
+        CASE WHEN {newest} THEN _row END AS _before, CASE WHEN {newest} THEN {after} END AS _new,
+        {stays} AS _op
+    FROM compared
+)
+SELECT
+    {sql.names(columns)}, _fate, _op, _before, _new,
+    coalesce({carried}, {hashed("CASE WHEN _op IN ('I', 'U') THEN _used_after END")}) AS _newhash
+FROM settled"""
 
 
-def table_rows(table: Table, classified: DataFrame, run: int) -> DataFrame:
-    """The result of ``versions`` -> the rows to append to the source table."""
-    stored = classified.where("_op IS NOT NULL")
-    before = [(n, f"_before.{quoted(n)}") for n in (*values(table), HASH)]
-    return stored.select(
-        *_key(table),
-        F.lit(run).cast("bigint").alias("_run"),
-        "_op",
-        F.col("_position").alias("_version"),
-        F.col("_newhash").alias(HASH),
-        *(f"_new.{quoted(n)}" for n in values(table)),
-        F.when(F.col("_before").isNotNull(), packed(before)).alias("_before"),
-    )
+def table_rows(sql: Dialect, table: Table, run: int) -> str:
+    """``made``, the result of ``versions`` -> the rows to append to the source table."""
+    names = values(table)
+    before = sql.struct((n, sql.get("_before", n)) for n in (*names, HASH))
+    new = "".join(f", {sql.get('_new', n)} AS {sql.name(n)}" for n in names)
+    return f"""
+SELECT
+    {sql.names(table.key)}, {sql.cast(str(run), "BIGINT")} AS _run, _op, _position AS _version, _newhash AS {HASH}{new},
+    CASE WHEN _before IS NOT NULL THEN {before} END AS _before
+FROM made WHERE _op IS NOT NULL"""
 
 
-def _bytes(table: Table, names: list[str], prefix: str) -> Column:
+def _bytes(sql: Dialect, table: Table, names: Sequence[str], row: str) -> str:
+    """The encoding of some columns: of the event, or of the struct ``row``."""
     types = {c.name: c.type or "" for c in table.columns}
-    return canonical((prefix + quoted(n), types[n]) for n in names)
+    return canonical(sql, ((sql.get(row, n) if row else sql.name(n), types[n]) for n in names))

@@ -1,150 +1,162 @@
-"""resolve: left changes and responses become real net changes of the output (KIP-213: ResponseJoin).
+"""resolve: changed left rows and responses become net changes of an output (KIP-213: ResponseJoin).
 
-In order: ``pair`` every affected key with its left row and its responses; ``missing`` names the right rows that no valid response brought,
-``fill`` adds them; ``join`` makes the new output rows; ``difference`` keeps what really changed.
+What is looked up in between (left rows that a response is about, right rows that no valid response tells, the old output) comes in as an
+input, so each function is one statement. ``state`` of a statement is what ``pair`` gives, with more right rows after each ``fill``.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import reduce
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from collections.abc import Iterable, Mapping, Sequence
 
 from rejoin.plan.model import Edge, JoinKind, Node
 from rejoin.stages.columns import HASH, numbered
-from rejoin.stages.frames import equal, null_struct, nullable, packed, quoted, renamed, viewed
+from rejoin.stages.dialect import Dialect, equal
+from rejoin.stages.frames import foreign_key, seen
 from rejoin.stages.hashing import provenance
-from rejoin.stages.subscribe import foreign_key
 
 
-def touched(
-    changes: DataFrame | None, responses: Mapping[str, DataFrame], key: tuple[str, ...], again: DataFrame | None = None
-) -> DataFrame:
+def touched(sql: Dialect, answers: Iterable[str], key: tuple[str, ...], *, changed: bool, again: bool) -> str:
     """The keys (columns ``key`` of the left table) that got a response, or are in ``again``, though their left row did not change: their
     left rows have to be looked up. A key may be there more than once.
-    """
-    pks = numbered("pk", len(key))
-    answers = [renamed(r, pks, key) for r in responses.values()]
-    answered = reduce(DataFrame.union, answers if again is None else [*answers, again])
-    return answered if changes is None else answered.join(changes.select(*key), on=list(key), how="left_anti")
-
-
-def affected(changes: DataFrame | None, touched: DataFrame | None, key: tuple[str, ...]) -> DataFrame:
-    """The keys (columns ``key``) that ``pair`` can come to: those of changed left rows and those of ``touched``."""
-    keys = [] if changes is None else [changes.select(*key)]
-    return reduce(DataFrame.union, keys if touched is None else [*keys, touched])
-
-
-def pair(
-    node: Node, changes: DataFrame | None, lefts: DataFrame | None, responses: Mapping[str, DataFrame], key: tuple[str, ...]
-) -> DataFrame:
-    """Every affected key once: ``pk_1``.., ``l`` (left row through the view or null), ``changed``, and for edge i ``r<i>``,
-    ``stale_<i>`` (a response came that was made for another version of the left row: dropped), ``lacks_<i>`` (no valid response
-    tells the right row).
 
     Args:
-        node: the node.
-        changes: ``Changes`` of the left table in this run, None if there are none.
-        lefts: ``Rows`` of the left table for the keys of ``touched``, as of this run; None if no edge responded.
-        responses: edge name -> ``Responses``; an edge that is not there did not respond at all.
+        sql: the dialect.
+        answers: the names of the inputs that are ``Responses``.
         key: key columns of the left table.
+        changed: ``changes`` is an input: ``Changes`` of the left table.
+        again: ``again`` is an input, with the columns ``key``.
     """
     pks = numbered("pk", len(key))
-    sides = []
-    if changes is not None:
-        now = renamed(changes, key, pks, "_after", F.lit(True).alias("changed"))
-        sides.append(viewed(now, "_after", node.left, "l").drop("_after"))
-    if lefts is not None:
-        found = renamed(lefts, key, pks, "_row", F.lit(False).alias("changed"))
-        sides.append(viewed(found, "_row", node.left, "l").drop("_row"))
-    frame = reduce(DataFrame.unionByName, sides)
+    parts = [f"SELECT {sql.renamed(pks, key)} FROM {name}" for name in answers]
+    if again:
+        parts.append(f"SELECT {sql.names(key)} FROM again")
+    every = " UNION ALL ".join(parts)
+    if not changed:
+        return every
+    return f"SELECT {sql.names(key)} FROM ({every}) AS a WHERE NOT EXISTS (SELECT 1 FROM changes AS c WHERE {sql.on(key, 'a', 'c')})"
+
+
+def affected(sql: Dialect, key: tuple[str, ...], names: Sequence[str], *, changed: bool, told: bool) -> str:
+    """The keys, named ``names``, that ``pair`` can come to: those of ``changes`` and those of ``touched``, as far as these are inputs."""
+    inputs = [name for name, given in (("changes", changed), ("touched", told)) if given]
+    return " UNION ALL ".join(f"SELECT {sql.renamed(key, names)} FROM {name}" for name in inputs)
+
+
+def pair(sql: Dialect, node: Node, key: tuple[str, ...], answers: Mapping[str, str], *, changed: bool, looked_up: bool) -> str:
+    """Every affected key once: ``pk_1``.., ``l`` (left row through the view or null), ``changed``, and for edge i ``stale_<i>`` (a
+    response came that was made for another version of the left row: dropped), ``lacks_<i>`` (no valid response tells the right row) and,
+    if it responded at all, ``r<i>``.
+
+    Args:
+        sql: the dialect.
+        node: the node.
+        key: key columns of the left table.
+        answers: edge name -> the input that has its ``Responses``; an edge that is not there did not respond at all.
+        changed: ``changes`` is an input: ``Changes`` of the left table in this run.
+        looked_up: ``lefts`` is an input: ``Rows`` of the left table for the keys of ``touched``, as of this run.
+    """
+    pks, row = numbered("pk", len(key)), seen(sql, node.left)
+    given = ([("changes", "_after", "true")] if changed else []) + ([("lefts", "_row", "false")] if looked_up else [])
+    sides = [
+        f"SELECT {sql.names(pks)}, {row} AS l, {own} AS changed FROM (SELECT {sql.renamed(key, pks)}, {column} AS t FROM {name})"
+        for name, column, own in given
+    ]
+    text, columns = " UNION ALL ".join(sides), [*pks, "l", "changed"]
     for number, edge in enumerate(node.edges, start=1):
-        frame = _with_response(frame, number, edge, responses.get(edge.name), pks)
-    return frame
+        text, columns = _with_response(sql, text, columns, number, edge, answers.get(edge.name), pks)
+    return text
 
 
-def _with_response(frame: DataFrame, number: int, edge: Edge, responses: DataFrame | None, pks: list[str]) -> DataFrame:
+def _with_response(
+    sql: Dialect, state: str, columns: list[str], number: int, edge: Edge, answers: str | None, pks: list[str]
+) -> tuple[str, list[str]]:
     """A changed row that nobody answered has no right row, that is what its instruction says; an unchanged one has to be looked up."""
-    subscribed = F.expr(f"({foreign_key(edge)}) IS NOT NULL")
-    if responses is None:
-        return frame.withColumns({f"stale_{number}": F.lit(False), f"lacks_{number}": subscribed & ~F.col("changed")})
-    answers = responses.select(*pks, "left_hash", F.col("right").alias(f"r{number}"), F.lit(True).alias("answered"))
-    met = frame.join(answers, on=pks, how="left")
-    answered = F.coalesce(F.col("answered"), F.lit(False))
-    stale = answered & ~F.col("left_hash").eqNullSafe(F.col(f"l.{HASH}")) & F.col("l").isNotNull()
-    valid = F.when(answered & ~stale, F.col(f"r{number}"))
-    return met.withColumns(
-        {f"stale_{number}": stale, f"lacks_{number}": subscribed & (stale | (~answered & ~F.col("changed"))), f"r{number}": valid}
-    ).drop("left_hash", "answered")
+    subscribed, stale, lacks, right = f"({foreign_key(sql, edge)}) IS NOT NULL", f"stale_{number}", f"lacks_{number}", f"r{number}"
+    kept = sql.names(columns)
+    if answers is None:
+        return f"SELECT {kept}, false AS {stale}, {subscribed} AND NOT changed AS {lacks} FROM ({state})", [*columns, stale, lacks]
+    old = f"left_hash IS DISTINCT FROM {sql.get('l', HASH)} AND l IS NOT NULL"
+    met = f"""
+    SELECT {sql.names(columns, "s")}, a.{sql.name("right")} AS {right}, a.left_hash, a.answered IS NOT NULL AS answered
+    FROM ({state}) AS s LEFT JOIN (SELECT *, true AS answered FROM {answers}) AS a ON {sql.on(pks, "s", "a")}"""
+    judged = f"SELECT {kept}, {right}, answered, answered AND {old} AS {stale} FROM ({met})"
+    text = f"""SELECT
+    {kept}, CASE WHEN answered AND NOT {stale} THEN {right} END AS {right}, {stale},
+    {subscribed} AND ({stale} OR (NOT answered AND NOT changed)) AS {lacks}
+FROM ({judged})"""
+    return text, [*columns, right, stale, lacks]
 
 
-def missing(frame: DataFrame, number: int, edge: Edge, key: tuple[str, ...]) -> DataFrame:
-    """The distinct right keys (columns ``key``) of edge ``number`` that ``fill`` needs."""
-    lacking = frame.where(f"lacks_{number}").withColumn("fk", F.expr(foreign_key(edge)))
-    return lacking.select(*(F.col(f"fk.{c}").alias(k) for c, k in zip(numbered("fk", len(key)), key, strict=True))).distinct()
-
-
-def fill(frame: DataFrame, number: int, edge: Edge, rights: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """Fills ``r<i>`` of the rows that lack it from the right ``Rows`` as of this run."""
+def missing(sql: Dialect, number: int, edge: Edge, key: tuple[str, ...]) -> str:
+    """The distinct right keys (columns ``key``) of edge ``number`` that ``fill`` of this ``state`` needs."""
     fks = numbered("fk", len(key))
-    found = viewed(renamed(rights, key, fks, "_row"), "_row", edge.right, "found").drop("_row")
-    asking = frame.withColumn("fk", F.expr(f"CASE WHEN lacks_{number} THEN {foreign_key(edge)} END"))
-    met = asking.join(found, on=[F.col(f"fk.{c}") == F.col(c) for c in fks], how="left")
-    known = (
-        F.col("found")
-        if f"r{number}" not in frame.columns
-        else F.when(F.col(f"lacks_{number}"), F.col("found")).otherwise(F.col(f"r{number}"))
-    )
-    return met.withColumn(f"r{number}", known).drop("fk", "found", *fks)
+    keys = ", ".join(f"{sql.get('fk', c)} AS {sql.name(k)}" for c, k in zip(fks, key, strict=True))
+    return f"SELECT DISTINCT {keys} FROM (SELECT {foreign_key(sql, edge)} AS fk FROM state WHERE lacks_{number})"
 
 
-def absent(frame: DataFrame, number: int, edge: Edge, rights: DataFrame) -> DataFrame:
-    """Adds a null ``r<i>`` where no affected key has a right row on this edge; ``rights`` only lends its type."""
-    shape = viewed(rights, "_row", edge.right, "right")
-    return frame.withColumn(f"r{number}", null_struct(shape, "right"))
+def fill(sql: Dialect, columns: Sequence[str], number: int, edge: Edge, key: tuple[str, ...], *, none: bool = False) -> str:
+    """``state`` with ``r<i>`` filled, for the rows that lack it, from the right Rows ``rights`` as of this run.
+
+    Args:
+        sql: the dialect.
+        columns: those of ``state``.
+        number: i.
+        edge: the edge.
+        key: key columns of the right table.
+        none: no row of ``state`` has a right row on this edge; ``rights`` only lends its type.
+    """
+    right, fks = f"r{number}", numbered("fk", len(key))
+    others = [c for c in columns if c != right]
+    on = " AND ".join(f"{sql.get('s.fk', c)} = r.{c}" for c in fks)
+    known = f"CASE WHEN s.lacks_{number} THEN r.found ELSE s.{right} END" if right in columns else "r.found"
+    return f"""
+WITH shown AS (
+    SELECT {sql.names(fks)}, {seen(sql, edge.right)} AS found
+    FROM (SELECT {sql.renamed(key, fks)}, _row AS t FROM rights{" WHERE false" if none else ""})
+),
+asking AS (SELECT *, CASE WHEN lacks_{number} THEN {foreign_key(sql, edge)} END AS fk FROM state)
+SELECT {sql.names(others, "s")}, {known} AS {right} FROM asking AS s LEFT JOIN shown AS r ON {"false" if none else on}"""
 
 
-def join(node: Node, frame: DataFrame, fingerprint: str) -> DataFrame:
-    """The paired frame with every ``r<i>`` filled -> ``pk_1``.. and ``new``: the output row with its ``_hash``, null if there is none."""
-    present = [F.col("l").isNotNull()] + [F.col(f"r{i}").isNotNull() for i, e in enumerate(node.edges, 1) if e.kind is JoinKind.INNER]
-    if node.where:
-        present.append(F.expr(node.where))
-    fields = [*((p.name, p.sql) for p in node.columns), (HASH, HASH)]
-    hashes = [f"l.{HASH}", *(f"r{i}.{HASH}" for i in range(1, len(node.edges) + 1))]
-    hashed = frame.withColumn(HASH, provenance(fingerprint, hashes))
-    row = F.when(reduce(Column.__and__, present), packed(fields))
-    return hashed.select(*[c for c in frame.columns if c.startswith("pk_")], row.alias("new"))
+def join(sql: Dialect, node: Node, fingerprint: str) -> str:
+    """``state`` with every ``r<i>`` filled -> ``pk_1``.. and ``new``: the output row with its ``_hash``, null if there is none."""
+    pks = sql.names(numbered("pk", len(node.key)))
+    present = ["l IS NOT NULL", *(f"r{i} IS NOT NULL" for i, e in enumerate(node.edges, 1) if e.kind is JoinKind.INNER)]
+    present += [f"({node.where})"] if node.where else []
+    hashes = [sql.get(side, HASH) for side in ("l", *(f"r{i}" for i in range(1, len(node.edges) + 1)))]
+    row = sql.struct([*((p.name, p.sql) for p in node.columns), (HASH, HASH)])
+    hashed = f"SELECT *, {provenance(sql, fingerprint, hashes)} AS {HASH} FROM state"
+    return f"SELECT {pks}, CASE WHEN {' AND '.join(present)} THEN {row} END AS {sql.name('new')} FROM ({hashed})"
 
 
-def difference(node: Node, made: DataFrame, old: DataFrame | None, *, everything: bool, gone: Sequence[StructField] = ()) -> DataFrame:
-    """New output rows and the old output -> ``Changes`` of the output with ``_op`` ``N`` for affected keys whose row stays the same.
+def difference(
+    sql: Dialect, node: Node, types: Mapping[str, str], *, stored: bool, everything: bool, gone: Sequence[tuple[str, str]] = ()
+) -> str:
+    """``made``, the new output rows of ``join``, and ``old``, the ``Rows`` of the output before this run -> ``Changes`` of the output with
+    ``_op`` ``N`` for affected keys whose row stays the same.
 
     A row that loses a value because its column is dropped has changed: who follows the changes would else find the old value there when
     a column of that name comes back.
 
     Args:
+        sql: the dialect.
         node: the node.
-        made: the frame of ``join``.
-        old: ``Rows`` of the output before this run; None if it never had one.
+        types: SQL types of the columns of ``new``, in the dialect.
+        stored: ``old`` is an input; else the output never had a row.
         everything: ``old`` is the whole output and keys that ``made`` lacks are gone (the node is rebuilt).
-        gone: columns that ``old`` has after the node's own, and the node no longer has.
+        gone: name and SQL type of columns that ``old`` has after the node's own, and the node no longer has.
     """
-    pks = numbered("pk", len(node.key))
-    if old is None:
-        both = made.withColumn("old", null_struct(made, "new"))
+    pks, keys, new, old = numbered("pk", len(node.key)), list(node.key), sql.name("new"), sql.name("old")
+    if not stored:
+        both = f"SELECT {sql.names(pks)}, {new}, CASE WHEN false THEN {new} END AS {old} FROM made"
     else:
-        *new, hashed = nullable(made, "new").fields
-        stored = renamed(old, node.key, pks, F.col("_row").cast(StructType([*new, *gone, hashed])).alias("old"))
-        both = made.join(stored, on=pks, how="full" if everything else "left")
-    kept = ((f"new.{quoted(p.name)}", f"old.{quoted(p.name)}") for p in node.columns)
-    same = equal([*kept, *(("NULL", f"old.{quoted(f.name)}") for f in gone)])
-    op = (
-        F.when(F.col("old").isNull() & F.col("new").isNull(), "N")
-        .when(F.col("old").isNull(), "I")
-        .when(F.col("new").isNull(), "D")
-        .when(same, "N")
-        .otherwise("U")
-    )
-    keys = [F.col(c).alias(k) for c, k in zip(pks, node.key, strict=True)]
-    return both.select(*keys, op.alias("_op"), F.col("old").alias("_before"), F.col("new").alias("_after"))
+        fields = [*((p.name, types[p.name]) for p in node.columns), *gone, (HASH, sql.type("BINARY"))]
+        row = sql.struct((name, f"CAST({sql.get('_row', name)} AS {of})") for name, of in fields)
+        before = f"SELECT {sql.renamed(keys, pks)}, CASE WHEN _row IS NOT NULL THEN {row} END AS {old} FROM old"
+        shown = ", ".join(f"coalesce(m.{c}, o.{c}) AS {c}" for c in pks)
+        kind = "FULL" if everything else "LEFT"
+        both = f"SELECT {shown}, m.{new}, o.{old} FROM made AS m {kind} JOIN ({before}) AS o ON {sql.on(pks, 'm', 'o')}"
+    kept = [(sql.get(new, p.name), sql.get(old, p.name)) for p in node.columns]
+    same = equal([*kept, *(("NULL", sql.get(old, name)) for name, _ in gone)])
+    op = f"""CASE
+        WHEN {old} IS NULL AND {new} IS NULL THEN 'N' WHEN {old} IS NULL THEN 'I' WHEN {new} IS NULL THEN 'D' WHEN {same} THEN 'N' ELSE 'U'
+    END"""
+    return f"SELECT {sql.renamed(pks, keys)}, {op} AS _op, {old} AS _before, {new} AS _after FROM ({both})"

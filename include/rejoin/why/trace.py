@@ -107,7 +107,7 @@ class _Trace:
         """Whether a run had another definition of a node than the run before it."""
         run = self._ledger.run(number)
         known = run.base is not None and node.name in {n.name for n in self._ledger.run(run.base).plan.nodes}
-        return known and node.name in run.rebuild
+        return known and node.name in run.rebuild and node.name not in run.plan.repair
 
     # --- source tables ------------------------------------------------------------------------------------------------
 

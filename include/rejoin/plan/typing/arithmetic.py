@@ -138,5 +138,5 @@ def rounded(name: str, of: str, scale: int) -> str | None:
         return None
     if is_decimal(of):
         precision, places = digits(of)
-        return f"DECIMAL({min(precision - places + 1, MAX_DIGITS)},0)"
+        return f"DECIMAL({min(precision - places + 1, MAX_DIGITS)},0)" if places else of
     return "BIGINT"

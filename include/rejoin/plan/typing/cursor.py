@@ -13,7 +13,7 @@ class SyntaxMistake(Exception):
 class Term:
     """A node. ``name``: "column" (``value``: name, ``of``: qualifier), "literal" (``of``: its type, ``value``: its text), "cast" and
     "try_cast" (``of``: the type as written), "interval" (``of``: its unit), an operator, a construct (case, between, in, is null),
-    or a function in lower case.
+    or a function in lower case. "is true" has what it asks for as ``value``, a "like" its escape sign, if one is written.
     """
 
     name: str

@@ -68,7 +68,11 @@ class _Parser(Cursor):
         return self._predicate(self._value())
 
     def _predicate(self, term: Term) -> Term:
-        negated = bool(self._take("NOT"))
+        if self._take("NOT"):
+            return Term("not", (self._compared(term, after_not=True),))
+        return self._compared(term)
+
+    def _compared(self, term: Term, *, after_not: bool = False) -> Term:
         if self._take("BETWEEN"):
             low = self._value()
             self._need("AND")
@@ -80,7 +84,7 @@ class _Parser(Cursor):
             return self._like(term, word)
         if self._take("RLIKE", "REGEXP"):
             return Term("rlike", (term, self._value()))
-        if negated:
+        if after_not:
             raise SyntaxMistake("BETWEEN, IN, LIKE or RLIKE is expected after NOT")
         return self._is(term) if self._take("IS") else term
 
@@ -96,14 +100,18 @@ class _Parser(Cursor):
         return Term(word.lower(), (term, pattern))
 
     def _is(self, term: Term) -> Term:
-        self._take("NOT")
+        if self._take("NOT"):
+            return Term("not", (self._is_what(term),))
+        return self._is_what(term)
+
+    def _is_what(self, term: Term) -> Term:
         if self._take("NULL"):
             return Term("is null", (term,))
-        if self._take("TRUE", "FALSE", "UNKNOWN"):
-            return Term("is true", (term,))
+        if word := self._take("TRUE", "FALSE", "UNKNOWN"):
+            return Term("is true", (term,), value=word)
         self._need("DISTINCT")
         self._need("FROM")
-        return Term("<=>", (term, self._value()))
+        return Term("not", (Term("<=>", (term, self._value())),))
 
     # --- values ----------------------------------------------------------------------------------------------------------
 
@@ -252,12 +260,14 @@ class _Parser(Cursor):
         return Term("extract", (term,), value=field.value.upper())
 
     def _trim(self) -> Term:
-        self._take("BOTH", "LEADING", "TRAILING")
+        """``value``: the end that is named, ``of``: the word or sign between the arguments; both may be empty."""
+        end, between = self._take("BOTH", "LEADING", "TRAILING"), ""
         found = [] if self._now.is_("FROM") else [self._or()]
-        while self._take("FROM", ","):
+        while word := self._take("FROM", ","):
+            between = word
             found.append(self._or())
         self._need(")")
-        return Term("trim", tuple(found))
+        return Term("trim", tuple(found), value=end, of=between)
 
     def _type(self) -> str:
         """A type as written, such as ``DECIMAL(10, 2)``."""

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 _TOKEN: Final = re.compile(
@@ -17,7 +18,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
-_ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
+_ESCAPE: Final = re.compile(r"""\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[01][0-7]{2}|.)|''|\"\"""", re.DOTALL)
 
 
 class UnknownSyntax(Exception):
@@ -63,12 +64,14 @@ def _value(kind: str, written: str) -> str:
     if kind == "name":
         return written[1:-1].replace("``", "`")
     if kind == "text":
-        return _ESCAPE.sub(_unescaped, written[1:-1].replace(written[0] * 2, "\\" + written[0]) if "\\" not in written else written[1:-1])
+        return _ESCAPE.sub(partial(_unescaped, written[0]), written[1:-1])
     return written
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescaped(quote: str, match: re.Match[str]) -> str:
     code = match[1]
+    if code is None:  # two quotes: one, if the text is quoted by them
+        return quote if match[0][0] == quote else match[0]
     if code[0] in "uU" and len(code) > 1:
         return chr(int(code[1:], 16))
     return chr(int(code, 8)) if len(code) == 3 else _ESCAPES.get(code, code)

@@ -1,0 +1,128 @@
+"""What an engine is to those who use it: it runs statements over relations, and says where the rows are."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rejoin.plan.model import Node, Table
+from rejoin.plan.rules import Expectation
+from rejoin.stages.dialect import Dialect
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Counts = Callable[[], dict[str, Any]]
+"""What was counted of a relation, known once its rows were computed."""
+
+
+class NeedsSpark(Exception):
+    """This process should not do the work, and why, as a part of a sentence."""
+
+
+class Rows(ABC):
+    """A relation with named columns, here or yet to be computed."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """Names and types of its columns, none of them required."""
+
+    @abstractmethod
+    def here(self) -> pa.Table:
+        """Its rows in this process. Only for relations that are known to be small."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of its columns."""
+        return list(self.schema.names)
+
+
+@dataclass(frozen=True)
+class Here(Rows):
+    """Rows in this process."""
+
+    arrow: pa.Table
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(f.name, _loose(f.type)) for f in self.arrow.schema])
+
+    def here(self) -> pa.Table:
+        return self.arrow
+
+
+def _loose(kind: pa.DataType) -> pa.DataType:
+    """The type with no field required, and one name of UTC: Spark and DuckDB say more than a table should."""
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _loose(field.type)) for field in kind])
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz else None)
+    return kind
+
+
+class Engine(ABC):
+    """Runs statements. ``sql`` is the dialect that it takes."""
+
+    sql: Dialect
+    name: str
+
+    @abstractmethod
+    def query(self, statement: str, **inputs: Rows) -> Rows:
+        """The rows of a statement over inputs, which it names as tables."""
+
+    @abstractmethod
+    def rows(self, arrow: pa.Table, *, many: bool = False) -> Rows:
+        """Rows of this process as a relation; ``many``: worked on by all cores."""
+
+    @abstractmethod
+    def everywhere(self, rows: Rows) -> Rows:
+        """The relation, sent to every task of a join."""
+
+    @abstractmethod
+    def together(self, rows: Rows) -> Rows:
+        """The relation as the work of one task."""
+
+    @abstractmethod
+    def small(self, rows: Rows, at_most: int) -> Rows:
+        """The relation computed now and kept in this process, if it has few rows."""
+
+    @abstractmethod
+    def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
+        """The relation, and what the aggregates ``counts`` (name -> SQL text over its columns) come to. It may stand only once in what is executed."""
+
+    @abstractmethod
+    def kept(self, rows: Rows) -> AbstractContextManager[Rows]:
+        """The relation, computed at most once while the context lasts."""
+
+    @abstractmethod
+    def type(self, kind: pa.DataType) -> str:
+        """The SQL type of an Arrow type."""
+
+    @abstractmethod
+    def node(self, node: Node) -> Node:
+        """The node with its texts in this engine's dialect.
+
+        Raises:
+            NeedsSpark: a text means something else to this engine.
+        """
+
+    @abstractmethod
+    def conditions(self, of: Table | Node, expectations: Sequence[Expectation]) -> Sequence[Expectation]:
+        """The expectations of a table or node with their conditions in this engine's dialect; raises as ``node`` does."""
+
+    @abstractmethod
+    def session(self, why: str) -> "SparkSession":
+        """Spark, for what only Spark does.
+
+        Raises:
+            NeedsSpark: this engine has none.
+        """
+
+    def one(self, statement: str, **inputs: Rows) -> dict[str, Any]:
+        """The only row of a statement."""
+        (row,) = self.query(statement, **inputs).here().to_pylist()
+        return dict(row)

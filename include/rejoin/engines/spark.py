@@ -1,0 +1,116 @@
+"""Spark runs the statements: frames where rows are many, rows of this process as frames of one partition where they are few."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import BinaryType
+
+from rejoin.engines.engine import Counts, Engine, Here, Rows
+from rejoin.engines.types import arrow_schema, collected, spark_types
+from rejoin.errors import EngineFailed
+from rejoin.lake import probe
+from rejoin.plan.model import Node, Table
+from rejoin.plan.rules import Expectation
+from rejoin.stages.dialect import SPARK
+from rejoin.stages.hashing import MURMUR3, murmur3
+
+
+@dataclass(frozen=True)
+class Frame(Rows):
+    """Rows that Spark has yet to compute."""
+
+    frame: DataFrame
+
+    @property
+    def schema(self) -> pa.Schema:
+        return arrow_schema(self.frame.schema)
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.frame.columns)
+
+    def here(self) -> pa.Table:
+        return collected(self.frame)
+
+
+class SparkEngine(Engine):
+    """Statements become plans of Spark, executed where rows are asked for."""
+
+    sql = SPARK
+    name = "spark"
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        spark.udf.register(MURMUR3, F.arrow_udf(murmur3, BinaryType()))  # type: ignore[attr-defined]
+
+    def query(self, statement: str, **inputs: Rows) -> Rows:
+        return Frame(self.frame_of(statement, **inputs))
+
+    def frame_of(self, statement: str, **inputs: Rows) -> DataFrame:
+        """The same as a frame of Spark."""
+        # Inputs are views with names of their own, so that steps that run side by side do not meet.
+        named = ", ".join(f"{name} AS (SELECT * FROM {{{name}}})" for name in inputs)
+        escaped = statement.replace("{", "{{").replace("}", "}}")
+        frames: dict[str, Any] = {name: self.frame(rows) for name, rows in inputs.items()}
+        made = self.spark.sql(f"WITH {named} SELECT * FROM ({escaped})", **frames)
+        # What is observed of an input is only told of plans that hold it: not of the text of a query over a view.
+        return made.select("*")
+
+    def frame(self, rows: Rows) -> DataFrame:
+        """A relation as a frame; rows of this process as one partition, which satisfies every distribution that a join or a window asks for."""
+        if isinstance(rows, Frame):
+            return rows.frame
+        return self._spread(rows.here()).coalesce(1)
+
+    def rows(self, arrow: pa.Table, *, many: bool = False) -> Rows:
+        return Frame(self._spread(arrow)) if many else Here(arrow)
+
+    def everywhere(self, rows: Rows) -> Rows:
+        return Frame(F.broadcast(self.frame(rows)))
+
+    def together(self, rows: Rows) -> Rows:
+        return Frame(self.frame(rows).coalesce(1))  # Spark forgets, after calling Python, that there is one partition only
+
+    def small(self, rows: Rows, at_most: int) -> Rows:
+        return Here(rows.here()) if at_most <= probe.LOCAL_ROWS else rows
+
+    def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
+        seen = Observation()
+        observed = self.frame(rows).observe(seen, *(F.expr(text).alias(name) for name, text in counts.items()))
+
+        def told() -> dict[str, Any]:
+            found = seen.get
+            if found.keys() != counts.keys():  # a server that is busy gives up waiting for them (SPARK-54279)
+                raise EngineFailed("Spark did not tell what it has counted; nothing was committed", next_step="try again")
+            return dict(found)
+
+        return Frame(observed), told
+
+    @contextmanager
+    def kept(self, rows: Rows) -> Iterator[Rows]:
+        frame = self.frame(rows).persist()
+        try:
+            yield Frame(frame)
+        finally:
+            frame.unpersist()
+
+    def type(self, kind: pa.DataType) -> str:
+        return from_arrow_type(kind, prefer_timestamp_ntz=True).simpleString()
+
+    def node(self, node: Node) -> Node:
+        return node
+
+    def conditions(self, of: Table | Node, expectations: Sequence[Expectation]) -> Sequence[Expectation]:  # noqa: ARG002
+        return expectations
+
+    def session(self, why: str) -> SparkSession:  # noqa: ARG002
+        return self.spark
+
+    def _spread(self, arrow: pa.Table) -> DataFrame:
+        return self.spark.createDataFrame(arrow if arrow.num_rows else [], schema=spark_types(arrow.schema))

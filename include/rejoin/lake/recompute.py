@@ -1,0 +1,79 @@
+"""What outputs should be, by Spark: the defining query over the source tables of a cut. For comparisons, never for a run."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from rejoin.engines.spark import Frame, SparkEngine
+from rejoin.lake.reader import Reader, without
+from rejoin.plan.model import Node, Plan
+from rejoin.plan.query import node_query, upstream
+from rejoin.stages.columns import HASH
+
+LEFT = "__computable_left"
+"""The end of the name of a view: the left rows of a node that can be computed."""
+
+
+class Recomputation:
+    """Outputs as their definition says.
+
+    Args:
+        engine: Spark.
+        plan: the plan.
+        reader: reads the cut.
+    """
+
+    def __init__(self, engine: SparkEngine, plan: Plan, reader: Reader) -> None:
+        self._engine, self._plan, self._reader = engine, plan, reader
+
+    def rows(self, node: Node) -> DataFrame:
+        """What a node's output should be: its defining query over the source tables of this cut, where in this node and in those below
+        the keys that are held back have their published rows.
+        """
+
+        def view(name: str) -> str:
+            made = f"{self._plan.topology}__{name}"
+            if name.endswith(LEFT):  # made already
+                return name
+            if self._plan.is_table(name):
+                current = self._engine.frame(self._reader.current(name))
+                without_pushdown(current).select("_row.*").drop(HASH).createOrReplaceTempView(made)
+            return made
+
+        def rows(of: Node) -> DataFrame:
+            query = node_query(self._plan, self._computable(of, view), view)
+            return self._with_published(of, self._engine.spark.sql(query))
+
+        for below in upstream(self._plan, node):
+            rows(below).createOrReplaceTempView(f"{self._plan.topology}__{below.name}")
+        return rows(node)
+
+    def _computable(self, node: Node, view: Callable[[str], str]) -> Node:
+        """The node, over a view of its left table where the rows are null that an expression of the node has no value for."""
+        keys = self._reader.uncomputable(node)
+        if keys is None:
+            return node
+        made, left = f"{self._plan.topology}__{node.name}{LEFT}", view(node.left.table)
+        lefts = Frame(self._engine.spark.table(left))
+        statement = without(self._engine.sql, lefts.columns, keys.columns, lefts.columns)
+        self._engine.frame_of(statement, lefts=lefts, keys=keys).createOrReplaceTempView(made)
+        return replace(node, left=replace(node.left, table=made))
+
+    def _with_published(self, node: Node, rows: DataFrame) -> DataFrame:
+        held = self._reader.held(node.name, None)
+        if held is None:
+            return rows
+        rows = rows.where(" AND ".join(f"`{k}` IS NOT NULL" for k in node.key))  # no rows: see ``_computable``
+        keys, key = self._engine.frame(held).select(*node.key), list(node.key)
+        current = self._engine.frame(self._reader.current(node.name)).join(keys, on=key, how="left_semi")
+        stored = current.select(*(F.col(f"_row.`{p.name}`") for p in node.columns))
+        return rows.join(keys, on=key, how="left_anti").select(*(p.name for p in node.columns)).union(stored)
+
+
+def without_pushdown(rows: DataFrame) -> DataFrame:
+    """The rows, so that no filter on them moves into the scan: of the parts of a condition Spark hands some to the scan, and computes those
+    before the others, whatever their order. A filter could no longer protect a cast that stands behind it.
+    """
+    return rows.where(F.rand(0) >= 0)  # true, but nothing is moved past what is not deterministic

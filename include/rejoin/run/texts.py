@@ -1,0 +1,23 @@
+"""Records as they were written, for those that have to be shown or kept."""
+
+from collections import defaultdict
+
+from rejoin import sources
+from rejoin.engines.engine import Engine, Rows
+from rejoin.plan.model import Table
+
+
+def raw_of(engine: Engine, table: Table, pin: sources.Pin, root: str, places: Rows) -> Rows:
+    """``_file``, ``_line`` and ``_raw`` of the records of a pin at some places (``_file``, ``_line``)."""
+    lines = defaultdict[str, set[int]](set)
+    if not sources.is_parquet(pin):
+        for row in places.here().to_pylist():
+            lines[row["_file"]].add(row["_line"])
+        found = sources.read_raw_here(table, pin, root, {file: frozenset(some) for file, some in lines.items()})
+        if found is not None:
+            return engine.rows(found)
+    spark = engine.session(f"records of {table.name!r} are read again")
+    from rejoin.engines.spark import Frame, SparkEngine
+
+    assert isinstance(engine, SparkEngine)
+    return Frame(sources.read_raw(spark, table, pin, root, engine.frame(places)))

@@ -1,0 +1,70 @@
+"""The statement of every stage of a plan as it runs, and where: for people who read, or debug, what a run does."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rejoin.engines.columnar import ColumnarEngine
+from rejoin.engines.engine import NeedsSpark
+from rejoin.plan.fingerprint import fingerprint
+from rejoin.plan.model import Node, Plan, SnapshotSource, Table
+from rejoin.plan.steps import Verb
+from rejoin.stages import ingest, resolve, respond, subscribe
+from rejoin.stages.columns import numbered
+from rejoin.stages.dialect import DUCKDB, SPARK, Dialect
+
+HERE = "DuckDB, in this process where it is small and the lake is a directory"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement. ``step``: its step; ``part``: what of it; ``where``: who runs it, and why; ``sql``: the text, inputs being named as tables."""
+
+    step: str
+    part: str
+    where: str
+    sql: str
+
+
+def statements(plan: Plan) -> Iterator[Statement]:
+    """Those that every run of the plan may need, in the order of its steps. What only rows held back and truncations need is left out."""
+    for table in plan.tables:
+        for part, text in _of_table(DUCKDB, table):
+            yield Statement(f"{Verb.INGEST}.{table.name}", part, HERE, text)
+    for node in plan.nodes:
+        sql: Dialect = DUCKDB
+        try:
+            spoken, where = ColumnarEngine(plan).node(node), HERE
+        except NeedsSpark as reason:
+            spoken, sql, where = node, SPARK, f"Spark: {reason}"
+        for step, part, text in _of_node(sql, plan, spoken):
+            yield Statement(step, part, where, text)
+
+
+def _of_table(sql: Dialect, table: Table) -> Iterator[tuple[str, str]]:
+    if isinstance(table.source, SnapshotSource):
+        yield "classified, from events, bad_keys and stored", ingest.snapshot(sql, table, stored=True, deletes=True)
+        yield "made, from classified", ingest.versions(sql, table, keep_unchanged=False)
+    else:
+        yield "classified, from events and stored", ingest.feed(sql, table, stored=True, placed=True)
+        yield "made, from classified", ingest.versions(sql, table, keep_unchanged=True)
+    yield "rows of the table, from made", ingest.table_rows(sql, table, 0)
+
+
+def _of_node(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
+    key, pks = plan.key_of(node.left.table), len(plan.key_of(node.left.table))
+    for edge in node.edges:
+        yield f"{Verb.SUBSCRIBE}.{node.name}", f"subscriptions on {edge.name}", subscribe.subscribe(sql, node.left, edge, key, 0)
+    for edge in node.edges:
+        step, right = f"{Verb.RESPOND}.{node.name}.{edge.name}", plan.key_of(edge.right.table)
+        yield step, "answers, from subscriptions and rights", respond.answer_subscriptions(sql, edge, right, pks)
+        yield step, "moved, from changes of the right table", respond.moved(sql, edge, right)
+        yield step, "answers, from moved and subscribers", respond.answer_right_changes(sql, edge, pks, 0)
+    step, answers = f"{Verb.RESOLVE}.{node.name}", {e.name: f"answers_{i}" for i, e in enumerate(node.edges, start=1)}
+    yield step, "state, from changes, lefts and answers", resolve.pair(sql, node, key, answers, changed=True, looked_up=True)
+    columns = [*numbered("pk", pks), "l", "changed"]
+    for i, edge in enumerate(node.edges, start=1):
+        columns += [f"r{i}", f"stale_{i}", f"lacks_{i}"]
+        yield step, f"state, with right rows of {edge.name}", resolve.fill(sql, columns, i, edge, plan.key_of(edge.right.table))
+    yield step, "made, from state", resolve.join(sql, node, fingerprint(plan, node))
+    types = {p.name: sql.type(p.type or "STRING") for p in node.columns}
+    yield step, "changes, from made and old", resolve.difference(sql, node, types, stored=True, everything=False)

@@ -1,0 +1,97 @@
+"""Steps in this process: no JVM, the same tables as by Spark, and Spark's turn where a step is not for one process."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.conftest import Sessions
+from integration.shop import Shop as Town
+from integration.shop import check
+from integration.test_refresh import Shop
+
+from rejoin.errors import EngineRefused
+from rejoin.lake.state import Role, state_tables
+from rejoin.plan.model import Fuse, Refresh
+from rejoin.verify import verify
+
+pytestmark = pytest.mark.slow
+
+
+def engines(shop: Shop, run: int) -> dict[str, Any]:
+    steps = shop.topology.ledger.steps(run)
+    return {name: done.detail["engine"] for name, done in steps.items() if "engine" in done.detail}
+
+
+def stored(shop: Shop) -> dict[str, list[tuple[str, ...]]]:
+    """Every row that is stored in every table of the topology, hashes included."""
+    topology, found = shop.topology, {}
+    states = topology.ledger.states(topology.ledger.head())
+    for name, table in state_tables(topology.plan).items():
+        if name in states and table.role not in (Role.RESPONSES, Role.CANDIDATES):
+            rows = topology.refs.require(name, states[name]).scan(snapshot_id=states[name]).to_arrow().to_pylist()
+            found[name] = sorted(tuple(f"{k}={row[k]!r}" for k in sorted(row)) for row in rows)
+    return found
+
+
+def test_a_process_without_java_runs_and_changes_a_lake(tmp_path: Path) -> None:
+    shop = Town(tmp_path)
+    bare = {k: v for k, v in os.environ.items() if k not in ("JAVA_HOME", "SPARK_HOME", "JDK_JAVA_OPTIONS")}
+    for _ in range(2):
+        shop.next_batch()
+        words = ["run", str(shop.file), "--lake", str(shop.lake), "--root", str(shop.root), "--engine", "local"]
+        without = {**bare, "PATH": str(Path(sys.executable).parent)}
+        program = [sys.executable, "-c", "import sys; sys.modules['pyspark'] = None; from rejoin.cli import main; main()", *words]
+        done = subprocess.run(program, env=without, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 0, done.stderr
+    check(shop)
+
+
+def test_every_row_of_every_table_is_the_same_by_either_engine_and_by_both_in_turn(
+    tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for name in ("local", "spark", "in turn"):
+        shop = Shop(tmp_path / name, sessions)
+        for number in range(4):
+            engine = ("local", "spark")[number % 2] if name == "in turn" else name
+            monkeypatch.setenv("REJOIN_ENGINE", engine)
+            if number:
+                shop.orders(range(0, 2_000, 31 * number), f"change {number}")
+                shop.customers([f"c{number}", "c0"], f"change {number}")
+            done = shop.run(Refresh.FULL if number == 3 else Refresh.INCREMENTAL, Fuse.APPLY)
+            assert set(engines(shop, done.number).values()) == {engine}
+        found.append(stored(shop))
+        assert shop.differences() == 0
+    assert found[0] == found[1]
+    assert found[0] == found[2]
+    assert sum(map(len, found[0].values())) > 10_000
+
+
+def test_what_is_too_large_or_not_portable_is_sparks_work_and_says_why(
+    tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Shop(tmp_path, sessions)
+    file = tmp_path / "t.py"
+    file.write_text(file.read_text().replace('"right.name AS name"', '"soundex(right.name) AS name"'))
+    monkeypatch.setenv("REJOIN_ENGINE", "local")
+    with pytest.raises(EngineRefused, match=r"column name: soundex is not proven equal in DuckDB.*nothing was committed"):
+        shop.run()
+    monkeypatch.setenv("REJOIN_ENGINE", "auto")
+    run = shop.run()
+    assert engines(shop, run.number) == {
+        "ingest.orders": "local",
+        "ingest.customers": "local",
+        "subscribe.enriched": "spark",
+        "resolve.enriched": "spark",
+    }
+    why = shop.step(run, "resolve.enriched").detail["engine_why"]
+    assert "soundex" in why
+    assert not sum(d.total for d in verify(shop.topology, sessions(shop.topology), fast=False))
+    monkeypatch.setattr("rejoin.lake.probe.LOCAL_ROWS", 100)
+    shop.orders(range(500), "many")
+    run = shop.run(fuse=Fuse.APPLY)
+    assert engines(shop, run.number)["ingest.orders"] == "spark"
+    assert "500 keys" in shop.step(run, "ingest.orders").detail["engine_why"]
