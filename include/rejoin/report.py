@@ -67,13 +67,20 @@ def summary(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
 
 
 def decisions(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
-    """How a run was done: for each output whether it followed the changes or was recomputed, and why; for each read which way it went."""
+    """How a run was done: for each output whether it followed the changes or was recomputed, and why; for each step which engine did it; for each
+    read which way it went.
+    """
     console.print(f"run {run.number} of {run.topology}: {run.standing}")
     table = Table("output", "refresh", "because", "changed", box=None)
     for s in steps:
         if "refresh" in s.detail:
             table.add_row(s.step.split(".", 1)[1], s.detail["refresh"], s.detail["why"], f"{s.counts['changes']:,}")
     console.print(table)
+    placed = Table("step", "engine", "because", box=None)
+    for s in steps:
+        if "engine" in s.detail:
+            placed.add_row(s.step, s.detail["engine"], s.detail.get("engine_why", "small and portable"))
+    console.print(placed)
     reads = Table("step", "table", "read", "because", "rows", box=None)
     for s in steps:
         for read in s.detail.get("reads", ()):

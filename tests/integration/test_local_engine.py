@@ -1,5 +1,6 @@
 """Steps in this process: no JVM, the same tables as by Spark, and Spark's turn where a step is not for one process."""
 
+import io
 import os
 import subprocess
 import sys
@@ -11,10 +12,12 @@ from integration.conftest import Sessions
 from integration.shop import Shop as Town
 from integration.shop import check
 from integration.test_refresh import Shop
+from rich.console import Console
 
 from rejoin.errors import EngineRefused
 from rejoin.lake.state import Role, state_tables
 from rejoin.plan.model import Fuse, Refresh
+from rejoin.report import decisions
 from rejoin.verify import verify
 
 pytestmark = pytest.mark.slow
@@ -87,8 +90,12 @@ def test_what_is_too_large_or_not_portable_is_sparks_work_and_says_why(
         "subscribe.enriched": "spark",
         "resolve.enriched": "spark",
     }
-    why = shop.step(run, "resolve.enriched").detail["engine_why"]
-    assert "soundex" in why
+    steps = list(shop.topology.ledger.steps(run.number).values())
+    console = Console(file=io.StringIO(), width=200)
+    decisions(console, run, steps)
+    told = [line.split() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    assert ["ingest.orders", "local", "small", "and", "portable"] in told
+    assert ["resolve.enriched", "spark", "column", "name:", "soundex", "is", "not", "proven", "equal", "in", "DuckDB"] in told
     assert not sum(d.total for d in verify(shop.topology, sessions(shop.topology), fast=False))
     monkeypatch.setattr("rejoin.lake.probe.LOCAL_ROWS", 100)
     shop.orders(range(500), "many")

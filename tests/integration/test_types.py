@@ -1,7 +1,6 @@
 """Every table has one type a column, whichever path wrote it: on the driver, by Spark, by both in turn, and after a compaction."""
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from integration.conftest import Sessions
 from integration.shop import rows
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from rejoin.compact import compact
 from rejoin.conduct import Topology
-from rejoin.lake import fold, local, probe
+from rejoin.engines import engine
+from rejoin.lake import fold, probe
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run
 from rejoin.load import load
@@ -69,6 +68,16 @@ SEEN = {
 }
 
 
+LOOSE = engine._loose
+
+
+def instants(kind: pa.DataType) -> pa.DataType:
+    """What versions before made of a type: every wall clock an instant."""
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, instants(field.type)) for field in kind])
+    return pa.timestamp("us", "UTC") if pa.types.is_timestamp(kind) else kind
+
+
 class Lake:
     """One lake with the landing files of all."""
 
@@ -81,7 +90,7 @@ class Lake:
 
     def run(self, *, here: bool, wrong: bool = False) -> Run:
         """One run, on the driver or by Spark; ``wrong``: on the driver as versions before did it."""
-        self._patch.setattr(local, "spark_types", partial(from_arrow_schema, prefer_timestamp_ntz=not wrong))
+        self._patch.setattr(engine, "_loose", instants if wrong else LOOSE)
         self._patch.setattr(probe, "LOCAL_ROWS", 200_000 if here else 0)
         self._patch.setattr(probe, "SPARSE", 20 if here else 0)
         topology = self.topology

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from rejoin import owner
+from rejoin import extras, owner
 from rejoin.cli.common import (
     err,
     existing,
@@ -76,6 +76,8 @@ def run(
     options = RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note=note)
     agree(plan, location, options, agreed=agreed)
     topology = opened(plan, location, root, engine)
+    if topology.config.engine == "spark":
+        extras.require("rejoin run", "pyspark")  # before a run is open
     with shown(None if as_json else err) as progress:
         try:
             done = run_topology(

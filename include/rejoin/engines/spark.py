@@ -57,8 +57,13 @@ class SparkEngine(Engine):
         # Inputs are views with names of their own, so that steps that run side by side do not meet.
         named = ", ".join(f"{name} AS (SELECT * FROM {{{name}}})" for name in inputs)
         escaped = statement.replace("{", "{{").replace("}", "}}")
-        frames: dict[str, Any] = {name: self.frame(rows) for name, rows in inputs.items()}
-        made = self.spark.sql(f"WITH {named} SELECT * FROM ({escaped})", **frames)
+        frames = {name: self.frame(rows) for name, rows in inputs.items()}
+        text = f"WITH {named} SELECT * FROM ({escaped})"
+        if ".connect." in type(self.spark).__module__:
+            from rejoin.engines.connected import statement as connected
+
+            return connected(text, frames)
+        made = self.spark.sql(text, None, **frames)
         # What is observed of an input is only told of plans that hold it: not of the text of a query over a view.
         return made.select("*")
 
