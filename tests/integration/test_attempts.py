@@ -9,6 +9,7 @@ from integration.conftest import Go, Sessions
 from integration.shop import Shop, check, output
 from sqlalchemy import create_engine, text
 
+from rejoin.engines.spark import SparkEngine
 from rejoin.errors import RunCommitted, RunSuperseded
 from rejoin.lake import names
 from rejoin.lake.records import StepRecord
@@ -37,7 +38,7 @@ def test_every_stage_done_by_two_attempts_at_once_ends_like_one(tmp_path: Path, 
         gate = threading.Barrier(2)
 
         def both(attempt: Attempt, step=step, gate=gate) -> bool:  # type: ignore[no-untyped-def]
-            outcome = attempt.execute(spark, step)
+            outcome = attempt.execute(SparkEngine(spark), step)
             gate.wait(400)  # not for ever: the other attempt may have failed
             return topology.ledger.register(
                 run.number, StepRecord(step.id, outcome.result.counts, 0.0, 0, ending=outcome.result.ending), attempt.id, outcome.writes
@@ -60,7 +61,7 @@ def test_a_zombie_that_ends_after_the_publish_changes_nothing(tmp_path: Path, go
     for step in spark_steps[:-2]:
         topology.stage(lambda: spark, run, step)
     zombie = Attempt(topology.ledger, topology.refs, run, topology.root)
-    outcome = zombie.execute(spark, spark_steps[-2])  # it wrote its branches of the output, and then was paused
+    outcome = zombie.execute(SparkEngine(spark), spark_steps[-2])  # it wrote its branches of the output, and then was paused
     for step in spark_steps[-2:]:
         topology.stage(lambda: spark, run, step)
     topology.publish(run)

@@ -11,6 +11,10 @@ from integration.conftest import Sessions
 from integration.shop import Row, event, folded, output, rows
 
 from rejoin.conduct import Topology
+from rejoin.engines.columnar import ColumnarEngine
+from rejoin.engines.engine import Engine, Here
+from rejoin.engines.spark import Frame, SparkEngine
+from rejoin.engines.types import collected
 from rejoin.errors import UnknownTable, ValidationFailed
 from rejoin.lake import names, probe
 from rejoin.lake.config import lake_config
@@ -306,9 +310,9 @@ SCHEMA = "id BIGINT, qty BIGINT, note STRING, price DECIMAL(10,2), day DATE, wei
 GOOD = {"qty": 1, "note": "n", "price": Decimal("1.00"), "day": date(2024, 2, 29), "weight": 1.0}
 
 
-@pytest.mark.parametrize("limit", [100_000, 0], ids=["pandas", "spark"])
+@pytest.mark.parametrize(("limit", "by"), [(100_000, "spark"), (0, "spark"), (100_000, "process")], ids=["pandas", "spark", "process"])
 def test_every_row_expectation_tells_a_bad_row_from_good_ones(
-    tmp_path: Path, sessions: Sessions, limit: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sessions: Sessions, limit: int, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = f"""
 import great_expectations.expectations as gxe
@@ -325,9 +329,11 @@ rows.filter("id > 0").named("out")
     made = [(1_000, *GOOD.values()), *((1_001 + i, *{**GOOD, **bad}.values()) for i, bad in enumerate(ROW_KINDS.values()))]
     frame = spark.createDataFrame(made, SCHEMA).selectExpr("struct(*) AS _row")
     monkeypatch.setattr(probe, "LOCAL_ROWS", limit)
-    bad = Judging(spark, table, 1, tmp_path / "report").changed_rows(frame, len(made))
+    engine: Engine = SparkEngine(spark) if by == "spark" else ColumnarEngine(plan)
+    rows = Frame(frame) if by == "spark" else Here(collected(frame))
+    bad = Judging(engine, table, 1, tmp_path / "report").changed_rows(rows, len(made))
     assert bad is not None
-    found = {r["id"]: r["_reason"] for r in bad.collect()}
+    found = {r["id"]: r["_reason"] for r in bad.here().to_pylist()}
     broken = {i: [n for n, e in enumerate(table.expectations) if e.title in why] for i, why in found.items()}
     # The note that is no letter, or too long, breaks the set as well; the one that is too large also its range.
     assert all(i in broken[1_001 + i] for i in range(len(ROW_KINDS))), broken
