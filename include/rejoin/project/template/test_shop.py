@@ -1,4 +1,4 @@
-"""What shop.py has to do, tried with files and a lake of the test's own. It starts Spark, so it takes some seconds."""
+"""What shop.py has to do, tried with files and a lake of the test's own. It needs no Spark: the files are small."""
 
 from pathlib import Path
 
