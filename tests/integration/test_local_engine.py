@@ -14,7 +14,7 @@ from integration.shop import check
 from integration.test_refresh import Shop
 from rich.console import Console
 
-from rejoin.errors import EngineRefused
+from rejoin.errors import EngineRefused, NotComputable
 from rejoin.lake.state import Role, state_tables
 from rejoin.plan.model import Fuse, Refresh
 from rejoin.report import decisions
@@ -102,3 +102,16 @@ def test_what_is_too_large_or_not_portable_is_sparks_work_and_says_why(
     run = shop.run(fuse=Fuse.APPLY)
     assert engines(shop, run.number)["ingest.orders"] == "spark"
     assert "500 keys" in shop.step(run, "ingest.orders").detail["engine_why"]
+
+
+def test_a_value_that_cannot_be_computed_is_told_by_spark(tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = Shop(tmp_path, sessions)
+    file = tmp_path / "t.py"
+    file.write_text(file.read_text().replace('"right.name AS name"', '"CAST(right.name AS INT) DIV 0 AS name"'))
+    monkeypatch.setenv("REJOIN_ENGINE", "local")
+    with pytest.raises(EngineRefused, match=r"a value cannot be computed here \(InvalidInputException\)"):
+        shop.run()
+    monkeypatch.setenv("REJOIN_ENGINE", "auto")
+    with pytest.raises(NotComputable, match="output 'enriched' cannot be computed for more than 100 rows"):
+        shop.run()
+    assert shop.topology.ledger.head() is None

@@ -21,6 +21,9 @@ from rejoin.stages.dialect import DUCKDB
 from rejoin.stages.hashing import MURMUR3
 from rejoin.stages.provenance import hashed_bytes
 
+_NO_VALUE = (duckdb.DataError, duckdb.InvalidInputException, duckdb.NotSupportedError)
+"""What DuckDB raises for a row: the second for a division by zero, and for what printed expressions refuse by ``error``."""
+
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
@@ -52,7 +55,7 @@ class ColumnarEngine(Engine):
                 database.register(name, rows.here())
             try:
                 return Here(database.sql(statement).to_arrow_table())
-            except (duckdb.DataError, duckdb.NotSupportedError) as error:
+            except _NO_VALUE as error:
                 # Spark says for which row, and whether that row is to be held back.
                 raise NeedsSpark(f"a value cannot be computed here ({type(error).__name__})") from error
 
