@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psycopg
 import pyspark
 from integration import kafka_jars
 
@@ -125,10 +126,25 @@ def postgres() -> Iterator[str]:
             process = subprocess.Popen(command, stdout=out, stderr=out, cwd="/", user=user)
             try:
                 wait_for_port(port, process, log)
+                _wait_until_started(f"postgresql://rejoin@127.0.0.1:{port}/postgres")
                 yield f"postgresql+psycopg://rejoin@127.0.0.1:{port}/postgres"
             finally:
                 process.send_signal(signal.SIGINT)  # fast stop
                 process.wait(30)
+
+
+def _wait_until_started(url: str) -> None:
+    """PostgreSQL listens before it has started up, and refuses whoever comes in between."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            psycopg.connect(url).close()
+        except psycopg.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return
 
 
 KAFKA_SETTINGS = {
