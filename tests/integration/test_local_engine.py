@@ -4,9 +4,12 @@ import io
 import os
 import subprocess
 import sys
+from datetime import UTC, date, datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from integration.conftest import Sessions
 from integration.shop import Shop as Town
@@ -14,10 +17,14 @@ from integration.shop import check
 from integration.test_refresh import Shop
 from rich.console import Console
 
+from rejoin.engines.columnar import ColumnarEngine
+from rejoin.engines.engine import Here
+from rejoin.engines.spark import SparkEngine
 from rejoin.errors import EngineRefused, NotComputable
 from rejoin.lake.state import Role, state_tables
 from rejoin.plan.model import Fuse, Refresh
 from rejoin.report import decisions
+from rejoin.stages.hashing import canonical, hashed
 from rejoin.verify import verify
 
 pytestmark = pytest.mark.slow
@@ -115,3 +122,35 @@ def test_a_value_that_cannot_be_computed_is_told_by_spark(tmp_path: Path, sessio
     with pytest.raises(NotComputable, match="output 'enriched' cannot be computed for 1 rows"):
         shop.run()
     assert shop.topology.ledger.head() is None
+
+
+def moments(zone: timezone | None) -> list[datetime]:
+    return [datetime(*at, tzinfo=zone) for at in ((1, 1, 1), (1969, 12, 31, 23, 59, 59, 1), (2024, 2, 29, 1, 2, 3, 4), (9999, 12, 31))]
+
+
+NUMBERS = [Decimal(n) for n in ("0.00", "0.10", "1.00", "-0.50", "12.50", "12.05", "100.00", "-99999999.99", "20.00", "2.00", "0.01")]
+VALUES = {
+    "BOOLEAN": pa.array([True, False]),
+    "INT": pa.array([0, -1, 10, 100, 2**31 - 1, -(2**31)], pa.int32()),
+    "BIGINT": pa.array([0, -1, 10, 100, 2**63 - 1, -(2**63)], pa.int64()),
+    "DECIMAL(10,2)": pa.array(NUMBERS, pa.decimal128(10, 2)),
+    "DECIMAL(38,0)": pa.array([Decimal(0), Decimal(10), Decimal(100), Decimal("9" * 38), Decimal("-" + "9" * 38)], pa.decimal128(38, 0)),
+    "STRING": pa.array(["", " ", "a", "a ", "A", "ß", "😀", "e\u0301", "é", "0", "x" * 70_000, "-", "s1:a"]),
+    "BINARY": pa.array([b"", b"\x00", b"\x00\x00", b"a", bytes(range(256))]),
+    "DATE": pa.array([date(1, 1, 1), date(1969, 12, 31), date(1970, 1, 1), date(2024, 2, 29), date(9999, 12, 31)]),
+    "TIMESTAMP": pa.array(moments(UTC), pa.timestamp("us", "UTC")),
+    "TIMESTAMP_NTZ": pa.array(moments(None), pa.timestamp("us")),
+}
+
+
+def test_the_encoding_of_a_value_is_the_same_by_both_engines_and_that_of_no_other_value(tmp_path: Path, sessions: Sessions) -> None:
+    topology = Shop(tmp_path, sessions).topology
+    for kind, values in VALUES.items():
+        rows = Here(pa.table({"v": pa.concat_arrays([values, pa.nulls(1, values.type)]), "nr": range(len(values) + 1)}))
+        found = []
+        for engine in (SparkEngine(sessions(topology)), ColumnarEngine(topology.plan)):
+            encoded = canonical(engine.sql, [(engine.sql.name("v"), kind)])
+            made = engine.query(f"SELECT nr, {encoded} AS e, {hashed(encoded)} AS h FROM given", given=rows).here().sort_by("nr")
+            found.append([(e, h) for e, h in zip(made["e"].to_pylist(), made["h"].to_pylist(), strict=True)])
+        assert found[0] == found[1], kind
+        assert len({e for e, _ in found[0]}) == len({h for _, h in found[0]}) == len(values) + 1, kind

@@ -55,7 +55,8 @@ def _payload(sql: Dialect, value: str, type_: str) -> tuple[str, str]:
         return type_[0].lower(), sql.bytes_of(sql.cast(value, "STRING"))
     if type_.startswith("DECIMAL"):
         plain = sql.cast(value, "STRING")
-        return "n", sql.bytes_of(f"CASE WHEN {plain} LIKE '%.%' THEN rtrim(rtrim({plain}, '0'), '.') ELSE {plain} END")
+        short = f"trim(TRAILING '.' FROM trim(TRAILING '0' FROM {plain}))"  # of rtrim the engines take the arguments in another order
+        return "n", sql.bytes_of(f"CASE WHEN {plain} LIKE '%.%' THEN {short} ELSE {plain} END")
     if type_ in ("FLOAT", "DOUBLE"):
         return "f", sql.bytes_of(f"CASE WHEN {value} = 0 THEN '0' ELSE {sql.cast(sql.cast(value, 'DOUBLE'), 'STRING')} END")
     if type_ == "DATE":
