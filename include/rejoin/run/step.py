@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rejoin.engines.columnar import ColumnarEngine
-from rejoin.engines.engine import Engine
+from rejoin.engines.engine import Engine, NeedsSpark
 from rejoin.engines.placement import chosen, placed
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.paths import native
@@ -56,9 +56,12 @@ class Doing:
         return replace(outcome, detail={**outcome.detail, **where, **starts})
 
     def _tried(self, engine: Engine, step: Step) -> Outcome[Result]:
-        self.attempt = self.attempts()
         if isinstance(engine, ColumnarEngine):
-            return self.attempt.execute(engine, step)
+            try:
+                return self.attempt.execute(engine, step)
+            except NeedsSpark:
+                self.attempt = self.attempts()  # what this one wrote is garbage
+                raise
         with JobCounter(self._session(), f"{step.id}-{self.attempt.id}") as counter:
             self.progress.tasks(step.id, counter.tasks)
             outcome = self.attempt.execute(engine, step)
