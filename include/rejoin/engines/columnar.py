@@ -43,7 +43,6 @@ class ColumnarEngine(Engine):
     """
 
     sql = DUCKDB
-    name = "process"
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -101,7 +100,7 @@ class ColumnarEngine(Engine):
         except NotPortable as error:
             raise NeedsSpark(str(error)) from error
 
-    def session(self, why: str) -> NoReturn:
+    def by_spark(self, why: str) -> NoReturn:
         raise NeedsSpark(why)
 
 

@@ -13,7 +13,7 @@ from rejoin.plan.rules import Expectation
 from rejoin.stages.dialect import Dialect
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from rejoin.engines.spark import SparkEngine
 
 Counts = Callable[[], dict[str, Any]]
 """What was counted of a relation, known once its rows were computed."""
@@ -68,7 +68,6 @@ class Engine(ABC):
     """Runs statements. ``sql`` is the dialect that it takes."""
 
     sql: Dialect
-    name: str
 
     @abstractmethod
     def query(self, statement: str, **inputs: Rows) -> Rows:
@@ -115,11 +114,11 @@ class Engine(ABC):
         """The expectations of a table or node with their conditions in this engine's dialect; raises as ``node`` does."""
 
     @abstractmethod
-    def session(self, why: str) -> "SparkSession":
-        """Spark, for what only Spark does.
+    def by_spark(self, why: str) -> "SparkEngine":
+        """This engine as Spark, for what only Spark does.
 
         Raises:
-            NeedsSpark: this engine has none.
+            NeedsSpark: it is not Spark.
         """
 
     def one(self, statement: str, **inputs: Rows) -> dict[str, Any]:

@@ -43,7 +43,6 @@ class SparkEngine(Engine):
     """Statements become plans of Spark, executed where rows are asked for."""
 
     sql = SPARK
-    name = "spark"
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -66,6 +65,10 @@ class SparkEngine(Engine):
         made = self.spark.sql(text, None, **frames)
         # What is observed of an input is only told of plans that hold it: not of the text of a query over a view.
         return made.select("*")
+
+    def of(self, frame: DataFrame) -> Rows:
+        """A frame as a relation."""
+        return Frame(frame)
 
     def frame(self, rows: Rows) -> DataFrame:
         """A relation as a frame; rows of this process as one partition, which satisfies every distribution that a join or a window asks for."""
@@ -114,8 +117,8 @@ class SparkEngine(Engine):
     def conditions(self, of: Table | Node, expectations: Sequence[Expectation]) -> Sequence[Expectation]:  # noqa: ARG002
         return expectations
 
-    def session(self, why: str) -> SparkSession:  # noqa: ARG002
-        return self.spark
+    def by_spark(self, why: str) -> "SparkEngine":  # noqa: ARG002
+        return self
 
     def _spread(self, arrow: pa.Table) -> DataFrame:
         return self.spark.createDataFrame(arrow if arrow.num_rows else [], schema=spark_types(arrow.schema))

@@ -90,12 +90,13 @@ class Access:
         """The stored rows of some keys (None: all rows)."""
         if keys is None:
             return self.every(name, columns)
-        sql, text = self.engine.sql, f"SELECT {self.engine.sql.names(key)} FROM keys"
+        which = self.engine.sql.names(key)
         if not probe.worth(keys.at_most, self.stored(name)):
-            return self._scanned(name, columns, f"{keys.at_most:,} keys", keys, self.engine.query(text, keys=keys.rows))
+            wanted = self.engine.query(f"SELECT {which} FROM keys", keys=keys.rows)
+            return self._scanned(name, columns, f"{keys.at_most:,} keys", keys, wanted)
         asked = keys.here
         if asked is None:
-            asked = self.engine.query(f"SELECT DISTINCT {sql.names(key)} FROM keys", keys=keys.rows).here()
+            asked = self.engine.query(f"SELECT DISTINCT {which} FROM keys", keys=keys.rows).here()
         place = [FILE, POSITION] if located else []
         found = probe.having(self._table(name), self.states[name], key, asked, [*columns, *place])
         if isinstance(found, probe.TooLarge):
@@ -128,8 +129,8 @@ class Access:
 
     def as_others(self, name: str) -> "DataFrame":
         """A table at its snapshot as any reader of Iceberg sees it, who trusts all bounds."""
-        spark = self.engine.session(f"table {name} is scanned")
-        return spark.sql(f"SELECT * FROM {names.full(self._topology, name)} VERSION AS OF {self.states[name]}")
+        spark = self.engine.by_spark(f"table {name} is scanned")
+        return spark.spark.sql(f"SELECT * FROM {names.full(self._topology, name)} VERSION AS OF {self.states[name]}")
 
     def _prunable(self, name: str) -> bool:
         """Whether Iceberg may leave out files and row groups for any condition on the table's columns.
@@ -149,24 +150,21 @@ class Access:
         self, name: str, columns: Sequence[str], why: str, keys: Keys | None = None, wanted: Rows | None = None, run: int | None = None
     ) -> Rows:
         """By Spark: the rows of the keys. A set of keys that is not too large goes to every task, so that the table is not moved."""
-        self.engine.session(f"table {name}: {why}")
-        from rejoin.engines.spark import Frame, SparkEngine
-
-        assert isinstance(self.engine, SparkEngine)
+        spark = self.engine.by_spark(f"table {name}: {why}")
         self.reads.append(Read(name, "scan", why, None))
         table = self.table(name, run).select(*(f"`{c}`" for c in columns))
         if keys is None or wanted is None:
-            return Frame(table)
+            return spark.of(table)
         from pyspark.sql import functions as F
 
-        asked = self.engine.frame(wanted)
+        asked = spark.frame(wanted)
         if self.stored(name) > PRUNED_ROWS:
             first = F.col(f"`{asked.columns[0]}`")
             bounds = asked.agg(F.min(first).alias("low"), F.max(first).alias("high")).first()
             assert bounds is not None
             table = table.where(first.between(F.lit(bounds["low"]), F.lit(bounds["high"])))
         spread = F.broadcast(asked) if keys.at_most <= BROADCAST_KEYS else asked
-        return Frame(table.join(spread, on=asked.columns, how="left_semi"))
+        return spark.of(table.join(spread, on=asked.columns, how="left_semi"))
 
     def _table(self, name: str) -> Table:
         if name not in self._tables:

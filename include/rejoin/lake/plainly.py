@@ -77,7 +77,7 @@ class PlainReader(Reader):
         if not keys:
             return 0
         types = [rows.schema[k] for k in key]
-        wanted = self.engine.session("a comparison").createDataFrame(list(keys), StructType(types)).toArrow()
+        wanted = self.engine.by_spark("a comparison").spark.createDataFrame(list(keys), StructType(types)).toArrow()
         found = probe.having(self._table(name), self.states[name], key, wanted, key)
         if isinstance(found, probe.TooLarge):
             return 0

@@ -86,15 +86,9 @@ class Writer:
         if isinstance(rows, Here):
             files = commit.data_files(existing, _sorted(fitted(rows.arrow, existing.schema().as_arrow()), key))
             return Write(table, self._refs.commit_files(table, self._branch, base, files), transient)
-        target, frame = self._start(table, base), self._frame(rows)
+        target, frame = self._start(table, base), self._engine.by_spark(f"table {table} is written").frame(rows)
         self._append(target, frame.sortWithinPartitions(*(f"`{k}`" for k in key)), exact=metrics.exact(existing, base))
         return self._written(table, transient=transient)
-
-    def _frame(self, rows: Rows) -> "DataFrame":
-        from rejoin.engines.spark import SparkEngine
-
-        assert isinstance(self._engine, SparkEngine)
-        return self._engine.frame(rows)
 
     def upsert(
         self,
@@ -123,7 +117,7 @@ class Writer:
         """
         if rows is not None and (done := self._upsert_here(table, rows, columns, key, located)) is not None:
             return done
-        spark = self._engine.session(f"output {table} is written")
+        spark = self._engine.by_spark(f"output {table} is written").spark
         stored = names.full(self._refs.topology, changes.table)
         this_run = f"(SELECT * FROM {stored} VERSION AS OF {changes.snapshot_id} WHERE _run = {self._run})"
         shown = ", ".join([*(f"_after.`{c}`" for c in columns), RUN, f"_after.{HASH}"])
@@ -211,7 +205,7 @@ class Writer:
 
     def _append(self, target: Branch, rows: "DataFrame", *, exact: bool) -> None:
         """``exact``: the bounds of all files that the branch started from hold; those that Spark writes do."""
-        writer = _aligned(rows, self._engine.session("it writes").table(target.table).schema).writeTo(target.name)
+        writer = _aligned(rows, self._engine.by_spark("it writes").spark.table(target.table).schema).writeTo(target.name)
         for name, value in metrics.SUMMARY.items() if exact else ():
             writer = writer.option(f"snapshot-property.{name}", value)
         writer.append()

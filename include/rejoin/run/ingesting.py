@@ -89,10 +89,8 @@ class Ingesting:
 
     def _by_spark(self, table: Table, pin: sources.Pin) -> Rows:
         """The events of a pin that is not decoded in this process."""
-        spark = self._engine.session(f"the files of {table.name!r} are many or large, or Parquet")
-        from rejoin.engines.spark import Frame
-
-        return Frame(sources.read(spark, table, pin, self._root))
+        spark = self._engine.by_spark(f"the files of {table.name!r} are many or large, or Parquet")
+        return spark.of(sources.read(spark.spark, table, pin, self._root))
 
     def _load(self, table: Table, events: Rows) -> Outcome[Ingested] | None:
         """The first load of a feed in one pass, if it turns out to be plain; None if it has to be looked at first: what was written is garbage."""
@@ -275,17 +273,11 @@ class Ingesting:
         arrival = self._sql.cast(f"{REPLAYED + 1} - {latest_first}", "BIGINT")
         records = self._engine.query(f"SELECT {SOURCE_FILE} AS _file, _line, _raw, {arrival} AS _arrival FROM refused", refused=refused)
         if self._facts.before.rows(names.quarantine(table.name)) > probe.LOCAL_ROWS:
-            again = self._again_by_spark(table, records)
+            spark = self._engine.by_spark(f"many records of {table.name!r} are replayed")
+            again = spark.of(sources.read_again_on_workers(table, spark.frame(records)))
             return again, count_kinds(self._engine, table, again)
         found = sources.read_again_here(table, sorted(records.here().to_pylist(), key=lambda record: record["_arrival"]))
         return Here(found), kinds_of(table, found)
-
-    def _again_by_spark(self, table: Table, records: Rows) -> Rows:
-        self._engine.session(f"many records of {table.name!r} are replayed")
-        from rejoin.engines.spark import Frame, SparkEngine
-
-        assert isinstance(self._engine, SparkEngine)
-        return Frame(sources.read_again_on_workers(table, self._engine.frame(records)))
 
     def _judging(self, table: Table) -> Judging:
         """One for the table's rows and the table, so that the results are kept together."""

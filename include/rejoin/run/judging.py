@@ -147,11 +147,7 @@ class Judging:
         )
 
     def _frame(self, rows: Rows) -> "DataFrame":
-        self._engine.session(f"rows of {self._of.name!r} are judged")
-        from rejoin.engines.spark import SparkEngine
-
-        assert isinstance(self._engine, SparkEngine)
-        return self._engine.frame(rows)
+        return self._engine.by_spark(f"rows of {self._of.name!r} are judged").frame(rows)
 
     def _with_conditions(self, rows: Rows, numbered: Numbered) -> Rows:
         """All columns of ``_row``, and what every condition says of it. NaN becomes null: pandas cannot tell them apart, so no engine must."""

@@ -62,7 +62,7 @@ class Doing:
             except NeedsSpark:
                 self.attempt = self.attempts()  # what this one wrote is garbage
                 raise
-        with JobCounter(self._session(), f"{step.id}-{self.attempt.id}") as counter:
+        with JobCounter(engine.by_spark(step.id).spark, f"{step.id}-{self.attempt.id}") as counter:
             self.progress.tasks(step.id, counter.tasks)
             outcome = self.attempt.execute(engine, step)
         self.jobs = counter.jobs

@@ -16,8 +16,5 @@ def raw_of(engine: Engine, table: Table, pin: sources.Pin, root: str, places: Ro
         found = sources.read_raw_here(table, pin, root, {file: frozenset(some) for file, some in lines.items()})
         if found is not None:
             return engine.rows(found)
-    spark = engine.session(f"records of {table.name!r} are read again")
-    from rejoin.engines.spark import Frame, SparkEngine
-
-    assert isinstance(engine, SparkEngine)
-    return Frame(sources.read_raw(spark, table, pin, root, engine.frame(places)))
+    spark = engine.by_spark(f"records of {table.name!r} are read again")
+    return spark.of(sources.read_raw(spark.spark, table, pin, root, spark.frame(places)))
