@@ -9,7 +9,7 @@ from rejoin.engines.engine import Engine, Rows
 from rejoin.errors import BadRecords, InvariantBroken, SnapshotEmpty, SnapshotShrunk
 from rejoin.plan.model import OnBadRecord, SnapshotSource, Table
 from rejoin.plan.results import Ingested
-from rejoin.stages.dialect import Dialect
+from rejoin.stages.dialect import Dialect, counted
 
 ALLOWED_BAD = 10
 """So many refused records never stop a run, whatever share of a small cut they are."""
@@ -76,7 +76,7 @@ def kind_counts(sql: Dialect, table: Table) -> dict[str, str]:
         "lines": "coalesce(sum(_lines), 0)",
         "quarantined_lines": "coalesce(sum(CASE WHEN _kind = 'quarantined' THEN _lines END), 0)",
         "truncated": "max(CASE WHEN _kind = 'truncate' THEN _position END)",
-        **{name: f"count(CASE WHEN {condition} THEN 1 END)" for name, condition in counts.items()},
+        **counted(counts),
     }
 
 

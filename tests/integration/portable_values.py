@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from rejoin.sources.events import arrow_type
+
 UTC = dt.UTC
 
 TYPES = {
@@ -110,24 +112,6 @@ def _values() -> dict[str, list[Any]]:
     }
 
 
-_ARROW = {
-    "BOOLEAN": pa.bool_(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "FLOAT": pa.float32(),
-    "DOUBLE": pa.float64(),
-    "STRING": pa.string(),
-    "BINARY": pa.binary(),
-    "DATE": pa.date32(),
-    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
-    "TIMESTAMP_NTZ": pa.timestamp("us"),
-}
-
-
-def _arrow(of: str) -> pa.DataType:
-    return pa.decimal128(*map(int, of[8:-1].split(","))) if of.startswith("DECIMAL") else _ARROW[of]
-
-
 def pairs(every_pair: bool) -> pa.Table:
     """The table: each value of a type in ``a``, beside others in ``b``; with ``every_pair`` beside all of them, else beside a few.
 
@@ -145,5 +129,5 @@ def pairs(every_pair: bool) -> pa.Table:
     for side, column in (("a", 0), ("b", 1)):
         for name, found in values.items():
             picked = [found[shuffled[name][place[column]] % len(found)] for place in places]
-            made[f"{side}_{name}"] = pa.array(picked, _arrow(TYPES[name]))
+            made[f"{side}_{name}"] = pa.array(picked, arrow_type(TYPES[name]))
     return pa.table(made)

@@ -12,6 +12,8 @@ from rejoin.plan.model import Edge, Node, Plan
 from rejoin.stages.columns import HASH, HELD_CODES, NOT_COMPUTABLE, RUN, SOURCE_FILE, numbered
 from rejoin.stages.dialect import Dialect, text
 
+_IS_HELD = f"_code IN ({', '.join(text(code) for code in HELD_CODES)})"
+
 
 class Reader(Access):
     """The tables of one topology as of one run, in the shapes that stages take.
@@ -116,8 +118,7 @@ class Reader(Access):
         if not self.has(table) or "_op" not in (columns := self.columns(table)):
             return None
         key = self._plan.key_of(name)
-        codes = ", ".join(text(code) for code in HELD_CODES)
-        entries = self.engine.query(f"SELECT * FROM found WHERE _code IN ({codes})", found=self.having(table, key, keys, columns))
+        entries = self.engine.query(f"SELECT * FROM found WHERE {_IS_HELD}", found=self.having(table, key, keys, columns))
         return self.engine.query(f"SELECT * FROM ({latest(self.engine.sql, columns, key)}) WHERE _op = 'Q'", found=entries)
 
     def lefts(self, node: Node) -> Rows:
@@ -134,8 +135,7 @@ class Reader(Access):
         table = names.quarantine(name)
         if not self.has(table) or "_op" not in (columns := self.columns(table)):
             return None
-        codes = ", ".join(text(code) for code in HELD_CODES)
-        records = self.engine.query(f"SELECT * FROM found WHERE NOT _code IN ({codes})", found=self.every(table, columns))
+        records = self.engine.query(f"SELECT * FROM found WHERE NOT {_IS_HELD}", found=self.every(table, columns))
         newest = latest(self.engine.sql, columns, [SOURCE_FILE, "_line"])
         return self.engine.query(f"SELECT * FROM ({newest}) WHERE _op IS DISTINCT FROM 'R'", found=records)
 

@@ -36,12 +36,12 @@ from rejoin.run.drift import check_columns
 from rejoin.run.facts import watched
 from rejoin.run.judging import Judging, hours_since_newest, measured
 from rejoin.run.texts import raw_of
-from rejoin.run.work import Outcome, Work, counted
+from rejoin.run.work import Outcome, Work
 from rejoin.sources.events import REPLAYED, events_schema
 from rejoin.stages import hold_versions as hold
 from rejoin.stages import ingest
 from rejoin.stages.columns import SOURCE_FILE
-from rejoin.stages.dialect import text
+from rejoin.stages.dialect import counted, text
 from rejoin.stages.ingest import Fate, event_columns
 
 

@@ -7,10 +7,11 @@ from rejoin.plan.model import Edge, Node
 from rejoin.plan.results import Responded, Subscribed
 from rejoin.plan.steps import Verb
 from rejoin.run.sifting import Sieve, can_sift
-from rejoin.run.work import Outcome, Work, counted
+from rejoin.run.work import Outcome, Work
 from rejoin.stages import respond as responding
 from rejoin.stages import subscribe as subscribing
 from rejoin.stages.columns import numbered
+from rejoin.stages.dialect import counted
 
 
 def left_changes(work: Work, node: Node) -> Rows | None:

@@ -18,9 +18,10 @@ from rejoin.plan.steps import Verb
 from rejoin.run.joining import left_changes
 from rejoin.run.output import OPS, apply
 from rejoin.run.sifting import Sieve, can_sift
-from rejoin.run.work import Outcome, Work, counted
+from rejoin.run.work import Outcome, Work
 from rejoin.stages import hold, resolve
 from rejoin.stages.columns import numbered
+from rejoin.stages.dialect import counted
 
 FUSE_ROWS = 1_000
 """Outputs with fewer rows have no fuse: a few changes are a large share of them."""

@@ -12,8 +12,9 @@ from rejoin.plan.rules import Expectation
 from rejoin.run.facts import watched
 from rejoin.run.judging import Judging, hours_since_newest, measured, share_matched
 from rejoin.run.output import OPS, apply
-from rejoin.run.work import Outcome, Work, counted
+from rejoin.run.work import Outcome, Work
 from rejoin.stages import hold
+from rejoin.stages.dialect import counted
 
 
 class Validating:

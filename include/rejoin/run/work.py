@@ -44,8 +44,3 @@ class Work:
     def after(self, writes: Iterable[Write]) -> Reader:
         """Reads the tables as they will be with what this step has written."""
         return self.now.with_writes({w.table: w.snapshot_id for w in writes})
-
-
-def counted(conditions: dict[str, str]) -> dict[str, str]:
-    """Aggregates that count the rows that meet each condition."""
-    return {name: f"count(CASE WHEN {condition} THEN 1 END)" for name, condition in conditions.items()}

@@ -4,8 +4,9 @@ Statements name their inputs as tables; users' expressions come in the dialect o
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+
+from rejoin.plan.portable import duckdb_type
 
 Field = tuple[str, str]
 """A name, and the SQL text of its value."""
@@ -121,6 +122,11 @@ def equal(pairs: Iterable[tuple[str, str]]) -> str:
     return " AND ".join(["true", *(f"{one} IS NOT DISTINCT FROM {other}" for one, other in pairs)])
 
 
+def counted(conditions: Mapping[str, str]) -> dict[str, str]:
+    """Aggregates that count the rows that meet each condition."""
+    return {name: f"count(CASE WHEN {condition} THEN 1 END)" for name, condition in conditions.items()}
+
+
 class SparkSql(Dialect):
     """Spark SQL, as sessions of rejoin are set (ANSI, UTC)."""
 
@@ -185,13 +191,11 @@ class SparkSql(Dialect):
 class DuckSql(Dialect):
     """DuckDB's SQL, as its connections are set (``lake.duck``: UTC)."""
 
-    _TYPES: ClassVar = {"STRING": "VARCHAR", "BINARY": "BLOB", "INT": "INTEGER", "TIMESTAMP": "TIMESTAMPTZ", "TIMESTAMP_NTZ": "TIMESTAMP"}
-
     def name(self, column: str) -> str:
         return '"' + column.replace('"', '""') + '"'
 
     def type(self, name: str) -> str:
-        return self._TYPES.get(name, name)
+        return duckdb_type(name)
 
     def struct(self, fields: Iterable[Field]) -> str:
         return "{" + ", ".join(f"{text(n)}: {value}" for n, value in fields) + "}"
