@@ -5,8 +5,11 @@ So a topology file never stops at its first mistake: all of them are reported to
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from rejoin.plan.model import DebeziumSource, JoinKind, SnapshotSource, Source
 
@@ -49,17 +52,28 @@ class TableDeclaration:
     source: object
     place: Place
     optional: object = ()
+    stream: "StreamDeclaration | None" = None
+
+
+@dataclass(frozen=True, eq=False)
+class StreamDeclaration:
+    """What a stream says beyond a table: the columns by which it is joined, the time of its records, and how late they may come."""
+
+    on: object
+    event_time: object
+    lateness: object
 
 
 @dataclass(frozen=True, eq=False)
 class JoinDeclaration:
-    """``select=None`` means both sides, without the right side's key."""
+    """``select=None`` means both sides, without the right side's key. ``how``: the options of ``How`` that were given."""
 
     left: "Relation"
     right: object
     foreign_key: object
     select: object
     kind: JoinKind
+    how: Mapping[str, object]
     place: Place
 
 
@@ -144,24 +158,63 @@ class Relation:
     topology: "Topology"
     declaration: Declaration
 
-    def join(self, right: "Relation", foreign_key: str | list[str], select: list[str] | None = None, name: str | None = None) -> "Relation":
+    def join(
+        self,
+        right: "Relation",
+        foreign_key: str | list[str] | None = None,
+        select: list[str] | None = None,
+        name: str | None = None,
+        **how: Unpack["How"],
+    ) -> "Relation":
         """Left rows with the right row that their foreign key names; a left row without one is left out.
+
+        Two tables without a foreign key are joined by their primary keys. A stream is joined with another within a time, and with a
+        table as of some time: see ``How`` and docs/joins.md.
 
         Args:
             right: the relation whose key the foreign key names.
             foreign_key: a column of the left row or any deterministic SQL expression over it; a list, in the order of
                 the right key, where that key has several columns.
             select: the output columns, SQL over ``left.`` and ``right.`` (``left.*``, ``right.name AS customer_name``);
-                every key column of the left must stay. Default: all columns of both sides without the right key.
+                every key column of the left must stay, and of the right where its rows can be in the result more than once or alone.
+                Default: all columns of both sides without a right key that need not stay.
             name: as ``.named(name)``.
+            how: see ``How``.
         """
-        return self._join(right, foreign_key, select, name, JoinKind.INNER)
+        return self._join(right, foreign_key, JoinKind.INNER, {"select": select, "name": name, **how})
 
     def left_join(
-        self, right: "Relation", foreign_key: str | list[str], select: list[str] | None = None, name: str | None = None
+        self,
+        right: "Relation",
+        foreign_key: str | list[str] | None = None,
+        select: list[str] | None = None,
+        name: str | None = None,
+        **how: Unpack["How"],
     ) -> "Relation":
         """As ``join``, but a left row without a right row stays, with nulls for the right columns."""
-        return self._join(right, foreign_key, select, name, JoinKind.LEFT)
+        return self._join(right, foreign_key, JoinKind.LEFT, {"select": select, "name": name, **how})
+
+    def right_join(
+        self,
+        right: "Relation",
+        foreign_key: str | list[str] | None = None,
+        select: list[str] | None = None,
+        name: str | None = None,
+        **how: Unpack["How"],
+    ) -> "Relation":
+        """As ``join``, but a right row without a left row stays, with nulls for the left columns, its key among them."""
+        return self._join(right, foreign_key, JoinKind.RIGHT, {"select": select, "name": name, **how})
+
+    def full_join(
+        self,
+        right: "Relation",
+        foreign_key: str | list[str] | None = None,
+        select: list[str] | None = None,
+        name: str | None = None,
+        **how: Unpack["How"],
+    ) -> "Relation":
+        """As ``join``, but rows of both sides stay that have no partner."""
+        return self._join(right, foreign_key, JoinKind.FULL, {"select": select, "name": name, **how})
 
     def filter(self, condition: str) -> "Relation":
         """The rows for which a deterministic SQL condition over the (unqualified) columns is true."""
@@ -199,11 +252,30 @@ class Relation:
         self.topology.record(ExpectDeclaration(self, expectations, severity, rows, max_share, _here()))
         return self
 
-    def _join(
-        self, right: "Relation", foreign_key: str | list[str], select: list[str] | None, name: str | None, kind: JoinKind
-    ) -> "Relation":
-        joined = self.topology.record(JoinDeclaration(self, right, foreign_key, select, kind, _here()))
-        return joined if name is None else joined.named(name)
+    def _join(self, right: "Relation", foreign_key: object, kind: JoinKind, options: Mapping[str, object]) -> "Relation":
+        how = {n: v for n, v in options.items() if n not in ("select", "name") and v is not None}
+        joined = self.topology.record(JoinDeclaration(self, right, foreign_key, options["select"], kind, how, _here()))
+        name = options["name"]
+        return joined if name is None else joined.named(str(name))
+
+
+class How(TypedDict, total=False):
+    """How streams are joined. Times are texts such as ``"10 seconds"``, ``"1 hour"`` or ``"250 milliseconds"``, or ``timedelta``.
+
+    With a stream: ``within`` so much time of each other, or from ``before`` the left record to ``after`` it, both ends included; ``on``, the columns
+    that are equal, where they are not the ``key`` of both (a name, or ``"left name = right name"``, or a list of them); ``unmatched="at_once"``
+    shows a record without partner until one comes, instead of once none can come.
+
+    With a table: ``as_of="event_time"``, the row that was valid at the time of the record, corrected if a version of it comes late;
+    ``as_of="arrival"`` or ``"run"``, the row that is there in the run which reads the record, never corrected.
+    """
+
+    on: str | list[str]
+    within: str | timedelta
+    before: str | timedelta
+    after: str | timedelta
+    unmatched: str
+    as_of: str
 
 
 class Topology:
@@ -242,6 +314,31 @@ class Topology:
             optional: columns that the source may lack (not yet, or no longer, there); they are null then. A run stops at any other one.
         """
         return self.record(TableDeclaration(name, key, schema, source, _here(), optional))
+
+    def stream(
+        self,
+        name: str,
+        *,
+        id: str | list[str],  # noqa: A002 -- the word for it
+        event_time: str,
+        schema: str,
+        source: SourceDeclaration | Source,
+        key: str | list[str] | None = None,
+        lateness: str | timedelta = "0 seconds",
+    ) -> Relation:
+        """Declares a stream: facts with a time, which add up.
+
+        Args:
+            name: its name in this topology.
+            id: the column, or columns, that tell one record from all others: a record that is delivered again is no second one.
+            event_time: the column that says when it happened, TIMESTAMP or TIMESTAMP_NTZ.
+            schema: as of a table.
+            source: as of a table.
+            key: the column, or columns, by which it is joined with other streams; may repeat, and may be null: then the record has no partner.
+            lateness: how much later than the newest record of its stream a record may come and still find no result without partner in its place.
+        """
+        declared = StreamDeclaration(key, event_time, lateness)
+        return self.record(TableDeclaration(name, id, schema, source, _here(), (), declared))
 
     def relation(self, name: str) -> Relation:
         """The table or output of that name; it may be declared further down in the file."""

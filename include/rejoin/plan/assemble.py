@@ -6,20 +6,30 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from rejoin.plan.expressions import Expression, column
-from rejoin.plan.model import Edge, Node, Plan, Projection, Table, View
-from rejoin.plan.shapes import Draft, Rows, Star
+from rejoin.plan.match import AsOf, Window
+from rejoin.plan.model import Edge, JoinKind, Node, Plan, Projection, Table, View
+from rejoin.plan.shapes import Arm, Draft, Rows, Star
+from rejoin.plan.versions import DELETED
 
 
 def plan(topology: str, tables: Iterable[Table], outputs: Iterable[Draft]) -> Plan:
     """The plan of checked tables and named outputs, in the order of their declaration; every node after what it reads."""
     drafts = _in_order(outputs)
-    nodes = [_node(draft, published) for draft, published in drafts.items()]
+    nodes: list[Node] = []
+    for draft, published in drafts.items():
+        nodes.append(_with_null_keys(_node(draft, published), nodes))
     reads = _reads(drafts)
     return Plan(
         topology,
         tuple(replace(table, used=_used(reads, table, [c.name for c in table.columns])) for table in tables),
         tuple(replace(node, used=_used(reads, node, [c.name for c in node.columns])) for node in nodes),
     )
+
+
+def _with_null_keys(node: Node, upstream: list[Node]) -> Node:
+    """The node, knowing whether a part of its key can be null."""
+    side_missing = node.two_sided and any(e.kind is not JoinKind.INNER for e in node.edges)
+    return replace(node, null_keys=side_missing or any(n.null_keys for n in upstream if n.name == node.left.table))
 
 
 def _used(reads: Mapping[str, set[str]], of: Table | Node, columns: list[str]) -> tuple[str, ...]:
@@ -87,7 +97,17 @@ def _star(draft: Draft) -> Star:
 def _read(star: Star) -> list[Expression]:
     """Every expression that a node evaluates over its left and right views."""
     keys = [part for arm in star.arms for part in arm.foreign_key]
-    return [*star.columns.values(), *keys, *([star.where] if star.where else [])]
+    matched = [column(alias, name, None) for i, arm in enumerate(star.arms, start=1) for alias, name in _matched(arm, f"r{i}")]
+    return [*star.columns.values(), *keys, *matched, *([star.where] if star.where else [])]
+
+
+def _matched(arm: Arm, right: str) -> Iterator[tuple[str, str]]:
+    """The columns, with their side, by which a join finds right rows beside the foreign key."""
+    match arm.match:
+        case Window() as window:
+            yield from (("l", window.left_time), (right, window.right_time), *((right, name) for name in window.on))
+        case AsOf(left_time=str() as time) as as_of:
+            yield from (("l", time), (right, DELETED), *((right, name) for name in as_of.on))
 
 
 def _node(draft: Draft, published: bool) -> Node:
@@ -111,7 +131,8 @@ def _edges(star: Star, read: list[Expression]) -> tuple[Edge, ...]:
     edges: list[Edge] = []
     for number, arm in enumerate(star.arms, start=1):
         name = _free(_name(arm.right.base), {edge.name for edge in edges})
-        edges.append(Edge(name, _view(arm.right, f"r{number}", read), tuple(part.sql for part in arm.foreign_key), arm.kind))
+        key = tuple(part.sql for part in arm.foreign_key)
+        edges.append(Edge(name, _view(arm.right, f"r{number}", read), key, arm.kind, arm.match))
     return tuple(edges)
 
 

@@ -4,12 +4,15 @@ from dataclasses import replace
 
 from rejoin.errors import TopologyError
 from rejoin.plan import assemble, expect, problems, schema, sinkcheck
-from rejoin.plan.expressions import Scope, Side, expression
+from rejoin.plan.expressions import Scope, Side, column, expression
 from rejoin.plan.joins import check_join, check_select
+from rejoin.plan.match import AsOf
+from rejoin.plan.matching import by_foreign_key, check
 from rejoin.plan.model import Column, Plan, Table
 from rejoin.plan.problems import Problems, did_you_mean
 from rejoin.plan.rules import Expectation
-from rejoin.plan.shapes import Draft, Materialised, Rows, Shape, filtered, joined, rows_of, selected, side
+from rejoin.plan.shapes import Draft, Join, Materialised, Rows, Shape, Timed, filtered, joined, rows_of, selected, side
+from rejoin.plan.versions import COLUMNS, versions
 from rejoin.topology import (
     Declaration,
     ExpectDeclaration,
@@ -118,10 +121,13 @@ class _Compiler:
         complete = len(self.problems.found) == before
         source = schema.source(declaration, columns, complete, report)
         optional = schema.optional(declaration.optional, key, columns, complete, report)
-        table = Table(str(declaration.name), key, columns, source or schema.NO_SOURCE, (), optional=optional)
+        timed = None if declaration.stream is None else schema.stream(declaration.stream, columns, complete, report)
+        time = None if timed is None else timed[0]
+        table = Table(str(declaration.name), key, columns, source or schema.NO_SOURCE, (), optional=optional, event_time=time)
         if self.by_name.get(table.name) is declaration:
             self.tables[table.name] = table
-        return rows_of(table, Side(table.name, _types(columns), complete), key)
+        rows = rows_of(table, Side(table.name, _types(columns), complete), key)
+        return rows if timed is None else replace(rows, timed=Timed(*timed))
 
     def _join(self, declaration: JoinDeclaration) -> Shape | None:
         report = self.problems.at(declaration.place)
@@ -137,8 +143,24 @@ class _Compiler:
             right = self._shape(declaration.right.declaration)
         if left is None or right is None:
             return None
-        join = check_join(declaration, left, right, report)
-        return joined(self.materialised.star(left, join.foreign_key), self.materialised.rows(right), join)
+        if by_foreign_key(declaration, left, right):
+            join: Join | None = check_join(declaration, left, right, report)
+        else:
+            join = check(declaration, left, right, report)
+        if join is None:
+            return None
+        rights = self._versions(self.materialised.rows(right), join)
+        star = self.materialised.alone(left) if join.alone else self.materialised.star(left, join.foreign_key)
+        return joined(star, rights, join)
+
+    def _versions(self, right: Rows, join: Join) -> Rows:
+        """The right side of a join: all versions of its rows, where the join looks among them."""
+        if not isinstance(join.match, AsOf) or join.match.right_time is None or not isinstance(right.base, Table):
+            return right
+        table = versions(right.base)
+        self.tables.setdefault(table.name, table)
+        added = {c.name: column("t", c.name, c.type) for c in COLUMNS}
+        return replace(right, base=self.tables[table.name], columns={**right.columns, **added}, key=(*right.key, join.match.right_time))
 
     def _filter(self, declaration: FilterDeclaration) -> Shape | None:
         shape = self._shape(declaration.input.declaration)
@@ -165,7 +187,8 @@ class _Compiler:
         report = self.problems.at(declaration.place, f"output {declaration.name!r}: ")
         policy = schema.policy(declaration, report)
         draft = self.outputs[declaration] = Draft(str(declaration.name), shape, policy)
-        return rows_of(draft, replace(side(shape), label=str(declaration.name)), shape.key)
+        rows = rows_of(draft, replace(side(shape), label=str(declaration.name)), shape.key)
+        return replace(rows, timed=shape.timed)
 
     def _reference(self, declaration: ReferenceDeclaration) -> Shape | None:
         found = self.by_name.get(str(declaration.name))

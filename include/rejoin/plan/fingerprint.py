@@ -23,6 +23,7 @@ def fingerprint(plan: Plan, node: Node, hash_version: int = HASH_VERSION) -> str
     """
     whole = dataclasses.asdict(node)
     own = {name: whole[name] for name in DEFINITION}
+    own["edges"] = [{n: v for n, v in edge.items() if (n, v) != ("match", None)} for edge in own["edges"]]  # what no plan said before
     views = (node.left, *(edge.right for edge in node.edges))
     content = {"hash_version": hash_version, "node": own, "inputs": [_input(plan, view) for view in views]}
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

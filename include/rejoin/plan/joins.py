@@ -61,17 +61,29 @@ def _key(items: Mapping[str, Expression], keyed: Shape, key_side: str, report: R
 
 def check_join(declaration: JoinDeclaration, left: Shape, right: Shape, report: Reporter) -> Join:
     """The join with its expressions resolved and its foreign key of the type of the right key."""
-    sides = {LEFT: side(left), RIGHT: side(right)}
-    foreign_key = _foreign_key(declaration.foreign_key, Scope({LEFT: sides[LEFT]}), right, report)
-    items = declaration.select if declaration.select is not None else _default_items(left, right, report)
-    chosen = check_select(items, Scope(sides), left, LEFT, report.about("select: "))
+    by = foreign_key(declaration.foreign_key, Scope({LEFT: side(left)}), right, report)
+    chosen = check_items(declaration, left, right, () if declaration.kind.keeps_right else right.key, report)
     label = f"the join at line {declaration.place.line}"
-    return Join(foreign_key, chosen.items, chosen.key, declaration.kind, label, chosen.complete)
+    return Join(by, chosen.items, chosen.key, declaration.kind, label, chosen.complete)
 
 
-def _default_items(left: Shape, right: Shape, report: Reporter) -> list[str]:
+def check_items(declaration: JoinDeclaration, left: Shape, right: Shape, needless: tuple[str, ...], report: Reporter) -> Chosen:
+    """The output columns of a join: those of the select, else both sides without the columns ``needless`` of the right.
+
+    The result has the left key; where ``needless`` does not have the right key, the result is one of pairs, and has the right key, too.
+    """
+    items = declaration.select if declaration.select is not None else _default_items(left, right, needless, report)
+    about = report.about("select: ")
+    chosen = check_select(items, Scope({LEFT: side(left), RIGHT: side(right)}), left, LEFT, about)
+    if needless or not chosen.complete:
+        return chosen
+    key = _key(chosen.items, right, RIGHT, about)
+    return Chosen(chosen.items, (*chosen.key, *key), len(key) == len(right.key))
+
+
+def _default_items(left: Shape, right: Shape, needless: tuple[str, ...], report: Reporter) -> list[str]:
     taken = {name.lower() for name in left.columns}
-    added = [name for name in right.columns if name not in right.key]
+    added = [name for name in right.columns if name not in needless]
     for name in added:
         if name.lower() in taken:
             hint = f"give select=[...] and rename one, such as 'right.{name} AS {name}_2'"
@@ -79,7 +91,8 @@ def _default_items(left: Shape, right: Shape, report: Reporter) -> list[str]:
     return ["left.*", *(f"right.`{name}`" for name in added if name.lower() not in taken)]
 
 
-def _foreign_key(written: object, scope: Scope, right: Shape, report: Reporter) -> tuple[Expression, ...]:
+def foreign_key(written: object, scope: Scope, right: Shape, report: Reporter) -> tuple[Expression, ...]:
+    """The foreign key, one expression for each key column of the right; empty after a report."""
     texts = schema.texts(written)
     if texts is None:
         report(problems.BAD_OPTION, "foreign_key: a column, an SQL expression, or a list of them is expected")
@@ -92,14 +105,14 @@ def _foreign_key(written: object, scope: Scope, right: Shape, report: Reporter) 
             report(problems.FK_COUNT, f"{message}; give a list in that order")
         return ()
     typed = [
-        _of_type(part, right.columns[key].known, f"key column {key!r} of {right.label}", report.about(f"foreign_key {text!r}: "))
+        of_type(part, right.columns[key].known, f"key column {key!r} of {right.label}", report.about(f"foreign_key {text!r}: "))
         for text, part, key in zip(texts, made, right.key, strict=True)
         if part is not None and key in right.columns
     ]
     return tuple(typed) if len(typed) == len(texts) else ()
 
 
-def _of_type(part: Expression, wanted: str | None, key: str, report: Reporter) -> Expression:
+def of_type(part: Expression, wanted: str | None, key: str, report: Reporter) -> Expression:
     """The foreign key in the type of the right key. Only INT becomes BIGINT by itself: that loses nothing."""
     if part.known == wanted or wanted is None:
         return part

@@ -20,15 +20,26 @@ from enum import StrEnum
 from typing import Any
 
 from rejoin.errors import UnknownTable
+from rejoin.plan.match import Match, Window, match_of
 from rejoin.plan.rules import Expectation, expectations_of
 from rejoin.plan.sinks import Sink, sink_of
 
 
 class JoinKind(StrEnum):
-    """What happens to a left row whose foreign key is null or finds no right row."""
+    """Which rows without a partner are in the output, with nulls for the other side."""
 
-    INNER = "inner"  # the row is not in the output
-    LEFT = "left"  # the row is in the output, the right columns are null
+    INNER = "inner"  # none
+    LEFT = "left"  # those of the left
+    RIGHT = "right"  # those of the right
+    FULL = "full"  # those of both
+
+    @property
+    def keeps_left(self) -> bool:
+        return self in (JoinKind.LEFT, JoinKind.FULL)
+
+    @property
+    def keeps_right(self) -> bool:
+        return self in (JoinKind.RIGHT, JoinKind.FULL)
 
 
 class OnBadRecord(StrEnum):
@@ -138,7 +149,9 @@ class Column:
 @dataclass(frozen=True)
 class Table:
     """A source table. ``used`` are the columns that any join, select, filter or foreign key reads, in declared order: a
-    change of the others causes no downstream work. ``optional`` are those that the source may lack.
+    change of the others causes no downstream work. ``optional`` are those that the source may lack. ``event_time``: of a stream, the
+    column by which it is stored. ``versions_of``: its rows are all versions of the rows of that table, each from when the source committed
+    it (``plan.versions``).
     """
 
     name: str
@@ -148,6 +161,8 @@ class Table:
     used: tuple[str, ...]
     expectations: tuple[Expectation, ...] = ()
     optional: tuple[str, ...] = ()
+    event_time: str | None = None
+    versions_of: str | None = None
 
 
 @dataclass(frozen=True)
@@ -173,19 +188,22 @@ class View:
 
 @dataclass(frozen=True)
 class Edge:
-    """One foreign-key join of a node: ``foreign_key`` (one SQL text a key column of ``right``, over ``l``)."""
+    """One join of a node: ``foreign_key`` (SQL texts over ``l``) are equal to the columns of ``right`` that ``match`` says, or to its key."""
 
     name: str
     right: View
     foreign_key: tuple[str, ...]
     kind: JoinKind
+    match: Match | None = None
 
 
 @dataclass(frozen=True)
 class Node:
-    """One output table: a left view, any number of edges (a star), the select and the filter after the joins.
+    """One output table: a left view, any number of edges (a star), the select and the filter after the joins. An edge that matches by
+    anything but a left or inner foreign key is the only one of its node.
 
-    ``key``: names of the output columns that are the key, in the key order of the left table.
+    ``key``: names of the output columns that are the key, in the key order of the left table; then, if ``two_sided``, of the right table.
+    ``null_keys``: parts of the key may be null, since a side is missing.
     ``used``: the output columns that downstream nodes read (empty for a leaf).
     ``published``: named by the user, as against an intermediate result of a chain.
     ``sinks``: where its changes are delivered; no part of its definition.
@@ -202,6 +220,17 @@ class Node:
     policy: Policy = Policy()
     sinks: tuple[Sink, ...] = ()
     expectations: tuple[Expectation, ...] = ()
+    null_keys: bool = False
+
+    @property
+    def match(self) -> "Match | None":
+        """How its only edge finds right rows; None by foreign keys, and for a node without edges."""
+        return self.edges[0].match if self.edges else None
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether a row of the output is one of a left row and a right row, so that its key is that of both."""
+        return isinstance(self.match, Window) or (self.match is None and any(e.kind.keeps_right for e in self.edges))
 
 
 @dataclass(frozen=True)
@@ -298,7 +327,9 @@ def _table(data: dict[str, Any]) -> Table:
     kinds: dict[str, type[SnapshotSource | DebeziumSource]] = {"snapshot": SnapshotSource, "debezium": DebeziumSource}
     columns = tuple(Column(**c) for c in data["columns"])
     used, optional = tuple(data["used"]), tuple(data.get("optional", ()))
-    return Table(data["name"], tuple(data["key"]), columns, kinds[source["kind"]](**source), used, expectations_of(data), optional)
+    read = kinds[source["kind"]](**source)
+    expected, time, of = expectations_of(data), data.get("event_time"), data.get("versions_of")
+    return Table(data["name"], tuple(data["key"]), columns, read, used, expected, optional, time, of)
 
 
 def _projections(data: list[dict[str, Any]]) -> tuple[Projection, ...]:
@@ -310,7 +341,7 @@ def _view(data: dict[str, Any]) -> View:
 
 
 def _edge(data: dict[str, Any]) -> Edge:
-    return Edge(data["name"], _view(data["right"]), tuple(data["foreign_key"]), JoinKind(data["kind"]))
+    return Edge(data["name"], _view(data["right"]), tuple(data["foreign_key"]), JoinKind(data["kind"]), match_of(data.get("match")))
 
 
 def _policy(data: dict[str, Any]) -> Policy:
@@ -330,4 +361,5 @@ def _node(data: dict[str, Any]) -> Node:
         policy=_policy(data["policy"]) if "policy" in data else Policy(),
         sinks=tuple(sink_of(s) for s in data.get("sinks", ())),
         expectations=expectations_of(data),
+        null_keys=data.get("null_keys", False),
     )

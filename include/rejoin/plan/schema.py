@@ -4,10 +4,10 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from rejoin.plan import types
+from rejoin.plan import durations, types
 from rejoin.plan.model import DECLARABLE, Column, DebeziumSource, OnBadRecord, Policy, Refresh, SnapshotSource, Source
 from rejoin.plan.problems import BAD_OPTION, BAD_SCHEMA, DUPLICATE_NAME, UNSAFE_NAME, Reporter, did_you_mean
-from rejoin.topology import NameDeclaration, SourceDeclaration, TableDeclaration
+from rejoin.topology import NameDeclaration, SourceDeclaration, StreamDeclaration, TableDeclaration
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _COLUMN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -114,6 +114,30 @@ def optional(
         elif known in key_columns:
             report(BAD_OPTION, f"optional: {name!r} is a key column, and every row needs its key")
     return tuple(by_lower[name.lower()] for name in names if name.lower() in by_lower)
+
+
+def stream(
+    declared: StreamDeclaration, found: tuple[Column, ...], complete: bool, report: Reporter
+) -> tuple[str, tuple[str, ...], int] | None:
+    """The event time, the columns by which a stream is joined, and its lateness in microseconds; None after a report."""
+    by_lower = {column.name.lower(): column for column in found}
+    time, late = by_lower.get(str(declared.event_time).lower()), durations.micros(declared.lateness)
+    names = () if declared.on is None else texts(declared.on)
+    if time is None and complete:
+        report(BAD_OPTION, f"event_time: the schema has no column {declared.event_time!r}{did_you_mean(str(declared.event_time), by_lower)}")
+    elif time is not None and time.type not in ("TIMESTAMP", "TIMESTAMP_NTZ"):
+        report(BAD_OPTION, f"event_time: column {time.name!r} is {time.type}; expected TIMESTAMP or TIMESTAMP_NTZ")
+        return None
+    if late is None:
+        report(BAD_OPTION, f"lateness={declared.lateness!r}: expected {durations.EXPECTED}")
+    if names is None:
+        report(BAD_OPTION, "key of a stream: a column name or a list of column names is expected")
+    for name in names or ():
+        if name.lower() not in by_lower and complete:
+            report(BAD_OPTION, f"key: the schema has no column {name!r}{did_you_mean(name, by_lower)}")
+    if time is None or late is None or names is None:
+        return None
+    return time.name, tuple(by_lower[name.lower()].name for name in names if name.lower() in by_lower), late
 
 
 # --- sources ---------------------------------------------------------------------------------------------------------

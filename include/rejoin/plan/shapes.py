@@ -4,13 +4,35 @@ A ``Rows`` is a view of one table or node. A ``Star`` is a left view with its jo
 named, or when something needs it as a table. Nothing here reports: expressions that arrive are resolved already.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from rejoin.plan import types
 from rejoin.plan.expressions import LEFT, Expression, Ref, Side, both, column, guarded
+from rejoin.plan.match import Match, Window
 from rejoin.plan.model import JoinKind, Policy, Table
 from rejoin.plan.sinks import Sink
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What makes a relation a stream. ``time``: its column with the event time; ``on``: the columns by which it is joined with other streams;
+    ``lateness``: in microseconds.
+    """
+
+    time: str
+    on: tuple[str, ...]
+    lateness: int
+
+    def under(self, names: Mapping[str, Ref]) -> "Timed | None":
+        """The same of a relation that has other columns; None without the event time.
+
+        ``names``: its columns that are columns of this one.
+        """
+        shown = {ref.column: name for name, ref in reversed(names.items())}
+        if self.time not in shown:
+            return None
+        return Timed(shown[self.time], tuple(shown[name] for name in self.on) if set(self.on) <= set(shown) else (), self.lateness)
 
 
 @dataclass(eq=False)
@@ -33,6 +55,11 @@ class Rows:
     key: tuple[str, ...]
     where: Expression | None = None
     complete: bool = True
+    timed: Timed | None = None
+
+    def find(self, name: str) -> str | None:
+        """The declared spelling of a column."""
+        return _found(self.columns, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +69,12 @@ class Arm:
     right: Rows
     foreign_key: tuple[Expression, ...]
     kind: JoinKind
+    match: Match | None = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is the only one of its star."""
+        return self.match is not None or self.kind.keeps_right
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +93,18 @@ class Star:
     key: tuple[str, ...]
     where: Expression | None = None
     complete: bool = True
+    timed: Timed | None = None
+
+    def find(self, name: str) -> str | None:
+        """The declared spelling of a column."""
+        return _found(self.columns, name)
 
 
 Shape = Rows | Star
+
+
+def _found(columns: Iterable[str], name: str) -> str | None:
+    return next((known for known in columns if known.lower() == name.lower()), None)
 
 
 def side(shape: Shape) -> Side:
@@ -91,7 +133,9 @@ def filtered(shape: Shape, condition: Expression) -> Shape:
 def selected(shape: Shape, items: Mapping[str, Expression], key: tuple[str, ...], complete: bool) -> Shape:
     """Other columns, made of the columns of a relation."""
     columns = {name: item.replace(lambda ref: shape.columns[ref.column]) for name, item in items.items()}
-    return replace(shape, columns=columns, key=key, complete=complete)
+    plain = {name: item.plain for name, item in items.items() if item.plain is not None}
+    timed = None if shape.timed is None else shape.timed.under(plain)
+    return replace(shape, columns=columns, key=key, complete=complete, timed=timed)
 
 
 class Materialised:
@@ -105,7 +149,7 @@ class Materialised:
         if isinstance(shape, Rows):
             return shape
         draft = self._drafts.setdefault(shape, Draft(None, shape))
-        return rows_of(draft, side(shape), shape.key)
+        return replace(rows_of(draft, side(shape), shape.key), timed=shape.timed)
 
     def star(self, left: Shape, foreign_key: tuple[Expression, ...]) -> Star:
         """The star to which a join with this foreign key (over the columns of ``left``) is added.
@@ -113,18 +157,24 @@ class Materialised:
         It is ``left`` itself if the foreign key, and the filters that protect it, are made of columns of its left view alone; else
         ``left`` becomes a node, and the join starts a new star on it (a chain).
         """
-        if isinstance(left, Star):
+        if isinstance(left, Star) and not any(arm.alone for arm in left.arms):
             made = [guarded(part.replace(lambda ref: left.columns[ref.column]), left.where) for part in foreign_key]
             if all(part.aliases <= {"l"} for part in made):
                 return left
+        return self.alone(left)
+
+    def alone(self, left: Shape) -> Star:
+        """A new star on a relation."""
         rows = self.rows(left)
         columns = {name: column("l", name, made.type, made.known) for name, made in rows.columns.items()}
-        return Star(rows, (), rows.label, columns, rows.key, None, rows.complete)
+        return Star(rows, (), rows.label, columns, rows.key, None, rows.complete, rows.timed)
 
 
 @dataclass(frozen=True)
 class Join:
-    """A checked join: foreign key over the side ``left``, items over both sides, ``key`` the names of the left key in the items."""
+    """A checked join: foreign key over the side ``left``, items over both sides, ``key`` the names of the key in the items: of the left key, and
+    of the right one where rows of the result are pairs.
+    """
 
     foreign_key: tuple[Expression, ...]
     items: Mapping[str, Expression]
@@ -132,6 +182,12 @@ class Join:
     kind: JoinKind
     label: str
     complete: bool
+    match: Match | None = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether no other join can stand beside it in one star."""
+        return self.match is not None or self.kind.keeps_right
 
 
 def joined(star: Star, right: Rows, join: Join) -> Star:
@@ -145,12 +201,15 @@ def joined(star: Star, right: Rows, join: Join) -> Star:
         return star.columns[ref.column] if found is None else column(alias, ref.column, found.type, found.known)
 
     foreign_key = tuple(guarded(part.replace(made_of), star.where) for part in join.foreign_key)
+    plain = {name: item.plain for name, item in join.items.items() if item.plain is not None and item.plain.alias == LEFT}
+    one_sided = not join.kind.keeps_right and not isinstance(join.match, Window)
     return Star(
         left=star.left,
-        arms=(*star.arms, Arm(right, foreign_key, join.kind)),
+        arms=(*star.arms, Arm(right, foreign_key, join.kind, join.match)),
         label=join.label,
         columns={name: item.replace(made_of) for name, item in join.items.items()},
         key=join.key,
         where=star.where,
         complete=join.complete,
+        timed=star.timed.under(plain) if star.timed is not None and one_sided else None,
     )

@@ -1,0 +1,57 @@
+"""How a join finds right rows, where it is not by a foreign key alone. Part of the plan: frozen, JSON both ways."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class SameKey:
+    """Two tables by their primary keys: the result has that key, too."""
+
+    kind: str = "same_key"
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """A stream with a table: the right row that was valid at the time of the left one, or that is there in the run which reads the left one.
+
+    ``on``: the columns of the right view that the foreign key is equal to. ``left_time``, ``right_time``: columns of the views, the event time
+    of a left row and when a version of a right row became valid; a version ends with the next one of its row. Without them the row
+    is the one of the run, and later changes of the right do not reach the result.
+    """
+
+    on: tuple[str, ...]
+    left_time: str | None = None
+    right_time: str | None = None
+    kind: str = "as_of"
+
+
+@dataclass(frozen=True)
+class Window:
+    """Two streams: right records from ``before`` microseconds before a left one to ``after`` microseconds after it, both ends included.
+
+    ``on``: the columns of the right view that the foreign key is equal to. ``left_time``, ``right_time``: columns of the views, the event times.
+    ``lateness``: the watermark stays so many microseconds behind the newest record; a record without partner is in the result
+    once the watermark has passed the end of its window, or with ``at_once`` as long as it has none.
+    """
+
+    on: tuple[str, ...]
+    left_time: str
+    right_time: str
+    before: int
+    after: int
+    lateness: int = 0
+    at_once: bool = False
+    kind: str = "window"
+
+
+Match = SameKey | AsOf | Window
+
+
+def match_of(data: dict[str, Any] | None) -> Match | None:
+    """The match that ``dataclasses.asdict`` made this of."""
+    if data is None:
+        return None
+    kinds: dict[str, type[SameKey] | type[AsOf] | type[Window]] = {"same_key": SameKey, "as_of": AsOf, "window": Window}
+    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+    return kinds[data["kind"]](**fields)
