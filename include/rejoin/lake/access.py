@@ -11,7 +11,8 @@ from pyiceberg.types import DoubleType, FloatType
 from rejoin.engines.engine import Engine, Rows
 from rejoin.lake import metrics, names, probe
 from rejoin.lake.duck import FILE, POSITION
-from rejoin.lake.files import files_of, unique
+from rejoin.lake.files import files_of, newest, unique
+from rejoin.lake.probe import instant
 from rejoin.lake.refs import Refs
 from rejoin.stages.columns import RUN
 
@@ -112,6 +113,29 @@ class Access:
         if isinstance(found, probe.TooLarge):
             return self._scanned(name, columns, found.why, run=run)
         return self._local(name, found, "of this run")
+
+    def within(self, name: str, column: str, spans: Sequence[tuple[int, int]], columns: Sequence[str]) -> Rows:
+        """The rows whose ``column``, a time, is within some spans of microseconds, both ends included."""
+        found = probe.within(self._table(name), self.states[name], column, spans, columns)
+        if not isinstance(found, probe.TooLarge):
+            return self._local(name, found, f"{len(spans)} spans of time")
+        spark = self.engine.by_spark(f"table {name}: {found.why}")
+        self.reads.append(Read(name, "scan", found.why, None))
+        kind = self.schema(name).field(column).type
+        inside = " OR ".join(
+            f"`{column}` BETWEEN {instant(spark.sql, low, kind)} AND {instant(spark.sql, high, kind)}" for low, high in spans
+        )
+        return spark.of(self.table(name).where(inside).select(*(f"`{c}`" for c in columns)))
+
+    def largest_time(self, name: str, column: str) -> int | None:
+        """The newest of a column of times, in microseconds; None if there is none. From metadata where that says it."""
+        known = newest(self._table(name), files_of(self._table(name), self.states[name]), column)
+        if known is not None:
+            return known
+        sql, kind = self.engine.sql, self.schema(name).field(column).type
+        micros = (sql.micros if kind.tz else sql.wall_micros)(f"max({sql.name(column)})")
+        found = self.engine.one(f"SELECT {micros} AS newest FROM found", found=self.every(name, [column]))["newest"]
+        return None if found is None else int(str(found))
 
     def every(self, name: str, columns: Sequence[str]) -> Rows:
         """All rows."""

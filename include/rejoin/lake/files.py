@@ -139,3 +139,25 @@ def holding(table: Table, files: Iterable[DataFile], column: str, values: Iterab
         if inside:
             kept.append((file, inside))
     return kept
+
+
+def newest(table: Table, files: Files, column: str) -> int | None:
+    """The largest time in a column, in microseconds since the epoch; None where the metadata cannot tell, or rows are hidden."""
+    field = table.schema().find_field(column).field_id
+    found = [(f.upper_bounds or {}).get(field) for f in files.data]
+    if files.deletes or not found or None in found:
+        return None
+    return max(int.from_bytes(high, "little", signed=True) for high in found if high is not None)
+
+
+def overlapping(table: Table, files: Iterable[DataFile], column: str, spans: Sequence[tuple[int, int]]) -> list[DataFile]:
+    """The files that can hold a time within one of some spans of microseconds; where bounds cannot tell: all."""
+    field, kept = table.schema().find_field(column).field_id, []
+    for file in files:
+        low, high = (file.lower_bounds or {}).get(field), (file.upper_bounds or {}).get(field)
+        if low is not None and high is not None:
+            ends = int.from_bytes(low, "little", signed=True), int.from_bytes(high, "little", signed=True)
+            if not any(ends[0] <= last and first <= ends[1] for first, last in spans):
+                continue
+        kept.append(file)
+    return kept

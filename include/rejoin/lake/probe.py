@@ -6,6 +6,7 @@ about k row groups, whatever the size of the table; it needs no Spark job.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from pyiceberg.manifest import DataFile
@@ -13,8 +14,9 @@ from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
 
 from rejoin.lake.duck import FILE, POSITION, by_id, columns_text, cursor, relation
-from rejoin.lake.files import files_of, holding
+from rejoin.lake.files import files_of, holding, overlapping
 from rejoin.stages.columns import RUN
+from rejoin.stages.dialect import DUCKDB, Dialect, text
 
 LOCAL_ROWS = 200_000
 """A stage over no more rows than these is done on the driver."""
@@ -42,6 +44,10 @@ def worth(keys: int, stored: int) -> bool:
 def most() -> int:
     """The keys that a lookup on the driver may ask for, and the rows that it may find."""
     return VERSIONS * LOCAL_ROWS
+
+
+_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The years 1 to 9999, in microseconds since the epoch."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,23 @@ def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str], sam
     found = files_of(table, snapshot_id)
     data = [file for file, _ in holding(table, found.data, RUN, [run])]
     return _read(table, data, found.deletes, columns, f"WHERE {columns_text([RUN])} = {run}", {}, sample)
+
+
+def within(table: Table, snapshot_id: int, column: str, spans: Sequence[tuple[int, int]], columns: Sequence[str]) -> pa.Table | TooLarge:
+    """The rows of a snapshot whose ``column``, a time, is within some spans of microseconds, both ends included; all stored versions."""
+    found = files_of(table, snapshot_id)
+    kind = table.schema().as_arrow().field(column).type
+    inside = " OR ".join(
+        f"{columns_text([column])} BETWEEN {instant(DUCKDB, low, kind)} AND {instant(DUCKDB, high, kind)}" for low, high in spans
+    )
+    return _read(table, overlapping(table, found.data, column, spans), found.deletes, columns, f"WHERE {inside}", {})
+
+
+def instant(sql: Dialect, micros: int, kind: pa.DataType) -> str:
+    """A time as SQL text; the first and last of the years 1 to 9999 instead of those beyond."""
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=min(max(micros, _FIRST), _LAST))
+    written = (at if kind.tz else at.replace(tzinfo=None)).isoformat(sep=" ")
+    return sql.cast(text(written), "TIMESTAMP" if kind.tz else "TIMESTAMP_NTZ")
 
 
 def every(table: Table, snapshot_id: int, columns: Sequence[str]) -> pa.Table | TooLarge:

@@ -7,8 +7,9 @@ import pyarrow as pa
 from rejoin.engines.engine import Engine, Rows
 from rejoin.lake import names, seen
 from rejoin.lake.access import Access, Keys
+from rejoin.lake.duck import FILE, POSITION
 from rejoin.lake.refs import Refs
-from rejoin.plan.model import Edge, Node, Plan
+from rejoin.plan.model import Edge, Node, Plan, View
 from rejoin.stages.columns import HASH, HELD_CODES, NOT_COMPUTABLE, RUN, SOURCE_FILE, numbered
 from rejoin.stages.dialect import Dialect, text
 
@@ -64,9 +65,54 @@ class Reader(Access):
         found = self.engine.one("SELECT max(_version) AS newest FROM versions", versions=self.every(name, ["_version"]))
         return str(found["newest"] or "")
 
-    def lookup(self, name: str, keys: Keys) -> Rows:
-        """``Rows`` of a source table or output for the given keys (columns: its key columns)."""
-        return self._rows(name, keys)
+    def lookup(self, name: str, keys: Keys, *, by: tuple[str, ...] = ()) -> Rows:
+        """``Rows`` of a source table or output for the given keys (columns: ``by``, else its key columns)."""
+        return self._rows(name, keys, by=by)
+
+    def lookup_any(self, name: str, wanted: Sequence[tuple[tuple[str, ...], Keys]]) -> Rows:
+        """``Rows`` of an output that have one of the keys in one of some sets of columns, each row once.
+
+        Args:
+            name: the output.
+            wanted: columns of its key and the keys looked for in them.
+        """
+        sql, found, places = self.engine.sql, list[Rows](), list[pa.Table]()
+        for at, (by, keys) in enumerate(wanted):
+            rows = self._rows(name, keys, by=by)
+            if name in self.located:
+                places.append(self.located.pop(name))
+            earlier = {f"keys_{i}": before.rows for i, (_, before) in enumerate(wanted[:at])}
+            new = [
+                f"NOT EXISTS (SELECT 1 FROM keys_{i} AS k WHERE {sql.on(columns, 'k', 'r')})" for i, (columns, _) in enumerate(wanted[:at])
+            ]
+            found.append(self.engine.query(f"SELECT * FROM rows_ AS r WHERE {' AND '.join(['true', *new])}", rows_=rows, **earlier))
+        if len(places) == len(wanted):
+            self.located[name] = pa.concat_tables(places).group_by([FILE, POSITION, *self._plan.key_of(name)]).aggregate([])
+        inputs = {f"part_{i}": rows for i, rows in enumerate(found)}
+        return self.engine.query(" UNION ALL ".join(f"SELECT * FROM {part}" for part in inputs), **inputs)
+
+    def between(self, view: View, time: str, spans: Sequence[tuple[int, int]]) -> Rows:
+        """``Rows`` of a view's table whose event time, the column ``time`` of the view, is within some spans of microseconds."""
+        name, column = view.table, self._stored(view, time)
+        if not self.has(name) or not spans:
+            return self.none(name)
+        found, alive = self.within(name, column, spans, self.columns(name)), ""
+        if self._plan.is_table(name):
+            alive = " WHERE _op <> 'D'"
+            found = self._latest(name, found, self._plan.key_of(name))
+        key, row = self.engine.sql.names(self._plan.key_of(name)), self._row(name, found.schema)
+        return self.engine.query(f"SELECT {key}, {row} AS _row FROM found{alive}", found=found)
+
+    def newest(self, view: View, time: str) -> int | None:
+        """The newest event time of a view's table, in microseconds; None if it has no rows."""
+        name, column = view.table, self._stored(view, time)
+        return self.largest_time(name, column) if self.has(name) else None
+
+    @staticmethod
+    def _stored(view: View, time: str) -> str:
+        """The column of the table that a column of the view is."""
+        text = next(p.sql for p in view.columns if p.name == time)
+        return text.removeprefix("t.").strip("`")
 
     def current(self, name: str, also: Sequence[str] = ()) -> Rows:
         """``Rows`` of a whole source table or output. ``also``: stored columns that the plan no longer has."""
@@ -86,7 +132,7 @@ class Reader(Access):
 
     def subscribers(self, node: Node, edge: Edge, keys: Keys | None) -> Rows:
         """Live ``Subscriptions`` of an edge to the given foreign keys (columns ``fk_1``..; None: all)."""
-        fks, pks = numbered("fk", len(edge.foreign_key)), numbered("pk", len(node.key))
+        fks, pks = numbered("fk", len(edge.foreign_key)), numbered("pk", len(self._plan.left_key(node)))
         columns = [*fks, *pks, RUN, "_op", HASH]
         found = self.having(names.subscriptions(node, edge), fks, keys, columns)
         newest = self._latest(names.subscriptions(node, edge), found, [*fks, *pks])
@@ -104,7 +150,7 @@ class Reader(Access):
             return None
         found = self.every(name, self.columns(name))
         right = seen.struct(self.engine, found.schema, "right", [(p.name, p.type) for p in edge.right.columns])
-        pks = sql.names(numbered("pk", len(node.key)))
+        pks = sql.names(numbered("pk", len(self._plan.left_key(node))))
         return self.engine.query(f"SELECT {pks}, left_hash, {right} AS {sql.name('right')} FROM found", found=found)
 
     def candidates(self, node: Node) -> Rows | None:
@@ -144,7 +190,7 @@ class Reader(Access):
         held, key = self.held(node.name, None), self._plan.key_of(node.left.table)
         if held is None:
             return None
-        keys = self.engine.sql.renamed(node.key, key)
+        keys = self.engine.sql.renamed(self._plan.left_key(node), key)
         return self.engine.query(f"SELECT {keys} FROM held WHERE _code = {text(NOT_COMPUTABLE)}", held=held)
 
     def _source_changes(self, name: str, run: int) -> Rows | None:
@@ -159,18 +205,18 @@ class Reader(Access):
         """The version before, as all columns of the plan and the hash; the key columns are those of the row."""
         return seen.struct(self.engine, schema, "_before", self._fields(name), self._plan.key_of(name))
 
-    def _rows(self, name: str, keys: Keys | None, also: Sequence[str] = ()) -> Rows:
+    def _rows(self, name: str, keys: Keys | None, also: Sequence[str] = (), by: tuple[str, ...] = ()) -> Rows:
         key, alive = self._plan.key_of(name), ""
         if self._plan.is_table(name):
-            found, alive = self._newest(name, key, keys, before=False), " WHERE _op <> 'D'"
+            found, alive = self._newest(name, key, keys, before=False, by=by), " WHERE _op <> 'D'"
         else:
-            found = self.having(name, key, keys, self.columns(name), located=True)
+            found = self.having(name, by or key, keys, self.columns(name), located=True)
         row = self._row(name, found.schema, also)
         return self.engine.query(f"SELECT {self.engine.sql.names(key)}, {row} AS _row FROM found{alive}", found=found)
 
-    def _newest(self, name: str, key: tuple[str, ...], keys: Keys | None, *, before: bool) -> Rows:
+    def _newest(self, name: str, key: tuple[str, ...], keys: Keys | None, *, before: bool, by: tuple[str, ...] = ()) -> Rows:
         columns = [c for c in self.columns(name) if before or c != "_before"]
-        return self._latest(name, self.having(name, key, keys, columns), key)
+        return self._latest(name, self.having(name, by or key, keys, columns), key)
 
     def _latest(self, name: str, rows: Rows, key: Sequence[str]) -> Rows:
         """The newest version of each key, without a shuffle where each key has one version only."""

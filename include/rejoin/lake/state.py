@@ -60,7 +60,7 @@ class StateTable:
 def state_tables(plan: Plan) -> dict[str, StateTable]:
     """Every table that the plan's runs write, by name: what belongs together side by side, in the order in which a run writes it."""
     made = [made for table in plan.tables for made in _of_source(table)]
-    made += [made for node in plan.nodes for made in _of_node(node)]
+    made += [made for node in plan.nodes for made in _of_node(plan, node)]
     return {table.name: table for table in made}
 
 
@@ -74,10 +74,10 @@ def _of_source(table: Table) -> list[StateTable]:
     ]
 
 
-def _of_node(node: Node) -> list[StateTable]:
+def _of_node(plan: Plan, node: Node) -> list[StateTable]:
     made = []
-    for edge in node.edges:
-        key = (*numbered("fk", len(edge.foreign_key)), *numbered("pk", len(node.key)))
+    for edge in node.edges if node.match is None else ():
+        key = (*numbered("fk", len(edge.foreign_key)), *numbered("pk", len(plan.left_key(node))))
         sent = Versions(alive="_op = 'S'", forgotten="_instruction")
         made.append(StateTable(names.subscriptions(node, edge), Role.SUBSCRIPTIONS, node, edge, key, sent))
         made.append(StateTable(names.responses(node, edge), Role.RESPONSES, node, edge))

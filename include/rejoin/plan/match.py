@@ -1,5 +1,6 @@
 """How a join finds right rows, where it is not by a foreign key alone. Part of the plan: frozen, JSON both ways."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +53,6 @@ def match_of(data: dict[str, Any] | None) -> Match | None:
     """The match that ``dataclasses.asdict`` made this of."""
     if data is None:
         return None
-    kinds: dict[str, type[SameKey] | type[AsOf] | type[Window]] = {"same_key": SameKey, "as_of": AsOf, "window": Window}
+    kinds: dict[str, Callable[..., Match]] = {"same_key": SameKey, "as_of": AsOf, "window": Window}
     fields = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
     return kinds[data["kind"]](**fields)

@@ -91,7 +91,9 @@ def _own(left: Shape, declaration: JoinDeclaration) -> list[str]:  # noqa: ARG00
 
 def has_versions(right: Shape) -> bool:
     """Whether the versions of its rows are known."""
-    return isinstance(right, Rows) and isinstance(right.base, Table) and right.timed is None and isinstance(right.base.source, DebeziumSource)
+    return (
+        isinstance(right, Rows) and isinstance(right.base, Table) and right.timed is None and isinstance(right.base.source, DebeziumSource)
+    )
 
 
 def _window(declaration: JoinDeclaration, left: Shape, right: Shape, report: Reporter) -> Join | None:
@@ -131,7 +133,9 @@ def _reach(declaration: JoinDeclaration, report: Reporter) -> tuple[int, int]:
         if found is None:
             report(problems.BAD_OPTION, f"{name}={given[name]!r}: expected {durations.EXPECTED}")
     if not given or ("within" in given and len(given) == 3):
-        report(problems.BAD_OPTION, "two streams are joined within='10 seconds', or before= and after= (one that is left out is within, or 0)")
+        report(
+            problems.BAD_OPTION, "two streams are joined within='10 seconds', or before= and after= (one that is left out is within, or 0)"
+        )
     within = made.get("within") or 0
     before, after = made.get("before", within), made.get("after", within)
     return before or 0, after or 0
@@ -141,7 +145,9 @@ def _on(written: object, left: Timed, right: Timed, report: Reporter) -> tuple[t
     """The columns of the left and of the right that are equal."""
     if written is None:
         if not left.on or len(left.on) != len(right.on):
-            report(problems.BAD_OPTION, "on: the streams have no keys of as many columns; say on='column' or on='left column = right column'")
+            report(
+                problems.BAD_OPTION, "on: the streams have no keys of as many columns; say on='column' or on='left column = right column'"
+            )
             return None
         return left.on, right.on
     names = schema.texts(written)

@@ -260,6 +260,10 @@ class Plan:
         """Key columns of a source table or of a node's output."""
         return self.table(name).key if self.is_table(name) else self.node(name).key
 
+    def left_key(self, node: Node) -> tuple[str, ...]:
+        """The columns of a node's output that are the key of its left side."""
+        return node.key[: len(self.key_of(node.left.table))]
+
     def with_options(self, options: RunOptions) -> "Plan":
         """The plan for one run.
 

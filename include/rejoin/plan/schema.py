@@ -124,7 +124,9 @@ def stream(
     time, late = by_lower.get(str(declared.event_time).lower()), durations.micros(declared.lateness)
     names = () if declared.on is None else texts(declared.on)
     if time is None and complete:
-        report(BAD_OPTION, f"event_time: the schema has no column {declared.event_time!r}{did_you_mean(str(declared.event_time), by_lower)}")
+        report(
+            BAD_OPTION, f"event_time: the schema has no column {declared.event_time!r}{did_you_mean(str(declared.event_time), by_lower)}"
+        )
     elif time is not None and time.type not in ("TIMESTAMP", "TIMESTAMP_NTZ"):
         report(BAD_OPTION, f"event_time: column {time.name!r} is {time.type}; expected TIMESTAMP or TIMESTAMP_NTZ")
         return None

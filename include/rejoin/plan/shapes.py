@@ -29,7 +29,7 @@ class Timed:
 
         ``names``: its columns that are columns of this one.
         """
-        shown = {ref.column: name for name, ref in reversed(names.items())}
+        shown = {ref.column: name for name, ref in reversed(list(names.items()))}
         if self.time not in shown:
             return None
         return Timed(shown[self.time], tuple(shown[name] for name in self.on) if set(self.on) <= set(shown) else (), self.lateness)

@@ -53,6 +53,8 @@ def _node_steps(plan: Plan, node: Node) -> list[Step]:
     validate = Step(Verb.VALIDATE, node.name, (f"{Verb.RESOLVE}.{node.name}",))
     if not node.edges:
         return [Step(Verb.RESOLVE, node.name, (left,)), validate]
+    if node.match is not None:
+        return [Step(Verb.RESOLVE, node.name, tuple(dict.fromkeys((left, _ready(plan, node.edges[0].right.table))))), validate]
     subscribe = Step(Verb.SUBSCRIBE, node.name, (left,))
     responds = [
         Step(Verb.RESPOND, f"{node.name}.{edge.name}", tuple(dict.fromkeys((subscribe.id, _ready(plan, edge.right.table)))))

@@ -72,7 +72,13 @@ class Attempt:
                 return None if asked else Outcome(Responded())
             case Verb.RESOLVE:
                 node = facts.plan.node(step.target)
-                if facts.left_changed(node) or facts.judged_again(node) or facts.answers(node) or facts.deferred(node):
+                if (
+                    facts.left_changed(node)
+                    or facts.judged_again(node)
+                    or facts.answers(node)
+                    or facts.deferred(node)
+                    or facts.rights_changed(node)
+                ):
                     return None
                 return Outcome(Resolved())
             case Verb.VALIDATE:

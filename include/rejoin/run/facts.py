@@ -6,6 +6,7 @@ from typing import TypeVar
 from rejoin.lake import names
 from rejoin.lake.files import Sizes
 from rejoin.lake.records import Run, StepRecord
+from rejoin.plan.match import AsOf
 from rejoin.plan.model import Edge, Node, Refresh, Table
 from rejoin.plan.results import Ending, Ingested, Resolved, Responded, Result, Subscribed, Validated
 from rejoin.plan.rules import Severity
@@ -77,24 +78,33 @@ class Facts:
         """How many left rows the node looks at, at most: this run's changes, or every row if its definition is new."""
         return self.now.rows(node.left.table) if self.rebuilt(node) else self.changed(node.left.table)
 
+    def rights_changed(self, node: Node) -> int:
+        """How many right rows this run has changed that can change results whatever the left rows do."""
+        as_of_run = isinstance(node.match, AsOf) and node.match.left_time is None
+        if self.rebuilt(node) or as_of_run or not (node.match is not None or node.two_sided):
+            return 0
+        return self.changed(node.edges[0].right.table)
+
     def sent(self, node: Node) -> int:
         """How many subscriptions this run has changed."""
+        if node.match is not None:
+            return 0
         return self.subscribed(node).sent
 
     def answers(self, node: Node) -> int:
         """How many responses the node got."""
-        return sum(self.responded(node, e).responses for e in node.edges)
+        return sum(self.responded(node, e).responses for e in node.edges) if node.match is None else 0
 
     def deferred(self, node: Node) -> str | None:
         """Why an edge did not respond though it had reason to; None if all did their work."""
-        of_edges = [self._steps[f"{Verb.RESPOND}.{node.name}.{e.name}"] for e in node.edges]
+        of_edges = [self._steps[f"{Verb.RESPOND}.{node.name}.{e.name}"] for e in node.edges if node.match is None]
         return next((str(s.detail["left_out"]) for s in of_edges if s.ending is Ending.DEFERRED), None)
 
     def affected(self, node: Node) -> int:
         """How many output rows this run can change, at most. Without changes on the right, only changed left rows got responses."""
         moved = any(self.right_changed(node, e) for e in node.edges)
         again = self.held(node) if self.judged_again(node) else 0
-        return self.left_rows(node) + (self.answers(node) if moved else 0) + again
+        return self.left_rows(node) + (self.answers(node) if moved else 0) + self.rights_changed(node) + again
 
     # --- rows that are held back ---------------------------------------------------------------------------------------------
 

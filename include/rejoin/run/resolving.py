@@ -1,6 +1,6 @@
 """resolve: what changed becomes net changes of an output, by following the changes or by recomputing all of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -9,6 +9,8 @@ import pyarrow.compute as pc
 from rejoin import crash
 from rejoin.engines.engine import Here, Rows
 from rejoin.errors import ChangeTooLarge, RefreshRefused
+from rejoin.joins import Found, kind_of
+from rejoin.joins.outer import Outer
 from rejoin.lake import names, probe
 from rejoin.lake.access import BROADCAST_KEYS, Keys
 from rejoin.plan.fingerprint import fingerprint
@@ -23,6 +25,7 @@ from rejoin.stages import hold, resolve
 from rejoin.stages.columns import numbered
 from rejoin.stages.dialect import counted
 
+Kept = Callable[[], Rows | None]
 FUSE_ROWS = 1_000
 """Outputs with fewer rows have no fuse: a few changes are a large share of them."""
 
@@ -64,8 +67,15 @@ class Resolving:
     def _resolved(self, node: Node) -> Outcome[Resolved]:
         if why := self._facts.recomputed(node):
             return self._recompute(node, why)
-        done, rows = self._follow(node), self._facts.now.rows(node.left.table)
+        kind = kind_of(self._work, node)
+        done, rows = self._follow(node) if kind is None else self._matched(node, kind.follow()), self._facts.now.rows(node.left.table)
         return replace(done, detail={"refresh": "incremental", "why": f"{self._facts.affected(node):,} of {rows:,} rows are affected"})
+
+    def _matched(self, node: Node, found: Found) -> Outcome[Resolved]:
+        """Writes what changes of the results that were found."""
+        made = self._joined(node, found.state)
+        difference = self._compared(node, made, found.old, everything=True)
+        return self._write_output(node, difference, 0, found.at_most, lambda: found.held)
 
     def _follow(self, node: Node) -> Outcome[Resolved]:
         responses = {
@@ -89,11 +99,12 @@ class Resolving:
         paired = self._engine.query(resolve.pair(self._sql, self._engine.node(node), key, answers, **flags), **inputs)
         # Not the keys of ``paired``, which would look up the left rows once more.
         sides = {n: r for n, r in (("changes", inputs.get("changes")), ("touched", touched)) if r is not None}
-        which = resolve.affected(self._sql, key, node.key, changed=changes is not None, told=touched is not None)
+        left = self._facts.plan.left_key(node)
+        which = resolve.affected(self._sql, key, left, changed=changes is not None, told=touched is not None)
         keys = Keys(self._engine.query(which, **sides), self._facts.affected(node))
         if keys.at_most <= probe.LOCAL_ROWS:
             kept = Here(paired.here())
-            here = kept.arrow.select(numbered("pk", len(key))).rename_columns(list(node.key))
+            here = kept.arrow.select(numbered("pk", len(key))).rename_columns(list(left))
             return self._difference(node, kept, kept, _lacking(node, kept.arrow), replace(keys, here=here))
         if not moved or len(node.edges) == 1:
             outcome = self._at_once(node, paired, keys)
@@ -105,7 +116,8 @@ class Resolving:
         """The keys of left rows that have to be looked up. ``again``: keys of the node that are judged again."""
         key, given = self._facts.plan.key_of(node.left.table), dict(inputs)
         if again is not None:
-            given["again"] = self._engine.query(f"SELECT {self._sql.renamed(node.key, key)} FROM held", held=again)
+            left = self._facts.plan.left_key(node)
+            given["again"] = self._engine.query(f"SELECT {self._sql.renamed(left, key)} FROM held", held=again)
         answers = [name for name in inputs if name != "changes"]
         statement = resolve.touched(self._sql, answers, key, changed="changes" in inputs, again=again is not None)
         return self._engine.query(statement, **given)
@@ -120,13 +132,8 @@ class Resolving:
                 next_step="run once with --refresh full (in Airflow: Refresh in the form of a trigger), or give the new definition a new name",
             )
         key = self._facts.plan.key_of(node.left.table)
-        lefts, spoken = self._lefts(self._work.now.current(node.left.table), key, "_row"), self._engine.node(node)
-        state = self._engine.query(resolve.pair(self._sql, spoken, key, {}, changed=False, looked_up=True), lefts=lefts)
-        for number, edge in enumerate(spoken.edges, start=1):
-            rights, right_key = self._work.now.current(edge.right.table), self._facts.plan.key_of(edge.right.table)
-            if self._facts.now.rows(edge.right.table) <= BROADCAST_KEYS:
-                rights = self._engine.everywhere(rights)  # no shuffle by the foreign key, so no task of the most frequent one
-            state = self._engine.query(resolve.fill(self._sql, state.columns, number, edge, right_key), state=state, rights=rights)
+        kind = kind_of(self._work, node)
+        state = self._starred(node, key) if kind is None else kind.everything()
         made, old, gone = self._joined(node, state), None, list[pa.Field]()
         if self._work.before.has(node.name):
             self._writer.widen(
@@ -135,8 +142,20 @@ class Resolving:
             gone = self._work.before.left_behind(node)
             old = self._work.before.current(node.name, [f.name for f in gone])
         at_most = self._facts.now.rows(node.left.table) + self._facts.before.rows(node.name)
-        outcome = self._write_output(node, self._compared(node, made, old, everything=True, gone=gone), 0, at_most, None)
+        every = self._compared(node, made, old, everything=True, gone=gone)
+        outcome = self._write_output(node, every, 0, at_most, lambda: self._held(node, None))
         return replace(outcome, detail={"refresh": "full", "why": why})
+
+    def _starred(self, node: Node, key: tuple[str, ...]) -> Rows:
+        """``state`` of every left row, and of every right row that is in the output alone."""
+        lefts, spoken = self._lefts(self._work.now.current(node.left.table), key, "_row"), self._engine.node(node)
+        state = self._engine.query(resolve.pair(self._sql, spoken, key, {}, changed=False, looked_up=True), lefts=lefts)
+        for number, edge in enumerate(spoken.edges, start=1):
+            rights, right_key = self._work.now.current(edge.right.table), self._facts.plan.key_of(edge.right.table)
+            if self._facts.now.rows(edge.right.table) <= BROADCAST_KEYS:
+                rights = self._engine.everywhere(rights)  # no shuffle by the foreign key, so no task of the most frequent one
+            state = self._engine.query(resolve.fill(self._sql, state.columns, number, edge, right_key), state=state, rights=rights)
+        return Outer(self._work, node).everything(state) if node.two_sided else state
 
     def _compared(self, node: Node, made: Rows, old: Rows | None, *, everything: bool, gone: Sequence[pa.Field] = ()) -> Rows:
         """``resolve.difference``."""
@@ -183,22 +202,33 @@ class Resolving:
                 continue
             fill = resolve.fill(self._sql, state.columns, number, edge, key, none=not lacks)
             state = self._engine.query(fill, state=state, rights=rights)
+        stale = lacking.get("stale", 0)
+        if node.two_sided:
+            return replace(self._matched(node, self._with_rights(node, state, keys)))
         made = self._joined(node, state)
         if keys.here is not None:
             made = self._engine.together(made)
         difference = self._compared(node, made, self._work.before.lookup(node.name, keys), everything=False)
-        return self._write_output(node, difference, lacking.get("stale", 0), keys.at_most, keys)
+        return self._write_output(node, difference, stale, keys.at_most, lambda: self._held(node, keys))
+
+    def _with_rights(self, node: Node, state: Rows, keys: Keys) -> Found:
+        """The results of some left rows, and those of right rows alone that can change."""
+        outer = Outer(self._work, node)
+        touched = outer.touched()
+        held = self._held(node, None)
+        kept = None if held is None else outer.among(held, keys, touched)
+        return Found(outer.follow(state, touched), outer.old(keys, touched), kept, keys.at_most + touched.at_most)
 
     def _held(self, node: Node, keys: Keys | None) -> Rows | None:
         """The keys that are held back, of some keys or of all."""
         return self._work.before.held(node.name, keys) if self._facts.held(node) else None
 
-    def _write_candidates(self, node: Node, difference: Rows, stale: int, at_most: int, keys: Keys | None) -> Outcome[Resolved]:
-        """For a node that can hold rows back: leaves to ``validate`` what becomes of the changes. ``keys``: those of ``difference`` at least, None: all."""
+    def _write_candidates(self, node: Node, difference: Rows, stale: int, at_most: int, kept: Kept) -> Outcome[Resolved]:
+        """For a node that can hold rows back: leaves to ``validate`` what becomes of the changes."""
         aside = self._sieve.aside(difference.schema) if self._sieve is not None and self._sieve.why else None
-        held = self._held(node, keys)
+        held = kept()
         inputs = {n: r for n, r in (("difference", difference), ("aside", aside), ("held", held)) if r is not None}
-        flags = {"aside": aside is not None, "held": held is not None, "everything": keys is None}
+        flags = {"aside": aside is not None, "held": held is not None, "nulls": node.null_keys}
         marked = self._engine.query(hold.candidates(self._sql, node.key, **flags), **inputs)
         counts = counted(OPS | {"unchanged": "_op = 'N'", "held_before": "_held", "uncomputable": "_why IS NOT NULL"})
         observed, seen = self._engine.counted(marked, counts)
@@ -208,9 +238,10 @@ class Resolving:
         made = Resolved.of({"stale": stale, **seen()}, Ending.PROPOSED)
         return self._withheld(node, made) or Outcome(made, (written,))
 
-    def _write_output(self, node: Node, difference: Rows, stale: int, at_most: int, keys: Keys | None) -> Outcome[Resolved]:
+    def _write_output(self, node: Node, difference: Rows, stale: int, at_most: int, kept: Kept) -> Outcome[Resolved]:
+        """Writes changes. ``kept``: the keys held back, of those that were compared."""
         if self._facts.may_hold(node):
-            return self._write_candidates(node, difference, stale, at_most, keys)
+            return self._write_candidates(node, difference, stale, at_most, kept)
         observed, seen = self._engine.counted(difference, counted(OPS | {"unchanged": "_op = 'N'"}))
         columns = f"{self._sql.cast(str(self._facts.run.number), 'BIGINT')} AS _run, _op, {self._sql.names(node.key)}, _before, _after"
         rows = self._engine.query(f"SELECT {columns} FROM difference WHERE _op <> 'N'", difference=observed)

@@ -49,7 +49,7 @@ class SelfCheck:
         done: dict[str, Any] = {}
         if made.changes:
             done["changes"] = self._changes(node, made)
-        for edge in node.edges:
+        for edge in node.edges if node.match is None else ():
             if facts.sent(node):
                 done[f"subscriptions.{edge.name}"] = self._subscriptions(node, edge)
         return done
@@ -78,7 +78,7 @@ class SelfCheck:
 
     def _subscriptions(self, node: Node, edge: Edge) -> int | str:
         """A sample of this run's subscriptions has the left rows that made them, as they are now."""
-        pks, key = numbered("pk", len(node.key)), list(self._run.plan.key_of(node.left.table))
+        pks, key = numbered("pk", len(self._run.plan.left_key(node))), list(self._run.plan.key_of(node.left.table))
         sent = self._sample(names.subscriptions(node, edge), [*pks, "_op", HASH])
         if isinstance(sent, probe.TooLarge):
             return sent.why

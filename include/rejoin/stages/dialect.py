@@ -107,9 +107,15 @@ class Dialect(ABC):
         """Columns under other names, with commas."""
         return ", ".join(f"{f'{of}.' if of else ''}{self.name(o)} AS {self.name(n)}" for o, n in zip(old, new, strict=True))
 
-    def on(self, columns: Iterable[str], left: str, right: str) -> str:
-        """The condition that two relations have the same values in some columns, none of them null."""
-        return " AND ".join(f"{left}.{self.name(c)} = {right}.{self.name(c)}" for c in columns)
+    def on(self, columns: Iterable[str], left: str, right: str, *, nulls: bool = False) -> str:
+        """The condition that two relations have the same values in some columns, none of them null; ``nulls``: null being equal to null."""
+        pairs = ((f"{left}.{self.name(c)}", f"{right}.{self.name(c)}") for c in columns)
+        return " AND ".join(self.same(a, b) if nulls else f"{a} = {b}" for a, b in pairs)
+
+    @staticmethod
+    def same(one: str, other: str) -> str:
+        """Whether two values are equal, null being equal to null."""
+        return f"{one} IS NOT DISTINCT FROM {other}"
 
 
 def text(value: str) -> str:

@@ -12,7 +12,7 @@ from rejoin.stages.columns import HELD_CODE, NOT_COMPUTABLE
 from rejoin.stages.dialect import Dialect, text
 
 
-def candidates(sql: Dialect, key: Sequence[str], *, aside: bool, held: bool, everything: bool) -> str:
+def candidates(sql: Dialect, key: Sequence[str], *, aside: bool, held: bool, nulls: bool) -> str:
     """``difference``, the changes of ``resolve.difference`` -> the same with ``_held`` and ``_why``; filtered by ``IS_CANDIDATE`` they are
     ``Candidates``.
 
@@ -20,14 +20,14 @@ def candidates(sql: Dialect, key: Sequence[str], *, aside: bool, held: bool, eve
         sql: the dialect.
         key: key columns.
         aside: ``aside`` is an input: keys whose new row cannot be computed, with ``_why``.
-        held: ``held`` is an input: the keys that are held back, of those in ``difference`` at least.
-        everything: ``difference`` has all keys there are, so a key held back that it lacks is gone.
+        held: ``held`` is an input: the keys that are held back, of those that were compared; one that ``difference`` lacks is gone.
+        nulls: parts of a key may be null.
     """
     keys = sql.names(key, "d")
     if aside:
         made = f"""
         SELECT {keys}, CASE WHEN a._why IS NULL THEN d._op ELSE 'N' END AS _op, d._before, d._after, a._why
-        FROM difference AS d LEFT JOIN aside AS a ON {sql.on(key, "d", "a")}"""
+        FROM difference AS d LEFT JOIN aside AS a ON {sql.on(key, "d", "a", nulls=nulls)}"""
     else:
         made = f"SELECT {keys}, d._op, d._before, d._after, {sql.null('STRING')} AS _why FROM difference AS d"
     if not held:
@@ -35,7 +35,7 @@ def candidates(sql: Dialect, key: Sequence[str], *, aside: bool, held: bool, eve
     shown = ", ".join(f"coalesce(d.{sql.name(k)}, h.{sql.name(k)}) AS {sql.name(k)}" for k in key)
     return f"""
 SELECT {shown}, coalesce(d._op, 'N') AS _op, d._before, d._after, coalesce(h._held, false) AS _held, d._why
-FROM ({made}) AS d {"FULL" if everything else "LEFT"} JOIN (SELECT {sql.names(key)}, true AS _held FROM held) AS h ON {sql.on(key, "d", "h")}"""
+FROM ({made}) AS d FULL JOIN (SELECT {sql.names(key)}, true AS _held FROM held) AS h ON {sql.on(key, "d", "h", nulls=nulls)}"""
 
 
 IS_CANDIDATE = "_op <> 'N' OR _held OR _why IS NOT NULL"

@@ -6,7 +6,7 @@ input, so each function is one statement. ``state`` of a statement is what ``pai
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rejoin.plan.model import Edge, JoinKind, Node
+from rejoin.plan.model import Edge, Node
 from rejoin.stages.columns import HASH, numbered
 from rejoin.stages.dialect import Dialect, equal
 from rejoin.stages.frames import foreign_key, seen
@@ -119,9 +119,12 @@ SELECT {sql.names(others, "s")}, {known} AS {right} FROM asking AS s LEFT JOIN s
 def join(sql: Dialect, node: Node, fingerprint: str) -> str:
     """``state`` with every ``r<i>`` filled -> ``pk_1``.. and ``new``: the output row with its ``_hash``, null if there is none."""
     pks = sql.names(numbered("pk", len(node.key)))
-    present = ["l IS NOT NULL", *(f"r{i} IS NOT NULL" for i, e in enumerate(node.edges, 1) if e.kind is JoinKind.INNER)]
+    sides = [f"r{i}" for i in range(1, len(node.edges) + 1)]
+    present = [] if any(e.kind.keeps_right for e in node.edges) else ["l IS NOT NULL"]
+    present += [f"{side} IS NOT NULL" for side, edge in zip(sides, node.edges, strict=True) if not edge.kind.keeps_left]
+    present += [] if present else ["(l IS NOT NULL OR r1 IS NOT NULL)"]
     present += [f"({node.where})"] if node.where else []
-    hashes = [sql.get(side, HASH) for side in ("l", *(f"r{i}" for i in range(1, len(node.edges) + 1)))]
+    hashes = [sql.get(side, HASH) for side in ("l", *sides)]
     row = sql.struct([*((p.name, p.sql) for p in node.columns), (HASH, HASH)])
     hashed = f"SELECT *, {provenance(sql, fingerprint, hashes)} AS {HASH} FROM state"
     return f"SELECT {pks}, CASE WHEN {' AND '.join(present)} THEN {row} END AS {sql.name('new')} FROM ({hashed})"
@@ -152,8 +155,8 @@ def difference(
         row = sql.struct((name, f"CAST({sql.get('_row', name)} AS {of})") for name, of in fields)
         before = f"SELECT {sql.renamed(keys, pks)}, CASE WHEN _row IS NOT NULL THEN {row} END AS {old} FROM old"
         shown = ", ".join(f"coalesce(m.{c}, o.{c}) AS {c}" for c in pks)
-        kind = "FULL" if everything else "LEFT"
-        both = f"SELECT {shown}, m.{new}, o.{old} FROM made AS m {kind} JOIN ({before}) AS o ON {sql.on(pks, 'm', 'o')}"
+        kind, on = "FULL" if everything else "LEFT", sql.on(pks, "m", "o", nulls=node.null_keys)
+        both = f"SELECT {shown}, m.{new}, o.{old} FROM made AS m {kind} JOIN ({before}) AS o ON {on}"
     kept = [(sql.get(new, p.name), sql.get(old, p.name)) for p in node.columns]
     same = equal([*kept, *(("NULL", sql.get(old, name)) for name, _ in gone)])
     op = f"""CASE

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from rejoin.plan.model import Edge, JoinKind, View
+from rejoin.plan.model import Edge, View
 from rejoin.stages.columns import HASH, numbered
 from rejoin.stages.dialect import Dialect, text
 from rejoin.stages.frames import foreign_key, seen
@@ -58,7 +58,7 @@ WHERE (_op = 'D' AND {moved}) OR (_op = 'S' AND now IS NOT NULL)"""
 
 
 def _off(edge: Edge) -> str:
-    answered_elsewhere = "now IS NOT NULL" if edge.kind is JoinKind.INNER else "alive"
+    answered_elsewhere = "alive" if edge.kind.keeps_left else "now IS NOT NULL"
     silent, loud = text(Instruction.DELETE_KEY_NO_PROPAGATE), text(Instruction.DELETE_KEY_AND_PROPAGATE)
     return f"CASE WHEN {answered_elsewhere} THEN {silent} ELSE {loud} END"
 
@@ -66,6 +66,6 @@ def _off(edge: Edge) -> str:
 def _on(edge: Edge, moved: str) -> str:
     # A new foreign key of an inner join may have to retract the result with the old one: it wants an answer in any case.
     always = text(Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE)
-    if edge.kind is JoinKind.LEFT:
+    if edge.kind.keeps_left:
         return always
     return f"CASE WHEN {moved} THEN {always} ELSE {text(Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE)} END"

@@ -1,0 +1,67 @@
+"""A stream with a table: the row that was valid at the time of the record, or the one of the run that reads the record. Inner and left.
+
+Only the stream makes results. As of event time a version that comes late corrects the results whose records lie between it and the next
+version of its row; as of the run nothing is corrected.
+"""
+
+from rejoin.engines.engine import Rows
+from rejoin.joins.as_of import statements
+from rejoin.joins.kind import Found, Kind
+from rejoin.joins.same_key.statements import among
+from rejoin.joins.spans import FOREVER, Spans
+from rejoin.lake.access import Keys
+from rejoin.plan.match import AsOf
+from rejoin.plan.model import Node
+from rejoin.run.work import Work
+
+
+class AsOfJoin(Kind):
+    """Changed records, and those between changed versions, are looked up with the versions that they need."""
+
+    def __init__(self, work: Work, node: Node) -> None:
+        super().__init__(work, node)
+        assert isinstance(self.edge.match, AsOf)
+        self._match = self.edge.match
+        self._by = self.right_key[: len(self._match.on)]
+
+    def follow(self) -> Found:
+        parts, at_most = list[Rows](), 0
+        if (changes := self.left_changes()) is not None:
+            parts.append(changes)
+            at_most += self.facts.changed(self.left)
+        if self._match.left_time is not None and (versions := self.right_changes()) is not None:
+            touched = self._touched(versions)
+            parts.append(touched)
+            at_most += touched.here().num_rows
+        held = self.held()
+        if held is not None and self.facts.judged_again(self.node):
+            parts.append(self.engine.query(f"SELECT {self.sql.renamed(self.node.key, self.left_key)} FROM held", held=held))
+            at_most += self.facts.held(self.node)
+        keys = self.together(parts, self.sql.names(self.left_key))
+        lefts = self.work.now.lookup(self.left, Keys(keys, at_most))
+        named = self.engine.query(f"SELECT {self.sql.renamed(self.left_key, self.node.key)} FROM keys", keys=keys)
+        old = self.work.before.lookup(self.node.name, Keys(named, at_most)) if self.work.before.has(self.node.name) else None
+        kept = None if held is None else self.engine.query(among(self.sql, self.node.key), rows_=held, keys=named)
+        return Found(self._state(lefts, self._rights(lefts, at_most)), old, kept, at_most)
+
+    def everything(self) -> Rows:
+        return self._state(self.work.now.current(self.left), self.work.now.current(self.right))
+
+    def _state(self, lefts: Rows, rights: Rows) -> Rows:
+        text = statements.state(self.sql, self.spoken, self.left_key, self.right_key)
+        return self.engine.query(text, lefts=lefts, rights=rights)
+
+    def _rights(self, lefts: Rows, at_most: int) -> Rows:
+        """The rows, or all versions of them, that these records name."""
+        wanted = self.engine.query(statements.wanted(self.sql, self.spoken, self.left_key, self._by), lefts=lefts)
+        return self.work.now.lookup(self.right, Keys(wanted, at_most), by=self._by)
+
+    def _touched(self, versions: Rows) -> Rows:
+        """The keys of the records for which another version is valid now."""
+        keys = self.engine.query(f"SELECT DISTINCT {self.sql.names(self._by)} FROM versions", versions=versions)
+        around = self.work.now.lookup(self.right, Keys(keys, self.facts.changed(self.right)), by=self._by)
+        valid = self.engine.query(statements.valid(self.sql, self.edge, self.right_key), versions=versions, rights=around)
+        spans = Spans.of(self.engine, f"SELECT since AS low, coalesce(until, {FOREVER}) AS high FROM rows_", valid)
+        assert self._match.left_time is not None
+        lefts = self.work.now.between(self.node.left, self._match.left_time, spans.of_time)
+        return self.engine.query(statements.touched(self.sql, self.spoken, self.left_key), lefts=lefts, valid=valid)

@@ -1,0 +1,65 @@
+"""What a kind of join has to say: which of its results a run can change, and what they are made of."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from rejoin.engines.engine import Rows
+from rejoin.plan.model import Edge, Node
+from rejoin.run.work import Work
+
+
+@dataclass(frozen=True)
+class Found:
+    """The results that a run can change.
+
+    ``state``: ``pk_1``.. (the key of the output), ``l`` and ``r1`` (rows of both views, null where a side is missing) of every such result that there is now.
+    ``old``: the ``Rows`` of the output that are such results; None if it never had a row. ``held``: those of what is held back.
+    ``at_most``: how many there are.
+    """
+
+    state: Rows
+    old: Rows | None
+    held: Rows | None
+    at_most: int
+
+
+class Kind(ABC):
+    """One kind of join, for one node with one edge.
+
+    Args:
+        work: what the attempt works with.
+        node: the node, its texts as the plan has them.
+    """
+
+    def __init__(self, work: Work, node: Node) -> None:
+        self.work, self.facts, self.engine, self.sql = work, work.facts, work.engine, work.engine.sql
+        self.plan, self.node = work.facts.plan, node
+        self.spoken = work.engine.node(node)
+        self.edge: Edge = self.spoken.edges[0]
+        self.left, self.right = node.left.table, node.edges[0].right.table
+        self.left_key, self.right_key = self.plan.key_of(self.left), self.plan.key_of(self.right)
+
+    @abstractmethod
+    def follow(self) -> Found:
+        """The results that this run's changes can change."""
+
+    @abstractmethod
+    def everything(self) -> Rows:
+        """``state`` of all results."""
+
+    def left_changes(self) -> Rows | None:
+        """This run's changes of the left; None if there are none."""
+        return self.work.now.changes(self.left, self.facts.run.number) if self.facts.changed(self.left) else None
+
+    def right_changes(self) -> Rows | None:
+        """This run's changes of the right; None if there are none."""
+        return self.work.now.changes(self.right, self.facts.run.number) if self.facts.changed(self.right) else None
+
+    def held(self) -> Rows | None:
+        """Every key that is held back; None if there can be none."""
+        return self.work.before.held(self.node.name, None) if self.facts.held(self.node) else None
+
+    def together(self, parts: list[Rows], columns: str) -> Rows:
+        """The columns of several relations as one relation."""
+        inputs = {f"part_{i}": part for i, part in enumerate(parts)}
+        return self.engine.query(" UNION ALL ".join(f"SELECT {columns} FROM {name}" for name in inputs), **inputs)

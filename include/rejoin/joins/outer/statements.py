@@ -1,0 +1,49 @@
+"""Statements of what right and full foreign-key joins add to the star: right rows without a left row."""
+
+from collections.abc import Sequence
+
+from rejoin.joins import sides
+from rejoin.plan.model import Node
+from rejoin.stages.columns import numbered
+from rejoin.stages.dialect import Dialect
+
+
+def keyed(sql: Dialect, node: Node, lefts: int) -> str:
+    """``state`` of a star with one edge -> the same keyed by both rows, ``pk_1``.. of so many ``lefts`` columns and then the right key (null without a right row)."""
+    right = node.edges[0].right
+    pks = numbered("pk", lefts + len(right.key))
+    named = [f"{sql.get('r1', k)} AS {p}" for k, p in zip(right.key, pks[lefts:], strict=True)]
+    return f"SELECT {', '.join([*pks[:lefts], *named])}, l, r1 FROM state"
+
+
+def lonely(sql: Dialect, node: Node, lefts: int, right_key: Sequence[str]) -> str:
+    """``rights``, Rows of the right table, without those whose key is in ``taken`` (``fk_1``..) -> rows as ``keyed`` gives them, with a null left row.
+
+    ``state`` lends its types.
+    """
+    edge = node.edges[0]
+    rks, fks = numbered("rk", len(right_key)), numbered("fk", len(right_key))
+    pks = numbered("pk", lefts + len(right_key))
+    right = sides.rights(sql, edge.right, edge.right.key, right_key, sides.stored(sql, right_key, "rights"))
+    taken = " AND ".join(f"t.{f} = r.{k}" for f, k in zip(fks, rks, strict=True))
+    free = f"SELECT * FROM ({right}) AS r WHERE NOT EXISTS (SELECT 1 FROM taken AS t WHERE {taken})"
+    shown = [*(f"n.{p}" for p in pks[:lefts]), *(f"r.{k} AS {p}" for k, p in zip(rks, pks[lefts:], strict=True))]
+    nothing = f"SELECT {', '.join([*pks[:lefts], 'l'])} FROM state WHERE false"
+    return f"SELECT {', '.join(shown)}, n.l, r.r1 FROM ({free}) AS r LEFT JOIN ({nothing}) AS n ON false"
+
+
+def met(sql: Dialect, lefts: int, rights: int) -> str:
+    """``state`` as ``keyed`` gives it -> ``fk_1``.., the right keys that a left row has."""
+    pks, fks = numbered("pk", lefts + rights)[lefts:], numbered("fk", rights)
+    return f"SELECT DISTINCT {', '.join(f'{p} AS {f}' for p, f in zip(pks, fks, strict=True))} FROM state WHERE l IS NOT NULL AND r1 IS NOT NULL"
+
+
+def in_scope(sql: Dialect, key: Sequence[str], lefts: int) -> str:
+    """``rows_`` with the columns ``key`` of results -> those of left rows in ``mine`` (their key columns), and those without left row of the right rows in
+    ``theirs`` (likewise).
+    """
+    left, right = key[:lefts], key[lefts:]
+    mine = f"EXISTS (SELECT 1 FROM mine AS m WHERE {sql.on(left, 'm', 'o', nulls=True)})"
+    theirs = f"EXISTS (SELECT 1 FROM theirs AS t WHERE {sql.on(right, 't', 'o')})"
+    alone = " AND ".join(f"o.{sql.name(k)} IS NULL" for k in left)
+    return f"SELECT * FROM rows_ AS o WHERE ({mine} AND NOT ({alone})) OR ({alone} AND {theirs})"

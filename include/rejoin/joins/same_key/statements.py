@@ -1,0 +1,27 @@
+"""Statements of joins by the same key."""
+
+from collections.abc import Sequence
+
+from rejoin.joins import sides
+from rejoin.plan.match import SameKey
+from rejoin.plan.model import Node
+from rejoin.stages.columns import numbered
+from rejoin.stages.dialect import Dialect
+
+
+def state(sql: Dialect, node: Node, left_key: Sequence[str], right_key: Sequence[str]) -> str:
+    """``lefts`` and ``rights``, ``Rows`` of both tables for the same keys -> ``pk_1``.., ``l``, ``r1`` of every key that is on a side."""
+    edge = node.edges[0]
+    assert isinstance(edge.match, SameKey)
+    count = len(left_key)
+    pks, rks = numbered("pk", count), numbered("rk", count)
+    left = sides.lefts(sql, node.left, edge, left_key, sides.stored(sql, left_key, "lefts"))
+    right = sides.rights(sql, edge.right, edge.right.key, right_key, sides.stored(sql, right_key, "rights"))
+    shown = ", ".join(f"coalesce(a.{p}, b.{r}) AS {p}" for p, r in zip(pks, rks, strict=True))
+    on = " AND ".join(f"{sql.same(f'a.{p}', f'b.{r}')}" for p, r in zip(pks, rks, strict=True))
+    return f"SELECT {shown}, a.l, b.r1 FROM ({left}) AS a FULL JOIN ({right}) AS b ON {on}"
+
+
+def among(sql: Dialect, key: Sequence[str]) -> str:
+    """The ``rows_`` whose key is among ``keys``."""
+    return f"SELECT * FROM rows_ AS r WHERE EXISTS (SELECT 1 FROM keys AS k WHERE {sql.on(key, 'r', 'k', nulls=True)})"

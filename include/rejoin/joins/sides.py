@@ -1,0 +1,52 @@
+"""The rows of both views as relations that statements of joins begin with.
+
+``Lefts``: ``pk_1``.., the left key; ``l``, the row through the left view; ``fk_1``.., what has to be equal.
+``Rights``: ``rk_1``.., the right key; ``r1``, the row through the right view; ``on_1``.., what has to be equal.
+With times also ``lt`` and ``rt``: BIGINT, microseconds since the epoch.
+"""
+
+from collections.abc import Sequence
+
+from rejoin.plan.model import Edge, View
+from rejoin.stages.columns import numbered
+from rejoin.stages.dialect import Dialect
+from rejoin.stages.frames import seen
+
+
+def lefts(sql: Dialect, view: View, edge: Edge, key: Sequence[str], rows: str, *, time: str | None = None) -> str:
+    """``Lefts`` of ``rows``, an SQL text that gives the columns ``key`` and ``t``; rows that the view does not show are left out."""
+    pks = numbered("pk", len(key))
+    equal = ", ".join(f"{part} AS fk_{i}" for i, part in enumerate(edge.foreign_key, start=1))
+    at = "" if time is None else f", {micros(sql, view, 'l', time)} AS lt"
+    shown = f"SELECT {sql.names(pks)}, {seen(sql, view)} AS l FROM (SELECT {sql.renamed(key, pks)}, t FROM ({rows}))"
+    return f"SELECT {sql.names(pks)}, l, {equal}{at} FROM ({shown}) WHERE l IS NOT NULL"
+
+
+def rights(sql: Dialect, view: View, on: Sequence[str], key: Sequence[str], rows: str, *, time: str | None = None) -> str:
+    """``Rights`` of ``rows``, likewise."""
+    rks = numbered("rk", len(key))
+    equal = ", ".join(f"{sql.get('r1', name)} AS on_{i}" for i, name in enumerate(on, start=1))
+    at = "" if time is None else f", {micros(sql, view, 'r1', time)} AS rt"
+    shown = f"SELECT {sql.names(rks)}, {seen(sql, view)} AS r1 FROM (SELECT {sql.renamed(key, rks)}, t FROM ({rows}))"
+    return f"SELECT {sql.names(rks)}, r1, {equal}{at} FROM ({shown}) WHERE r1 IS NOT NULL"
+
+
+def stored(sql: Dialect, key: Sequence[str], rows: str) -> str:
+    """``Rows`` as ``lefts`` and ``rights`` take them."""
+    return f"SELECT {sql.names(key)}, _row AS t FROM {rows}"
+
+
+def images(sql: Dialect, key: Sequence[str], changes: str, *sides: str) -> str:
+    """``Changes`` likewise: the rows before, after, or both, as ``sides`` names the columns."""
+    return " UNION ALL ".join(f"SELECT {sql.names(key)}, {side} AS t FROM {changes} WHERE {side} IS NOT NULL" for side in sides)
+
+
+def micros(sql: Dialect, view: View, row: str, time: str) -> str:
+    """The microseconds of a time of a view."""
+    of_type = next(p.type for p in view.columns if p.name == time)
+    return (sql.wall_micros if of_type == "TIMESTAMP_NTZ" else sql.micros)(sql.get(row, time))
+
+
+def met(count: int, left: str, right: str) -> str:
+    """The condition that a left and a right row have equal values, none of them null."""
+    return " AND ".join(f"{left}.fk_{i} = {right}.on_{i}" for i in range(1, count + 1))

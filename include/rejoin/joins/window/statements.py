@@ -1,0 +1,174 @@
+"""Statements of joins of two streams within a time.
+
+``Changed``: the keys of records that changed in this run, as the stream's key columns. ``Lonely``: the keys (``pk_1``.. or ``rk_1``..) of records of which it
+has to be judged anew whether they are in the result without partner.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rejoin.joins import sides
+from rejoin.plan.match import Window
+from rejoin.plan.model import Edge, Node
+from rejoin.stages.columns import numbered
+from rejoin.stages.dialect import Dialect
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The key columns of both streams."""
+
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+
+    @property
+    def pks(self) -> list[str]:
+        return numbered("pk", len(self.left))
+
+    @property
+    def rks(self) -> list[str]:
+        return numbered("rk", len(self.right))
+
+    @property
+    def whole(self) -> list[str]:
+        """The key of a result, as ``state`` names it."""
+        return numbered("pk", len(self.left) + len(self.right))
+
+
+def window_of(edge: Edge) -> Window:
+    assert isinstance(edge.match, Window)
+    return edge.match
+
+
+def times(sql: Dialect, node: Node, keys: Keys, *, left: bool) -> str:
+    """``rows_``, Changes of one stream -> ``low`` and ``high``, the times of every row before and after, in microseconds."""
+    text, at = _images(sql, node, keys, "rows_", left=left), "lt" if left else "rt"
+    return f"SELECT {at} AS low, {at} AS high FROM ({text})"
+
+
+def _images(sql: Dialect, node: Node, keys: Keys, changes: str, *, left: bool) -> str:
+    key = keys.left if left else keys.right
+    return _side(sql, node, keys, sides.images(sql, key, changes, "_before", "_after"), left=left)
+
+
+def _side(sql: Dialect, node: Node, keys: Keys, rows: str, *, left: bool) -> str:
+    """``Lefts`` or ``Rights`` of rows as ``sides`` takes them."""
+    edge = node.edges[0]
+    window = window_of(edge)
+    if left:
+        return sides.lefts(sql, node.left, edge, keys.left, rows, time=window.left_time)
+    return sides.rights(sql, edge.right, window.on, keys.right, rows, time=window.right_time)
+
+
+def rows(sql: Dialect, key: Sequence[str], *, read: bool, changed: bool) -> str:
+    """The rows of a stream: ``read``, Rows of some spans, and those that changed in this run, whatever their time, from ``changes``."""
+    parts = []
+    if changed:
+        parts.append(sides.images(sql, key, "changes", "_after"))
+    if read:
+        new = f" WHERE NOT EXISTS (SELECT 1 FROM changes AS c WHERE {sql.on(key, 'c', 'r')})" if changed else ""
+        parts.append(f"SELECT {sql.names(key, 'r')}, r._row AS t FROM read AS r{new}")
+    return f"SELECT {sql.names(key)}, t AS _row FROM ({' UNION ALL '.join(parts)})"
+
+
+def _met(window: Window, left: str, right: str) -> str:
+    within = f"{right}.rt BETWEEN {left}.lt - {window.before} AND {left}.lt + {window.after}"
+    return f"{sides.met(len(window.on), left, right)} AND {within}"
+
+
+def lonely(sql: Dialect, node: Node, keys: Keys, closing: tuple[int, int], *, left: bool, given: Sequence[str]) -> str:
+    """``lefts`` (or ``rights``), Rows -> ``Lonely``: who changed, whose window closes (``closing``: times, the second exclusive), who has a
+    partner that changed.
+
+    ``given``: which of ``left_changes`` and ``right_changes`` are inputs.
+    """
+    own, other = ("left_changes", "right_changes") if left else ("right_changes", "left_changes")
+    name, at, ks = ("lefts", "lt", keys.pks) if left else ("rights", "rt", keys.rks)
+    key = keys.left if left else keys.right
+    side = _side(sql, node, keys, sides.stored(sql, key, name), left=left)
+    parts = [f"SELECT {sql.names(ks)} FROM side WHERE {at} >= {closing[0]} AND {at} < {closing[1]}"]
+    if own in given:
+        parts.append(f"SELECT {sql.renamed(key, ks)} FROM {own}")
+    if other in given:
+        met = _met(window_of(node.edges[0]), *(("side", "o") if left else ("o", "side")))
+        images = _images(sql, node, keys, other, left=not left)
+        parts.append(f"SELECT {sql.names(ks, 'side')} FROM side JOIN ({images}) AS o ON {met}")
+    return f"WITH side AS ({side}) SELECT DISTINCT {sql.names(ks)} FROM ({' UNION ALL '.join(parts)})"
+
+
+def state(sql: Dialect, node: Node, keys: Keys, watermark: int, *, scoped: Sequence[str] | None) -> str:
+    """``lefts`` and ``rights``, ``Rows`` of both streams -> ``pk_1``.., ``l``, ``r1``: pairs, and records without partner.
+
+    Args:
+        sql: the dialect.
+        node: the node.
+        keys: the keys.
+        watermark: microseconds.
+        scoped: which of ``left_changes`` and ``right_changes`` are inputs: only pairs of those records, and of the others those in
+            ``lonely_left`` and ``lonely_right``. None: all.
+    """
+    edge = node.edges[0]
+    window = window_of(edge)
+    left = _side(sql, node, keys, sides.stored(sql, keys.left, "lefts"), left=True)
+    right = _side(sql, node, keys, sides.stored(sql, keys.right, "rights"), left=False)
+    result = [*(f"l_.{p} AS {w}" for p, w in zip(keys.pks, keys.whole, strict=False)), *_right_part(keys), "l_.l", "r_.r1"]
+    line, met = ", ".join(result), _met(window, "l_", "r_")
+    parts = [f"SELECT {line} FROM ls AS l_ JOIN rs AS r_ ON {met}" + _of_changed(sql, keys, scoped)]
+    if edge.kind.keeps_left:
+        mine = _only(sql, keys.pks, "l_", "lonely_left", scoped=scoped is not None)
+        closed = _closed(window, "l_", watermark, left=True)
+        parts.append(f"SELECT {line} FROM ls AS l_ LEFT JOIN rs AS r_ ON {met} WHERE r_.{keys.rks[0]} IS NULL AND {closed}{mine}")
+    if edge.kind.keeps_right:
+        mine = _only(sql, keys.rks, "r_", "lonely_right", scoped=scoped is not None)
+        closed = _closed(window, "r_", watermark, left=False)
+        parts.append(f"SELECT {line} FROM rs AS r_ LEFT JOIN ls AS l_ ON {met} WHERE l_.{keys.pks[0]} IS NULL AND {closed}{mine}")
+    return f"WITH ls AS ({left}), rs AS ({right}) {' UNION ALL '.join(parts)}"
+
+
+def _right_part(keys: Keys) -> list[str]:
+    return [f"r_.{r} AS {w}" for r, w in zip(keys.rks, keys.whole[len(keys.left) :], strict=True)]
+
+
+def _of_changed(sql: Dialect, keys: Keys, scoped: Sequence[str] | None) -> str:
+    if scoped is None:
+        return ""
+    return f" WHERE {_any_changed(sql, keys, scoped, 'l_', 'r_', (keys.pks, keys.rks))}"
+
+
+def _any_changed(sql: Dialect, keys: Keys, given: Sequence[str], left: str, right: str, names: tuple[Sequence[str], Sequence[str]]) -> str:
+    """Whether a record of a pair changed in this run."""
+    parts = []
+    for changes, side, own, key in (("left_changes", left, names[0], keys.left), ("right_changes", right, names[1], keys.right)):
+        if changes in given:
+            same = " AND ".join(f"c.{sql.name(k)} = {side}.{sql.name(n)}" for k, n in zip(key, own, strict=True))
+            parts.append(f"EXISTS (SELECT 1 FROM {changes} AS c WHERE {same})")
+    return f"({' OR '.join(parts)})" if parts else "false"
+
+
+def _only(sql: Dialect, key: Sequence[str], of: str, among: str, *, scoped: bool) -> str:
+    return f" AND EXISTS (SELECT 1 FROM {among} AS x WHERE {sql.on(key, 'x', of)})" if scoped else ""
+
+
+def _closed(window: Window, of: str, watermark: int, *, left: bool) -> str:
+    """Whether no partner can come any more: the watermark has passed the end of the window, or there never is one."""
+    if window.at_once:
+        return "true"
+    time, reach = (f"{of}.lt", window.after) if left else (f"{of}.rt", window.before)
+    equal = [f"{of}.{'fk' if left else 'on'}_{i} IS NULL" for i in range(1, len(window.on) + 1)]
+    return f"({' OR '.join([*equal, f'{time} IS NULL', f'{time} + {reach} < {watermark}'])})"
+
+
+def in_scope(sql: Dialect, key: Sequence[str], keys: Keys, *, given: Sequence[str], kept: tuple[bool, bool]) -> str:
+    """``rows_`` with the columns ``key`` of results -> those that ``state`` would give again with the same scope. ``kept``: whether records of the left,
+    and of the right, are in the result without partner.
+    """
+    mine, theirs = key[: len(keys.left)], key[len(keys.left) :]
+    parts = [_any_changed(sql, keys, given, "o", "o", (mine, theirs))]
+    for judged, own, other, ks, name in (
+        (kept[0], mine, theirs, keys.pks, "lonely_left"),
+        (kept[1], theirs, mine, keys.rks, "lonely_right"),
+    ):
+        if judged:
+            same = " AND ".join(f"x.{k} = o.{sql.name(n)}" for k, n in zip(ks, own, strict=True))
+            parts.append(f"(o.{sql.name(other[0])} IS NULL AND EXISTS (SELECT 1 FROM {name} AS x WHERE {same}))")
+    return f"SELECT * FROM rows_ AS o WHERE {' OR '.join(parts)}"
