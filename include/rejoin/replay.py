@@ -24,8 +24,9 @@ from rejoin.lake.session import session
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Fuse, RunOptions
 from rejoin.progress import SILENT, START, Progress, telling
+from rejoin.replay_joins import OF_STREAMS, Variant
 from rejoin.replay_scenarios import Event, Scenario, scenarios
-from rejoin.replay_shapes import OUTPUT, SHAPES, topology
+from rejoin.replay_shapes import OUTPUT, sides, topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,16 +36,19 @@ if TYPE_CHECKING:
 AT_ONCE = 3
 """Shapes that run at once in the session: small runs wait for the driver more than for cores."""
 
-Change = tuple[str, str | None]
+CLOCK = "~clock"
+"""The key of records that only let time pass: their results are left out."""
+Change = tuple[str | None, str | None]
 """(key, new value); None: the key is gone."""
 
 
 @dataclass
 class _Played:
-    """What became of one scenario: its changes run by run, and its part of the output as it was published."""
+    """What became of one scenario: its changes run by run, and its part of the output as it was published: rows by key, or records."""
 
     changes: list[list[Change]]
-    table: dict[str, str] = field(default_factory=dict)
+    table: dict[str | None, str] = field(default_factory=dict)
+    results: list[tuple[str | None, str, int]] = field(default_factory=list)
 
 
 def replay(files: Sequence[str], per_event: bool, location: str | None, progress: Progress = SILENT) -> Iterator[dict[str, Any]]:
@@ -66,20 +70,24 @@ def replay(files: Sequence[str], per_event: bool, location: str | None, progress
     found = list(scenarios(files))
     if not found:
         return
-    shapes: dict[tuple[str, tuple[str, ...]], list[Scenario]] = defaultdict(list)
+    shapes: dict[tuple[str, tuple[str, ...], Variant], list[Scenario]] = defaultdict(list)
     for scenario in sorted(found, key=lambda s: -len(s.events)):  # the shape with the most runs begins first
-        shapes[scenario.join, scenario.how].append(scenario)
+        shapes[scenario.join, scenario.how, scenario.variant].append(scenario)
     played = {s.number: _Played([[] for _ in _batches(s, per_event)]) for s in found}
     with tempfile.TemporaryDirectory(prefix="rejoin-replay-") as directory:
         config = lake_config(location or f"{directory}/lake")
         _check_unused(config, [topology(*shape).name for shape in shapes])
         spark = cache(lambda: _started(config, progress))
-        games = [(_Shape(*kind, config, directory, spark, progress), members) for kind, members in shapes.items()]
+        games = [(_Shape(kind, config, directory, spark, progress), members) for kind, members in shapes.items()]
         progress.planned({run: 1 for game, members in games for run in game.runs(members, per_event)}, "runs")
         _all([partial(game.play, members, played, per_event) for game, members in games])
     for scenario in found:
         result = played[scenario.number]
-        yield {"name": scenario.name, "changes": [[list(c) for c in run] for run in result.changes], "table": result.table}
+        changes = {"name": scenario.name, "changes": [[list(c) for c in run] for run in result.changes]}
+        if scenario.join in OF_STREAMS:
+            yield {**changes, "results": [list(r) for r in sorted(result.results, key=lambda r: (r[0] or "", *r[1:]))]}
+        else:
+            yield {**changes, "table": result.table}
 
 
 def _started(config: LakeConfig, progress: Progress) -> "SparkSession":
@@ -103,12 +111,17 @@ class _Shape:
     """One topology and the directory that its events land in."""
 
     def __init__(
-        self, join: str, how: tuple[str, ...], config: LakeConfig, root: str, spark: Callable[[], "SparkSession"], progress: Progress
+        self,
+        kind: tuple[str, tuple[str, ...], Variant],
+        config: LakeConfig,
+        root: str,
+        spark: Callable[[], "SparkSession"],
+        progress: Progress,
     ) -> None:
-        plan = compile(topology(join, how))
+        plan = compile(topology(*kind))
         self._topology, self._spark = conduct.Topology(plan, config, root), spark
-        self._progress = progress
-        self._landing = {side: Path(root, plan.topology, side) for side in SHAPES[join].sides}
+        self._progress, self._sides, self._of_streams = progress, sides(kind[0]), kind[0] in OF_STREAMS
+        self._landing = {side: Path(root, plan.topology, side) for side in self._sides}
         for path in self._landing.values():
             path.mkdir(parents=True)
 
@@ -131,7 +144,8 @@ class _Shape:
         """Writes one run's events as Debezium would, one file a table that has any."""
         lines: dict[str, list[str]] = defaultdict(list)
         for number, event in events:
-            lines[event.side].append(json.dumps(_debezium(number, event)))
+            made = _record(number, event) if self._sides[event.side] == "stream" else _debezium(number, event)
+            lines[event.side].append(json.dumps(made))
         for side, texts in lines.items():
             (self._landing[side] / f"{index:06d}.jsonl").write_text("\n".join(texts) + "\n")
 
@@ -140,9 +154,13 @@ class _Shape:
         choice = chosen(self._topology.config.engine, local_lake=True)
         (changes, rows), _ = placed(choice, self._topology.plan, self._spark, self._read)
         for row in changes:
-            played[row["scenario"]].changes[runs[row["_run"]]].append((row["id"], row["value"]))
+            if row["id"] != CLOCK:
+                played[row["scenario"]].changes[runs[row["_run"]]].append((row["id"], row["value"]))
         for row in rows:
-            played[row["scenario"]].table[row["id"]] = row["value"]
+            if not self._of_streams:
+                played[row["scenario"]].table[row["id"]] = row["value"]
+            elif row["id"] != CLOCK:
+                played[row["scenario"]].results.append((row["id"], row["value"], round(row["at"].timestamp() * 1000)))
 
     def _read(self, engine: "Engine") -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """All changes of the output, and its rows."""
@@ -151,16 +169,21 @@ class _Shape:
         ledger, sql, changes, rows = self._topology.ledger, engine.sql, list[dict[str, Any]](), list[dict[str, Any]]()
         reader = Reader(engine, self._topology.plan, ledger.states(ledger.head()), self._topology.refs)
         if reader.has(log := names.changes(OUTPUT)):
-            found = reader.every(log, ["_run", "scenario", "id", "_after"])
-            changes = _sorted(engine.query(f"SELECT _run, scenario, id, {sql.get('_after', 'value')} AS value FROM found", found=found))
+            found = reader.every(log, ["_run", "_before", "_after"])
+            known = ", ".join(f"coalesce({sql.get('_after', c)}, {sql.get('_before', c)}) AS {c}" for c in ("scenario", "id"))
+            changes = _sorted(engine.query(f"SELECT _run, {known}, {sql.get('_after', 'value')} AS value FROM found", found=found))
         if reader.has(OUTPUT):
-            rows = _sorted(reader.every(OUTPUT, ["scenario", "id", "value"]))
+            rows = _sorted(reader.every(OUTPUT, ["scenario", "id", "value", *(["at"] if self._of_streams else [])]))
         return changes, rows
 
 
 def _batches(scenario: Scenario, per_event: bool) -> list[tuple[Event, ...]]:
     """A scenario's events, run by run."""
-    return [(event,) for event in scenario.events] if per_event else [scenario.events]
+    return (
+        [() if event is None else (event,) for event in scenario.events]
+        if per_event
+        else [tuple(e for e in scenario.events if e is not None)]
+    )
 
 
 def _debezium(number: int, event: Event) -> dict[str, Any]:
@@ -170,16 +193,24 @@ def _debezium(number: int, event: Event) -> dict[str, Any]:
         "op": "u" if upsert else "d",
         "before": None,
         "after": {**key, "value": event.value} if upsert else None,
-        "source": {"connector": "postgresql", "lsn": event.lsn},
+        "source": {"connector": "postgresql", "lsn": event.lsn, "ts_ms": event.time},
         "transaction": {"total_order": event.order},
     }
     return {"key": key, "value": value}
 
 
+def _record(number: int, event: Event) -> dict[str, Any]:
+    """A record of a stream, as Debezium tells of a row of an append-only table."""
+    key = {"scenario": number, "n": event.lsn}
+    row = {**key, "id": event.key, "value": event.value, "at": event.time * 1000}
+    source = {"connector": "postgresql", "lsn": event.lsn, "ts_ms": event.time}
+    return {"key": key, "value": {"op": "c", "before": None, "after": row, "source": source}}
+
+
 def _sorted(found: "Rows") -> list[dict[str, Any]]:
     """The rows in byte order of ``id``."""
     rows: list[dict[str, Any]] = found.here().to_pylist()
-    return sorted(rows, key=lambda row: str(row["id"]).encode())
+    return sorted(rows, key=lambda row: (row["id"] or "").encode())
 
 
 def _check_unused(config: LakeConfig, wanted: list[str]) -> None:

@@ -9,34 +9,37 @@ then arrival: an older event is ignored, one of the same time replaces.
 
 import gzip
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NoReturn, TypeGuard, cast
 
 from rejoin.errors import ScenarioRefused
-from rejoin.replay_shapes import SHAPES, SHORT, kinds
+from rejoin.replay_joins import Variant
+from rejoin.replay_shapes import SHAPES, SHORT, kinds, sides
 
 
 @dataclass(frozen=True)
 class Event:
-    """One event of a scenario; ``lsn`` and ``order`` are its position in the source."""
+    """One event of a scenario; ``lsn`` and ``order`` are its position in the source, ``time`` its time in milliseconds (0 where none is needed)."""
 
     side: str
-    key: str
+    key: str | None
     value: str | None
+    time: int
     lsn: int
     order: int
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One line. ``number`` is its place among all lines of all files."""
+    """One line. ``number`` is its place among all lines of all files; an event is None where there is nothing to join."""
 
     number: int
     name: str
     join: str
     how: tuple[str, ...]
-    events: tuple[Event, ...]
+    events: tuple[Event | None, ...]
+    variant: Variant = ()
 
 
 def scenarios(files: Sequence[str]) -> Iterator[Scenario]:
@@ -75,9 +78,22 @@ def _scenario(number: int, raw: bytes, where: str) -> Scenario:
     if not isinstance(line, dict) or not isinstance(line.get("name"), str) or not isinstance(line.get("events"), list):
         _refuse(where, "is no scenario", 'a JSON object {"name", "join", "events": [{"side", "key", "value", "ts"}]}')
     join, how = _shape(line, where)
-    sides, versioned = SHAPES[join].sides, line.get("versioned_ms") is not None
-    events = tuple(_event(e, i, sides, versioned, where) for i, e in enumerate(line["events"], start=1))
-    return Scenario(number, line["name"], join, how, events)
+    kinds_of, versioned = sides(join), line.get("versioned_ms") is not None
+    events = tuple(_event(e, i, kinds_of, versioned, where) for i, e in enumerate(line["events"], start=1))
+    return Scenario(number, line["name"], join, how, events, _variant(line, join, where))
+
+
+def _variant(line: dict[str, Any], join: str, where: str) -> Variant:
+    """What a line says beside its join."""
+    if join == "stream-stream":
+        window, grace = line.get("window_ms", 0), line.get("grace_ms", 0)
+        said = {"before_ms": line.get("before_ms", window), "after_ms": line.get("after_ms", window), "grace_ms": grace}
+        if any(type(value) is not int or value < 0 for value in said.values()):
+            _refuse(where, "has no usable window", "window_ms, or before_ms and after_ms, and grace_ms: milliseconds, integers from 0")
+        return tuple(said.items())
+    if join == "stream-table" and line.get("versioned_ms") is not None:
+        return (("versioned", 1),)
+    return (("map_fk", 1),) if join == "stream-global" and line.get("map_fk") else ()
 
 
 def _shape(line: dict[str, Any], where: str) -> tuple[str, tuple[str, ...]]:
@@ -96,17 +112,22 @@ def supported() -> str:
     return ", ".join(sorted({*SHORT, *SHAPES} - {"fk"}))
 
 
-def _event(event: Any, arrival: int, sides: tuple[str, ...], versioned: bool, where: str) -> Event:
-    if not isinstance(event, dict) or event.get("side") not in sides:
-        _refuse(where, f"has an event {arrival} for no table of its shape", f"side: {', '.join(sides)}")
+def _event(event: Any, arrival: int, kinds_of: Mapping[str, str], versioned: bool, where: str) -> Event | None:
+    """The event; None for what Kafka leaves out before any join: a record of a stream without value, and a row without key."""
+    if not isinstance(event, dict) or event.get("side") not in kinds_of:
+        _refuse(where, f"has an event {arrival} for no table of its shape", f"side: {', '.join(kinds_of)}")
     key, value, time = event.get("key"), event.get("value"), event.get("ts")
-    if not _is_text(key) or not (_is_text(value) or (value is None and "value" in event)):
+    of_streams = "stream" in kinds_of.values() or "key" in event
+    if not (_is_text(key) or (key is None and of_streams)) or not (_is_text(value) or (value is None and "value" in event)):
         _refuse(where, f"has an event {arrival} without a usable key or value", "key: a text; value: a text or null")
-    if not versioned:
-        return Event(event["side"], key, value, arrival, 0)
+    if not (versioned or "stream" in kinds_of.values()):
+        time = 0
     if type(time) is not int or time < 0:
-        _refuse(where, f"is versioned and has an event {arrival} without a usable time", "ts: milliseconds, an integer from 0")
-    return Event(event["side"], key, value, time, arrival)
+        _refuse(where, f"needs times and has an event {arrival} without a usable one", "ts: milliseconds, an integer from 0")
+    if (value if kinds_of[event["side"]] == "stream" else key) is None:
+        return None
+    position = (time, arrival) if versioned and kinds_of[event["side"]] == "table" else (arrival, 0)
+    return Event(event["side"], key, value, time, *position)
 
 
 def _is_text(value: object) -> TypeGuard[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
+from rejoin.replay_joins import HOWS, SIDES, Variant, declare
 from rejoin.topology import Relation, Topology, debezium
 
 OUTPUT = "result"
@@ -34,11 +35,16 @@ class Shape:
     declare: Callable[[Topology, tuple[str, ...]], Relation]
 
 
-def topology(join: str, how: tuple[str, ...]) -> Topology:
+def topology(join: str, how: tuple[str, ...], variant: Variant = ()) -> Topology:
     """The topology of a shape: its tables read ``<topology>/<side>/``, its output is ``result``."""
-    made = Topology("_".join(["replay", *join.split("-"), *how]))
-    SHAPES[join].declare(made, how).named(OUTPUT)
+    made = Topology("_".join(["replay", *join.split("-"), *how, *(f"{name}_{value}" for name, value in variant)]))
+    (SHAPES[join].declare(made, how) if join in SHAPES else declare(made, join, how[0], variant)).named(OUTPUT)
     return made
+
+
+def sides(join: str) -> dict[str, str]:
+    """The sides that events can be for, and what each is: ``table`` or ``stream``."""
+    return dict.fromkeys(SHAPES[join].sides, "table") if join in SHAPES else dict(zip(("left", "right"), SIDES[join], strict=True))
 
 
 # --- the shapes -------------------------------------------------------------------------------------------------------
@@ -96,6 +102,7 @@ SHAPES = {
 }
 SHORT = {f"fk-{kind}": ("fk", (kind,)) for kind in _KINDS}
 """Shapes whose name says the kind of their only join."""
+SHORT |= {f"{join}-{how}": (join, (how,)) for join, hows in HOWS.items() for how in hows}
 
 
 def kinds(join: str) -> list[tuple[str, ...]]:

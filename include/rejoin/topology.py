@@ -264,7 +264,8 @@ class How(TypedDict, total=False):
 
     With a stream: ``within`` so much time of each other, or from ``before`` the left record to ``after`` it, both ends included; ``on``, the columns
     that are equal, where they are not the ``key`` of both (a name, or ``"left name = right name"``, or a list of them); ``unmatched="at_once"``
-    shows a record without partner until one comes, instead of once none can come.
+    shows a record without partner until one comes, instead of once none can come; ``clock``, those of the columns ``on`` whose every value has a time of its
+    own, such as a tenant or a device that may lag behind the others (it reads the times of both streams as a whole).
 
     With a table: ``as_of="event_time"``, the row that was valid at the time of the record, corrected if a version of it comes late;
     ``as_of="arrival"`` or ``"run"``, the row that is there in the run which reads the record, never corrected.
@@ -275,6 +276,7 @@ class How(TypedDict, total=False):
     before: str | timedelta
     after: str | timedelta
     unmatched: str
+    clock: str | list[str]
     as_of: str
 
 

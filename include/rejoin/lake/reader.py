@@ -108,6 +108,17 @@ class Reader(Access):
         name, column = view.table, self._stored(view, time)
         return self.largest_time(name, column) if self.has(name) else None
 
+    def newest_by(self, view: View, time: str, by: Sequence[str]) -> Rows:
+        """``c_1``.. and ``newest``: the newest event time, in microseconds, of every value of the columns ``by`` of a view, from the table as a whole."""
+        name, columns = view.table, [self._stored(view, c) for c in (time, *by)]
+        sql = self.engine.sql
+        kind = self.schema(name).field(columns[0]).type
+        newest = (sql.micros if kind.tz else sql.wall_micros)(f"max({sql.name(columns[0])})")
+        shown = ", ".join(f"{sql.name(c)} AS c_{i}" for i, c in enumerate(columns[1:], start=1))
+        keys = sql.names(columns[1:])
+        text = f"SELECT {shown}, {newest} AS newest FROM found GROUP BY {keys}"
+        return self.engine.query(text, found=self.every(name, columns))
+
     @staticmethod
     def _stored(view: View, time: str) -> str:
         """The column of the table that a column of the view is."""

@@ -105,7 +105,12 @@ def _matched(arm: Arm, right: str) -> Iterator[tuple[str, str]]:
     """The columns, with their side, by which a join finds right rows beside the foreign key."""
     match arm.match:
         case Window() as window:
-            yield from (("l", window.left_time), (right, window.right_time), *((right, name) for name in window.on))
+            yield from (
+                ("l", window.left_time),
+                (right, window.right_time),
+                *((right, name) for name in window.on),
+                *(("l", name) for name in window.left_clock),
+            )
         case AsOf(left_time=str() as time) as as_of:
             yield from (("l", time), (right, DELETED), *((right, name) for name in as_of.on))
 

@@ -12,7 +12,7 @@ from rejoin.plan.problems import Reporter
 from rejoin.plan.shapes import Join, Rows, Shape, Timed, side
 from rejoin.topology import JoinDeclaration
 
-WINDOWED = ("within", "before", "after", "unmatched")
+WINDOWED = ("within", "before", "after", "unmatched", "clock")
 OF_STREAMS = (*WINDOWED, "on")
 EVENT_TIME, ARRIVAL, RUN = "event_time", "arrival", "run"
 
@@ -121,7 +121,9 @@ def _window(declaration: JoinDeclaration, left: Shape, right: Shape, report: Rep
     chosen = check_items(declaration, left, right, (), report)
     lateness = max(left.timed.lateness, right.timed.lateness)
     names = tuple(right.find(name) or name for name in on[1])
-    match = Window(names, left.timed.time, right.timed.time, before, after, lateness, unmatched == "at_once")
+    clock = _clock(how.get("clock"), on[0], report)
+    clocks = tuple(left.find(on[0][i]) or "" for i in clock), tuple(names[i] for i in clock)
+    match = Window(names, left.timed.time, right.timed.time, before, after, lateness, unmatched == "at_once", *clocks)
     return _made(declaration, pairs, chosen, match)
 
 
@@ -156,6 +158,15 @@ def _on(written: object, left: Timed, right: Timed, report: Reporter) -> tuple[t
         return None
     pairs = [[part.strip() for part in name.split("=")] for name in names]
     return tuple(pair[0] for pair in pairs), tuple(pair[-1] for pair in pairs)
+
+
+def _clock(written: object, on: tuple[str, ...], report: Reporter) -> list[int]:
+    """The positions, among the columns ``on`` of the left, of those whose values have times of their own."""
+    names = () if written is None else schema.texts(written)
+    if names is None or any(name not in on for name in names):
+        report(problems.BAD_OPTION, f"clock={written!r}: expected some of the columns by which the streams are joined: {', '.join(on)}")
+        return []
+    return [on.index(name) for name in names]
 
 
 def _typed(lefts: Sequence[str], left: Shape, rights: Sequence[str], right: Shape, report: Reporter) -> tuple[Expression, ...]:

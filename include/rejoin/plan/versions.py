@@ -17,3 +17,9 @@ def versions(table: Table) -> Table:
     return replace(
         table, name=f"{table.name}__versions", key=(*table.key, VALID_FROM), columns=(*table.columns, *COLUMNS), versions_of=table.name
     )
+
+
+def unversioned(table: Table) -> Table:
+    """The table whose versions ``table`` holds."""
+    assert table.versions_of is not None
+    return replace(table, name=table.versions_of, key=table.key[:-1], columns=table.columns[: -len(COLUMNS)], versions_of=None)

@@ -24,15 +24,16 @@ equals the placeholder cannot be told apart from it (Debezium's own limit).
 import base64
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from rejoin.errors import BadRecord
 from rejoin.plan.model import DebeziumSource, Table
+from rejoin.plan.versions import unversioned
 from rejoin.sources.envelope import Converters, Readers, Unwrapper
 from rejoin.sources.events import Event, EventKind, Layout
-from rejoin.sources.jsontext import BAD_JSON, loads_shallow
+from rejoin.sources.jsontext import BAD_JSON, Unsure, loads_shallow
 from rejoin.sources.plain import PlainEvents
 from rejoin.sources.positions import position
 from rejoin.sources.runs import batches
@@ -48,6 +49,7 @@ _KINDS = {
 _TRANSACTION = {"status", "id", "event_count", "data_collections"}
 _CLOCKS = {"ts_ms", "ts_us", "ts_ns"}
 MISSING_KEY, MISSING_AFTER, TOAST_KEY, UNKNOWN_OP = "MISSING_KEY", "MISSING_AFTER", "TOAST_KEY", "UNKNOWN_OP"
+UNKNOWN_TIME = "UNKNOWN_TIME"
 
 
 def decode(table: Table, file: str, index: int, lines: Iterator[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
@@ -57,7 +59,7 @@ def decode(table: Table, file: str, index: int, lines: Iterator[tuple[int, bytes
         file: path as pinned, for ``_file``.
         index: place of the file in the pin, for ``_arrival``.
     """
-    return _Decoder(table).batches(file, index, lines)
+    return (_Decoder(table) if table.versions_of is None else _Versions(table)).batches(file, index, lines)
 
 
 def placeholders(text: str) -> frozenset[str]:
@@ -68,6 +70,45 @@ def placeholders(text: str) -> frozenset[str]:
             octets = bytes.fromhex(text[4:])
     encoded = {base64.b64encode(octets).decode(), base64.urlsafe_b64encode(octets).decode(), octets.hex()}
     return frozenset({text, octets.decode("utf-8", "replace"), *encoded})
+
+
+class _Versions:
+    """Decodes one file into versions (``plan.versions``): every insert, update and delete is one, valid from when the source committed it.
+
+    A tombstone repeats the delete before it. A truncate, which names no row, is refused.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._layout, self._rows = Layout(table), _Decoder(unversioned(table))
+
+    def batches(self, file: str, index: int, lines: Iterator[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
+        records = ((number, raw) for number, raw in lines if not raw.isspace() and raw)
+        return batches(self._layout, file, index, records, self)
+
+    def raw(self, record: tuple[int, bytes]) -> bytes:
+        return record[1]
+
+    def plain(self, record: tuple[int, bytes]) -> NoReturn:  # noqa: ARG002 -- no version is read by whole columns
+        raise Unsure
+
+    def columns(self, run: object) -> NoReturn:  # noqa: ARG002
+        raise Unsure
+
+    def event(self, record: tuple[int, bytes]) -> Event:
+        number, raw = record
+        event = self._rows.event(record)
+        try:
+            if event.kind is EventKind.TRUNCATE:
+                raise BadRecord(UNKNOWN_OP, "a truncate names no row whose versions it could end")
+            if event.kind not in (EventKind.UPSERT, EventKind.DELETE):
+                return event._replace(key=(*event.key, None), values=(*event.values, None))
+            at = self._rows.committed(raw)
+        except BadRecord as bad:
+            return self._layout.quarantined(number, bad, raw, (*event.key, None))
+        if at is None:
+            return Event(EventKind.SKIPPED, number, self._layout.no_key, self._layout.no_values)
+        deleted = event.kind is EventKind.DELETE
+        return event._replace(kind=EventKind.UPSERT, key=(*event.key, at), values=(*event.values, deleted), old_key=None)
 
 
 class _Decoder:
@@ -116,6 +157,18 @@ class _Decoder:
             key = self._key_or_none(line, payload)
             self._deleted_at.pop(key or (), None)
             return self._layout.quarantined(number, bad, raw, key)
+
+    def committed(self, raw: bytes) -> int | None:
+        """When the source committed an event that was decoded, in microseconds since the epoch; None for a tombstone."""
+        payload, _ = self._values.unwrap(_line(raw)["value"])
+        if payload is None:
+            return None
+        source = payload.get("source")
+        for name, per_micro in (("ts_us", 1), ("ts_ns", 1_000), ("ts_ms", None)):
+            value = source.get(name) if type(source) is dict else None
+            if type(value) is int:
+                return value * 1_000 if per_micro is None else value // per_micro
+        raise BadRecord(UNKNOWN_TIME, "the event does not say when it was committed (source.ts_ms)")
 
     def _bare(self, kind: EventKind, number: int, at: str | None = None) -> Event:
         return Event(kind, number, self._layout.no_key, self._layout.no_values, at)

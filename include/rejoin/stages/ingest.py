@@ -76,6 +76,8 @@ def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool) -> str:
         columns = [*event_columns(table), "_version", "_row"]
         line = ", ".join(f"{_placed(sql, table)} AS _position" if c == "_position" else sql.name(c) for c in columns)
         known = f"SELECT {line} FROM ({known})"
+    if table.event_time is not None:
+        return _once(sql, table, known)
     newest = f"(PARTITION BY {key}, _fate ORDER BY _position DESC NULLS LAST, _arrival DESC NULLS LAST)"
     shown = sql.names([*event_columns(table), "_version", "_row"])
     return f"""
@@ -90,6 +92,13 @@ SELECT {shown}, CASE
     ELSE {text(Fate.SUPERSEDED)}
 END AS _fate
 FROM judged"""
+
+
+def _once(sql: Dialect, table: Table, known: str) -> str:
+    """The fates of a stream's records: one counts, the first of its id; whatever comes later for that id, a delete too, is its duplicate."""
+    first = f"row_number() OVER (PARTITION BY {sql.names(table.key)}, _kind ORDER BY _position ASC NULLS FIRST, _arrival ASC NULLS FIRST)"
+    fate = f"CASE WHEN _version IS NULL AND _kind = 'upsert' AND {first} = 1 THEN {text(Fate.APPLIED)} ELSE {text(Fate.DUPLICATE)} END"
+    return f"SELECT {sql.names([*event_columns(table), '_version', '_row'])}, {fate} AS _fate FROM ({known})"
 
 
 def _with_stored(sql: Dialect, table: Table, events: str, *, stored: bool) -> str:

@@ -5,14 +5,16 @@ of its window; a partner that comes later still replaces it. The watermark is th
 lateness: it follows from the stored records alone, so the result does not depend on how the input was cut into runs.
 """
 
+import pyarrow as pa
+
 from rejoin.engines.engine import Rows
 from rejoin.joins.kind import Found, Kind
-from rejoin.joins.spans import FOREVER, Spans
+from rejoin.joins.spans import Spans
 from rejoin.joins.window import statements
 from rejoin.joins.window.statements import window_of
 from rejoin.lake.access import Keys
 from rejoin.lake.reader import Reader
-from rejoin.plan.model import Node
+from rejoin.plan.model import Node, View
 from rejoin.run.work import Work
 
 
@@ -26,35 +28,35 @@ class WindowJoin(Kind):
         self._kept = (self.edge.kind.keeps_left, self.edge.kind.keeps_right)
 
     def everything(self) -> Rows:
-        text = statements.state(self.sql, self.spoken, self._keys, self._watermark(self.work.now), scoped=None)
-        return self.engine.query(text, lefts=self.work.now.current(self.left), rights=self.work.now.current(self.right))
+        text = statements.state(self.sql, self.spoken, self._keys, scoped=None)
+        sides = {"lefts": self.work.now.current(self.left), "rights": self.work.now.current(self.right)}
+        return self.engine.query(text, **sides, marks=self._marks())
 
     def follow(self) -> Found:
         changes = {n: r for n, r in (("left_changes", self.left_changes()), ("right_changes", self.right_changes())) if r is not None}
-        marks = self._watermark(self.work.before), self._watermark(self.work.now)
-        closing = tuple((marks[0] - reach, marks[1] - reach) for reach in (self._window.after, self._window.before))
-        lefts, rights = self._read(changes, closing)
+        marks = self._marks()
+        lefts, rights = self._read(changes, marks)
         inputs: dict[str, Rows] = dict(changes)
-        for name, kept, left, ends in (
-            ("lonely_left", self._kept[0], True, closing[0]),
-            ("lonely_right", self._kept[1], False, closing[1]),
-        ):
+        for name, kept, left in (("lonely_left", self._kept[0], True), ("lonely_right", self._kept[1], False)):
             if kept:
-                text = statements.lonely(self.sql, self.spoken, self._keys, ends, left=left, given=list(changes))
-                inputs[name] = self.engine.query(text, **changes, **({"lefts": lefts} if left else {"rights": rights}))
-        text = statements.state(self.sql, self.spoken, self._keys, marks[1], scoped=list(changes))
-        state = self.engine.query(text, lefts=lefts, rights=rights, **inputs)
+                text = statements.lonely(self.sql, self.spoken, self._keys, left=left, given=list(changes))
+                inputs[name] = self.engine.query(text, **changes, marks=marks, **({"lefts": lefts} if left else {"rights": rights}))
+        text = statements.state(self.sql, self.spoken, self._keys, scoped=list(changes))
+        state = self.engine.query(text, lefts=lefts, rights=rights, marks=marks, **inputs)
         count = self.facts.changed(self.left) + self.facts.changed(self.right)
         at_most = count + sum(inputs[n].here().num_rows for n in ("lonely_left", "lonely_right") if n in inputs)
         return Found(state, self._old(inputs, at_most), self._among(self.held(), inputs), at_most)
 
-    def _read(self, changes: dict[str, Rows], closing: tuple[tuple[int, int], ...]) -> tuple[Rows, Rows]:
+    def _read(self, changes: dict[str, Rows], marks: Rows) -> tuple[Rows, Rows]:
         """The records of both streams that can matter, in spans of time, and those that changed."""
         window = self._window
         reach = window.before + window.after
         moved = [self._times(rows, left=name == "left_changes") for name, rows in changes.items()]
         around = moved[0] if len(moved) == 1 else moved[0].and_(moved[1])
-        ends = [Spans.joined([(low, high - 1)] if kept else []) for (low, high), kept in zip(closing, self._kept, strict=True)]
+        ends = [
+            Spans.of(self.engine, statements.closing(window, left=left), marks) if kept else Spans()
+            for left, kept in zip((True, False), self._kept, strict=True)
+        ]
         near = around.widened(2 * reach, 2 * reach)
         spans = [near.and_(ends[i]).and_(ends[1 - i].widened(reach, reach)) for i in (0, 1)]
         sides = (
@@ -100,11 +102,20 @@ class WindowJoin(Kind):
         text = statements.in_scope(self.sql, self.node.key, self._keys, given=given, kept=self._kept)
         return self.engine.query(text, rows_=rows, **inputs)
 
-    def _watermark(self, reader: Reader) -> int:
-        """The newest event time on either side minus the lateness, as of a run; before all times where there is none."""
-        found = [
-            reader.newest(view, time)
-            for view, time in ((self.node.left, self._window.left_time), (self.node.edges[0].right, self._window.right_time))
-        ]
-        known = [time for time in found if time is not None]
-        return max(known) - self._window.lateness if known else -FOREVER
+    def _marks(self) -> Rows:
+        """The watermarks of the run before and of this one."""
+        window, inputs = self._window, dict[str, Rows]()
+        for name, reader in (("before", self.work.before), ("now", self.work.now)):
+            for view, time, clock in (
+                (self.node.left, window.left_time, window.left_clock),
+                (self.node.edges[0].right, window.right_time, window.right_clock),
+            ):
+                if reader.has(view.table):
+                    inputs[f"{name}_{len(inputs)}"] = self._newest(reader, view, time, clock)
+        before, now = ([n for n in inputs if n.startswith(of)] for of in ("before", "now"))
+        return self.engine.query(statements.marks(window, before=before, now=now), **inputs)
+
+    def _newest(self, reader: Reader, view: View, time: str, clock: tuple[str, ...]) -> Rows:
+        if clock:
+            return reader.newest_by(view, time, clock)
+        return self.engine.rows(pa.table({"newest": pa.array([reader.newest(view, time)], pa.int64())}))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rejoin.joins import sides
+from rejoin.joins.spans import FOREVER
 from rejoin.plan.match import Window
 from rejoin.plan.model import Edge, Node
 from rejoin.stages.columns import numbered
@@ -76,51 +77,83 @@ def _met(window: Window, left: str, right: str) -> str:
     return f"{sides.met(len(window.on), left, right)} AND {within}"
 
 
-def lonely(sql: Dialect, node: Node, keys: Keys, closing: tuple[int, int], *, left: bool, given: Sequence[str]) -> str:
-    """``lefts`` (or ``rights``), Rows -> ``Lonely``: who changed, whose window closes (``closing``: times, the second exclusive), who has a
-    partner that changed.
+def lonely(sql: Dialect, node: Node, keys: Keys, *, left: bool, given: Sequence[str]) -> str:
+    """``lefts`` (or ``rights``), Rows, and ``marks`` -> ``Lonely``: who changed, whose window closes, who has a partner that changed.
 
     ``given``: which of ``left_changes`` and ``right_changes`` are inputs.
     """
     own, other = ("left_changes", "right_changes") if left else ("right_changes", "left_changes")
-    name, at, ks = ("lefts", "lt", keys.pks) if left else ("rights", "rt", keys.rks)
+    name, ks, window = ("lefts" if left else "rights"), (keys.pks if left else keys.rks), window_of(node.edges[0])
     key = keys.left if left else keys.right
-    side = _side(sql, node, keys, sides.stored(sql, key, name), left=left)
-    parts = [f"SELECT {sql.names(ks)} FROM side WHERE {at} >= {closing[0]} AND {at} < {closing[1]}"]
+    side = _marked(sql, window, _side(sql, node, keys, sides.stored(sql, key, name), left=left), left=left)
+    end = f"lt + {window.after}" if left else f"rt + {window.before}"
+    parts = [f"SELECT {sql.names(ks)} FROM side WHERE {end} >= old_mark AND {end} < mark"]
     if own in given:
         parts.append(f"SELECT {sql.renamed(key, ks)} FROM {own}")
     if other in given:
-        met = _met(window_of(node.edges[0]), *(("side", "o") if left else ("o", "side")))
+        met = _met(window, *(("side", "o") if left else ("o", "side")))
         images = _images(sql, node, keys, other, left=not left)
         parts.append(f"SELECT {sql.names(ks, 'side')} FROM side JOIN ({images}) AS o ON {met}")
     return f"WITH side AS ({side}) SELECT DISTINCT {sql.names(ks)} FROM ({' UNION ALL '.join(parts)})"
 
 
-def state(sql: Dialect, node: Node, keys: Keys, watermark: int, *, scoped: Sequence[str] | None) -> str:
-    """``lefts`` and ``rights``, ``Rows`` of both streams -> ``pk_1``.., ``l``, ``r1``: pairs, and records without partner.
+def marks(window: Window, *, before: Sequence[str], now: Sequence[str]) -> str:
+    """The ``newest`` event times of both streams, as of the run before and of this one -> ``c_1``.., ``old_mark`` and ``mark``: the watermarks, in
+    microseconds; before all times where there was none.
+
+    Args:
+        window: the window.
+        before: the inputs as of the run before, with ``c_1``.. and ``newest``.
+        now: those as of this run.
+    """
+    clocks = [f"c_{i}" for i in range(1, len(window.left_clock) + 1)]
+    parts = [
+        f"SELECT {', '.join([*clocks, f'{flag} AS is_old', 'newest'])} FROM {n}"
+        for of, flag in ((before, "true"), (now, "false"))
+        for n in of
+    ]
+    old, new = (f"coalesce(max(CASE WHEN {is_old} THEN newest END), -{FOREVER}) - {window.lateness}" for is_old in ("is_old", "NOT is_old"))
+    grouped = f" GROUP BY {', '.join(clocks)}" if clocks else ""
+    return f"SELECT {', '.join([*clocks, f'{old} AS old_mark', f'{new} AS mark'])} FROM ({' UNION ALL '.join(parts)}){grouped}"
+
+
+def closing(window: Window, *, left: bool) -> str:
+    """``rows_``, the ``marks`` -> ``low`` and ``high``: the times of the records whose windows close in this run."""
+    reach = window.after if left else window.before
+    return f"SELECT old_mark - {reach} AS low, mark - {reach} - 1 AS high FROM rows_ WHERE mark > old_mark"
+
+
+def _marked(sql: Dialect, window: Window, side: str, *, left: bool) -> str:
+    """``Lefts`` or ``Rights`` with ``old_mark`` and ``mark``, null where a clock has no value."""
+    clocks, row = (window.left_clock, "l") if left else (window.right_clock, "r1")
+    on = " AND ".join(["true", *(f"{sql.get(f's.{row}', name)} = m.c_{i}" for i, name in enumerate(clocks, start=1))])
+    return f"SELECT s.*, m.old_mark, m.mark FROM ({side}) AS s LEFT JOIN marks AS m ON {on}"
+
+
+def state(sql: Dialect, node: Node, keys: Keys, *, scoped: Sequence[str] | None) -> str:
+    """``lefts`` and ``rights``, ``Rows`` of both streams, and ``marks`` -> ``pk_1``.., ``l``, ``r1``: pairs, and records without partner.
 
     Args:
         sql: the dialect.
         node: the node.
         keys: the keys.
-        watermark: microseconds.
         scoped: which of ``left_changes`` and ``right_changes`` are inputs: only pairs of those records, and of the others those in
             ``lonely_left`` and ``lonely_right``. None: all.
     """
     edge = node.edges[0]
     window = window_of(edge)
-    left = _side(sql, node, keys, sides.stored(sql, keys.left, "lefts"), left=True)
-    right = _side(sql, node, keys, sides.stored(sql, keys.right, "rights"), left=False)
+    left = _marked(sql, window, _side(sql, node, keys, sides.stored(sql, keys.left, "lefts"), left=True), left=True)
+    right = _marked(sql, window, _side(sql, node, keys, sides.stored(sql, keys.right, "rights"), left=False), left=False)
     result = [*(f"l_.{p} AS {w}" for p, w in zip(keys.pks, keys.whole, strict=False)), *_right_part(keys), "l_.l", "r_.r1"]
     line, met = ", ".join(result), _met(window, "l_", "r_")
     parts = [f"SELECT {line} FROM ls AS l_ JOIN rs AS r_ ON {met}" + _of_changed(sql, keys, scoped)]
     if edge.kind.keeps_left:
         mine = _only(sql, keys.pks, "l_", "lonely_left", scoped=scoped is not None)
-        closed = _closed(window, "l_", watermark, left=True)
+        closed = _closed(window, "l_", left=True)
         parts.append(f"SELECT {line} FROM ls AS l_ LEFT JOIN rs AS r_ ON {met} WHERE r_.{keys.rks[0]} IS NULL AND {closed}{mine}")
     if edge.kind.keeps_right:
         mine = _only(sql, keys.rks, "r_", "lonely_right", scoped=scoped is not None)
-        closed = _closed(window, "r_", watermark, left=False)
+        closed = _closed(window, "r_", left=False)
         parts.append(f"SELECT {line} FROM rs AS r_ LEFT JOIN ls AS l_ ON {met} WHERE l_.{keys.pks[0]} IS NULL AND {closed}{mine}")
     return f"WITH ls AS ({left}), rs AS ({right}) {' UNION ALL '.join(parts)}"
 
@@ -149,13 +182,13 @@ def _only(sql: Dialect, key: Sequence[str], of: str, among: str, *, scoped: bool
     return f" AND EXISTS (SELECT 1 FROM {among} AS x WHERE {sql.on(key, 'x', of)})" if scoped else ""
 
 
-def _closed(window: Window, of: str, watermark: int, *, left: bool) -> str:
+def _closed(window: Window, of: str, *, left: bool) -> str:
     """Whether no partner can come any more: the watermark has passed the end of the window, or there never is one."""
     if window.at_once:
         return "true"
     time, reach = (f"{of}.lt", window.after) if left else (f"{of}.rt", window.before)
     equal = [f"{of}.{'fk' if left else 'on'}_{i} IS NULL" for i in range(1, len(window.on) + 1)]
-    return f"({' OR '.join([*equal, f'{time} IS NULL', f'{time} + {reach} < {watermark}'])})"
+    return f"({' OR '.join([*equal, f'{time} IS NULL', f'{time} + {reach} < {of}.mark'])})"
 
 
 def in_scope(sql: Dialect, key: Sequence[str], keys: Keys, *, given: Sequence[str], kept: tuple[bool, bool]) -> str:
