@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 
+from rejoin.plan import matched
+from rejoin.plan.match import AsOf, Window
 from rejoin.plan.model import Edge, Node, Plan, Projection, View
 
 _INDENT = "  "
 
 
-def node_query(plan: Plan, node: Node, relation: Callable[[str], str]) -> str:  # noqa: ARG001 -- as in topology_query
+def node_query(plan: Plan, node: Node, relation: Callable[[str], str]) -> str:
     """The query whose result is the node's output, in Spark SQL.
 
     Args:
@@ -17,9 +19,16 @@ def node_query(plan: Plan, node: Node, relation: Callable[[str], str]) -> str:  
     """
     lines = [f"SELECT {_columns(node.columns)}", f"FROM {view_query(node.left, relation)} AS l"]
     for number, edge in enumerate(node.edges, start=1):
-        lines.append(_join(edge, number, relation))
-    if node.where is not None:
-        lines.append(f"WHERE {node.where}")
+        match edge.match:
+            case Window() as window:
+                lines += matched.window(node, window, relation, view_query)
+            case AsOf(left_time=str()) as as_of:
+                lines.append(matched.as_of(plan, edge, as_of, relation, view_query))
+            case _:
+                lines.append(_join(edge, number, relation))
+    where = [text for text in (node.where, matched.closed(node)) if text is not None]
+    if where:
+        lines.append(f"WHERE {' AND '.join(where if len(where) == 1 else (f'({text})' for text in where))}")
     return "\n".join(lines)
 
 
