@@ -88,7 +88,7 @@ def _variant(line: dict[str, Any], join: str, where: str) -> Variant:
     if join == "stream-stream":
         window, grace = line.get("window_ms", 0), line.get("grace_ms", 0)
         said = {"before_ms": line.get("before_ms", window), "after_ms": line.get("after_ms", window), "grace_ms": grace}
-        if any(type(value) is not int or value < 0 for value in said.values()):
+        if any(type(value) is not int for value in said.values()):
             _refuse(where, "has no usable window", "window_ms, or before_ms and after_ms, and grace_ms: milliseconds, integers from 0")
         return tuple(said.items())
     if join == "stream-table" and line.get("versioned_ms") is not None:

@@ -37,7 +37,7 @@ class Shape:
 
 def topology(join: str, how: tuple[str, ...], variant: Variant = ()) -> Topology:
     """The topology of a shape: its tables read ``<topology>/<side>/``, its output is ``result``."""
-    made = Topology("_".join(["replay", *join.split("-"), *how, *(f"{name}_{value}" for name, value in variant)]))
+    made = Topology("_".join(["replay", *join.split("-"), *how, *(f"{name[0]}{value}".replace("-", "m") for name, value in variant)]))
     (SHAPES[join].declare(made, how) if join in SHAPES else declare(made, join, how[0], variant)).named(OUTPUT)
     return made
 

@@ -87,8 +87,8 @@ class Access:
         """Whether no two rows of a versioned table can have one key, ``column`` being its first."""
         return unique(self._table(name), files_of(self._table(name), self.states[name]).data, column)
 
-    def having(self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str], *, located: bool = False) -> Rows:
-        """The stored rows of some keys (None: all rows)."""
+    def having(self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str], *, located: Sequence[str] = ()) -> Rows:
+        """The stored rows of some keys (None: all rows). ``located``: the columns to remember with the place of each row."""
         if keys is None:
             return self.every(name, columns)
         which = self.engine.sql.names(key)
@@ -103,7 +103,7 @@ class Access:
         if isinstance(found, probe.TooLarge):
             return self._scanned(name, columns, found.why, keys, self.engine.rows(asked))
         if located:
-            self.located[name] = found.select([*key, *place])
+            self.located[name] = found.select([*located, *place])
         return self._local(name, found.select(list(columns)), f"{asked.num_rows:,} keys", among=keys.at_most)
 
     def of_run(self, name: str, run: int) -> Rows:

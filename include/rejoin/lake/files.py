@@ -131,11 +131,14 @@ def bounds(table: Table, file: DataFile, column: str) -> tuple[Any, Any] | None:
 
 def holding(table: Table, files: Iterable[DataFile], column: str, values: Iterable[Any]) -> list[tuple[DataFile, int]]:
     """The files that can hold a row with one of the values, each with how many of them; where bounds cannot tell: all."""
-    ordered = sorted(v for v in values if v is not None)
-    kept = []
+    asked = list(values)
+    ordered = sorted(v for v in asked if v is not None)
+    field, nulls, kept = table.schema().find_field(column).field_id, len(ordered) < len(asked), []
     for file in files:
         known = bounds(table, file, column)
-        inside = len(ordered) if known is None else bisect_right(ordered, known[1]) - bisect_left(ordered, known[0])
+        if nulls and (file.null_value_counts or {}).get(field) != 0:
+            known = None
+        inside = len(asked) if known is None else bisect_right(ordered, known[1]) - bisect_left(ordered, known[0])
         if inside:
             kept.append((file, inside))
     return kept

@@ -74,14 +74,22 @@ def having(
     touched = sum(min(file.record_count, inside * ROW_GROUP) for file, inside in kept)  # a row group a key at most
     if touched > PROBE_ROWS:
         return TooLarge(f"{touched:,} rows would be decoded")
-    clause = f"SEMI JOIN wanted USING ({columns_text(key)})" + _listed(table, key[0], wanted)
+    clause = _semi_join(key, wanted) + _listed(table, key[0], wanted)
     return _read(table, [file for file, _ in kept] if pruned else found.data, found.deletes, columns, clause, {"wanted": wanted})
+
+
+def _semi_join(key: Sequence[str], wanted: pa.Table) -> str:
+    """Keeps the rows whose key is among ``wanted``, null being equal to null."""
+    if not any(wanted[k].null_count for k in key):
+        return f"SEMI JOIN wanted USING ({columns_text(key)})"
+    named = [columns_text([k]) for k in key]
+    return f"AS stored SEMI JOIN wanted ON {' AND '.join(DUCKDB.same(f'stored.{k}', f'wanted.{k}') for k in named)}"
 
 
 def _listed(table: Table, column: str, keys: pa.Table) -> str:
     """The keys once more as a list, which skips row groups where the join does not (``by_id``)."""
     plain = isinstance(table.schema().find_field(column).field_type, IntegerType | LongType)
-    if not by_id(table) or not plain or keys.num_rows > LISTED_KEYS:
+    if not by_id(table) or not plain or keys.num_rows > LISTED_KEYS or keys[column].null_count:
         return ""
     return f" WHERE {columns_text([column])} IN ({', '.join(map(str, keys[column].to_pylist()))})"
 
@@ -91,7 +99,7 @@ def among(rows: pa.Table, key: Sequence[str], keys: pa.Table) -> pa.Table:
     with cursor() as database:
         database.register("found", rows)
         database.register("wanted", keys.select(list(key)))
-        return database.sql(f"SELECT * FROM found SEMI JOIN wanted USING ({columns_text(key)})").to_arrow_table()
+        return database.sql(f"SELECT * FROM found {_semi_join(key, keys)}").to_arrow_table()
 
 
 def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str], sample: int | None = None) -> pa.Table | TooLarge:

@@ -221,7 +221,7 @@ class Reader(Access):
         if self._plan.is_table(name):
             found, alive = self._newest(name, key, keys, before=False, by=by), " WHERE _op <> 'D'"
         else:
-            found = self.having(name, by or key, keys, self.columns(name), located=True)
+            found = self.having(name, by or key, keys, self.columns(name), located=key)
         row = self._row(name, found.schema, also)
         return self.engine.query(f"SELECT {self.engine.sql.names(key)}, {row} AS _row FROM found{alive}", found=found)
 

@@ -14,17 +14,26 @@ _UNITS: Final = {
     "week": 604_800_000_000,
 }
 _PART: Final = re.compile(rf"(\d+)\s*({'|'.join(_UNITS)})s?")
-EXPECTED: Final = "a text such as '10 seconds', '1 hour 30 minutes' or '250 milliseconds', or a timedelta, not below zero"
+EXPECTED: Final = "a text such as '10 seconds', '1 hour 30 minutes' or '250 milliseconds', or a timedelta"
 LONGEST: Final = 3_660 * _UNITS["day"]
 """Ten years: times of any stream, moved by so much, stay within what 64 bits hold."""
 
 
 def micros(written: object) -> int | None:
     """The microseconds; None if it is no length of time (``EXPECTED``)."""
+    found = signed(written)
+    return found if found is not None and found >= 0 else None
+
+
+def signed(written: object) -> int | None:
+    """The same where it may be below zero, with a minus before all of it."""
+    if isinstance(written, str) and written.lstrip().startswith("-"):
+        found = micros(written.lstrip()[1:])
+        return None if found is None else -found
     if isinstance(written, timedelta):
         found = written // timedelta(microseconds=1)
     elif isinstance(written, str) and re.fullmatch(rf"\s*({_PART.pattern}\s*)+", written.lower()):
         found = sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(written.lower()))
     else:
         return None
-    return found if 0 <= found <= LONGEST else None
+    return found if abs(found) <= LONGEST else None

@@ -130,7 +130,7 @@ def _window(declaration: JoinDeclaration, left: Shape, right: Shape, report: Rep
 def _reach(declaration: JoinDeclaration, report: Reporter) -> tuple[int, int]:
     """How far before and after a left record its partners may be, in microseconds."""
     given = {name: declaration.how[name] for name in ("within", "before", "after") if name in declaration.how}
-    made = {name: durations.micros(written) for name, written in given.items()}
+    made = {name: (durations.micros if name == "within" else durations.signed)(written) for name, written in given.items()}
     for name, found in made.items():
         if found is None:
             report(problems.BAD_OPTION, f"{name}={given[name]!r}: expected {durations.EXPECTED}")
@@ -139,8 +139,10 @@ def _reach(declaration: JoinDeclaration, report: Reporter) -> tuple[int, int]:
             problems.BAD_OPTION, "two streams are joined within='10 seconds', or before= and after= (one that is left out is within, or 0)"
         )
     within = made.get("within") or 0
-    before, after = made.get("before", within), made.get("after", within)
-    return before or 0, after or 0
+    before, after = made.get("before", within) or 0, made.get("after", within) or 0
+    if before + after < 0:
+        report(problems.BAD_OPTION, "the window ends before it begins: before and after together are below zero")
+    return before, after
 
 
 def _on(written: object, left: Timed, right: Timed, report: Reporter) -> tuple[tuple[str, ...], tuple[str, ...]] | None:

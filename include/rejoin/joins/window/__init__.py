@@ -50,7 +50,7 @@ class WindowJoin(Kind):
     def _read(self, changes: dict[str, Rows], marks: Rows) -> tuple[Rows, Rows]:
         """The records of both streams that can matter, in spans of time, and those that changed."""
         window = self._window
-        reach = window.before + window.after
+        reach = abs(window.before) + abs(window.after)
         moved = [self._times(rows, left=name == "left_changes") for name, rows in changes.items()]
         around = moved[0] if len(moved) == 1 else moved[0].and_(moved[1])
         ends = [
