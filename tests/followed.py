@@ -13,7 +13,7 @@ from pathlib import Path
 
 BLOCK = re.compile(r"(?P<head>(?:`(?P<file>[\w./]+)`:\n\n)?^```(?P<kind>\w+)\n)(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 """A fenced block. One that stands below a line ending with a file's name is that file; one of the kind ``console`` is typed."""
-VARYING = [(r"\b\d+\.\d s\b", "0.0 s"), (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?Z?", "now")]
+VARYING = [(r"\b\d+\.\d s\b", "0.0 s"), (r"\bin \d+\.\d\ds\b", "in 0.00s"), (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?Z?", "now")]
 """What differs from run to run: how long something took, and when it was."""
 EMPTY = "/home/me/shop"
 """What the pages call the directory in which everything is typed."""
@@ -45,11 +45,12 @@ def recorded(page: str, where: Path, environment: Mapping[str, str]) -> str:
 
 
 def checkout(programs: Path) -> dict[str, str]:
-    """The environment variables of somebody who has this checkout's ``rejoin`` in the PATH; puts it into that directory."""
+    """The environment variables of somebody who has this checkout's ``rejoin``, and its ``python``, in the PATH; puts them into that directory."""
     programs.mkdir()
-    (programs / "rejoin").write_text(PROGRAM)
-    (programs / "rejoin").chmod(0o755)
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("REJOIN_", "SPARK_REMOTE"))}
+    for name, text in {"rejoin": PROGRAM, "python": f'#!/bin/sh\nexec {sys.executable} "$@"\n'}.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("REJOIN_", "SPARK_REMOTE", "PYTEST_"))}
     return kept | {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": ":".join(sys.path)}
 
 

@@ -106,6 +106,13 @@ class PlanNotApproved(TerminalError):
     exit_code = 2
 
 
+class BadTestTable(TerminalError):
+    """A text of a test (``rejoin.testing``) is no table, or does not fit the one it is for. The message quotes the test's own text."""
+
+    code = "BAD_TEST_TABLE"
+    exit_code = 2
+
+
 # --- sources (exit code 3) -------------------------------------------------------------------------------------------
 
 

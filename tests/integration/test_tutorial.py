@@ -1,16 +1,22 @@
-"""The tutorial, followed to the letter in an empty directory; only its installation is not (``test_wheel_installed.py`` installs)."""
+"""The tutorials, followed to the letter in an empty directory; only its installation is not (``test_wheel_installed.py`` installs)."""
 
 from pathlib import Path
 
 import pytest
 from followed import checkout, follow
 
-TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # five starts of Spark
 def test_the_tutorial_says_what_happens(tmp_path: Path) -> None:
     (empty := tmp_path / "empty").mkdir()
-    follow(TUTORIAL.read_text(), empty, checkout(tmp_path / "bin"))
+    follow((DOCS / "tutorial.md").read_text(), empty, checkout(tmp_path / "bin"))
     assert sorted(p.name for p in empty.iterdir()) == ["lake", "landing", "shop.py"]
+
+
+@pytest.mark.slow
+def test_the_page_about_tests_says_what_happens(tmp_path: Path) -> None:
+    (empty := tmp_path / "empty").mkdir()
+    follow((DOCS / "testing.md").read_text(), empty, checkout(tmp_path / "bin"))

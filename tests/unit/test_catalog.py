@@ -8,9 +8,12 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.serializers import FromInputFile
+from pyiceberg.table.snapshots import Snapshot
 
 from rejoin.lake.catalog import CachingSqlCatalog
+from rejoin.lake.commit import commit, data_files
 from rejoin.lake.config import lake_config
+from rejoin.lake.files import files_of
 
 ROWS = ("t", "rows")
 
@@ -80,3 +83,31 @@ def test_a_table_that_was_made_anew_is_another_one(opened: Callable[[], Catalog]
     other.drop_table(ROWS)
     other.create_table(ROWS, numbers().schema)
     assert held(mine) == []
+
+
+def test_the_manifests_of_a_snapshot_are_listed_once(opened: Callable[[], Catalog], monkeypatch: pytest.MonkeyPatch) -> None:
+    table = opened().load_table(ROWS)
+    table.append(numbers(1, 2))
+    first = table.metadata.current_snapshot_id
+    table.append(numbers(3))
+    listed, manifests = list[int](), Snapshot.manifests
+
+    def counted(snapshot: Snapshot, io: Any) -> Any:
+        listed.append(snapshot.snapshot_id)
+        return manifests(snapshot, io)
+
+    monkeypatch.setattr(Snapshot, "manifests", counted)
+    second = table.metadata.current_snapshot_id
+    assert first is not None and second is not None
+    assert [files_of(table, snapshot).rows for snapshot in (first, second, first, second)] == [2, 3, 2, 3]
+    assert listed == [first, second]
+
+
+def test_a_transaction_leaves_the_metadata_that_it_starts_from_as_it_is(opened: Callable[[], Catalog]) -> None:
+    table = opened().load_table(ROWS)
+    table.append(numbers(1))
+    before, base = table.metadata.model_copy(deep=True), table.metadata.current_snapshot_id
+    assert base is not None
+    started, made = table.metadata, commit(table, "try", base, data_files(table, numbers(2)))
+    assert started == before
+    assert table.metadata.refs["try"].snapshot_id == made and table.metadata.current_snapshot_id == base

@@ -11,9 +11,16 @@ from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Identifier
+from sqlalchemy import bindparam, select
 from sqlalchemy.engine import make_url
 
 from rejoin.lake.sqlite import is_sqlite, write_ahead
+
+_LOCATION = select(IcebergTables.metadata_location).where(
+    IcebergTables.catalog_name == bindparam("catalog"),
+    IcebergTables.table_namespace == bindparam("namespace"),
+    IcebergTables.table_name == bindparam("name"),
+)
 
 
 class CachingSqlCatalog(SqlCatalog):
@@ -32,12 +39,19 @@ class CachingSqlCatalog(SqlCatalog):
         self._newest[table.name()] = done.metadata_location, done.metadata
         return done
 
-    def _convert_orm_to_iceberg(self, orm_table: IcebergTables) -> Table:
-        identifier = (*Catalog.identifier_to_tuple(orm_table.table_namespace), orm_table.table_name)
-        known = self._newest.get(identifier)
-        if known is None or known[0] != orm_table.metadata_location:
-            table = super()._convert_orm_to_iceberg(orm_table)
-            self._newest[identifier] = table.metadata_location, table.metadata
+    def load_table(self, identifier: str | Identifier) -> Table:
+        """As PyIceberg's. Where the table is as it was, one column is asked for instead of an object of SQLAlchemy's, which takes a third of the time."""
+        known = self._newest.get(named := Catalog.identifier_to_tuple(identifier))
+        if known is None or known[0] != self._location(named):
+            table = super().load_table(identifier)
+            self._newest[named] = table.metadata_location, table.metadata
             return table
         location, metadata = known
-        return Table(identifier, metadata, location, self._load_file_io(metadata.properties, location), self)
+        return Table(named, metadata, location, self._load_file_io(metadata.properties, location), self)
+
+    def _location(self, named: Identifier) -> str | None:
+        """Where the newest metadata of a table is; None if there is no such table."""
+        with self.engine.connect() as db:
+            at = {"catalog": self.name, "namespace": Catalog.namespace_to_string(named[:-1]), "name": named[-1]}
+            found: str | None = db.execute(_LOCATION, at).scalar()
+        return found

@@ -6,6 +6,7 @@ PyIceberg has no public call that adds position deletes; ``_RowDelta`` writes th
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +26,7 @@ from pyiceberg.manifest import (
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Summary
-from pyiceberg.table.update import TableUpdate
+from pyiceberg.table.update import TableUpdate, _apply_table_update, _TableMetadataUpdateContext
 from pyiceberg.table.update.snapshot import ManageSnapshots, _FastAppendFiles
 from pyiceberg.typedef import EMPTY_DICT, Record
 
@@ -159,14 +160,19 @@ class Entries:
 
 
 class _Transaction(Transaction):
-    """PyIceberg's makes the changed metadata at every look at it, a copy of all snapshots: with 200 of them a commit took 0.15 s instead of 0.05."""
+    """PyIceberg's makes the changed metadata at every look at it, a deep copy of all snapshots: with 200 of them a commit took 0.15 s instead of 0.05.
+
+    An update gives new metadata and leaves the old one as it is, so that nothing need be copied; what is committed, the catalog makes by itself.
+    """
 
     _made: tuple[tuple[TableUpdate, ...], TableMetadata] | None = None
 
     @property
     def table_metadata(self) -> TableMetadata:
         if self._made is None or self._made[0] is not self._updates:
-            self._made = self._updates, super().table_metadata if self._updates else self._table.metadata
+            context = _TableMetadataUpdateContext()
+            made = reduce(lambda metadata, update: _apply_table_update(update, metadata, context), self._updates, self._table.metadata)
+            self._made = self._updates, made
         return self._made[1]
 
 

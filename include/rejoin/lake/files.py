@@ -1,4 +1,4 @@
-"""The files of a snapshot, from Iceberg's metadata alone. A manifest never changes, so each is read once a process."""
+"""The files of a snapshot, from Iceberg's metadata alone. Manifests and their lists never change, so each is read once a process."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.types import BooleanType, DateType, DecimalType, IntegerType, LongType, StringType
 from pyiceberg.utils.datetime import days_to_date
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 _MANIFESTS: dict[tuple[str, bool], tuple[ManifestEntry, ...]] = {}
 """Entries by manifest, and whether its bounds were trusted."""
 _MOST_MANIFESTS = 20_000
+_FILES: "dict[tuple[str, bool], Files]" = {}
+"""Files by manifest list, and whether bounds were trusted. A run asks for those of some tables ten times."""
+_MOST_LISTS = 500
 
 _ORDERED = (BooleanType, IntegerType, LongType, StringType, DateType, DecimalType)
 """Types whose bounds Python compares as Iceberg orders them."""
@@ -68,6 +72,15 @@ def repaired_files(table: Table, snapshot_id: int) -> Files:
 def _files(table: Table, snapshot_id: int, *, trust: bool) -> Files:
     snapshot = table.snapshot_by_id(snapshot_id)
     assert snapshot is not None
+    known = snapshot.manifest_list, trust
+    if (files := _FILES.get(known)) is None:
+        if len(_FILES) >= _MOST_LISTS:
+            _FILES.clear()
+        files = _FILES[known] = _listed(table, snapshot, trust=trust)
+    return files
+
+
+def _listed(table: Table, snapshot: Snapshot, *, trust: bool) -> Files:
     found: list[ManifestEntry] = []
     for manifest in snapshot.manifests(table.io):
         known = manifest.manifest_path, trust

@@ -263,14 +263,14 @@ def _reading(url: str) -> Iterator[Connection | None]:
         yield None
         return
     try:
-        with _reader(url).connect() as db:
+        with connected(url).connect() as db:
             yield db if inspect(db).has_table(t.topologies.name) else None
     except OperationalError as error:
         raise LedgerConflict("the ledger could not be read", next_step="try again; if it stays, look at the ledger's database") from error
 
 
 @cache
-def _reader(url: str) -> Engine:
+def connected(url: str) -> Engine:
     """One pool of connections a database and process, apart from the writers': these take no lock."""
     if not is_sqlite(make_url(url)):
         return create_engine(url, pool_pre_ping=True, execution_options={"postgresql_readonly": True})

@@ -1,7 +1,7 @@
 """The ledger's tables and their database. A few rows a run; SQLite or PostgreSQL."""
 
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 
 from sqlalchemy import (
     BigInteger,
@@ -136,6 +136,7 @@ files = Table(
 )
 
 
+@lru_cache(maxsize=64)  # a step asks ten times
 def of_run(table: Table, topology: str, run: int) -> ColumnElement[bool]:
     """The condition that a row of one of these tables belongs to a run."""
     return and_(table.c.topology == topology, table.c.run == run)

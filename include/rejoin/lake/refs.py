@@ -25,16 +25,21 @@ from rejoin.lake.config import CATALOG, LakeConfig
 
 
 @cache
-def _catalog(settings: tuple[tuple[str, str], ...]) -> Catalog:
+def connected(settings: tuple[tuple[str, str], ...]) -> Catalog:
     """One catalog, with its pool of connections, a process."""
     return load_catalog(CATALOG, **dict(settings))
+
+
+def catalog(config: LakeConfig) -> Catalog:
+    """The Iceberg catalog of a lake."""
+    return connected(tuple(sorted(config.pyiceberg_settings().items())))
 
 
 class Refs:
     """The branches and tags of one topology's tables."""
 
     def __init__(self, config: LakeConfig, topology: str) -> None:
-        self._catalog = _catalog(tuple(sorted(config.pyiceberg_settings().items())))
+        self._catalog = catalog(config)
         self.topology = topology
 
     def table(self, name: str) -> Table | None:
