@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import NeedsSpark
+from rejoin.joins.shown import shown
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Node, Plan, SnapshotSource, Table
 from rejoin.plan.steps import Verb
@@ -51,6 +52,18 @@ def _of_table(sql: Dialect, table: Table) -> Iterator[tuple[str, str]]:
 
 
 def _of_node(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
+    step = f"{Verb.RESOLVE}.{node.name}"
+    if node.match is None:
+        yield from _of_star(sql, plan, node)
+    if node.match is not None or node.two_sided:
+        yield from ((step, part, text) for part, text in shown(sql, plan, node))
+    yield step, "made, from state", resolve.join(sql, node, fingerprint(plan, node))
+    types = {p.name: sql.type(p.type or "STRING") for p in node.columns}
+    everything = node.match is not None or node.two_sided
+    yield step, "changes, from made and old", resolve.difference(sql, node, types, stored=True, everything=everything)
+
+
+def _of_star(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
     key, pks = plan.key_of(node.left.table), len(plan.key_of(node.left.table))
     for edge in node.edges:
         yield f"{Verb.SUBSCRIBE}.{node.name}", f"subscriptions on {edge.name}", subscribe.subscribe(sql, node.left, edge, key, 0)
@@ -65,6 +78,3 @@ def _of_node(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, s
     for i, edge in enumerate(node.edges, start=1):
         columns += [f"r{i}", f"stale_{i}", f"lacks_{i}"]
         yield step, f"state, with right rows of {edge.name}", resolve.fill(sql, columns, i, edge, plan.key_of(edge.right.table))
-    yield step, "made, from state", resolve.join(sql, node, fingerprint(plan, node))
-    types = {p.name: sql.type(p.type or "STRING") for p in node.columns}
-    yield step, "changes, from made and old", resolve.difference(sql, node, types, stored=True, everything=False)

@@ -70,7 +70,9 @@ class Line:
         waiting = [r for r in right if r not in self.kafka()]
         alone = all("null" in value.split("+") for _, value, _ in waiting)
         if self.join == "stream-stream" and alone and len(waiting) + len(self.kafka()) == len(right):
-            return "Kafka lets a record without partner wait for the arm of the side that comes next; here the watermark has passed its window"
+            return (
+                "Kafka lets a record without partner wait for the arm of the side that comes next; here the watermark has passed its window"
+            )
         return None
 
     def _tables(self) -> dict[str, str]:

@@ -2,10 +2,13 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rejoin.engines.engine import Rows
 from rejoin.plan.model import Edge, Node
-from rejoin.run.work import Work
+
+if TYPE_CHECKING:
+    from rejoin.run.work import Work
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Kind(ABC):
         node: the node, its texts as the plan has them.
     """
 
-    def __init__(self, work: Work, node: Node) -> None:
+    def __init__(self, work: "Work", node: Node) -> None:
         self.work, self.facts, self.engine, self.sql = work, work.facts, work.engine, work.engine.sql
         self.plan, self.node = work.facts.plan, node
         self.spoken = work.engine.node(node)

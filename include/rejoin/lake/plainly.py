@@ -31,7 +31,7 @@ class PlainReader(Reader):
         self.reads.append(Read(name, "scan", "a comparison reads by another way than a run", None))
         return Frame(self.table(name).select(*(f"`{c}`" for c in columns)))
 
-    def having(self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str], *, located: bool = False) -> Rows:  # noqa: ARG002
+    def having(self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str], *, located: Sequence[str] = ()) -> Rows:  # noqa: ARG002
         """The stored rows of some keys (None: all rows)."""
         rows = self.every(name, columns)
         if keys is None:

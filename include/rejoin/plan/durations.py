@@ -37,3 +37,10 @@ def signed(written: object) -> int | None:
     else:
         return None
     return found if abs(found) <= LONGEST else None
+
+
+def text(length: int) -> str:
+    """A length in microseconds, as users write it."""
+    unit = next((name for name, size in reversed(_UNITS.items()) if length and length % size == 0), "second")
+    number = length // _UNITS[unit]
+    return f"{number} {unit}{'' if abs(number) == 1 else 's'}"

@@ -2,6 +2,8 @@
 ``steps`` as a run does, so they cannot drift from it.
 """
 
+from rejoin.plan import durations
+from rejoin.plan.match import AsOf, Window
 from rejoin.plan.model import DebeziumSource, Edge, JoinKind, Node, Plan, Projection, SnapshotSource, Source, Table, View
 from rejoin.plan.sinks import KafkaSink, Sink
 from rejoin.plan.steps import Step, Verb, steps
@@ -40,6 +42,8 @@ def groups(plan: Plan) -> tuple[tuple[Step, ...], ...]:
 def _table(table: Table) -> list[str]:
     types = ", ".join(f"{column.name} {column.type}" for column in table.columns)
     lines = [f"  {table.name}", f"    key      {', '.join(table.key)}", f"    columns  {types}"]
+    lines += [f"    time     {table.event_time}"] if table.event_time is not None else []
+    lines += [f"    versions of {table.versions_of}"] if table.versions_of is not None else []
     lines += [f"    used     {', '.join(table.used) or '(only the key)'}", f"    source   {_source(table.source)}"]
     return lines + _expected(table)
 
@@ -81,10 +85,31 @@ def _sink(sink: Sink) -> str:
 
 
 def _edge(edge: Edge, number: int) -> str:
-    pairs = zip(edge.foreign_key, edge.right.key, strict=True)
+    pairs = zip(edge.foreign_key, edge.on, strict=True)
     condition = " AND ".join(f"{part} = r{number}.`{key}`" for part, key in pairs)
     alias = "" if edge.name == edge.right.table else f" (as {edge.name})"
-    return f"{'left join' if edge.kind == JoinKind.LEFT else 'join'} {_view(edge.right)}{alias} on {condition}"
+    return f"{_kind(edge)} {_view(edge.right)}{alias} on {condition}{_time(edge)}"
+
+
+def _kind(edge: Edge) -> str:
+    return "join" if edge.kind is JoinKind.INNER else f"{edge.kind} join"
+
+
+def _time(edge: Edge) -> str:
+    """What a join says about time."""
+    match edge.match:
+        case AsOf(left_time=None):
+            return ", as of the run that reads the left row"
+        case AsOf() as as_of:
+            return f", as of {as_of.left_time}"
+        case Window() as window:
+            reach = f"from {durations.text(window.before)} before to {durations.text(window.after)} after"
+            alone = "at once" if window.at_once else f"once the window is over, {durations.text(window.lateness)} late at most"
+            clock = f", a clock for each {', '.join(window.left_clock)}" if window.left_clock else ""
+            waits = "" if edge.kind is JoinKind.INNER else f"; without partner: {alone}{clock}"
+            return f", {window.right_time} {reach} {window.left_time}{waits}"
+        case _:
+            return ""
 
 
 def _view(view: View) -> str:
@@ -121,17 +146,19 @@ def mermaid(plan: Plan) -> str:
             node = nodes[step.target]
             shape = f"[[{node.name}]]" if node.published else f"[{node.name}]"
             lines += [f"  {_id(node.name)}{shape}", f"  {_id(node.left.table)} -->|left| {_id(node.name)}"]
+            if node.match is not None:
+                edge = node.edges[0]
+                lines.append(f"  {_id(edge.right.table)} -->|{_kind(edge)}| {_id(node.name)}")
     return "\n".join(lines) + "\n"
 
 
 def _mermaid_edge(node: Node, edge: Edge) -> list[str]:
     subscriptions = f"s_{node.name}__{edge.name}"
-    kind = "left join" if edge.kind == JoinKind.LEFT else "join"
     return [
         f"  {subscriptions}{{{{subscriptions {edge.name}}}}}",
         f"  {_id(node.left.table)} -->|subscribe| {subscriptions}",
         f"  {_id(edge.right.table)} -->|respond| {subscriptions}",
-        f"  {subscriptions} -->|{kind}| {_id(node.name)}",
+        f"  {subscriptions} -->|{_kind(edge)}| {_id(node.name)}",
     ]
 
 

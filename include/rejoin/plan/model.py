@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import Any
 
 from rejoin.errors import UnknownTable
-from rejoin.plan.match import Match, Window, match_of
+from rejoin.plan.match import AsOf, Match, Window, match_of
 from rejoin.plan.rules import Expectation, expectations_of
 from rejoin.plan.sinks import Sink, sink_of
 
@@ -195,6 +195,11 @@ class Edge:
     foreign_key: tuple[str, ...]
     kind: JoinKind
     match: Match | None = None
+
+    @property
+    def on(self) -> tuple[str, ...]:
+        """The columns of the right view that the foreign key is equal to."""
+        return self.match.on if isinstance(self.match, AsOf | Window) else self.right.key
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ Only the stream makes results. As of event time a version that comes late correc
 version of its row; as of the run nothing is corrected.
 """
 
+from typing import TYPE_CHECKING
+
 from rejoin.engines.engine import Rows
 from rejoin.joins.as_of import statements
 from rejoin.joins.kind import Found, Kind
@@ -12,13 +14,15 @@ from rejoin.joins.spans import FOREVER, Spans
 from rejoin.lake.access import Keys
 from rejoin.plan.match import AsOf
 from rejoin.plan.model import Node
-from rejoin.run.work import Work
+
+if TYPE_CHECKING:
+    from rejoin.run.work import Work
 
 
 class AsOfJoin(Kind):
     """Changed records, and those between changed versions, are looked up with the versions that they need."""
 
-    def __init__(self, work: Work, node: Node) -> None:
+    def __init__(self, work: "Work", node: Node) -> None:
         super().__init__(work, node)
         assert isinstance(self.edge.match, AsOf)
         self._match = self.edge.match

@@ -52,9 +52,9 @@ def valid(sql: Dialect, edge: Edge, right_key: Sequence[str]) -> str:
     """``versions``, this run's changes of versions, and ``rights``, all versions of their rows -> ``on_1``.., ``since`` and ``until`` (null: no end),
     microseconds: when each was, or would have been, the version that is valid. The end is exclusive.
     """
-    key, ons = numbered("on", len(_match(edge).on)), _on(sql, edge, right_key)
+    key, equal = numbered("on", len(_match(edge).on)), _on(sql, edge, right_key)
     at = sql.micros(sql.name(right_key[-1]))
-    every = f"SELECT {ons}, {at} AS since, false AS changed FROM rights UNION ALL SELECT {ons}, {at}, true FROM versions"
+    every = f"SELECT {equal}, {at} AS since, false AS changed FROM rights UNION ALL SELECT {equal}, {at}, true FROM versions"
     once = f"SELECT {sql.names(key)}, since, max(CASE WHEN changed THEN 1 ELSE 0 END) AS changed FROM ({every}) GROUP BY {sql.names(key)}, since"
     ended = f"SELECT *, lead(since) OVER (PARTITION BY {sql.names(key)} ORDER BY since) AS until FROM ({once})"
     return f"SELECT {sql.names(key)}, since, until FROM ({ended}) WHERE changed = 1"

@@ -3,12 +3,16 @@
 KIP-213 has no such join. The subscription table answers whether a right row has a left one.
 """
 
+from typing import TYPE_CHECKING
+
 from rejoin.engines.engine import Rows
 from rejoin.joins.outer import statements
 from rejoin.lake.access import Keys
 from rejoin.plan.model import Node
-from rejoin.run.work import Work
 from rejoin.stages.columns import numbered
+
+if TYPE_CHECKING:
+    from rejoin.run.work import Work
 
 
 class Outer:
@@ -19,7 +23,7 @@ class Outer:
         node: the node.
     """
 
-    def __init__(self, work: Work, node: Node) -> None:
+    def __init__(self, work: "Work", node: Node) -> None:
         self._work, self._facts, self._engine, self._sql, self._node = work, work.facts, work.engine, work.engine.sql, node
         self._spoken, self._edge = work.engine.node(node), node.edges[0]
         plan = work.facts.plan
@@ -30,7 +34,7 @@ class Outer:
     def everything(self, state: Rows) -> Rows:
         """``state`` of all left rows -> of all results."""
         keyed = self._keyed(state)
-        taken = self._engine.query(statements.met(self._sql, self._lefts, len(self._right_key)), state=keyed)
+        taken = self._engine.query(statements.met(self._lefts, len(self._right_key)), state=keyed)
         return self._with(keyed, self._work.now.current(self._right), taken)
 
     def touched(self) -> Keys:

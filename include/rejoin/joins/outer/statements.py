@@ -32,7 +32,7 @@ def lonely(sql: Dialect, node: Node, lefts: int, right_key: Sequence[str]) -> st
     return f"SELECT {', '.join(shown)}, n.l, r.r1 FROM ({free}) AS r LEFT JOIN ({nothing}) AS n ON false"
 
 
-def met(sql: Dialect, lefts: int, rights: int) -> str:
+def met(lefts: int, rights: int) -> str:
     """``state`` as ``keyed`` gives it -> ``fk_1``.., the right keys that a left row has."""
     pks, fks = numbered("pk", lefts + rights)[lefts:], numbered("fk", rights)
     return f"SELECT DISTINCT {', '.join(f'{p} AS {f}' for p, f in zip(pks, fks, strict=True))} FROM state WHERE l IS NOT NULL AND r1 IS NOT NULL"

@@ -5,6 +5,8 @@ of its window; a partner that comes later still replaces it. The watermark is th
 lateness: it follows from the stored records alone, so the result does not depend on how the input was cut into runs.
 """
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
 from rejoin.engines.engine import Rows
@@ -15,13 +17,15 @@ from rejoin.joins.window.statements import window_of
 from rejoin.lake.access import Keys
 from rejoin.lake.reader import Reader
 from rejoin.plan.model import Node, View
-from rejoin.run.work import Work
+
+if TYPE_CHECKING:
+    from rejoin.run.work import Work
 
 
 class WindowJoin(Kind):
     """Reads only the spans of time that changed records, and windows that close, can reach."""
 
-    def __init__(self, work: Work, node: Node) -> None:
+    def __init__(self, work: "Work", node: Node) -> None:
         super().__init__(work, node)
         self._window = window_of(self.edge)
         self._keys = statements.Keys(self.left_key, self.right_key)
