@@ -4,7 +4,9 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rejoin.plan.model import Edge, JoinKind, Node, Plan, Projection, Source, Table, View
+from rejoin.plan import durations
+from rejoin.plan.match import AsOf, SameKey, Window
+from rejoin.plan.model import Edge, Node, Plan, Projection, Source, Table, View
 from rejoin.plan.rules import Expectation
 from rejoin.plan.sinks import Sink
 
@@ -107,6 +109,8 @@ def _join_edits(old: Sequence[Edge], new: Sequence[Edge]) -> list[str]:
             found.append(f"join with {name}: {_turned(_kind(a), _kind(b))}")
         if a.foreign_key != b.foreign_key:
             found.append(f"join with {name}, foreign key: {_turned(', '.join(a.foreign_key), ', '.join(b.foreign_key))}")
+        if a.match != b.match:
+            found.append(f"join with {name}: {_turned(_matched(a), _matched(b))}")
         found += _view_edits(f"join with {name}", a.right, b.right)
     if not found and list(was) != list(now):
         found.append("the joins stand in another order")
@@ -125,7 +129,22 @@ def _type_edits(old: Plan, new: Plan, was: Node, now: Node) -> Iterator[str]:
 
 
 def _kind(edge: Edge) -> str:
-    return "left join" if edge.kind is JoinKind.LEFT else "inner join"
+    return f"{edge.kind} join"
+
+
+def _matched(edge: Edge) -> str:
+    """How right rows are found beside the foreign key."""
+    match edge.match:
+        case None:
+            return "a join by foreign key"
+        case SameKey():
+            return "a join by the same key"
+        case AsOf():
+            return f"a join as of {edge.match.left_time or 'the run'}"
+        case Window():
+            before, after = durations.text(edge.match.before), durations.text(edge.match.after)
+            late = f", {durations.text(edge.match.lateness)} late" if edge.match.lateness else ""
+            return f"a join of streams from {before} before to {after} after{late}{', at once' if edge.match.at_once else ''}"
 
 
 def _turned(was: str, now: str) -> str:
