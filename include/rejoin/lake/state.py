@@ -69,7 +69,7 @@ def _of_source(table: Table) -> list[StateTable]:
     alive = "_op <> 'D'" if isinstance(table.source, SnapshotSource) else "true"
     versions = Versions(alive=alive, kept_for_deletes="_before")
     return [
-        StateTable(table.name, Role.SOURCE, table, key=table.key, versions=versions),
+        StateTable(table.name, Role.SOURCE, table, key=table.order, versions=versions),
         StateTable(names.quarantine(table.name), Role.REFUSED, table),
     ]
 

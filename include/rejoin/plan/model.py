@@ -164,6 +164,11 @@ class Table:
     event_time: str | None = None
     versions_of: str | None = None
 
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The columns by which its rows are stored: a stream by time, since its joins read spans of time."""
+        return self.key if self.event_time is None else (self.event_time, *self.key)
+
 
 @dataclass(frozen=True)
 class Projection:

@@ -210,7 +210,7 @@ class Ingesting:
         bad = f"coalesce(sum(CASE WHEN {REAL} AND _fate = {text(Fate.QUARANTINED)} THEN _lines END), 0)"
         observed, seen = self._engine.counted(made, {**counted(conditions), "bad_lines": bad})
         rows = self._engine.query(ingest.table_rows(self._sql, table, self._facts.run.number), made=observed)
-        write = self._work.writer.append(table.name, self._engine.small(rows, at_most), table.key)
+        write = self._work.writer.append(table.name, self._engine.small(rows, at_most), table.order)
         counts = {k: int(v) for k, v in seen().items()}
         bad_lines = counts.pop("bad_lines")
         return Ingested.of(counts), bad_lines, write
@@ -295,7 +295,7 @@ class Ingesting:
         return int(str(self._engine.one("SELECT count(*) AS live FROM alive", alive=reader.current(table.name))["live"]))
 
     def _touch(self, table: Table) -> Write:
-        return self._work.writer.touch(table.name, source_schema(table), table.key)
+        return self._work.writer.touch(table.name, source_schema(table), table.order)
 
     def _keys(self, table: Table, events: Rows, here: pa.Table | None, kinds: Kinds) -> Keys:
         """The keys whose stored versions matter: those of the events, and the old keys of rows that changed their key. ``here``: small events."""
