@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from rejoin.errors import SnapshotExpired, UnknownTable
+from rejoin.errors import QueryRefused, SnapshotExpired, UnknownTable
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.refs import Refs
-from rejoin.plan.model import Edge, Node, SnapshotSource
+from rejoin.plan.model import Edge, Node, Plan, SnapshotSource
+from rejoin.plan.query import upstream
 from rejoin.quarantine import open_entries
 from rejoin.sources import Pin
 from rejoin.sources.locate import NO_RECORD, locate
@@ -34,11 +35,24 @@ def why(ledger: Ledger, refs: Refs, root: str, name: str, key: Sequence[str], ru
         RunUnknown: the run was not committed, or nothing was.
         UnknownTable: no such table, another number of key columns, or a text that is no value of its column.
         SnapshotExpired: the run is beyond retention.
+        QueryRefused: the output is made by another kind of join than left and inner foreign-key joins.
     """
     query = PointQuery(ledger, refs, run)
+    _refuse_other_joins(query.plan, name)
     trace = _Trace(query, ledger, refs, root)
     query.get(name, tuple(key))  # refuses a name or key that nothing has
     return Answer(query.plan.topology, query.run, trace.row(name, key))
+
+
+def _refuse_other_joins(plan: Plan, name: str) -> None:
+    """What a key of the left and a subscription tell is told of foreign-key joins only."""
+    nodes = [] if plan.is_table(name) or name not in {n.name for n in plan.nodes} else [plan.node(name), *upstream(plan, plan.node(name))]
+    others = [n.name for n in nodes if n.match is not None or n.two_sided]
+    if others:
+        raise QueryRefused(
+            f"why follows left and inner foreign-key joins, and {', '.join(others)} is another kind of join",
+            next_step=f"rejoin changes {name}, rejoin get {name} KEY, and rejoin why of the tables that it is made of",
+        )
 
 
 class _Trace:
