@@ -125,6 +125,7 @@ def test_recomputing_holds_the_same_rows_back(shop: Shop, how: dict[str, Any]) -
 # --- fail -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.by_spark
 @pytest.mark.invariant("I7")
 def test_a_run_that_fails_leaves_everything_as_it_was_and_the_next_one_repairs(shop: Shop) -> None:
     shop.expect('enriched.expect(not_null("note"), between("qty", 0, 100), severity="fail")')
