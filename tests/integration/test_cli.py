@@ -18,6 +18,7 @@ def rejoin(*arguments: object, **environment: str) -> subprocess.CompletedProces
     return Forked("rejoin.cli", [str(a) for a in arguments], {**os.environ, **environment}).wait(500)
 
 
+@pytest.mark.by_spark
 def test_a_user_runs_looks_verifies_and_compacts(tmp_path: Path, remote: str) -> None:
     shop = Shop(tmp_path)
     lake = ("--lake", shop.lake)
