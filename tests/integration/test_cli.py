@@ -11,7 +11,7 @@ from integration.by_hand import edit, without
 from integration.forked import Forked
 from integration.shop import Shop, output
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # one of the longest files: tests/conftest.py begins with these
 
 
 def rejoin(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
