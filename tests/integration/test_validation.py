@@ -89,7 +89,9 @@ class Shop:
         """Exactly these keys are held back, all else is what plain Python says, and the changes folded give the output."""
         assert self.held() == held
         found, names = output(self.topology), {k: c["name"] for k, c in self.landed["customers"].items()}
-        right = {k: {"id": k, "qty": o["qty"], "note": o["note"], "name": names.get(o["customer"])} for k, o in self.landed["orders"].items()}
+        right = {
+            k: {"id": k, "qty": o["qty"], "note": o["note"], "name": names.get(o["customer"])} for k, o in self.landed["orders"].items()
+        }
         assert {k: r for k, r in found.items() if k not in held} == {k: r for k, r in right.items() if k not in held}
         shown = {k: r["name"] for k, r in found.items() if r["qty"] is not None and int(str(r["qty"])) < 1_000}
         reported = {k: {"id": k, "shouted": None if name is None else str(name).upper()} for k, name in shown.items()}
