@@ -11,8 +11,8 @@ import quick_java
 from hypothesis import settings
 
 os.environ.update(quick_java.settings())  # for every JVM, whoever starts it
-# Tests of what Spark does say nothing of it; those of the engine in the process say "auto" or "local".
-os.environ.setdefault("REJOIN_ENGINE", "spark")
+# As for a user: small steps run in the process. Tests of what Spark does are marked `by_spark`; REJOIN_ENGINE=spark lets Spark do all the others too.
+os.environ.setdefault("REJOIN_ENGINE", "auto")
 
 # A first example can pay for starting Spark: time is pytest-timeout's business. The blob of a failure repeats exactly that failure.
 settings.register_profile("rejoin", deadline=None, print_blob=True)
@@ -41,6 +41,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         mark = item.get_closest_marker("timeout")
         longest[item.path] = max(longest.get(item.path, 0.0), mark.args[0] if mark else 0.0)
     items.sort(key=lambda item: -longest[item.path])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """The mark `by_spark` holds for a test's fixtures too, whatever their scope."""
+    with pytest.MonkeyPatch.context() as patch:
+        if item.get_closest_marker("by_spark"):
+            patch.setenv("REJOIN_ENGINE", "spark")
+        return (yield)
 
 
 class _AtOnce:

@@ -28,6 +28,9 @@ class Restart:
     from_run: int | None
 
 
+SNAPSHOT = Restart(None)
+
+
 class Attempt:
     """One attempt at one sink. ``records``, ``detail`` and ``upto`` say what it has come to, also after it failed."""
 
@@ -43,6 +46,8 @@ class Attempt:
 
     def run(self) -> None:
         """Delivers everything up to the newest run. An attempt that the sink fenced off although it is the newest one takes over again."""
+        if self._restart not in (None, SNAPSHOT) and self._restart.from_run not in self._runs:
+            raise RunUnknown(f"run {self._restart.from_run} of topology {self._topology.plan.topology!r} is not a committed run")
         for _ in range(TAKE_OVERS):
             try:
                 return self._run()
@@ -67,11 +72,7 @@ class Attempt:
         try:
             position = self._start(target)
             while (work := position.next(self._runs, self._sink.catch_up, self._columns)) is not None:
-                cleared = _gained(position, work)
-                for rows, after in self._units(work, target.at_once, told=position.columns != work.columns):
-                    self.records += target.write(rows, after, whole=work.snapshot, cleared=cleared)
-                    self._moved(after)
-                position = work.finished()
+                position = self._delivered(target, position, work)
             self._moved(position)
         finally:
             self.detail = target.summary()
@@ -86,30 +87,39 @@ class Attempt:
             raise fenced(self._cursor.sink)
         if found is not None and not found.is_of(target.identity):
             found = None
-        if self._restart is None and found is not None:
+        if found is not None and self._restart != SNAPSHOT:  # a snapshot replaces whatever is there
             found.check(self._cursor.sink, self._head)
-            return replace(found, target=target.identity)
+            found = replace(found, target=target.identity)
+            if self._restart is None:
+                return found
+            if found.snapshot:  # until it is finished, rows of any run may be missing
+                found = self._delivered(target, found, found)
         if self._restart is None and known is not None:
             raise self._lost(known)
-        position = self._first(self._restart)
-        repeated = found is not None and not position.snapshot and position.done <= found.done  # else all is new, or said to be there
-        given = found.columns if found is not None and repeated else self._columns
-        position = replace(position, columns=given, target=target.identity)
+        position = replace(self._first(self._restart, found), target=target.identity)
         target.write(_nothing, position, whole=False)
         self._restart = None
         self._moved(position)
         return position
 
-    def _first(self, restart: Restart | None) -> Position:
-        """Where a sink starts that has nothing yet, or is told to start anew."""
+    def _first(self, restart: Restart | None, found: Position | None) -> Position:
+        """Where a sink starts that has nothing yet, or is told to start anew; ``found`` is how far it was."""
         newest = self._runs[-1]
-        if restart is None:
-            return Position.at(0) if self._sink.start is Start.CHANGES else Position(0, newest, content=Content.ROWS)
-        if restart.from_run is None:
-            return Position(0, newest, content=Content.REPLACEMENT)
-        if restart.from_run not in self._runs:
-            raise RunUnknown(f"run {restart.from_run} of topology {self._topology.plan.topology!r} is not a committed run")
-        return Position.at(restart.from_run - 1)
+        if restart is None and self._sink.start is Start.CHANGES:
+            return replace(Position.at(0), columns=self._columns)
+        if restart is None or restart.from_run is None:
+            content = Content.ROWS if restart is None else Content.REPLACEMENT
+            return Position(0, newest, content=content, columns=self._columns)
+        if found is None:  # whoever says so knows that all before is there
+            return replace(Position.at(restart.from_run - 1), columns=self._columns)
+        return found.back(restart.from_run)
+
+    def _delivered(self, target: Target, position: Position, work: Position) -> Position:
+        """Writes what is under way, all of it; the position after it."""
+        for rows, after in self._units(work, target.at_once, told=position.columns != work.columns):
+            self.records += target.write(rows, after, whole=work.snapshot, cleared=_gained(position, work))
+            self._moved(after)
+        return work.finished()
 
     def _lost(self, known: Position) -> SinkCursorLost:
         sink = self._cursor.sink

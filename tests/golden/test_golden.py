@@ -22,7 +22,7 @@ pytestmark = [
     *(pytest.mark.filterwarnings(f"ignore::{what}") for what in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning")),
 ]
 MODES = (
-    pytest.param(("some single", "spark"), id="some single"),
+    pytest.param(("some single", "spark"), id="some single", marks=pytest.mark.by_spark),
     pytest.param(("some per-event", "auto"), id="some per-event"),
     *(
         pytest.param((mode, engine), id=f"{mode} {engine}", marks=pytest.mark.nightly)

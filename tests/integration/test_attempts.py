@@ -16,7 +16,7 @@ from rejoin.lake.records import StepRecord
 from rejoin.plan.steps import Verb, steps
 from rejoin.run import Attempt
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.by_spark]
 
 
 def shop_with_a_run(root: Path, go: Go) -> Shop:

@@ -109,6 +109,7 @@ def changes_of_long_values(land: Land, run: Callable[[], Any]) -> None:
     right(land, land.topology())
 
 
+@pytest.mark.by_spark
 def test_fault_a1_rows_with_values_too_long_for_parquets_statistics_are_updated_joined_deleted_and_found(
     land: Land, go: Go, sessions: Sessions
 ) -> None:

@@ -11,13 +11,14 @@ from integration.by_hand import edit, without
 from integration.forked import Forked
 from integration.shop import Shop, output
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # one of the longest files: tests/conftest.py begins with these
 
 
 def rejoin(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     return Forked("rejoin.cli", [str(a) for a in arguments], {**os.environ, **environment}).wait(500)
 
 
+@pytest.mark.by_spark
 def test_a_user_runs_looks_verifies_and_compacts(tmp_path: Path, remote: str) -> None:
     shop = Shop(tmp_path)
     lake = ("--lake", shop.lake)

@@ -27,9 +27,9 @@ def batched(items: list[str], size: int) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("every", "engine"),
     [
-        pytest.param(1, "spark", id="every one by Spark", marks=pytest.mark.nightly),
+        pytest.param(1, "spark", id="every one by Spark", marks=[pytest.mark.by_spark, pytest.mark.nightly]),
         pytest.param(1, "local", id="every one in the process"),
-        pytest.param(9, "spark", id="every ninth by Spark"),
+        pytest.param(9, "spark", id="every ninth by Spark", marks=pytest.mark.by_spark),
     ],
 )
 def test_a_crash_at_any_boundary_and_a_second_run_end_like_an_undisturbed_run(
@@ -57,6 +57,7 @@ def test_a_crash_at_any_boundary_and_a_second_run_end_like_an_undisturbed_run(
     print(f"\n{len(points[::every])} of {len(points)} crash points: {', '.join(points)}")
 
 
+@pytest.mark.by_spark
 @pytest.mark.invariant("I2", "I7", "I9")
 def test_a_crash_between_commit_and_roll_forward_is_visible_in_the_ledger_and_finished_by_the_next_open(
     tmp_path: Path, remote: str

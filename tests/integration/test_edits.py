@@ -98,6 +98,7 @@ def test_a_new_column_is_filled_and_a_dropped_one_is_gone_after_the_run(shop: Sh
     assert set(rows(shop.topology(), "enriched")[0]) == {"id", "customer_id", "customer", "_run", "_hash"}
 
 
+@pytest.mark.by_spark
 def test_fault_a14_a_column_that_is_dropped_and_comes_back_has_no_old_values_in_the_changes(shop: Shop, go: Go) -> None:
     had = {key for key, row in shop.expected().items() if row["note"] is not None}
     edit(shop, select='"left.id", "right.name AS customer"')

@@ -93,6 +93,7 @@ def star(tmp_path: Path, go: Go) -> Star:
     return made
 
 
+@pytest.mark.by_spark
 def test_fault_a2_right_columns_of_a_star_are_added_removed_and_replaced_and_later_runs_change_both_dimensions(star: Star, go: Go) -> None:
     edits: list[Callable[[], None]] = [
         lambda: star.edit({"city": "city", "name": "name"}, {"title": "title"}),  # added before one that is there

@@ -108,6 +108,7 @@ def test_an_unchanged_value_that_nobody_knows_is_quarantined_and_the_row_stays(f
     assert feed.published() == {1: ("a", "whole"), 2: ("b", "B")}
 
 
+@pytest.mark.by_spark
 @pytest.mark.parametrize("cut", ["in one run", "between its delete and its new row"])
 def test_a_row_that_changes_its_key_keeps_its_unchanged_value(feed: Feed, cut: str) -> None:
     feed.run(put(10, 3, "a", "long text"))
@@ -129,6 +130,7 @@ def test_a_truncate_deletes_what_was_before_it_and_nothing_after(feed: Feed) -> 
     assert feed.published() == {2: ("new", "B")}
 
 
+@pytest.mark.by_spark
 def test_a_row_that_changes_twenty_thousand_times_in_a_cut_is_one_net_change(feed: Feed) -> None:
     counts = feed.run(*(put(position, 1, f"version {position}") for position in range(1, 20_001)))
     assert (counts["read"], counts["applied"], counts["superseded"], counts["changes"]) == (20_000, 1, 19_999, 1)

@@ -27,7 +27,7 @@ from rejoin.report import decisions
 from rejoin.stages.hashing import canonical, hashed
 from rejoin.verify import verify
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # one of the longest files: tests/conftest.py begins with these
 
 
 def engines(shop: Shop, run: int) -> dict[str, Any]:

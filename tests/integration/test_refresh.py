@@ -122,6 +122,7 @@ def history(shop: Shop, how: Refresh) -> tuple[dict[object, Row], list[tuple[obj
     return output(shop.topology), shop.changes()
 
 
+@pytest.mark.by_spark
 @pytest.mark.parametrize("ways", [pytest.param(WAYS[::2], id="three"), pytest.param(WAYS, id="all", marks=pytest.mark.nightly)])
 def test_every_way_gives_the_same_rows_and_the_same_changes(
     tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch, ways: list[tuple[Refresh, int]]
@@ -190,6 +191,7 @@ def test_an_output_that_was_skipped_stays_and_is_recomputed_by_the_next_run(shop
     assert shop.differences() == 0
 
 
+@pytest.mark.by_spark
 @pytest.mark.postgres
 def test_fault_look_after_a_skipped_run_the_changes_and_a_table_in_postgresql_follow_the_output(
     shop: Shop, database: str, monkeypatch: pytest.MonkeyPatch
@@ -227,12 +229,14 @@ def test_told_to_recompute_a_run_trusts_no_changes(shop: Shop) -> None:
     assert shop.differences() == 0
 
 
+@pytest.mark.by_spark
 def test_a_run_says_how_it_read(shop: Shop) -> None:
     shop.orders([1, 2], "looked up")
     reads = shop.step(shop.run(), "resolve.enriched").detail["reads"]
     assert {(r["table"], r["path"], r["why"], r["rows"]) for r in reads} >= {("enriched", "local", "2 keys", 2)}
 
 
+@pytest.mark.by_spark
 def test_a_run_without_changes_starts_no_spark_job_and_writes_nothing_but_the_ledger(shop: Shop) -> None:
     def files() -> set[str]:
         return {str(p) for p in (shop.root / "lake" / "warehouse").rglob("*")}
@@ -243,6 +247,7 @@ def test_a_run_without_changes_starts_no_spark_job_and_writes_nothing_but_the_le
     assert {s.jobs for s in shop.topology.ledger.steps(done.number).values()} == {0}
 
 
+@pytest.mark.by_spark
 def test_a_small_run_is_a_job_for_each_frame_that_is_needed_and_no_more(shop: Shop) -> None:
     shop.run()
     shop.orders([1, 2, 3], "small")

@@ -36,7 +36,7 @@ def folded(*parts: list[dict[str, object]]) -> dict[object, object]:
     state: dict[object, object] = {}
     for change in (c for part in parts for c in part):
         assert change["_before"] == state.get(change["id"]), "a change is missing"
-        assert change["_op"] == ("I" if change["_before"] is None else "D" if change["_after"] is None else "U")
+        assert change["_op"] == ("D" if change["_after"] is None else "I" if change["_before"] is None else "U")
         state[change["id"]] = change["_after"]
     return {k: v for k, v in state.items() if v is not None}
 
@@ -62,6 +62,14 @@ def test_an_offset_leaves_out_exactly_the_first_rows_also_after_all_files_were_r
     for run, expected in whole.items():
         assert read(topology, run - 1, run, 7) == expected[7:]
     assert read(topology, 0, 6, 11) == net[11:]
+
+
+def test_a_net_change_is_there_for_every_key_that_changed_though_it_is_back_at_its_row_or_gone_again(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, "")
+    kept = lake.row(1)
+    for changed in ({1: kept}, {1: lake.row(1), 2: lake.row(2)}, {1: kept, 2: None}):
+        lake.run(changed)
+    assert [(c["id"], c["_run"], c["_op"]) for c in read(lake.topology(), 1, 3)] == [(1, 3, "U"), (2, 3, "D")]
 
 
 def test_fault_a13_what_an_offset_counts_does_not_depend_on_the_columns_that_are_asked_for(lake: Lake) -> None:

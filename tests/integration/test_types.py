@@ -171,6 +171,7 @@ def lakes(tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -
     return {name: Lake(tmp_path, name, sessions, monkeypatch) for name in ("driver", "spark", "turns", "old")}
 
 
+@pytest.mark.by_spark
 @pytest.mark.nightly  # 12 runs with Great Expectations, half of them all by Spark
 @pytest.mark.timeout(3600)
 def test_fault_a12_a_column_has_one_type_whichever_path_wrote_it(lakes: dict[str, Lake], tmp_path: Path) -> None:
@@ -213,6 +214,7 @@ def _check(found: dict[str, dict[str, str]]) -> None:
     assert candidates["_after.wall"] == candidates["_before.ts_wall"] == "timestamp" and candidates["_after.ts"] == "timestamptz"
 
 
+@pytest.mark.by_spark
 def test_fault_a11_text_in_parquet_that_is_no_utf8_is_quarantined(
     tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:

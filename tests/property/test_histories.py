@@ -66,7 +66,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "case" in metafunc.fixturenames:
         made = cases_of(metafunc.config)
         names = [f"{case.shape}-REJOIN_SEED={made[0].seed}-{i}" for i, case in enumerate(made)]
-        marks = [[pytest.mark.nightly] * (case.shape not in BY_DAY) for case in made]
+        by_spark = [[pytest.mark.by_spark] * (case.paths != "driver") for case in made]
+        marks = [[*m, *[pytest.mark.nightly] * (case.shape not in BY_DAY)] for m, case in zip(by_spark, made, strict=True)]
         metafunc.parametrize("case", [pytest.param(c, id=n, marks=m) for c, n, m in zip(made, names, marks, strict=True)])
 
 

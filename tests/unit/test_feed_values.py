@@ -71,7 +71,7 @@ def test_fault_a16_a_net_change_has_the_very_values_of_its_rows(log: tuple[Table
     assert [(r["_run"], r["_op"], r["k"], exact(r["_before"]), exact(r["_after"])) for r in found.to_pylist()] == wanted
 
 
-def test_net_changes_leave_out_what_is_back_at_its_row_and_what_came_and_went(tmp_path: Path) -> None:
+def test_net_changes_go_from_the_first_row_to_the_last_also_of_what_is_back_at_its_row_and_of_what_came_and_went(tmp_path: Path) -> None:
     refs = Refs(lake_config(str(tmp_path)), "t")
     refs.ensure_namespace()
     refs.create("log", SCHEMA, {})
@@ -85,5 +85,7 @@ def test_net_changes_leave_out_what_is_back_at_its_row_and_what_came_and_went(tm
     found = pa.Table.from_batches(
         list(feed.changes(refs.require("log", head), head, feed.Between(0, 2, net=True), ["k"], ["k", *ODD]))
     ).to_pylist()
-    [(run, op, key, before, after)] = [(r["_run"], r["_op"], r["k"], exact(r["_before"]), exact(r["_after"])) for r in found]
-    assert (run, op, key, before, after) == (2, "U", 2, exact(row(2, 1)), exact(row(2, 2)))
+    back, gone, other = [(r["_run"], r["_op"], r["k"], exact(r["_before"]), exact(r["_after"])) for r in found]
+    assert back == (2, "U", 0, exact(row(0, 1)), exact(row(0, 1)))
+    assert gone == (2, "D", 1, exact(None), exact(None))
+    assert other == (2, "U", 2, exact(row(2, 1)), exact(row(2, 2)))

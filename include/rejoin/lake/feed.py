@@ -16,7 +16,6 @@ from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.table import Table
 
 from rejoin.lake.duck import columns_text, cursor
-from rejoin.stages.columns import HASH
 
 BATCH_ROWS = 8_192
 
@@ -28,8 +27,8 @@ class Between:
     Attributes:
         after: a run.
         upto: a later run.
-        net: one change a key for all these runs, none where the key is back at the row it had, in all columns that the output ever had (so
-            that what is left out does not depend on the columns that it has by now); needed if more than one run changed anything.
+        net: one change a key for all these runs, from the row before the first to the row after the last; needed if more than one run
+            changed anything. A key that is back at the row it had is not left out: a sink may hold one from in between (``sinks.position``).
     """
 
     after: int
@@ -55,21 +54,15 @@ def changes(
     if source is None:
         return
     have = set(source.schema.field("_after").type.names)
-    ever = sorted(have - {HASH})
-    wanted = list(dict.fromkeys((*columns, *ever))) if between.net else columns
-    before, image = (_image(side, wanted, have) for side in ("_before", "_after"))
+    before, image = (_image(side, columns, have) for side in ("_before", "_after"))
     keys = columns_text(key)
     plain = f"SELECT _run, _op, {keys}, {before} AS _before, {image} AS _after FROM source"
     if between.net:
         # Windows keep every value as it is; an aggregate of structs, such as arg_max, makes 0.0 of -0.0.
         first = f"first_value(_before) OVER (PARTITION BY {keys} ORDER BY _run) AS _before"
         last = f"QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY _run DESC) = 1"
-        grouped = f"SELECT _run, {keys}, {first}, _after FROM ({plain}) {last}"
-        op = "CASE WHEN _before IS NULL THEN 'I' WHEN _after IS NULL THEN 'D' ELSE 'U' END"
-        old, new = (_image(side, ever, set(wanted)) for side in ("_before", "_after"))
-        before, image = (_image(side, columns, set(wanted)) for side in ("_before", "_after"))
-        changed = f"SELECT *, {op} AS _op FROM ({grouped}) WHERE {old} IS DISTINCT FROM {new}"
-        plain = f"SELECT _run, _op, {keys}, {before} AS _before, {image} AS _after FROM ({changed})"
+        op = "CASE WHEN _after IS NULL THEN 'D' WHEN _before IS NULL THEN 'I' ELSE 'U' END AS _op"
+        plain = f"SELECT _run, {op}, {keys}, _before, _after FROM (SELECT _run, {keys}, {first}, _after FROM ({plain}) {last})"
     yield from _sorted(f"{plain} ORDER BY {keys} OFFSET {offset}", source=source)
 
 

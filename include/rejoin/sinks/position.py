@@ -1,4 +1,10 @@
-"""How far a sink is: pure, JSON both ways. Kept where the sink's data is, and moved in the same transaction."""
+"""How far a sink is: pure, JSON both ways. Kept where the sink's data is, and moved in the same transaction.
+
+A target may be ahead of its position: changes were delivered again from an earlier run, or at least once, or the guarantee was another one for a
+while. What always holds while no snapshot is under way: each key is at its row after ``done`` or after some later run. So delivering the newest row
+(or the absence) of every key that changed after ``done`` makes the target equal to the output, whatever was interrupted before. Nothing may be left
+out of it because it is no change since ``done``.
+"""
 
 import json
 from collections.abc import Sequence
@@ -72,6 +78,11 @@ class Position:
     def finished(self) -> "Position":
         """After all rows of what is under way."""
         return replace(self, done=self.upto, offset=0, content=Content.CHANGES)
+
+    def back(self, run: int) -> "Position":
+        """Before this run, or where it is if that is earlier: no run is passed over. What is under way (changes) is part of what follows."""
+        done = min(run - 1, self.done)
+        return replace(self, done=done, upto=done, offset=0)
 
     def is_of(self, target: str) -> bool:
         """Whether it was written for this target, as far as can be told."""

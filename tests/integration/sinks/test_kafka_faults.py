@@ -181,8 +181,9 @@ def test_a_sink_that_is_ahead_of_the_lake_is_refused(
     older = Lake(tmp_path_factory.mktemp("older"), lake.sinks, name=topic)
     older.declare(f'kafka("{topic}", partitions=3)')
     older.run(older.some(5))
-    with pytest.raises(SinkCursorAhead, match="run 3"):
-        older.topology().deliver("people.kafka")
+    for restart in (None, Restart(1)):
+        with pytest.raises(SinkCursorAhead, match=r"run 3(.|\n)*--snapshot"):
+            older.topology().deliver("people.kafka", restart)
 
 
 def test_changes_are_delivered_again_from_a_run_with_the_same_ids(lake: Lake, broker: KafkaServer, topic: str) -> None:
@@ -208,7 +209,7 @@ def test_a_sink_that_missed_runs_gets_one_change_a_key_if_asked(lake: Lake, brok
     check(lake, broker, topic)
     missed = [r.id for r in sorted(records, key=lambda r: r.run) if r.run > 3]
     assert len(missed) == len(set(missed)) == done.records == len(records) - before
-    assert 1000 not in missed, "a key that came and went is no change"
+    assert [r.value for r in records if r.id == 1000] == [None], "a key that came and went: the topic might have had it"
 
 
 def test_at_least_once_may_repeat_after_a_crash_but_loses_nothing_and_says_the_same_ids(

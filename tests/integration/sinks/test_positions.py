@@ -25,10 +25,10 @@ def address(broker: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REJOIN_SINK_KAFKA", broker.address)
 
 
-def killed(lake: Lake, point: str, *arguments: str) -> None:
+def killed(lake: Lake, point: str, *arguments: str, sink: str = "kafka") -> None:
     """A delivery, or with arguments ``rejoin publish``, that ends by SIGKILL."""
-    crash = {"REJOIN_CRASH": f"deliver.people.kafka:{point}"}
-    done = publish(lake, *arguments, **crash) if arguments else deliver(lake, "kafka", **crash)
+    crash, name = {"REJOIN_CRASH": f"deliver.people.{sink}:{point}"}, f"people.{sink}"
+    done = publish(lake, *arguments, sink=name, **crash) if arguments else deliver(lake, sink, **crash)
     assert done.returncode == -signal.SIGKILL, f"the fault at {point} did not fire:\n{done.stderr}"
 
 
@@ -87,6 +87,79 @@ def test_fault_a13_other_deliveries_that_were_killed_half_way_go_on_over_a_dropp
     lake.topology().deliver("people.kafka")
     found, expected = folded(read(broker.address, topic)), plain(lake.rows())
     assert {key: {c: row[c] for c in lake.columns} for key, row in found.items()} == expected
+
+
+GONE = -1
+"""A key that is delivered, then deleted; the first in any transaction."""
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("kind", "catch_up", "point"),
+    [
+        ("exactly_once", "net", "1:committed"),  # before its rows
+        ("exactly_once", "net", "2:committed"),  # amidst them
+        ("exactly_once", "every", "2:committed"),
+        ("at_least_once", "net", "2:committed"),
+        ("postgres", "net", "1:committed"),
+        ("postgres", "net", None),  # not killed
+    ],
+)
+def test_fault_look_deliveries_again_from_a_run_take_back_what_was_delivered_and_is_gone(
+    lake: Lake, broker: KafkaServer, topic: str, database: str, kind: str, catch_up: str, point: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REJOIN_SINK_POSTGRES", database)
+    table, sink = f"{topic}.people", "postgres" if kind == "postgres" else "kafka"
+    to_kafka = f'kafka("{topic}", partitions=2, batch=2, guarantee="{kind}", catch_up="{catch_up}")'
+    lake.run({GONE: lake.row(GONE), 2: lake.row(2)})
+    lake.declare(f'postgres("{table}", catch_up="{catch_up}")' if sink == "postgres" else to_kafka)
+    lake.topology().deliver(f"people.{sink}")
+    lake.run({GONE: None})
+    if point is None:
+        lake.topology().deliver(f"people.{sink}", Restart(1))
+    else:
+        killed(lake, point, "--from-run", "1", sink=sink)
+        lake.run(lake.some(5))
+        lake.topology().deliver(f"people.{sink}")
+    if sink == "postgres":
+        assert rows_of(database, table) == lake.rows()
+    else:
+        assert folded(read(broker.address, topic)) == plain(lake.rows())
+
+
+def test_fault_look_at_least_once_takes_back_what_a_killed_net_delivery_has_sent(lake: Lake, broker: KafkaServer, topic: str) -> None:
+    lake.declare(f'kafka("{topic}", partitions=2, batch=2, guarantee="at_least_once", catch_up="net")')
+    lake.topology().deliver("people.kafka")
+    lake.run({GONE: lake.row(GONE)})
+    lake.run(lake.some(9))
+    killed(lake, "1:flushed")
+    assert GONE in folded(read(broker.address, topic)), "it was sent, and nothing says so"
+    lake.run({GONE: None})
+    lake.topology().deliver("people.kafka")
+    assert folded(read(broker.address, topic)) == plain(lake.rows())
+
+
+def test_fault_look_a_guarantee_that_was_another_one_for_a_while_leaves_nothing_behind(lake: Lake, broker: KafkaServer, topic: str) -> None:
+    for guarantee, row in (("exactly_once", lake.row(0)), ("at_least_once", lake.row(GONE)), ("exactly_once", None)):
+        lake.declare(f'kafka("{topic}", partitions=2, guarantee="{guarantee}", catch_up="net")')
+        lake.run({GONE if row is None else int(str(row["id"])): row})
+        lake.topology().deliver("people.kafka")
+    assert folded(read(broker.address, topic)) == plain(lake.rows())
+
+
+@pytest.mark.parametrize("catch_up", ["net", "every"])
+def test_fault_look_a_delivery_from_a_run_passes_over_nothing_that_was_not_delivered_yet(
+    lake: Lake, broker: KafkaServer, topic: str, catch_up: str
+) -> None:
+    lake.declare(f'kafka("{topic}", partitions=2, batch=2, catch_up="{catch_up}")')
+    killed(lake, "3:flushed")  # of a first snapshot
+    lake.run(lake.some(9))
+    lake.topology().deliver("people.kafka", Restart(3))
+    assert folded(read(broker.address, topic)) == plain(lake.rows()), "the rest of the snapshot too"
+    for _ in range(3):
+        lake.run(lake.some(9))
+    lake.topology().deliver("people.kafka", Restart(7))
+    assert folded(read(broker.address, topic)) == plain(lake.rows()), "runs 5 and 6 too"
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])

@@ -25,6 +25,12 @@ def test_what_is_under_way_goes_on_before_anything_else_even_if_more_runs_came()
     assert snapshot.next(RUNS, CatchUp.EVERY, ["a"]) == snapshot
 
 
+def test_a_sink_goes_back_to_a_run_and_never_forward() -> None:
+    begun = Position(4, 7, 3, columns=("a",), target="t")
+    assert begun.back(2) == Position(1, 1, columns=("a",), target="t")
+    assert begun.back(5) == begun.back(7) == Position(4, 4, columns=("a",), target="t"), "what is under way is part of what follows"
+
+
 def test_what_a_sink_needs() -> None:
     assert Position.at(4).needs == 5
     assert Position(4, 7, 3).needs == 5
