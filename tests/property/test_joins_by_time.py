@@ -32,10 +32,10 @@ SCHEMAS = {
 VALID = [("s", pa.int64()), ("k", pa.string()), ("name", pa.string()), ("gone", pa.bool_()), ("since", pa.int64()), ("until", pa.int64())]
 
 
-def history(number: int, chance: random.Random) -> Iterator[Event]:
+def history(number: int, chance: random.Random, runs_of_all: int = RUNS, lengths: tuple[int, ...] = (0, 3, 12, 25)) -> Iterator[Event]:
     """The events of one history, in the order of their arrival, with the run that each arrives in."""
-    length = chance.choice((0, 3, 12, 25))
-    runs = sorted(chance.choices(range(RUNS), k=length))
+    length = chance.choice(lengths)
+    runs = sorted(chance.choices(range(runs_of_all), k=length))
     clock, keys = 0, ["a", "b", "c"][: chance.randint(1, 3)]
     for arrival, run in enumerate(runs):
         clock += chance.choice((0, 0, 1, 1, 2, 8)) * 1_000_000
