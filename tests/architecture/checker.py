@@ -45,6 +45,14 @@ IMPORT_RULES = (
         "stages are statements: a plan in, SQL text out; engines run them",
     ),
     ImportRule(
+        tuple(
+            f"{PACKAGE}/joins/{part}"
+            for part in ("sides.py", "shown.py", *(f"{k}/statements.py" for k in ("as_of", "outer", "same_key", "window")))
+        ),
+        ("airflow", "duckdb", "pyiceberg", "pyspark", "rejoin.engines", "rejoin.lake", "rejoin.run", "rejoin.sinks"),
+        "the statements of a join are statements as those of stages",
+    ),
+    ImportRule(
         (f"{PACKAGE}/engines",),
         ("airflow", "pyiceberg", "rejoin.airflow", "rejoin.run", "rejoin.conduct", "rejoin.schedule", "rejoin.sinks"),
         "an engine runs what it is given",
