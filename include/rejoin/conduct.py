@@ -14,7 +14,7 @@ from rejoin.failures import named_errors
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.records import Run, StepRecord, Write
-from rejoin.lease import working
+from rejoin.lease import trying, working
 from rejoin.plan import places
 from rejoin.plan.compatible import left_behind
 from rejoin.plan.fingerprint import fingerprint
@@ -142,12 +142,16 @@ class Topology:
 
     def cut(self, run: Run, note: str = "") -> StepRecord:
         """Pins what every source reads in this run. A repeated cut keeps the first one's pins."""
-        from rejoin import sources
-        from rejoin.sources import Pin, PinnedFile
-
         done = self.ledger.steps(run.number).get(Verb.CUT)
         if done is not None:
             return done
+        with trying(self.ledger, run, Verb.CUT):
+            return self._cut(run, note)
+
+    def _cut(self, run: Run, note: str) -> StepRecord:
+        from rejoin import sources
+        from rejoin.sources import Pin, PinnedFile
+
         started, found = time.monotonic(), dict[str, dict[str, Any] | None]()
         ignored: list[str] = []
         for table in run.plan.tables:
@@ -189,7 +193,8 @@ class Topology:
         started, place = time.monotonic(), partial(reports.directory, self.config, run.topology, run.number)
         doing = Doing(lambda: Attempt(self.ledger, self.refs, run, self.root, place), self.config, spark, progress)
         computed = places.of_step(run.plan, step.verb, step.target)
-        with named_errors(f"step {step.id} in run {run.number} of topology {run.topology!r}", computed):
+        of_step = named_errors(f"step {step.id} in run {run.number} of topology {run.topology!r}", computed)
+        with trying(self.ledger, run, step.id), of_step:
             outcome = doing.done(step)
         made, seconds = outcome.result, time.monotonic() - started - doing.waited
         record = StepRecord(step.id, made.counts, seconds, doing.jobs, outcome.detail, made.ending)
@@ -214,6 +219,7 @@ class Topology:
             made[f"{Verb.VALIDATE}.{n.name}"].counts["changes"] for n in run.plan.nodes if run.kind == "run" and n.published
         )
         if step.id not in made:
+            self.ledger.began(run.number, step.id)
             self._register(run, StepRecord(step.id, counts, 0.0, 0), "publish")
         crash.point("publish:before")
         kept = [n.name for n in run.plan.nodes if run.kind == "run" and made[f"{Verb.RESOLVE}.{n.name}"].ending is Ending.KEPT]

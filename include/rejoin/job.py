@@ -69,7 +69,6 @@ def _once(topology: Topology, owner: str, verb: Verb, target: str, spark: Sessio
     run = topology.open(owner, options) if verb is Verb.CUT else topology.mine(owner)
     if run.state == "committed":
         return _again(topology, run, verb, target)
-    topology.ledger.tried_again(run.number, f"{verb}.{target}" if target else str(verb))
     try:
         with alive(topology.ledger, run):
             done = _step(topology, run, verb, target, spark or partial(session, topology.config), options.note)

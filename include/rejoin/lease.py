@@ -43,3 +43,16 @@ def alive(ledger: Ledger, run: Run) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
+
+
+@contextmanager
+def trying(ledger: Ledger, run: Run, step: str) -> Iterator[None]:
+    """A try of a step: counted, and its error kept if it fails."""
+    ledger.began(run.number, step)
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, RunSuperseded):
+            with suppress(Exception):  # the first error is the one to tell
+                ledger.broke(run.number, step, told(error))
+        raise

@@ -26,6 +26,11 @@ def this_process() -> str:
     return f"{_PREFIX}:{platform.node()}:{os.getpid()}:{psutil.Process().create_time():.2f}:{_pids()}"
 
 
+def is_process(owner: str) -> bool:
+    """Whether an owner is a process, as of the command line."""
+    return owner.startswith(f"{_PREFIX}:")
+
+
 @cache
 def _pids() -> str:
     """Names the set of pids that this process is in: containers of one host, and machines of one name, have sets of their own."""

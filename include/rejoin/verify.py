@@ -57,7 +57,7 @@ SORTED_ROWS = 400_000
 def verify(topology: Topology, spark: SparkSession, *, fast: bool, progress: Progress = SILENT) -> list[Difference]:
     """Compares every output of the last committed run with a recomputation from its source tables.
 
-    Also counts subscriptions that belong to no live left row, and live left rows without one (I8).
+    Also counts subscriptions that belong to no live left row, and live left rows without one (I8). The ledger keeps what was found.
 
     Args:
         topology: the topology.
@@ -87,6 +87,7 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool, progress: Pro
             with _spread(spark, max(reader.stored(node.name), reader.stored(node.left.table))):
                 found.append(_Comparison(engine, plan, reader, node).made(looked_at, fast=fast))
             counts |= {"rows": found[-1].rows, "differences": found[-1].total}
+    topology.ledger.verified(head, sum(d.total for d in found), fast=fast)
     return found
 
 

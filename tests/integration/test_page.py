@@ -27,6 +27,11 @@ with DAG("shop"):
         before >> one if before is not None else None
         before = one
 """
+EXPECTED = """
+from rejoin import not_null
+
+enriched.expect(not_null("note"), severity="warn")
+"""
 DAG_RUN = "manual__2026-11-21T10:00:00+00:00"
 BAD = '{"key": {"id": "x"}, "value": {"before": null, "after": {"id": "x", "note": "<b>bad</b>"}, "op": "c"}, "headers": {}}\n'
 
@@ -37,6 +42,7 @@ PAGES = (
     "/t/shop/tables/orders",
     "/t/shop/tables/enriched?key=101",
     "/t/shop/tables/enriched__subscriptions__customers",
+    "/t/shop/search?key=101",
     "/static/page.css",
     "/static/page.js",
 )
@@ -44,8 +50,9 @@ PAGES = (
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
-    """Three runs: by hand, by a DAG, and one that quarantines a record."""
+    """Three runs: by hand, by a DAG, and one that quarantines a record; of each output row something is expected."""
     made = Shop(tmp_path_factory.mktemp("page"))
+    made.file.write_text(made.file.read_text().replace("\norders.left_join", "\nenriched = orders.left_join") + EXPECTED)
     for number, owner in enumerate(("process:here:1:2.0", f"airflow:shop:{DAG_RUN}", "process:here:1:2.0"), start=1):
         made.next_batch()
         if number == 3:
@@ -171,6 +178,97 @@ def test_the_page_alone_shows_graph_runs_and_a_keys_history(server: Airflow, sho
     assert "inserted" in history[-1]
 
 
+def test_the_strip_says_fresh_verified_kept_aside_and_the_pace_of_runs(server: Airflow, shop: Shop, browser: WebDriver) -> None:
+    shop.topology().ledger.verified(3, 0, fast=True)
+    browser.get(f"{server.url}/rejoin/t/shop")
+    cards = {c.find_element(By.TAG_NAME, "h2").text: c for c in browser.find_elements(By.CSS_SELECTOR, "#status .card")}
+    assert list(cards) == ["Fresh", "Verified", "Kept aside", "Last 3 runs"]
+    assert "yes:" in cards["Fresh"].text and "target 2 h" in cards["Fresh"].text
+    assert "no difference" in cards["Verified"].text and "as of run 3" in cards["Verified"].text
+    assert "1 of orders" in cards["Kept aside"].text
+    bars = cards["Last 3 runs"].find_elements(By.TAG_NAME, "rect")
+    assert len(bars) == 3 and all(b.size["height"] > 0 for b in bars)
+    assert cards["Last 3 runs"].find_element(By.TAG_NAME, "polyline").size["width"] > 0
+    tops = {c.location["y"] for c in cards.values()}
+    assert len(tops) == 1, "the cards stand in one row"
+
+
+def test_internal_tables_are_folded_away(server: Airflow, browser: WebDriver) -> None:
+    for page in ("/t/shop", "/t/shop/runs/3", "/t/shop/tables/enriched?key=101"):
+        browser.get(f"{server.url}/rejoin{page}")
+        assert "__" not in pictures.shown(browser).replace(DAG_RUN[:20], ""), page
+        assert "_hash" not in pictures.shown(browser), page
+    browser.get(f"{server.url}/rejoin/t/shop")
+    browser.find_element(By.CSS_SELECTOR, "#tables summary").click()
+    pictures.wait_for(browser, lambda: "enriched__changes" in pictures.shown(browser), "the other tables")
+
+
+def test_a_run_shows_its_graph_with_states_counts_and_some_changes(server: Airflow, shop: Shop, browser: WebDriver) -> None:
+    browser.get(f"{server.url}/rejoin/t/shop/runs/3")
+    boxes = {e.find_element(By.CSS_SELECTOR, ".name").text: e for e in browser.find_elements(By.CSS_SELECTOR, "#graph .box")}
+    assert sorted(boxes) == ["customers", "enriched", "left join customers", "orders"]
+    assert all("done" in b.get_attribute("class") for b in boxes.values())
+    steps = shop.topology().ledger.steps(3)
+    flows = [int(e.text) for e in browser.find_elements(By.CSS_SELECTOR, "#graph .flow")]
+    counted = (steps["ingest.orders"].counts["changes"], steps["ingest.customers"].counts["changes"])
+    assert sorted(flows) == sorted((*counted, steps["respond.enriched.customers"].counts["responses"]))
+    changed = browser.find_elements(By.CSS_SELECTOR, "#changes tbody tr")
+    assert len(changed) == min(6, steps["validate.enriched"].counts["changes"])
+    assert {e.text for e in browser.find_elements(By.CSS_SELECTOR, "#changes tbody td:first-child")} <= {"inserted", "updated", "deleted"}
+    engines = [e.text for e in browser.find_elements(By.CSS_SELECTOR, "#steps tbody td:nth-child(5)")]
+    assert re.fullmatch(r"Spark, \d+ jobs?", engines[1]) and int(engines[1].split()[1]) > 0
+
+
+def test_a_run_is_followed_while_it_goes_on_and_a_failed_step_is_told(server: Airflow, shop: Shop, browser: WebDriver) -> None:
+    topology = shop.topology()
+    ledger, run = topology.ledger, topology.open("somebody")
+    try:
+        topology.cut(run)
+        browser.get(f"{server.url}/rejoin/t/shop/runs/{run.number}")
+        state = lambda: browser.find_element(By.CSS_SELECTOR, "#graph .box.source").get_attribute("class").split()[-1]  # noqa: E731
+        assert state() == "waiting"
+        browser.execute_script("window.same = true")
+        ledger.began(run.number, "ingest.orders")
+        pictures.wait_for(browser, lambda: state() == "running", "the state that runs")
+        ledger.began(run.number, "ingest.orders")
+        ledger.broke(run.number, "ingest.orders", "SOURCE_MISSING <orders>\n  next: look for it")
+        pictures.wait_for(browser, lambda: state() == "failed", "the state that failed")
+        assert "ingest.orders failed in try 2" in pictures.shown(browser)
+        assert "SOURCE_MISSING <orders>" in browser.find_element(By.ID, "failed").text
+        ledger.abandon(run.number, "the test is over")
+        pictures.wait_for(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, "[data-live]"), "the last look")
+        assert browser.execute_script("return window.same"), "the page was never loaded anew"
+    finally:
+        ledger.abandon(run.number, "the test is over")
+
+
+def test_a_key_is_found_and_its_row_drawn_from_record_to_output(server: Airflow, shop: Shop, browser: WebDriver) -> None:
+    browser.get(f"{server.url}/rejoin/t/shop")
+    browser.find_element(By.CSS_SELECTOR, ".search input").send_keys("101\n")
+    pictures.wait_for(browser, lambda: browser.find_elements(By.CSS_SELECTOR, ".hits a"), "what was found")
+    assert [e.text for e in browser.find_elements(By.CSS_SELECTOR, "main section h2")] == ["orders", "enriched"]
+    browser.find_elements(By.CSS_SELECTOR, ".hits a")[1].click()
+    pictures.wait_for(browser, lambda: browser.find_elements(By.ID, "why"), "the path")
+    boxes = {e.find_element(By.CSS_SELECTOR, ".name").text: e.rect["x"] for e in browser.find_elements(By.CSS_SELECTOR, "#key .box")}
+    record = next(x for name, x in boxes.items() if name.startswith("0001.jsonl line 7"))
+    assert record < boxes["orders 101"] < boxes["enriched 101"]
+    browser.find_element(By.CSS_SELECTOR, "#key summary").click()
+    pictures.wait_for(browser, lambda: "landing/orders/0001.jsonl line 7" in pictures.shown(browser), "the same in words")
+    assert "LEFT JOIN" in browser.find_element(By.CSS_SELECTOR, "#sql pre").text
+
+
+def test_data_docs_are_linked_and_cannot_run_anything(server: Airflow, shop: Shop, browser: WebDriver) -> None:
+    browser.get(f"{server.url}/rejoin/t/shop/runs/1")
+    browser.find_element(By.CSS_SELECTOR, "a.docs").click()
+    pictures.wait_for(browser, lambda: "Data Docs" in browser.title or "Validation" in pictures.shown(browser), "Data Docs")
+    answer = server.ask("/rejoin/t/shop/runs/1/docs/enriched/index.html", server.token("viewer"))
+    assert answer.status == 200 and "script-src" not in answer.headers["content-security-policy"]
+    assert answer.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    for other in ("../result.json", "%2e%2e/result.json", "..%2fresult.json", "nothing.html"):
+        assert server.ask(f"/rejoin/t/shop/runs/1/docs/enriched/{other}", server.token("viewer")).status == 404, other
+    assert server.ask("/rejoin/t/shop/runs/1/docs/enriched/index.html", server.token("stranger")).status == 403
+
+
 def test_quarantine_and_skew_are_shown(server: Airflow, browser: WebDriver) -> None:
     browser.get(f"{server.url}/rejoin/t/shop/tables/orders#quarantine")
     assert "<b>bad</b>" in browser.find_element(By.ID, "quarantine").text
@@ -179,7 +277,7 @@ def test_quarantine_and_skew_are_shown(server: Airflow, browser: WebDriver) -> N
 
 
 def test_pages_fit_a_laptop_screen_and_are_light_or_dark(server: Airflow, browser: WebDriver) -> None:
-    for page in PAGES[:6]:
+    for page in PAGES[:7]:
         browser.get(f"{server.url}/rejoin{page}")
         wide = browser.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 0, f"{page} is {wide} pixels wider than the screen"

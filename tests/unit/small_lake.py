@@ -19,6 +19,7 @@ DAG_RUN = "manual__2026-11-21T10:00:00+00:00"
 
 _VALUES = pa.struct([("customer_id", pa.int64()), ("note", pa.string())])
 _ROW = pa.struct([("id", pa.int64()), ("note", pa.string()), ("customer", pa.string())])
+REFUSED = ("id", "_run", "_op", "_code", "_reason", "_source_file", "_line", "_raw")
 SCHEMAS = {
     "orders": pa.schema(
         [
@@ -28,13 +29,15 @@ SCHEMAS = {
             ("customer_id", pa.int64()),
             ("note", pa.string()),
             ("_before", _VALUES),
+            ("_version", pa.string()),
+            ("_hash", pa.binary()),
         ]
     ),
-    "orders__quarantine": pa.schema(
-        [(n, pa.string() if n != "_run" else pa.int64()) for n in ("id", "_run", "_op", "_code", "_reason", "_file", "_raw")]
-    ),
+    "orders__quarantine": pa.schema([(n, pa.int64() if n in ("_run", "_line") else pa.string()) for n in (*REFUSED, "_version")]),
     SUBSCRIPTIONS: pa.schema([("fk_1", pa.int64()), ("pk_1", pa.int64()), ("_run", pa.int64()), ("_op", pa.string())]),
-    "enriched": pa.schema([("id", pa.int64()), ("note", pa.string()), ("customer", pa.string()), ("_run", pa.int64())]),
+    "enriched": pa.schema(
+        [("id", pa.int64()), ("note", pa.string()), ("customer", pa.string()), ("_run", pa.int64()), ("_hash", pa.binary())]
+    ),
     "enriched__changes": pa.schema([("_run", pa.int64()), ("_op", pa.string()), ("id", pa.int64()), ("_before", _ROW), ("_after", _ROW)]),
 }
 
@@ -88,7 +91,9 @@ def _first(ledger: Ledger, refs: Refs) -> None:
     orders = [{"id": i, "_run": 1, "_op": "U", "customer_id": 7 if i < 4 else i, "note": "first"} for i in range(1, 7)]
     wrote = append(refs, "orders", orders)
     bad = append(
-        refs, "orders__quarantine", [{"_run": 1, "_code": "VALUE_TYPE", "_reason": "no BIGINT", "_file": "1.jsonl", "_raw": NASTY}]
+        refs,
+        "orders__quarantine",
+        [{"_run": 1, "_code": "VALUE_TYPE", "_reason": "no BIGINT", "_source_file": "1.jsonl", "_line": 3, "_raw": NASTY}],
     )
     counts = {"read": 7, "applied": 6, "quarantined": 1, "changes": 6}
     ledger.register(run.number, StepRecord("ingest.orders", counts, 1.5, 3), "a", (wrote, bad))
@@ -103,7 +108,7 @@ def _first(ledger: Ledger, refs: Refs) -> None:
     ledger.register(run.number, StepRecord("resolve.enriched", counts, 2.0, 4, detail), "a", (made, changed))
     verdict = {"expectation": f"note is not {NASTY}", "severity": "warn", "met": False, "checked": 6, "unexpected": 2}
     judged = {"validation": [verdict], "report": "validation/shop/1/enriched/result.json"}
-    ledger.register(run.number, StepRecord("validate.enriched", {"held_back": 0, "changes": 6}, 0.3, 0, judged), "a", ())
+    ledger.register(run.number, StepRecord("validate.enriched", counts | {"held_back": 0}, 0.3, 0, judged), "a", ())
     ledger.publish(run.number)
 
 

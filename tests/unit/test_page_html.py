@@ -8,11 +8,20 @@ import pytest
 from plans import Shop, everything, star
 from small_lake import DAG_RUN, NASTY, SUBSCRIPTIONS, make
 
+from rejoin.lake.history import RunLine, StepLine
+from rejoin.lake.ledger import Ledger
+from rejoin.lake.records import StepRecord
+from rejoin.lake.tried import Tried
 from rejoin.owner import dag_run
-from rejoin.page import graph, owners, render, words
+from rejoin.page import drawing, graph, owners, path, render, running, words
 from rejoin.page.gather import Lake
-from rejoin.page.model import Kind
+from rejoin.page.model import Kind, Pace, StepRow
+from rejoin.page.running import State, state_of
+from rejoin.page.sparkline import sparkline
+from rejoin.plan.results import Ending
 
+DONE = StepLine(StepRecord("resolve.enriched", {}, 1.0, 0), 2.0)
+LEFT = StepLine(StepRecord("resolve.enriched", {}, 1.0, 0, {}, Ending.KEPT), 2.0)
 PLACE = render.Place("/rejoin", "", 4_000_000_000.0)
 
 
@@ -42,6 +51,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "key": render.table(PLACE, lake.table("shop", "enriched", ("1",))),
         "source key": render.table(PLACE, lake.table("shop", "orders", ("1",))),
         "no such key": render.table(PLACE, lake.table("shop", "orders", ("99",))),
+        "search": render.search(PLACE, lake.search("shop", "1")),
         "message": render.message(PLACE, NASTY, NASTY, ("/x", NASTY)),
     }
 
@@ -75,7 +85,7 @@ def test_a_topology_links_to_its_dag_and_its_dag_runs(pages: dict[str, str]) -> 
 
 def test_every_link_to_a_table_or_run_leads_to_a_page(pages: dict[str, str]) -> None:
     known = {f"/rejoin/t/shop/runs/{n}" for n in (1, 2, 3)} | {f"/rejoin/t/shop/tables/{t}" for t in pages}
-    links = {str(a["href"]) for text in pages.values() for t, a in Elements(text).found if t == "a"}
+    links = {re.split("[?#]", str(a["href"]))[0] for text in pages.values() for t, a in Elements(text).found if t == "a"}
     assert "customers" in pages["topology"], "the graph shows customers, which no run has written yet, without a link"
     assert {x for x in links if "/shop/" in x} <= known
 
@@ -87,14 +97,16 @@ def test_a_step_can_be_linked_to(pages: dict[str, str]) -> None:
 
 def test_a_step_says_how_it_was_done_and_one_without_an_end_says_so(pages: dict[str, str]) -> None:
     assert "full: the definition is new" in pages["run"]
-    assert "by Spark: all" in pages["run"]
+    assert "as a whole: all" in " ".join(pages["run"].split())
     assert "did not run" in pages["run"]
-    assert "has not ended" in pages["failed"]
+    assert ">waiting</span>" in pages["failed"]
     assert "failed, may go on" in pages["failed"]
 
 
-def test_spark_jobs_that_a_session_could_not_count_are_not_known(pages: dict[str, str]) -> None:
-    assert "not known Spark jobs" in " ".join(pages["run"].split())
+def test_spark_jobs_are_a_number_where_all_were_counted_and_else_not_mentioned(pages: dict[str, str]) -> None:
+    assert "Engine: Spark. On" in " ".join(pages["run"].split()), "one step has not counted"
+    assert "<td>Spark, 4 jobs</td>" in pages["run"]
+    assert "<td>Spark, 4 jobs</td>" in pages["topology"], "run 2 has counted all"
 
 
 def test_nothing_in_the_lake_says_what_to_do(pages: dict[str, str]) -> None:
@@ -117,7 +129,7 @@ def test_boxes_of_a_graph_do_not_overlap_and_arrows_lead_to_the_right() -> None:
     drawn = graph.graph(everything(), ())
     places = {(b.x, b.y) for b in drawn.boxes}
     assert len(places) == len(drawn.boxes)
-    assert all(0 <= b.x <= drawn.width - graph.WIDTH and 0 <= b.y <= drawn.height - graph.HEIGHT for b in drawn.boxes)
+    assert all(0 <= b.x <= drawn.width - drawing.WIDTH and 0 <= b.y <= drawn.height - drawing.HEIGHT for b in drawn.boxes)
     for arrow in drawn.arrows:
         numbers = [int(n) for n in re.findall(r"\d+", arrow.path)]
         assert numbers[0] < numbers[-2], arrow
@@ -129,8 +141,8 @@ def test_an_arrow_over_several_columns_goes_past_the_boxes_between() -> None:
     passed = [(int(x), int(y), int(end)) for found in long for x, y, end in found]
     assert passed, "no arrow of this topology passes a column"
     for x, y, end in passed:
-        assert end == x + graph.WIDTH
-        assert not [b for b in drawn.boxes if b.x == x and b.y <= y <= b.y + graph.HEIGHT]
+        assert end == x + drawing.WIDTH
+        assert not [b for b in drawn.boxes if b.x == x and b.y <= y <= b.y + drawing.HEIGHT]
 
 
 def test_a_star_is_tables_then_edges_then_the_output() -> None:
@@ -205,3 +217,69 @@ def test_numbers_sizes_and_values_are_readable() -> None:
 
 def test_templates_and_static_files_are_there() -> None:
     assert {p.name for p in Path(render.STATIC).iterdir()} == {"page.css", "page.js"}
+
+
+@pytest.mark.parametrize(
+    ("line", "tried", "state", "lease", "expected"),
+    [
+        (DONE, Tried(2, 1.0, None), "open", 9.0, State.DONE),
+        (LEFT, None, "committed", 0.0, State.KEPT),
+        (None, Tried(3, 1.0, "SPARK_DOWN"), "open", 9.0, State.FAILED),
+        (None, Tried(1, 1.0, None), "open", 9.0, State.RUNNING),
+        (None, Tried(1, 1.0, None), "open", 4.0, State.SILENT),
+        (None, None, "open", 9.0, State.WAITING),
+        (None, None, "abandoned", 0.0, State.MISSED),
+        (None, Tried(1, 1.0, None), "abandoned", 0.0, State.MISSED),
+    ],
+)
+def test_what_a_step_is_at(line: StepLine | None, tried: Tried | None, state: str, lease: float, expected: State) -> None:
+    run = RunLine("shop", 1, "run", state, "me", lease, None, (), 0.0, None, None, ())
+    assert state_of(StepRow("resolve.enriched", line, tried), run, 5.0) is expected
+
+
+def test_the_graph_of_a_run_has_states_times_and_what_flows(tmp_path: Path) -> None:
+    lake = Lake(make(tmp_path))
+    drawn = running.picture(lake.run("shop", 1), 0.0)
+    assert drawn is not None
+    boxes = {b.title: b for b in drawn.boxes}
+    assert (boxes["orders"].lines, boxes["orders"].state) == (("7 read, 1 refused", "1.50 s"), "done")
+    assert (boxes["customers"].lines, boxes["customers"].state) == (("did not run",), "missed")
+    assert boxes["enriched"].lines == ("+6 ~0 -0", "2.30 s")
+    assert "ingest.orders" in boxes["orders"].more
+    assert sorted(a.label for a in drawn.arrows) == ["", "", "6"], "the arrow from orders; nobody answered"
+
+
+def test_a_failed_step_is_shown_with_its_tries_and_error_and_the_page_looks_again_only_while_a_run_lives(tmp_path: Path) -> None:
+    location = make(tmp_path)
+    lake = Lake(location)
+    assert lake.config is not None
+    ledger = Ledger(lake.config.ledger, "shop")
+    ledger.renew(3, 60)
+    for error in ("SOURCE_MISSING one", f"SOURCE_CORRUPT {NASTY}"):
+        ledger.began(3, "ingest.orders")
+        ledger.broke(3, "ingest.orders", error)
+    page = lake.run("shop", 3)
+    now = render.run(render.Place("/rejoin", "", 1.0), page)
+    assert "ingest.orders failed in try 2" in now and "SOURCE_CORRUPT" in now and "SOURCE_MISSING" not in now and NASTY not in now
+    assert "data-live" in now and "data-live" not in render.run(PLACE, page)
+
+
+def test_a_bar_per_run_and_the_line_of_rows_over_it() -> None:
+    drawn = sparkline([Pace(1, 2.0, 0), Pace(2, 4.0, 100), Pace(3, 1.0, 25)])
+    assert [round(b.height) for b in drawn.bars] == [18, 36, 9]
+    heights = [float(point.split(",")[1]) for point in drawn.line.split()]
+    assert heights[1] < heights[2] < heights[0], "more rows are higher"
+    assert drawn.bars[1].text == "run 2: 4.00 s, 100 rows changed"
+    assert sparkline([]).bars == ()
+
+
+def test_a_row_is_drawn_from_its_record_to_itself(tmp_path: Path) -> None:
+    view = Lake(make(tmp_path)).table("shop", "enriched", ("1",)).key_view
+    assert view is not None
+    drawn = path.picture(view.why, frozenset({"orders"}))
+    columns = {b.title: (b.column, b.link) for b in drawn.boxes}
+    assert columns["orders 1"] == (1, "/tables/orders?key=1#key")
+    assert columns["enriched 1"] == (2, ""), "it has no page here"
+    assert [b.column for b in drawn.boxes if b.kind == "record"] == [0]
+    assert "left" in {a.label for a in drawn.arrows}
+    assert path.text(view.why).startswith("enriched 1: there")

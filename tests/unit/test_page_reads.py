@@ -1,5 +1,6 @@
 """What the pages read of a lake: known numbers, and what is not known said so."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,12 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from rejoin.errors import RunUnknown, UnknownTable
-from rejoin.lake import history, look
+from rejoin.lake import history, look, pointquery
 from rejoin.lake.history import History
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.look import Newest, Refused, Skew
 from rejoin.lake.refs import Refs
+from rejoin.lake.tried import tried
 from rejoin.page.gather import Lake
 from rejoin.page.model import Kind, Rows, TableLine
 
@@ -129,16 +131,16 @@ def test_a_run_shows_every_step_of_its_plan_and_what_it_wrote(lake: Lake) -> Non
 def test_the_history_of_an_outputs_key_is_its_net_changes(lake: Lake) -> None:
     view = lake.table("shop", "enriched", ("1",)).key_view
     assert view is not None
-    assert [(e.run, e.op, e.changed) for e in view.events] == [(2, "U", {"note"}), (1, "I", frozenset())]
-    assert view.events[0].before == {"id": 1, "note": "first", "customer": None}
+    assert [(e.run, e.change.op, e.change.changed) for e in view.events] == [(2, "U", {"note"}), (1, "I", frozenset())]
+    assert view.events[0].change.before == {"id": 1, "note": "first", "customer": None}
 
 
 def test_the_history_of_a_sources_key_is_its_versions_and_a_deleted_row_is_gone(lake: Lake) -> None:
     view = lake.table("shop", "orders", ("2",)).key_view
     assert view is not None
     assert view.row is None
-    assert [(e.run, e.op) for e in view.events] == [(2, "D"), (1, "U")]
-    assert (view.events[0].before, view.events[0].after) == ({"id": 2, "customer_id": 7, "note": "first"}, None)
+    assert [(e.run, e.change.op) for e in view.events] == [(2, "D"), (1, "U")]
+    assert (view.events[0].change.before, view.events[0].change.after) == ({"id": 2, "customer_id": 7, "note": "first"}, None)
 
 
 def test_a_key_that_does_not_fit_is_refused(lake: Lake) -> None:
@@ -148,6 +150,72 @@ def test_a_key_that_does_not_fit_is_refused(lake: Lake) -> None:
     for same in ("1", "+1", "001"):
         view = lake.table("shop", "orders", (same,)).key_view
         assert view is not None and view.row is not None and view.row["id"] == 1
+
+
+def test_the_status_is_of_the_published_run_with_what_is_kept_aside_and_the_newest_comparison(tmp_path: Path) -> None:
+    lake = Lake(make(tmp_path))
+    assert lake.config is not None
+    ledger, before = Ledger(lake.config.ledger, "shop"), lake.topology("shop", within=60).status
+    assert (before.verified, before.within) == (None, 60)
+    assert before.published_at == ledger.run(2).closed_at
+    assert [(p.run, p.changes) for p in before.paces] == [(1, 6), (2, 0)], "oldest first; run 2 validated nothing"
+    assert before.aside == (("orders", Rows(1)),), "what was released is not counted"
+    assert before.open is not None and before.open.number == 3
+    ledger.verified(1, 4, fast=False)
+    ledger.verified(2, 3, fast=True)
+    ledger.verified(2, 0, fast=True)
+    found = lake.topology("shop").status.verified
+    assert found is not None
+    assert (found.run, found.fast, found.differences) == (2, True, 0)
+
+
+def test_a_ledger_of_an_older_rejoin_has_no_tries_and_no_comparison(tmp_path: Path) -> None:
+    lake = Lake(make(tmp_path))
+    assert lake.config is not None
+    with sqlite3.connect(tmp_path / "lake" / "ledger.db") as db:
+        db.execute("DROP TABLE rejoin_tries")
+        db.execute("DROP TABLE rejoin_verified")
+    assert lake.topology("shop").status.verified is None
+    assert {s.tried for s in lake.run("shop", 1).steps} == {None}
+
+
+def test_tries_of_a_step_are_counted_and_the_newest_error_kept(tmp_path: Path) -> None:
+    lake = Lake(make(tmp_path))
+    assert lake.config is not None
+    ledger = Ledger(lake.config.ledger, "shop")
+    ledger.began(3, "ingest.orders")
+    ledger.broke(3, "ingest.orders", "SOURCE_MISSING x")
+    first = tried(lake.config.ledger, "shop", 3)["ingest.orders"]
+    ledger.began(3, "ingest.orders")
+    second = tried(lake.config.ledger, "shop", 3)["ingest.orders"]
+    assert [(t.tries, t.error) for t in (first, second)] == [(1, "SOURCE_MISSING x"), (2, None)]
+
+
+def test_a_run_shows_some_of_its_changes_with_the_columns_that_differ(lake: Lake) -> None:
+    (sample,) = lake.run("shop", 2).samples
+    assert (sample.output, sample.key) == ("enriched", ("id",))
+    assert sample.changes is not None
+    assert [(c.op, c.changed) for c in sample.changes] == [("U", {"note"}), ("D", frozenset())]
+    (first,) = lake.run("shop", 1).samples
+    assert first.changes is not None and len(first.changes) == 6
+
+
+def test_a_key_is_searched_in_every_table(lake: Lake) -> None:
+    found = lake.search("shop", "2")
+    assert [(h.table, h.keys) for h in found.hits] == [("orders", ((2,),)), ("enriched", ((2,),))], "deleted, but it was there"
+    assert lake.search("shop", "no number").hits == ()
+    assert lake.search("shop", "99").hits == ()
+
+
+def test_a_table_that_is_too_large_is_not_searched(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pointquery, "SEARCHED_ROWS", 1)
+    assert [h.keys for h in lake.search("shop", "2").hits] == [None, None]
+
+
+def test_an_output_has_its_sql_and_a_source_has_none(lake: Lake) -> None:
+    sql = lake.table("shop", "enriched").sql
+    assert sql is not None and "LEFT JOIN" in sql
+    assert lake.table("shop", "orders").sql is None
 
 
 def test_quarantined_records_come_with_their_reasons(lake: Lake) -> None:

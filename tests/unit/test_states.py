@@ -76,9 +76,9 @@ def test_fault_b_a_run_that_failed_reads_failed_until_its_owner_goes_on(location
     assert (ledger.run(3).standing, history.run(3).standing, ledger.run(3).note) == ("open", "open", None)
     ledger.fail(3, "SOURCE_MISSING orders", "ingest.orders")
     ledger.renew(3)  # another step of the same run goes on beside it
-    ledger.tried_again(3, "ingest.customers")
+    ledger.began(3, "ingest.customers")
     assert (ledger.run(3).standing, history.run(3).standing) == ("failed", "failed")
-    ledger.tried_again(3, "ingest.orders")
+    ledger.began(3, "ingest.orders")
     assert ledger.run(3).standing == "open"
     ledger.fail(3, f"SOURCE_CORRUPT {NASTY}")
 

@@ -11,7 +11,7 @@ from airflow.sdk import DAG, Param, task
 
 from rejoin.airflow.arguments import RUN_TIMEOUT
 from rejoin.airflow.command import CommandOperator
-from rejoin.airflow.place import place
+from rejoin.airflow.place import fresh_within, place
 from rejoin.airflow.retry import ByError
 from rejoin.errors import RunUnknown, Stale
 
@@ -43,8 +43,9 @@ def verification(schedule: Any = "0 4 * * *", on_failure: Any = None) -> DAG:
     return dag
 
 
-def freshness(within: timedelta, schedule: Any = "*/15 * * * *", on_failure: Any = None) -> DAG:
-    """Fails for every topology whose newest published run is older than ``within``."""
+def freshness(within: timedelta | None = None, schedule: Any = "*/15 * * * *", on_failure: Any = None) -> DAG:
+    """Fails for every topology whose newest published run is older than ``within``; None: as REJOIN_FRESH_WITHIN says, which the page shows, too."""
+    within = within or fresh_within()
     with _dag("rejoin_freshness", schedule, on_failure, f"Was every topology published within {within}?") as dag:
         published.partial(seconds=within.total_seconds()).expand(topology=topologies())
     return dag

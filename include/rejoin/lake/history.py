@@ -74,7 +74,7 @@ class Recomputed:
 
 def heads(url: str) -> dict[str, int | None]:
     """Every topology that the ledger database knows, with its newest committed run. Empty when there is no ledger yet."""
-    with _reading(url) as db:
+    with reading(url) as db:
         if db is None:
             return {}
         found = select(t.topologies.c.topology, t.topologies.c.head).order_by(t.topologies.c.topology)
@@ -83,7 +83,7 @@ def heads(url: str) -> dict[str, int | None]:
 
 def owned(url: str, owner_prefix: str, most: int) -> list[tuple[str, int, str]]:
     """(topology, run, owner) of the newest runs whose owner's text starts so, newest first."""
-    with _reading(url) as db:
+    with reading(url) as db:
         if db is None:
             return []
         columns = (t.runs.c.topology, t.runs.c.run, t.runs.c.owner)
@@ -224,7 +224,7 @@ class History:
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with _reading(self._url) as db:
+        with reading(self._url) as db:
             if db is None:
                 raise RunUnknown(f"topology {self.topology!r}: there is no ledger yet", next_step="run it once: `rejoin run`")
             yield db
@@ -256,7 +256,7 @@ def _input(row: Row[tuple[object, ...]]) -> Input | None:
 
 
 @contextmanager
-def _reading(url: str) -> Iterator[Connection | None]:
+def reading(url: str) -> Iterator[Connection | None]:
     """A connection that only reads; None when the ledger was not made yet."""
     place = make_url(url)
     if is_sqlite(place) and not (place.database and Path(place.database).is_file()):

@@ -125,11 +125,21 @@ class Ledger(Records):
         with self.transaction() as db:
             db.execute(update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(**values))
 
-    def tried_again(self, run: int, step: str) -> None:
-        """Another try of a step begins: the run no longer counts as failed if it was this step that did."""
+    def began(self, run: int, step: str) -> None:
+        """A try of a step begins. The run no longer counts as failed if it was this step that did."""
         mine = self._is(t.runs, run) & (t.runs.c.state == "open") & t.runs.c.note.endswith(_of_step(step), autoescape=True)
         with self.transaction() as db:
             db.execute(update(t.runs).where(mine).values(note=None))
+            of, now = self._is(t.tries, run) & (t.tries.c.step == step), time.time()
+            again = update(t.tries).where(of).values(tries=t.tries.c.tries + 1, began_at=now, error=None)
+            if db.execute(again).rowcount == 0:
+                db.execute(insert(t.tries).values(topology=self.topology, run=run, step=step, tries=1, began_at=now))
+
+    def broke(self, run: int, step: str, error: str) -> None:
+        """The newest try of a step has failed; ``error``: why."""
+        of = self._is(t.tries, run) & (t.tries.c.step == step)
+        with self.transaction() as db:
+            db.execute(update(t.tries).where(of).values(error=error[:NOTE]))
 
     def renew(self, run: int, seconds: float = LEASE_SECONDS) -> None:
         """A sign of life: the lease starts anew.
@@ -173,6 +183,14 @@ class Ledger(Records):
         """The tables now show what the ledger says of this run."""
         with self.transaction() as db:
             db.execute(update(t.runs).where(self._is(t.runs, run)).values(rolled_forward=True))
+
+    def verified(self, run: int, differences: int, *, fast: bool) -> None:
+        """The outputs as of a committed run were compared with their SQL; ``fast``: by stored hashes."""
+        of = self._is(t.verified, run) & (t.verified.c.fast == fast)
+        values = {"differences": differences, "ended_at": time.time()}
+        with self.transaction() as db:
+            if db.execute(update(t.verified).where(of).values(**values)).rowcount == 0:
+                db.execute(insert(t.verified).values(topology=self.topology, run=run, fast=fast, **values))
 
     # --- inside a transaction -----------------------------------------------------------------------------------------
 

@@ -79,6 +79,27 @@ steps = Table(
     Column("ending", String(16)),  # what became of its work: plan.results.Ending
 )
 
+tries = Table(
+    "rejoin_tries",
+    metadata,
+    Column("topology", String(64), primary_key=True),
+    Column("run", Integer, primary_key=True),
+    Column("step", String(256), primary_key=True),
+    Column("tries", Integer, nullable=False),
+    Column("began_at", Float, nullable=False),  # the newest try
+    Column("error", Text),  # code and message, if the newest try has failed
+)
+
+verified = Table(
+    "rejoin_verified",
+    metadata,
+    Column("topology", String(64), primary_key=True),
+    Column("run", Integer, primary_key=True),
+    Column("fast", Boolean, primary_key=True),  # by stored hashes; else by recomputing everything
+    Column("differences", BigInteger, nullable=False),
+    Column("ended_at", Float, nullable=False),
+)
+
 writes = Table(
     "rejoin_writes",
     metadata,

@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import ceil
 from typing import Any
 
-from pyiceberg.expressions import GreaterThanOrEqual
+from pyiceberg.expressions import EqualTo, GreaterThanOrEqual
 from pyiceberg.table import Table
 
 from rejoin.lake.duck import cursor, relation
@@ -145,6 +145,13 @@ def newest(table: Table, snapshot_id: int, most: int) -> Newest | Refused:
     rows = table.scan(row_filter=condition, snapshot_id=snapshot_id, limit=NEWEST_FILE_ROWS).to_arrow().to_pylist()
     rows.sort(key=lambda r: -int(r[RUN]))
     return Newest(tuple(rows[:most]), all=len(rows) <= most and len(rows) == sum(f.record_count for f in files))
+
+
+def of_run(table: Table, snapshot_id: int, run: int, most: int) -> list[dict[str, Any]]:
+    """Some rows that a run has written, at most so many, of a table with a column ``_run``."""
+    condition = EqualTo(RUN, run)  # type: ignore[call-arg, arg-type]  # as above
+    rows: list[dict[str, Any]] = table.scan(row_filter=condition, snapshot_id=snapshot_id, limit=most).to_arrow().to_pylist()
+    return rows
 
 
 class _Snapshot:

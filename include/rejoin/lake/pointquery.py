@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, StartsWith
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import FileScanTask, Table
 
@@ -20,6 +20,9 @@ from rejoin.plan.model import Edge, Node, Plan
 from rejoin.stages.columns import numbered
 
 Row = dict[str, Any]
+
+SEARCHED_ROWS = 2_000_000
+"""A search for a key reads files with at most so many rows."""
 
 
 class PointQuery:
@@ -69,7 +72,7 @@ class PointQuery:
         columns = self._columns(name)
         if not self.plan.is_table(name):
             rows = self._having(name, names.changes(name), key)
-            found = [(r["_run"], r["_op"], _plain(r["_before"]), _plain(r["_after"])) for r in rows]
+            found = [(r["_run"], r["_op"], plain(r["_before"]), plain(r["_after"])) for r in rows]
         else:
             rows = self._having(name, name, key)
             key_columns = self.plan.key_of(name)
@@ -105,7 +108,7 @@ class PointQuery:
         key = plan.key_of(name)
         rows = self._scan(names.changes(name), _equal("_run", run))
         for row in sorted(rows, key=lambda r: tuple(str(r[k]) for k in key)):
-            yield {"op": row["_op"], "before": _plain(row["_before"]), "after": _plain(row["_after"])}
+            yield {"op": row["_op"], "before": plain(row["_before"]), "after": plain(row["_after"])}
 
     def stored(self, name: str, key: Sequence[Any]) -> list[Row]:
         """The stored rows of a source table (its versions) or output with this key (texts or values), bookkeeping columns included.
@@ -150,6 +153,31 @@ class PointQuery:
         table, key = names.changes(name), self.plan.key_of(name)
         found = self._batches(table, _equal("_run", self.run), (*key, "_op")) if table in self._states else iter(())
         return next((tuple(row[k] for k in key) for batch in found for row in batch.to_pylist() if row["_op"] != "D"), None)
+
+    def search(self, name: str, text: str, most: int) -> list[tuple[Any, ...]] | None:
+        """Keys of a source table or output with a column that is ``text``, or begins with it where it is a STRING; deleted ones too. At most
+        so many. None: more than ``SEARCHED_ROWS`` rows would have to be read.
+
+        Raises:
+            UnknownTable: no such table.
+            SnapshotExpired: the run is beyond retention.
+        """
+        self._columns(name)
+        key, found = self.plan.key_of(name), dict[tuple[Any, ...], None]()
+        for column, type_ in self._key_types(name).items() if name in self._states else ():
+            try:
+                starts: BooleanExpression = StartsWith(column, text)  # type: ignore[call-arg, arg-type]  # as in _equal
+                condition = starts if type_ == "STRING" else _equal(column, _literal(text, type_))
+                reading, planned = self._planned(name, condition, key)
+                files = list(planned)
+            except ValueError:  # no value of this column
+                continue
+            if sum(f.file.record_count for f in files) > SEARCHED_ROWS:
+                return None
+            for file in files:
+                for batch in reading.to_record_batches([file]) if len(found) < most else ():
+                    found |= dict.fromkeys(tuple(row.values()) for row in batch.select(list(key)).to_pylist())
+        return sorted(found, key=lambda k: tuple(map(str, k)))[:most]
 
     def put_aside(self, name: str) -> Counter[str]:
         """How many rows and records of a table or output this run has put into quarantine, by code."""
@@ -235,5 +263,6 @@ def _equal(column: str, value: Any) -> BooleanExpression:
     return EqualTo(column, value)  # type: ignore[call-arg, arg-type]  # pydantic hides the positional form from mypy
 
 
-def _plain(row: Row | None) -> Row | None:
+def plain(row: Row | None) -> Row | None:
+    """A row without bookkeeping columns."""
     return None if row is None else {k: v for k, v in row.items() if not k.startswith("_")}

@@ -1,17 +1,29 @@
 """From the ledger and the tables to what the pages show: the reading half of the page."""
 
+from pathlib import Path
+
 from rejoin import owner as owner_text
 from rejoin.errors import RunUnknown, UnknownTable
 from rejoin.lake.config import LakeConfig, is_there, lake_config
 from rejoin.lake.history import History, RunLine, heads, owned
+from rejoin.lake.ledger import Ledger
+from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.refs import Refs
-from rejoin.page.model import Fresh, RunPage, StepRow, TablePage, TopologyLine, TopologyPage, Written
-from rejoin.page.tables import Tables, added
+from rejoin.lake.tried import tried
+from rejoin.page.model import Fresh, Hits, RunPage, SearchPage, StepRow, TablePage, TopologyLine, TopologyPage, Written
+from rejoin.page.status import status
+from rejoin.page.tables import KeySource, Tables, added, samples
 from rejoin.plan.model import Plan
 from rejoin.plan.steps import Verb, steps
+from rejoin.validation import reports
+
+HITS = 20
+"""Keys that a search shows of a table."""
 
 RUNS = 25
 """Runs on one page."""
+
+DAY = 86_400.0
 
 LOOKED_BACK = 100
 """Runs in which the newest change of a table is looked for."""
@@ -40,8 +52,8 @@ class Lake:
         outputs = None if plan is None else sum(n.published for n in plan.nodes)
         return TopologyLine(name, newest[0] if newest else None, history.published(), None if plan is None else len(plan.tables), outputs)
 
-    def topology(self, name: str, before: int | None = None) -> TopologyPage:
-        """A topology; ``before``: only runs with a smaller number.
+    def topology(self, name: str, before: int | None = None, within: float = DAY) -> TopologyPage:
+        """A topology; ``before``: only runs with a smaller number; ``within``: seconds after which it is no longer fresh.
 
         Raises:
             UnknownTable: the lake has no such topology.
@@ -54,12 +66,14 @@ class Lake:
             raise RunUnknown(f"topology {name!r} has no run yet", next_step="run it once: `rejoin run`")
         head = self._head(name)
         plan = history.plan(looked_back[0].number if head is None else head)
-        tables = () if head is None else Tables(history, Refs(config, name), head, plan, looked_back).lines()
+        refs = Refs(config, name)
+        tables = () if head is None else Tables(history, refs, head, plan, looked_back).lines()
         published = history.published()
         looked = None if published is None else published.step(str(Verb.CUT))
         return TopologyPage(
             name=name,
             plan=plan,
+            status=status(history, config.ledger, refs, plan, head, looked_back, within),
             published=published,
             looked_at=None if looked is None else looked.ended_at,
             tables=tables,
@@ -77,20 +91,43 @@ class Lake:
         """
         history, config = self._open(name)
         run = history.run(number)
-        planned = [s.id for s in steps(history.plan(number))] if run.kind == "run" else []
-        every = dict.fromkeys([*planned, *(s.record.step for s in run.steps)])
+        plan = history.plan(number) if run.kind == "run" else None
+        every = dict.fromkeys(
+            [*(s.id for s in steps(plan)), *(s.record.step for s in run.steps)] if plan else [s.record.step for s in run.steps]
+        )
         refs, kept, head = Refs(config, name), history.states(number), self._head(name)
-        writes = sorted(history.writes(number).items())
+        writes, begun = history.writes(number), tried(config.ledger, name, number)
         return RunPage(
             run,
-            tuple(StepRow(s, run.step(s)) for s in every),
+            plan,
+            tuple(StepRow(s, run.step(s), begun.get(s)) for s in every),
             tuple(history.inputs(number)),
-            tuple(Written(table, added(refs, table, snapshot), table in kept) for table, snapshot in writes),
+            tuple(Written(table, added(refs, table, snapshot), table in kept) for table, snapshot in sorted(writes.items())),
             frozenset() if head is None else frozenset(history.states(head)),
+            samples(refs, plan, number, writes) if plan else (),
+            tuple(of for of in _judged(run) if self.docs(name, number, of) is not None),
         )
 
-    def table(self, name: str, table: str, key: tuple[str, ...] = ()) -> TablePage:
-        """One table as of the newest committed run, and the row of a key of it.
+    def docs(self, name: str, number: int, of: str) -> Path | None:
+        """The directory of the Data Docs of a table or output of a run; None: it has none, or they are not on this machine."""
+        place = None if self.config is None else reports.directory(self.config, name, number, of)
+        return place / "docs" if place is not None and (place / "docs" / "index.html").is_file() else None
+
+    def search(self, name: str, text: str) -> SearchPage:
+        """Where a text is, or begins, a key, as of the newest committed run.
+
+        Raises:
+            UnknownTable: the lake has no such topology.
+            RunUnknown: nothing was committed yet.
+        """
+        history, config = self._open(name)
+        query = PointQuery(Ledger(config.ledger, name), Refs(config, name), self._head(name))
+        tables = [*(t.name for t in query.plan.tables), *(n.name for n in query.plan.nodes)]
+        found = (Hits(t, None if (keys := query.search(t, text, HITS)) is None else tuple(keys)) for t in tables)
+        return SearchPage(history.topology, text, query.run, tuple(h for h in found if h.keys is None or h.keys))
+
+    def table(self, name: str, table: str, key: tuple[str, ...] = (), root: str = ".") -> TablePage:
+        """One table as of the newest committed run, and the row of a key of it. ``root``: where relative paths of sources start.
 
         Raises:
             UnknownTable: no such topology or table, or the key does not fit.
@@ -103,7 +140,7 @@ class Lake:
         plan = history.plan(head)
         tables = Tables(history, Refs(config, name), head, plan, history.runs(LOOKED_BACK))
         fresh = _fresh(history, table) if plan.is_table(table) else None
-        return tables.page(table, key, config.ledger, fresh, history.published())
+        return tables.page(table, key, KeySource(config.ledger, root), fresh, history.published())
 
     def dag_of(self, name: str) -> str | None:
         """The DAG that ran a topology last, if one did lately."""
@@ -140,6 +177,11 @@ class Lake:
 
     def _head(self, name: str) -> int | None:
         return None if self.config is None else heads(self.config.ledger)[name]
+
+
+def _judged(run: RunLine) -> list[str]:
+    """The tables and outputs that expectations of a run are about."""
+    return [s.record.step.partition(".")[2] for s in run.steps if s.record.detail.get("validation")]
 
 
 def _fresh(history: History, source: str) -> Fresh:

@@ -6,7 +6,10 @@ from typing import Any
 
 from rejoin.lake.history import Input, RunLine, StepLine
 from rejoin.lake.look import Added, Newest, Refused, Skew
+from rejoin.lake.tried import Tried, Verified
 from rejoin.plan.model import Plan
+from rejoin.plan.steps import Verb
+from rejoin.why.model import Answer
 
 RELEASED = "R"
 """The ``_op`` of a row of a quarantine table that says: what was held back of this key no longer is."""
@@ -79,11 +82,37 @@ class TopologyLine:
 
 
 @dataclass(frozen=True)
+class Pace:
+    """A committed run in the sparkline: how long it took, and how many rows of outputs it changed."""
+
+    run: int
+    seconds: float
+    changes: int
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a topology is, in a few numbers.
+
+    ``within``: seconds after which it is no longer fresh; ``aside``: rows and records that are kept aside by table, and whether the number
+    is exact; ``paces``: oldest first; ``open``: the open run.
+    """
+
+    published_at: float | None
+    within: float
+    verified: Verified | None
+    aside: tuple[tuple[str, Rows], ...]
+    paces: tuple[Pace, ...]
+    open: RunLine | None
+
+
+@dataclass(frozen=True)
 class TopologyPage:
     """A topology: its tables, its freshness, its newest runs."""
 
     name: str
     plan: Plan
+    status: Status
     published: RunLine | None
     looked_at: float | None
     tables: tuple[TableLine, ...]
@@ -94,10 +123,11 @@ class TopologyPage:
 
 @dataclass(frozen=True)
 class StepRow:
-    """A step of a run; ``line`` None: it has not ended."""
+    """A step of a run; ``line`` None: it has not ended; ``tried`` None: it was not begun, or an older rejoin did not count."""
 
     step: str
     line: StepLine | None
+    tried: Tried | None
 
 
 @dataclass(frozen=True)
@@ -110,22 +140,9 @@ class Written:
 
 
 @dataclass(frozen=True)
-class RunPage:
-    """One run, step by step. ``visible``: the tables that have a page."""
+class RowChange:
+    """One change of a row. ``changed``: the columns that differ."""
 
-    run: RunLine
-    steps: tuple[StepRow, ...]
-    inputs: tuple[Input, ...]
-    writes: tuple[Written, ...]
-    visible: frozenset[str]
-
-
-@dataclass(frozen=True)
-class KeyEvent:
-    """One change of a key's row. ``changed``: the columns that differ."""
-
-    run: int
-    at: float | None
     op: str
     before: dict[str, Any] | None
     after: dict[str, Any] | None
@@ -133,12 +150,72 @@ class KeyEvent:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """Some changes that a run made, or is about to make, in an output; ``changes`` None: its snapshot is beyond retention."""
+
+    output: str
+    key: tuple[str, ...]
+    changes: tuple[RowChange, ...] | None
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """One run, step by step. ``plan`` None: it is a compaction or the like; ``visible``: the tables that have a page; ``docs``: the tables and
+    outputs with Data Docs.
+    """
+
+    run: RunLine
+    plan: Plan | None
+    steps: tuple[StepRow, ...]
+    inputs: tuple[Input, ...]
+    writes: tuple[Written, ...]
+    visible: frozenset[str]
+    samples: tuple[Sample, ...]
+    docs: tuple[str, ...]
+
+    @property
+    def net(self) -> dict[str, dict[str, int]]:
+        """The net changes of each output, as far as they are known: those that are validated, else those that were computed."""
+        made = {s.step: s.line.record.counts for s in self.steps if s.line is not None}
+        names = [] if self.plan is None else [n.name for n in self.plan.nodes]
+        return {n: made.get(f"{Verb.VALIDATE}.{n}") or made.get(f"{Verb.RESOLVE}.{n}") or {} for n in names}
+
+
+@dataclass(frozen=True)
+class KeyEvent:
+    """One change of a key's row, and when it became visible."""
+
+    run: int
+    at: float | None
+    change: RowChange
+
+
+@dataclass(frozen=True)
 class KeyView:
-    """A key's row and its newest changes."""
+    """A key's row, its newest changes, and where it comes from."""
 
     key: tuple[str, ...]
     row: dict[str, Any] | None
     events: tuple[KeyEvent, ...]
+    why: Answer
+
+
+@dataclass(frozen=True)
+class Hits:
+    """The keys of a table or output that have a text in them; ``keys`` None: it has too many rows to be searched."""
+
+    table: str
+    keys: tuple[tuple[Any, ...], ...] | None
+
+
+@dataclass(frozen=True)
+class SearchPage:
+    """What a search for a key has found; tables without a hit are left out."""
+
+    topology: str
+    text: str
+    run: int
+    hits: tuple[Hits, ...]
 
 
 @dataclass(frozen=True)
@@ -152,7 +229,9 @@ class Refusals:
 
 @dataclass(frozen=True)
 class TablePage:
-    """One table, and what there is beside it: quarantined records of a source, skew of subscriptions, a key's row."""
+    """One table, and what there is beside it: quarantined records of a source, skew of subscriptions, a key's row, an output's definition.
+    ``visible``: the tables that have a page.
+    """
 
     topology: str
     run: int
@@ -164,3 +243,5 @@ class TablePage:
     refusals: Refusals | None
     skew: Skew | Refused | None
     key_view: KeyView | None
+    sql: str | None
+    visible: frozenset[str]

@@ -10,9 +10,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rejoin import owner as owner_text
 from rejoin.lake.history import RunLine
 from rejoin.lake.look import Newest, Refused
-from rejoin.page import graph as picture
-from rejoin.page import words
-from rejoin.page.model import RELEASED, Kind, RunPage, TablePage, TopologyLine, TopologyPage
+from rejoin.lake.records import StepRecord
+from rejoin.page import drawing, graph, path, running, words
+from rejoin.page.model import RELEASED, Kind, RunPage, SearchPage, TablePage, TopologyLine, TopologyPage
+from rejoin.page.sparkline import sparkline
+from rejoin.report import many
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
@@ -36,19 +38,28 @@ def overview(place: Place, lake: str, lines: list[TopologyLine]) -> str:
 
 
 def topology(place: Place, page: TopologyPage, dag: str | None) -> str:
-    """A topology: graph, freshness, tables, runs. ``dag``: the DAG that runs it, if one has."""
-    drawn = picture.graph(page.plan, page.tables)
-    return _page("topology.html", place, title=page.name, page=page, graph=drawn, box=picture, dag=dag)
+    """A topology: how it is, graph, runs, tables. ``dag``: the DAG that runs it, if one has."""
+    drawn, spark = graph.graph(page.plan, page.tables), sparkline(page.status.paces)
+    return _page("topology.html", place, title=page.name, page=page, graph=drawn, spark=spark, dag=dag)
 
 
 def run(place: Place, page: RunPage) -> str:
-    """One run, step by step."""
-    return _page("run.html", place, title=f"{page.run.topology} run {page.run.number}", page=page)
+    """One run: its graph, what failed, what it changed, step by step."""
+    drawn, around = running.picture(page, place.now), running.around(page, place.now)
+    title = f"{page.run.topology} run {page.run.number}"
+    return _page("run.html", place, title=title, page=page, graph=drawn, around=around, broken=running.broken(page))
 
 
 def table(place: Place, page: TablePage) -> str:
     """One table, and a key of it."""
-    return _page("table.html", place, title=f"{page.topology} {page.table.name}", page=page, shown=REFUSALS)
+    why = page.key_view.why if page.key_view else None
+    traced = {} if why is None else {"drawn": path.picture(why, page.visible), "reasons": path.reasons(why), "text": path.text(why)}
+    return _page("table.html", place, title=f"{page.topology} {page.table.name}", page=page, shown=REFUSALS, why=traced)
+
+
+def search(place: Place, page: SearchPage) -> str:
+    """What a search for a key has found."""
+    return _page("search.html", place, title=f"{page.topology} {page.text}", page=page)
 
 
 def message(place: Place, title: str, text: str, link: tuple[str, str] | None = None) -> str:
@@ -75,10 +86,27 @@ def _total(line: RunLine, verb: str, count: str) -> int | None:
     return sum(found) if found else None
 
 
-def _jobs(line: RunLine) -> int | None:
-    """Spark jobs of a run; None where a session could not tell."""
-    jobs = [s.record.jobs for s in line.steps]
-    return None if any(j is None for j in jobs) or not jobs else sum(j or 0 for j in jobs)
+def _engine(record: StepRecord) -> str:
+    """Who did a step: the process, Spark with so many jobs (which a Spark Connect server does not tell), or nobody, where nothing was to do."""
+    if record.detail.get("engine") == "local":
+        return "process"
+    if record.jobs is None:
+        return "Spark"
+    return f"Spark, {many(record.jobs, 'job')}" if record.jobs or record.detail.get("engine") == "spark" else ""
+
+
+def _engines(line: RunLine) -> str:
+    """Who did the steps of a run."""
+    records = [s.record for s in line.steps]
+    names = dict.fromkeys(_engine(r).partition(",")[0] for r in records)
+    counts = [r.jobs for r in records]
+    jobs = None if None in counts else sum(j or 0 for j in counts)
+    return " and ".join(f"Spark, {many(jobs, 'job')}" if n == "Spark" and jobs else n for n in names if n) or "-"
+
+
+def _made_by(owner: str) -> str:
+    """An owner that is no DAG run, as people call it."""
+    return "command line" if owner_text.is_process(owner) else owner
 
 
 def _environment() -> Environment:
@@ -86,6 +114,7 @@ def _environment() -> Environment:
     made.filters |= {
         "number": words.number,
         "seconds": words.seconds,
+        "span": words.span,
         "bytes": words.size,
         "moment": words.moment,
         "counts": words.counts,
@@ -97,12 +126,25 @@ def _environment() -> Environment:
         "age": words.age,
         "state": _state,
         "total": _total,
-        "jobs": _jobs,
+        "engine": _engine,
+        "engines": _engines,
+        "step_state": running.state_of,
+        "live": running.live,
+        "box": drawing,
+        "last_change": graph.last_change,
+        "net": graph.net,
+        "STATES": running.WORDS,
         "dag_run": owner_text.dag_run,
+        "made_by": _made_by,
+        "many": many,
         "Kind": Kind,
         "RELEASED": RELEASED,
     }
-    made.tests |= {"refused": lambda v: isinstance(v, Refused), "read": lambda v: isinstance(v, Newest)}
+    made.tests |= {
+        "refused": lambda v: isinstance(v, Refused),
+        "read": lambda v: isinstance(v, Newest),
+        "bookkeeping": lambda name: name.startswith("_"),
+    }
     return made
 
 

@@ -13,6 +13,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException as AnyHTTPException
 
+from rejoin.airflow.place import fresh_within
+from rejoin.airflow.place import place as deployed
 from rejoin.errors import RejoinError, RunUnknown, SnapshotExpired, TransientError, UnknownTable
 from rejoin.failures import named, tracing
 from rejoin.page import owners, render
@@ -25,16 +27,20 @@ _LOG = logging.getLogger(__name__)
 
 HEADERS = {
     # Nothing from outside, nothing inline; and no frame around the pages but Airflow's own.
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; form-action 'self'; "
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'self'",
     "Cache-Control": "no-store",
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
 
+DOCS_POLICY = "sandbox; default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'self'"
+"""Great Expectations writes styles into its pages, and scripts of other sites that these can be read without."""
+
 _STATUS: tuple[tuple[type[RejoinError], int], ...] = ((UnknownTable, 404), (RunUnknown, 404), (SnapshotExpired, 410), (TransientError, 503))
 
 _Name = Annotated[str, Path(max_length=250)]
+_File = Annotated[str, Path(max_length=1000)]
 _Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
 _Keys = Annotated[list[Annotated[str, Query(max_length=1000)]] | None, Query()]
 
@@ -56,7 +62,7 @@ def topology(
 ) -> Response:
     """A topology: graph, runs, freshness, tables."""
     lake = _permitted(request, user, topology)
-    return _html(render.topology(_place(request), lake.topology(topology, before), lake.dag_of(topology)))
+    return _html(render.topology(_place(request), lake.topology(topology, before, fresh_within().total_seconds()), lake.dag_of(topology)))
 
 
 @app.get("/t/{topology}/runs/{number}")
@@ -68,7 +74,25 @@ def run(request: Request, user: GetUserDep, topology: _Name, number: _Number) ->
 @app.get("/t/{topology}/tables/{table}")
 def table(request: Request, user: GetUserDep, topology: _Name, table: _Name, key: _Keys = None) -> Response:
     """One table; with ``key`` (once a key column) the row of a key and its history."""
-    return _html(render.table(_place(request), _permitted(request, user, topology).table(topology, table, tuple(key or ()))))
+    return _html(
+        render.table(_place(request), _permitted(request, user, topology).table(topology, table, tuple(key or ()), deployed().root))
+    )
+
+
+@app.get("/t/{topology}/search")
+def search(request: Request, user: GetUserDep, topology: _Name, key: Annotated[str, Query(min_length=1, max_length=1000)]) -> Response:
+    """Where a text is, or begins, a key."""
+    return _html(render.search(_place(request), _permitted(request, user, topology).search(topology, key)))
+
+
+@app.get("/t/{topology}/runs/{number}/docs/{of}/{file:path}")
+def docs(request: Request, user: GetUserDep, topology: _Name, number: _Number, of: _Name, file: _File) -> Response:
+    """A file of the Data Docs of a table or output of a run."""
+    directory = _permitted(request, user, topology).docs(topology, number, of)
+    wanted = None if directory is None else (directory / (file or "index.html")).resolve()
+    if directory is None or wanted is None or not wanted.is_relative_to(directory.resolve()) or not wanted.is_file():
+        raise HTTPException(404, "no such file")
+    return FileResponse(wanted, headers=HEADERS | {"Content-Security-Policy": DOCS_POLICY})
 
 
 @app.get("/dag/{dag_id}")

@@ -1,18 +1,23 @@
 """The tables of a committed run: how large they are, what changed them last, what is special about one of them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from rejoin.errors import SnapshotExpired, UnknownTable
 from rejoin.lake import look, names
 from rejoin.lake.history import History, RunLine
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.look import Newest, Refused, Skew
-from rejoin.lake.pointquery import PointQuery
+from rejoin.lake.pointquery import PointQuery, plain
 from rejoin.lake.refs import Refs
 from rejoin.lake.state import Role, state_tables
-from rejoin.page.model import RELEASED, Change, Fresh, KeyEvent, KeyView, Kind, Refusals, Rows, TableLine, TablePage
+from rejoin.page.model import RELEASED, Change, Fresh, KeyEvent, KeyView, Kind, Refusals, RowChange, Rows, Sample, TableLine, TablePage
 from rejoin.plan.model import Node, Plan
+from rejoin.plan.query import topology_query
+from rejoin.why.model import differing
+from rejoin.why.trace import why
 
 QUARANTINED = 500
 """So many of the newest refused records are read."""
@@ -27,6 +32,18 @@ KINDS = {
 }
 KEY_EVENTS = 100
 """So many changes of a key are shown."""
+
+
+SAMPLED = 6
+"""So many changes of an output are shown of a run."""
+
+
+@dataclass(frozen=True)
+class KeySource:
+    """Where a key is looked up: the ledger's address, and where relative paths of sources start."""
+
+    ledger: str
+    root: str
 
 
 class Tables:
@@ -68,8 +85,8 @@ class Tables:
             name, kind, rows, size.rows, size.bytes, size.files, size.delete_files, written_by=self._writers.get(name), change=change
         )
 
-    def page(self, name: str, key: tuple[str, ...], ledger: str, fresh: Fresh | None, published: RunLine | None) -> TablePage:
-        """One table and what is special about it. ``ledger``: its address, for the lookup of a key.
+    def page(self, name: str, key: tuple[str, ...], source: KeySource, fresh: Fresh | None, published: RunLine | None) -> TablePage:
+        """One table and what is special about it.
 
         Raises:
             UnknownTable: no such table, or the key does not fit it.
@@ -90,7 +107,9 @@ class Tables:
             published=published,
             refusals=self._refusals(refused) if refused in self._states else None,
             skew=self._skew(name),
-            key_view=self._key_view(name, key, ledger) if keyed and key else None,
+            key_view=self._key_view(name, key, source) if keyed and key else None,
+            sql=topology_query(self._plan, self._plan.node(name)) if kind in (Kind.OUTPUT, Kind.INTERMEDIATE) else None,
+            visible=frozenset(self._states),
         )
 
     def _kind(self, name: str) -> Kind:
@@ -132,14 +151,27 @@ class Tables:
         foreign = len(known.edge.foreign_key)
         return look.skew(self._refs.require(name, self._states[name]), self._states[name], known.key[:foreign], known.key[foreign:])
 
-    def _key_view(self, name: str, key: tuple[str, ...], ledger: str) -> KeyView:
-        query = PointQuery(Ledger(ledger, self._plan.topology), self._refs, self._head)
+    def _key_view(self, name: str, key: tuple[str, ...], source: KeySource) -> KeyView:
+        ledger = Ledger(source.ledger, self._plan.topology)
+        query = PointQuery(ledger, self._refs, self._head)
         found = query.history(name, key, KEY_EVENTS)
         when = self._history.published_at([r["run"] for r in found])
-        events = tuple(
-            KeyEvent(r["run"], when.get(r["run"]), r["op"], r["before"], r["after"], _differ(r["before"], r["after"])) for r in found
-        )
-        return KeyView(key, query.get(name, key), events)
+        events = tuple(KeyEvent(r["run"], when.get(r["run"]), row_change(r["op"], r["before"], r["after"])) for r in found)
+        return KeyView(key, query.get(name, key), events, why(ledger, self._refs, source.root, name, key, self._head))
+
+
+def samples(refs: Refs, plan: Plan, run: int, writes: Mapping[str, int]) -> tuple[Sample, ...]:
+    """Some of what a run has changed, or is about to change, in each output. ``writes``: table -> snapshot id that it wrote."""
+    found = []
+    for node in plan.nodes:
+        snapshot = writes.get(names.changes(node.name))
+        if node.published and snapshot is not None:
+            table = refs.table(names.changes(node.name))
+            there = table is not None and table.snapshot_by_id(snapshot) is not None
+            rows = look.of_run(table, snapshot, run, SAMPLED) if table is not None and there else None
+            changes = None if rows is None else tuple(row_change(r["_op"], plain(r["_before"]), plain(r["_after"])) for r in rows)
+            found.append(Sample(node.name, node.key, changes))
+    return tuple(found)
 
 
 def added(refs: Refs, name: str, snapshot: int) -> look.Added | None:
@@ -148,7 +180,6 @@ def added(refs: Refs, name: str, snapshot: int) -> look.Added | None:
     return None if table is None else look.added(table, snapshot)
 
 
-def _differ(before: dict[str, object] | None, after: dict[str, object] | None) -> frozenset[str]:
-    if before is None or after is None:
-        return frozenset()
-    return frozenset(c for c in after if before.get(c) != after[c])
+def row_change(op: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> RowChange:
+    """A change with the columns that differ."""
+    return RowChange(op, before, after, frozenset(differing(before, after)))

@@ -42,14 +42,19 @@ def age(at: float | None, now: float) -> str:
     """How long ago: 42 min ago, 3 h 5 min ago."""
     if at is None:
         return UNKNOWN
-    gone = max(0, int(now - at))
+    return f"{span(max(0, now - at))} ago"
+
+
+def span(of: float) -> str:
+    """A length of time: 42 min, 3 h 5 min."""
+    gone = int(of)
     units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
     first = next((i for i, (_, length) in enumerate(units) if gone >= length), len(units) - 1)
     count, rest = divmod(gone, units[first][1])
     text = f"{count} {units[first][0]}"
     if count < 10 and first + 1 < len(units) and rest >= units[first + 1][1]:  # 3 h alone would be too coarse
         text += f" {rest // units[first + 1][1]} {units[first + 1][0]}"
-    return f"{text} ago"
+    return text
 
 
 def counts(made: dict[str, int]) -> str:

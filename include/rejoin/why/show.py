@@ -34,13 +34,13 @@ def tree(answer: Answer) -> Tree:
 
 def _tree(row: SourceRow | OutputRow, name: str, note: str, change: Change | None) -> Tree:
     """A row and what is below it. ``change``: the newest one of the row on top."""
-    head = Text(f"{name}: ").append(_state(row), _COLOURS[row.state])
+    head = Text(f"{name}: ").append(state_said(row), _COLOURS[row.state])
     if isinstance(row, SourceRow):
         return _source(row, head, note, change)
     made = Tree(head.append(f", {note}" if note else ""))
     if row.change is not None:
         made.add(Text(_change(row.change)))
-    for line in _why_not(row):
+    for line in why_not(row):
         made.add(Text(line, "yellow"))
     made.add(_tree(row.left, f"left {_name(row.left)}", "", change))
     for right in row.rights:
@@ -49,7 +49,7 @@ def _tree(row: SourceRow | OutputRow, name: str, note: str, change: Change | Non
 
 
 def _source(row: SourceRow, head: Text, note: str, change: Change | None) -> Tree:
-    head.append(f", {_record(row.record)}" if row.record is not None else "").append(f", {note}" if note else "")
+    head.append(f", {record_said(row.record)}" if row.record is not None else "").append(f", {note}" if note else "")
     if row.record is not None and change is not None and (row.record.run, row.record.fate) == (change.run, APPLIED):
         head.append(f"  <- {_DID[change.op]} it", "bold")
     made = Tree(head)
@@ -94,7 +94,8 @@ def _argument(value: Any) -> str:
     return quote(text)
 
 
-def _state(row: SourceRow | OutputRow) -> str:
+def state_said(row: SourceRow | OutputRow) -> str:
+    """What became of a row."""
     if row.state is State.NEVER:
         return "no row had this key"
     if row.state is State.UNTOLD:
@@ -118,7 +119,8 @@ def _values(change: Change) -> Iterator[str]:
         yield ", ".join(f"{c} {_json(v)}" for c, v in (after or before or {}).items())
 
 
-def _why_not(row: OutputRow) -> Iterator[str]:
+def why_not(row: OutputRow) -> Iterator[str]:
+    """Why there is no row, or not the newest."""
     if row.held is not None:
         yield _aside(row.held)
     said = [text for text in map(_reason, row.reasons) if text]
@@ -144,7 +146,8 @@ def _reason(reason: Reason) -> str:
     }[reason.cause]
 
 
-def _record(record: Record) -> str:
+def record_said(record: Record) -> str:
+    """What a record did, and where it stands."""
     did = {"I": "came", "U": "changed", "N": "came", "D": "deleted"}[record.op]
     later = f"; run {record.later} had a newer record, which changes nothing that joins use" if record.later else ""
     return f"{did} in run {record.run}, {record.fate}, {_where(record)}{later}"

@@ -1,5 +1,28 @@
-// Inside Airflow's UI: the page takes over its light or dark setting, and links to Airflow's own pages leave the frame.
-// Without this file everything still works, with the system's colours.
+// Two things that the pages can do without: they look again while a run is going on, and inside Airflow's UI they take over
+// its light or dark setting, and links to Airflow's own pages leave the frame.
+(() => {
+  const AGAIN = 2000;
+  const look = async () => {
+    const parts = document.querySelectorAll("[data-live]");
+    if (!parts.length) return;
+    try {
+      if (!document.hidden) {
+        const answer = await fetch(window.location.href);
+        if (answer.ok) {
+          const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+          for (const part of parts) {
+            const other = fresh.getElementById(part.id);
+            if (other) part.replaceWith(document.adoptNode(other));
+          }
+        }
+      }
+    } catch {
+      // the server is away: the next look may find it
+    }
+    window.setTimeout(look, AGAIN);
+  };
+  document.addEventListener("DOMContentLoaded", () => window.setTimeout(look, AGAIN));
+})();
 (() => {
   if (window.parent === window) return;
   let outer;

@@ -1,0 +1,61 @@
+"""How a topology is, in a few numbers: the reading half of the strip on top of its page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rejoin.lake import look, names
+from rejoin.lake.history import History, RunLine
+from rejoin.lake.refs import Refs
+from rejoin.lake.tried import verified
+from rejoin.page.model import Pace, Rows, Status
+from rejoin.plan.model import Plan
+from rejoin.plan.steps import Verb
+from rejoin.quarantine import open_entries
+
+PACES = 30
+"""Runs in the sparkline."""
+READ_ASIDE = 10_000
+"""What is kept aside of a table is counted up to so many stored rows; above, only a bound is known."""
+
+
+def status(history: History, ledger: str, refs: Refs, plan: Plan, head: int | None, runs: Sequence[RunLine], within: float) -> Status:
+    """Reads it.
+
+    Args:
+        history: the topology's runs.
+        ledger: its address.
+        refs: the tables.
+        plan: of the newest committed run, else of the newest.
+        head: the newest committed run.
+        runs: the newest runs, newest first.
+        within: seconds after which a topology is no longer fresh.
+    """
+    published = history.published()
+    made = [r for r in runs if r.state == "committed" and r.kind == "run"][:PACES]
+    return Status(
+        published_at=None if published is None else published.closed_at,
+        within=within,
+        verified=verified(ledger, history.topology),
+        aside=() if head is None else tuple(_aside(history.states(head), refs, plan)),
+        paces=tuple(Pace(r.number, (r.closed_at or r.opened_at) - r.opened_at, _changes(r)) for r in reversed(made)),
+        open=next((r for r in runs if r.state == "open"), None),
+    )
+
+
+def _aside(states: Mapping[str, int], refs: Refs, plan: Plan) -> Iterator[tuple[str, Rows]]:
+    """Tables and outputs of which something is kept aside."""
+    for name in (*(t.name for t in plan.tables), *(n.name for n in plan.nodes)):
+        table = names.quarantine(name)
+        if table not in states:
+            continue
+        stored = refs.require(table, states[table])
+        found = look.newest(stored, states[table], READ_ASIDE)
+        if isinstance(found, look.Newest) and found.all:
+            rows = Rows(sum(1 for _ in open_entries(plan, name, found.rows)))
+        else:
+            rows = Rows(look.size(stored, states[table]).rows, exact=False, why=f"more than {READ_ASIDE:,} stored rows are not read")
+        if rows.value:
+            yield name, rows
+
+
+def _changes(run: RunLine) -> int:
+    return sum(s.record.counts.get("changes", 0) for s in run.steps if s.record.step.startswith(f"{Verb.VALIDATE}."))
