@@ -105,13 +105,18 @@ class Lake:
             tuple(Written(table, added(refs, table, snapshot), table in kept) for table, snapshot in sorted(writes.items())),
             frozenset() if head is None else frozenset(history.states(head)),
             samples(refs, plan, number, writes) if plan else (),
-            tuple(of for of in _judged(run) if self.docs(name, number, of) is not None),
+            tuple((of, file) for of in _judged(run) for file in self._documents(name, number, of)),
         )
 
     def docs(self, name: str, number: int, of: str) -> Path | None:
         """The directory of the Data Docs of a table or output of a run; None: it has none, or they are not on this machine."""
         place = None if self.config is None else reports.directory(self.config, name, number, of)
-        return place / "docs" if place is not None and (place / "docs" / "index.html").is_file() else None
+        return place / "docs" if place is not None and (place / "docs").is_dir() else None
+
+    def _documents(self, name: str, number: int, of: str) -> list[str]:
+        """The pages of these Data Docs that have results: their first page is made by scripts of other sites."""
+        place = self.docs(name, number, of)
+        return [] if place is None else sorted(str(f.relative_to(place)) for f in place.glob("validations/**/*.html"))
 
     def search(self, name: str, text: str) -> SearchPage:
         """Where a text is, or begins, a key, as of the newest committed run.

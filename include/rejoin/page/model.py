@@ -160,8 +160,8 @@ class Sample:
 
 @dataclass(frozen=True)
 class RunPage:
-    """One run, step by step. ``plan`` None: it is a compaction or the like; ``visible``: the tables that have a page; ``docs``: the tables and
-    outputs with Data Docs.
+    """One run, step by step. ``plan`` None: it is a compaction or the like; ``visible``: the tables that have a page; ``docs``: Data
+    Docs, the table or output and the file.
     """
 
     run: RunLine
@@ -171,7 +171,7 @@ class RunPage:
     writes: tuple[Written, ...]
     visible: frozenset[str]
     samples: tuple[Sample, ...]
-    docs: tuple[str, ...]
+    docs: tuple[tuple[str, str], ...]
 
     @property
     def net(self) -> dict[str, dict[str, int]]:

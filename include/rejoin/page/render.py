@@ -120,6 +120,7 @@ def _environment() -> Environment:
         "counts": words.counts,
         "value": words.value,
         "cut_off": words.cut_off,
+        "path": quote,
         "part": lambda text: quote(str(text), safe=""),
     }
     made.globals |= {

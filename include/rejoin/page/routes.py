@@ -89,7 +89,7 @@ def search(request: Request, user: GetUserDep, topology: _Name, key: Annotated[s
 def docs(request: Request, user: GetUserDep, topology: _Name, number: _Number, of: _Name, file: _File) -> Response:
     """A file of the Data Docs of a table or output of a run."""
     directory = _permitted(request, user, topology).docs(topology, number, of)
-    wanted = None if directory is None else (directory / (file or "index.html")).resolve()
+    wanted = None if directory is None else (directory / file).resolve()
     if directory is None or wanted is None or not wanted.is_relative_to(directory.resolve()) or not wanted.is_file():
         raise HTTPException(404, "no such file")
     return FileResponse(wanted, headers=HEADERS | {"Content-Security-Policy": DOCS_POLICY})
