@@ -98,7 +98,9 @@ def wait_for(driver: WebDriver, condition, what: str):  # type: ignore[no-untype
 def requested(driver: WebDriver) -> list[str]:
     """Addresses of all requests to servers since the last call; Chromium's own pages are none, nor is what a page's policy has kept from being sent."""
     events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    kept = {e["params"]["requestId"] for e in events if e["method"] == "Network.loadingFailed" and e["params"].get("blockedReason") == "csp"}
+    kept = {
+        e["params"]["requestId"] for e in events if e["method"] == "Network.loadingFailed" and e["params"].get("blockedReason") == "csp"
+    }
     sent = (e["params"] for e in events if e["method"] == "Network.requestWillBeSent")
     urls = (p["request"]["url"] for p in sent if p["requestId"] not in kept)
     return [u for u in urls if u.split(":")[0] in ("http", "https", "ws", "wss")]

@@ -82,7 +82,13 @@ def airflow(directory: Path, lake: str, dags: Path) -> Iterator[Airflow]:
     }
     environment = {k: v for k, v in os.environ.items() if not k.startswith("AIRFLOW")}
     environment |= {f"AIRFLOW__{k}": v for k, v in settings.items()}
-    environment |= {"AIRFLOW_HOME": str(home), "REJOIN_LAKE": lake, "REJOIN_ROOT": str(directory), "REJOIN_FRESH_WITHIN": "2", "PYTHONPATH": f"{ROOT / 'include'}:{Path(__file__).parent}"}
+    environment |= {
+        "AIRFLOW_HOME": str(home),
+        "REJOIN_LAKE": lake,
+        "REJOIN_ROOT": str(directory),
+        "REJOIN_FRESH_WITHIN": "2",
+        "PYTHONPATH": f"{ROOT / 'include'}:{Path(__file__).parent}",
+    }
     command = [sys.executable, "-m", "airflow"]
     with log.open("wb") as out:
         for arguments in (["db", "migrate"], ["dags", "reserialize"]):

@@ -13,8 +13,10 @@ from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 from rejoin.airflow import assets, describe, form
 from rejoin.airflow.arguments import RUN_TIMEOUT, UNSAID, checked, task_defaults
+from rejoin.airflow.question import question
 from rejoin.airflow.retry import WAIT_FOR_RUN
-from rejoin.airflow.stage import PublishOperator, StageOperator
+from rejoin.airflow.run import owner_of
+from rejoin.airflow.stage import PublishOperator, StageOperator, topology_of
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
 from rejoin.plan.steps import Step, Verb, steps
@@ -107,7 +109,9 @@ def build(
         if step.verb is Verb.PUBLISH:
             subject = f"Publish this run of {dag.dag_id}?"
             # A person may take longer than a task; the run's own limit holds for it.
-            question = Approval(task_id="approve", dag=dag, subject=subject, doc_md=describe.APPROVE, execution_timeout=None)
+            question = Approval(
+                task_id="approve", dag=dag, topology_file=file, subject=subject, doc_md=describe.APPROVE, execution_timeout=None
+            )
             before >> question
             before = [question]
         before >> made
@@ -142,9 +146,18 @@ def _task(dag: DAG, plan: Plan, step: Step, file: str) -> BaseOperator:
 class Approval(ApprovalOperator):
     """Waits for a person, if the run was asked to; a rejected run is not published, and the next one reads its input."""
 
+    def __init__(self, *, topology_file: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.topology_file = topology_file
+
     def execute(self, context: Context) -> Any:
-        """Goes on at once where nobody asked to be asked."""
-        return super().execute(context) if context["params"][form.STOP] else None
+        """Asks, with what the run would change; goes on at once where nobody asked to be asked."""
+        if not context["params"][form.STOP]:
+            return None
+        made = context["dag_run"]
+        topology = topology_of(self.topology_file, context)
+        self.body = question(topology, topology.mine(owner_of(made.dag_id, made.run_id)), (made.dag_id, made.run_id))
+        return super().execute(context)
 
 
 def late(context: dict[str, Any], what: str) -> None:  # noqa: ARG001  Airflow passes the context

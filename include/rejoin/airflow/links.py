@@ -17,5 +17,9 @@ class RunLink(BaseOperatorLink):
 
     def get_link(self, operator: "BaseOperator", *, ti_key: "TaskInstanceKey") -> str:  # noqa: ARG002
         """A path of the plugin's pages."""
-        dag, run, task = (quote(text, safe="") for text in (ti_key.dag_id, ti_key.run_id, ti_key.task_id))
-        return f"/rejoin/dag/{dag}/run/{run}?task={task}"
+        return f"{run_page(ti_key.dag_id, ti_key.run_id)}?task={quote(ti_key.task_id, safe='')}"
+
+
+def run_page(dag_id: str, run_id: str) -> str:
+    """The path of the page of a DAG run's rejoin run."""
+    return f"/rejoin/dag/{quote(dag_id, safe='')}/run/{quote(run_id, safe='')}"

@@ -11,9 +11,10 @@ from airflow.sdk import DAG, Param, task
 
 from rejoin.airflow.arguments import RUN_TIMEOUT
 from rejoin.airflow.command import CommandOperator
-from rejoin.airflow.place import fresh_within, place
+from rejoin.airflow.place import place
 from rejoin.airflow.retry import ByError
 from rejoin.errors import RunUnknown, Stale
+from rejoin.freshness import fresh_within
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 TRIES, FIRST = 3, timedelta(seconds=30)

@@ -3,7 +3,6 @@
 import os
 import sys
 from dataclasses import dataclass
-from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -25,11 +24,6 @@ class Engine(StrEnum):
     SUBMIT = "spark submit"  # jobs/<verb>.py by SparkSubmitOperator: connection type spark
 
 
-FRESH_WITHIN = "REJOIN_FRESH_WITHIN"
-"""The environment variable that says after how many hours a topology should have been published again."""
-DAY_AND_A_BIT = 26.0
-
-
 @dataclass(frozen=True)
 class Place:
     """``lake`` and ``root`` as ``--lake`` and ``--root`` of the command line; ``jobs``: the directory of the Spark entry points."""
@@ -42,24 +36,6 @@ class Place:
 def place() -> Place:
     """From the environment: REJOIN_LAKE, REJOIN_ROOT, REJOIN_JOBS (default: those that came with rejoin)."""
     return Place(os.environ.get("REJOIN_LAKE", "lake"), os.environ.get("REJOIN_ROOT", "."), os.environ.get("REJOIN_JOBS", str(JOBS)))
-
-
-def fresh_within() -> timedelta:
-    """From the environment: the longest time that may pass between two published runs, which the page and ``operations.freshness`` go by.
-
-    Raises:
-        SetupError: REJOIN_FRESH_WITHIN is no number of hours.
-    """
-    stated = os.environ.get(FRESH_WITHIN, "")
-    try:
-        hours = float(stated) if stated else DAY_AND_A_BIT
-        if hours > 0:
-            return timedelta(hours=hours)
-    except (ValueError, OverflowError):
-        pass
-    raise SetupError(
-        f"{FRESH_WITHIN} is {stated!r}", expected="a number of hours above zero", next_step="correct it in Airflow's environment"
-    )
 
 
 def python_path() -> str:

@@ -45,7 +45,7 @@ class StageOperator(RejoinOperator):
 
     def execute(self, context: "Context") -> dict[str, Any]:  # type: ignore[override]  # its result is worth keeping
         """Does the step, or returns what an earlier attempt registered."""
-        return self.step(context, _topology(self.topology_file, context), _owner(context))
+        return self.step(context, topology_of(self.topology_file, context), _owner(context))
 
     def step(self, context: "Context", topology: "Topology", who: str) -> dict[str, Any]:
         """Does it on the deployment's engine and logs what it did; returns the task's XCom."""
@@ -53,19 +53,20 @@ class StageOperator(RejoinOperator):
         again = self._done_before(topology, who)
         done = self._submit(context, topology, who) if engine is Engine.SUBMIT else self._here(context, topology, who, engine)
         if again:
-            self.log.info("%s was done by an earlier try of this task: nothing is done again, this is what it has counted", done.step)
+            self.log.info("%s was done by try %d: nothing is done again, this is what it has counted", done.step, again)
         self.log.info("%s: %s in %.2f s", done.step, done.counts, done.seconds)
         for what, why in done.detail.items():
             self.log.info("%s: %s", what, why)
         return {"step": done.step, "counts": done.counts, "seconds": round(done.seconds, 3), "jobs": done.jobs, "engine": str(engine)}
 
-    def _done_before(self, topology: "Topology", who: str) -> bool:
-        """Whether an earlier try has registered the step. The cut of a DAG run that is published opens a new run; a delivery looks at its sink."""
+    def _done_before(self, topology: "Topology", who: str) -> int:
+        """The try that has registered the step; 0: none has. The cut of a DAG run that is published opens a new run; a delivery looks at its sink."""
         run = topology.ledger.newest_of(who)
         if run is None or (self.verb == Verb.CUT and run.state != "open"):
-            return False
+            return 0
         name = f"{self.verb}.{self.target}" if self.target else self.verb
-        return name in topology.ledger.steps(run.number) and (self.verb != Verb.PUBLISH or run.state == "committed")
+        done = name in topology.ledger.steps(run.number) and (self.verb != Verb.PUBLISH or run.state == "committed")
+        return topology.ledger.tries(run.number, name) if done else 0
 
     def _here(self, context: "Context", topology: "Topology", who: str, engine: Engine) -> "StepRecord":
         from rejoin.job import step
@@ -97,7 +98,7 @@ class PublishOperator(StageOperator):
         """Publishes; returns the run as ``rejoin history --run N --json`` prints it."""
         from rejoin.report import summary_data
 
-        topology, who = _topology(self.topology_file, context), _owner(context)
+        topology, who = topology_of(self.topology_file, context), _owner(context)
         again = self._done_before(topology, who)
         self.step(context, topology, who)
         done = topology.mine(who)
@@ -129,7 +130,8 @@ def _owner(context: "Context") -> str:
     return run.owner_of(context["dag_run"].dag_id, context["dag_run"].run_id)
 
 
-def _topology(file: str, context: "Context") -> "Topology":
+def topology_of(file: str, context: "Context") -> "Topology":
+    """The topology of a file, as a task has it."""
     from rejoin.conduct import Topology
     from rejoin.lake.config import lake_config
     from rejoin.load import load

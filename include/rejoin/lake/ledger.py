@@ -135,6 +135,12 @@ class Ledger(Records):
             if db.execute(again).rowcount == 0:
                 db.execute(insert(t.tries).values(topology=self.topology, run=run, step=step, tries=1, began_at=now))
 
+    def tries(self, run: int, step: str) -> int:
+        """How often a step was begun; 1 where an older rejoin did not count."""
+        of = self._is(t.tries, run) & (t.tries.c.step == step)
+        with self.transaction() as db:
+            return int(db.execute(select(t.tries.c.tries).where(of)).scalar() or 1)
+
     def broke(self, run: int, step: str, error: str) -> None:
         """The newest try of a step has failed; ``error``: why."""
         of = self._is(t.tries, run) & (t.tries.c.step == step)
@@ -272,7 +278,7 @@ def _busy(topology: str, row: Row[tuple[object, ...]]) -> RunBusy:
     return RunBusy(
         f"run {row.run} of topology {topology!r} is open and alive (owner {row.owner}, {lease})",
         expected="one open run a topology",
-        next_step=f"wait for it, or close it with `rejoin abandon --run {row.run}` if its process is gone",
+        next_step=f"wait for it, or close it with `rejoin abandon --run {row.run}` (in Airflow: the DAG rejoin_abandon) if its process is gone",
     )
 
 

@@ -12,9 +12,10 @@ from rejoin.lake.refs import Refs
 from rejoin.lake.tried import tried
 from rejoin.page.model import Fresh, Hits, RunPage, SearchPage, StepRow, TablePage, TopologyLine, TopologyPage, Written
 from rejoin.page.status import status
-from rejoin.page.tables import KeySource, Tables, added, samples
+from rejoin.page.tables import KeySource, Tables, added
 from rejoin.plan.model import Plan
 from rejoin.plan.steps import Verb, steps
+from rejoin.samples import samples
 from rejoin.validation import reports
 
 HITS = 20

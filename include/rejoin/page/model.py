@@ -9,6 +9,7 @@ from rejoin.lake.look import Added, Newest, Refused, Skew
 from rejoin.lake.tried import Tried, Verified
 from rejoin.plan.model import Plan
 from rejoin.plan.steps import Verb
+from rejoin.samples import RowChange, Sample
 from rejoin.why.model import Answer
 
 RELEASED = "R"
@@ -137,25 +138,6 @@ class Written:
     table: str
     added: Added | None
     kept: bool
-
-
-@dataclass(frozen=True)
-class RowChange:
-    """One change of a row. ``changed``: the columns that differ."""
-
-    op: str
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
-    changed: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Some changes that a run made, or is about to make, in an output; ``changes`` None: its snapshot is beyond retention."""
-
-    output: str
-    key: tuple[str, ...]
-    changes: tuple[RowChange, ...] | None
 
 
 @dataclass(frozen=True)

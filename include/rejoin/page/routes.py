@@ -13,10 +13,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from rejoin.airflow.place import fresh_within
-from rejoin.airflow.place import place as deployed
 from rejoin.errors import RejoinError, RunUnknown, SnapshotExpired, TransientError, UnknownTable
 from rejoin.failures import named, tracing
+from rejoin.freshness import fresh_within
 from rejoin.page import owners, render
 from rejoin.page.gather import Lake
 
@@ -75,7 +74,10 @@ def run(request: Request, user: GetUserDep, topology: _Name, number: _Number) ->
 def table(request: Request, user: GetUserDep, topology: _Name, table: _Name, key: _Keys = None) -> Response:
     """One table; with ``key`` (once a key column) the row of a key and its history."""
     return _html(
-        render.table(_place(request), _permitted(request, user, topology).table(topology, table, tuple(key or ()), deployed().root))
+        render.table(
+            _place(request),
+            _permitted(request, user, topology).table(topology, table, tuple(key or ()), os.environ.get("REJOIN_ROOT", ".")),
+        )
     )
 
 

@@ -1,22 +1,21 @@
 """The tables of a committed run: how large they are, what changed them last, what is special about one of them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rejoin.errors import SnapshotExpired, UnknownTable
 from rejoin.lake import look, names
 from rejoin.lake.history import History, RunLine
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.look import Newest, Refused, Skew
-from rejoin.lake.pointquery import PointQuery, plain
+from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.refs import Refs
 from rejoin.lake.state import Role, state_tables
-from rejoin.page.model import RELEASED, Change, Fresh, KeyEvent, KeyView, Kind, Refusals, RowChange, Rows, Sample, TableLine, TablePage
+from rejoin.page.model import RELEASED, Change, Fresh, KeyEvent, KeyView, Kind, Refusals, Rows, TableLine, TablePage
 from rejoin.plan.model import Node, Plan
 from rejoin.plan.query import topology_query
-from rejoin.why.model import differing
+from rejoin.samples import row_change
 from rejoin.why.trace import why
 
 QUARANTINED = 500
@@ -32,10 +31,6 @@ KINDS = {
 }
 KEY_EVENTS = 100
 """So many changes of a key are shown."""
-
-
-SAMPLED = 6
-"""So many changes of an output are shown of a run."""
 
 
 @dataclass(frozen=True)
@@ -160,26 +155,7 @@ class Tables:
         return KeyView(key, query.get(name, key), events, why(ledger, self._refs, source.root, name, key, self._head))
 
 
-def samples(refs: Refs, plan: Plan, run: int, writes: Mapping[str, int]) -> tuple[Sample, ...]:
-    """Some of what a run has changed, or is about to change, in each output. ``writes``: table -> snapshot id that it wrote."""
-    found = []
-    for node in plan.nodes:
-        snapshot = writes.get(names.changes(node.name))
-        if node.published and snapshot is not None:
-            table = refs.table(names.changes(node.name))
-            there = table is not None and table.snapshot_by_id(snapshot) is not None
-            rows = look.of_run(table, snapshot, run, SAMPLED) if table is not None and there else None
-            changes = None if rows is None else tuple(row_change(r["_op"], plain(r["_before"]), plain(r["_after"])) for r in rows)
-            found.append(Sample(node.name, node.key, changes))
-    return tuple(found)
-
-
 def added(refs: Refs, name: str, snapshot: int) -> look.Added | None:
     """What a snapshot added to a table; None if either is gone."""
     table = refs.table(name)
     return None if table is None else look.added(table, snapshot)
-
-
-def row_change(op: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> RowChange:
-    """A change with the columns that differ."""
-    return RowChange(op, before, after, frozenset(differing(before, after)))

@@ -302,7 +302,11 @@ class Plan:
         """The names of all outputs, if those that are asked for are among them."""
         known = {n.name for n in self.nodes}
         if unknown := [name for name in asked if name not in known]:
-            raise UnknownTable(f"topology {self.topology!r} has no output {', '.join(unknown)}", expected=", ".join(sorted(known)))
+            raise UnknownTable(
+                f"topology {self.topology!r} has no output {', '.join(unknown)}",
+                expected=", ".join(sorted(known)),
+                next_step="correct --only (in Airflow: Only these outputs, in the form of a trigger)",
+            )
         return known
 
     def expectations(self, name: str) -> tuple[Expectation, ...]:

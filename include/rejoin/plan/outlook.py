@@ -233,5 +233,5 @@ def _refused_rebuild(plan: Plan, old: Plan, name: str) -> Iterator[RejoinError]:
         yield RefreshRefused(
             f"output {name!r} would have to be recomputed: its definition is new",
             expected="refresh='incremental_strict' never recomputes",
-            next_step="run once with --refresh full, or give the new definition a new name",
+            next_step="run once with --refresh full (in Airflow: Refresh in the form of a trigger), or give the new definition a new name",
         )

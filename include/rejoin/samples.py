@@ -1,0 +1,52 @@
+"""Some of what a run has changed, or is about to change, for people who look at it or approve it. PyIceberg on snapshot ids, never Spark."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rejoin.lake import look, names
+from rejoin.lake.pointquery import plain
+from rejoin.lake.refs import Refs
+from rejoin.plan.model import Plan
+from rejoin.why.model import differing
+
+SAMPLED = 6
+"""So many changes are taken of an output."""
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """One change of a row. ``changed``: the columns that differ."""
+
+    op: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    changed: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some changes that a run made, or is about to make, in an output; ``changes`` None: its snapshot is beyond retention."""
+
+    output: str
+    key: tuple[str, ...]
+    changes: tuple[RowChange, ...] | None
+
+
+def samples(refs: Refs, plan: Plan, run: int, writes: Mapping[str, int]) -> tuple[Sample, ...]:
+    """Some of what a run has changed, or is about to change, in each output. ``writes``: table -> snapshot id that it wrote."""
+    found = []
+    for node in plan.nodes:
+        snapshot = writes.get(names.changes(node.name))
+        if node.published and snapshot is not None:
+            table = refs.table(names.changes(node.name))
+            there = table is not None and table.snapshot_by_id(snapshot) is not None
+            rows = look.of_run(table, snapshot, run, SAMPLED) if table is not None and there else None
+            changes = None if rows is None else tuple(row_change(r["_op"], plain(r["_before"]), plain(r["_after"])) for r in rows)
+            found.append(Sample(node.name, node.key, changes))
+    return tuple(found)
+
+
+def row_change(op: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> RowChange:
+    """A change with the columns that differ."""
+    return RowChange(op, before, after, frozenset(differing(before, after)))
