@@ -42,6 +42,34 @@ def steady_grid(found: Rows) -> Grid:
     return Grid("Many runs in a row: seconds", columns, lines)
 
 
+def commands_grid(rows: Sequence[dict[str, Any]]) -> Grid:
+    """What a person waits for."""
+    lines = [
+        [f"`rejoin {r['what'].partition(',')[0]}`{''.join(r['what'].partition(',')[1:])}", *_spent(r)] for r in rows if r["part"] == "commands"
+    ]
+    return Grid("Commands", ["command", "seconds", "longest", "times", "load"], lines)
+
+
+def dags_grid(rows: Sequence[dict[str, Any]]) -> Grid:
+    """DAG runs beside their goals."""
+    found = [r for r in rows if r["part"] == "dags"]
+    lines = [[r["what"], *_spent(r), "-" if r["goal"] is None else f"{r['goal']:.0f}"] for r in found]
+    return Grid("A DAG run, from trigger to end", ["what", "seconds", "longest", "times", "load", "goal"], lines)
+
+
+def tasks_grid(rows: Sequence[dict[str, Any]]) -> Grid:
+    """How long the tasks of these DAG runs took."""
+    found = [r for r in rows if r["tasks"]]
+    names = list(dict.fromkeys(task for r in found for task in r["tasks"]))
+    lines = [[name, *(seconds(r["tasks"].get(name)) for r in found)] for name in names]
+    return Grid("Seconds per task of these runs", ["task", *(r["what"] for r in found)], lines)
+
+
+def _spent(row: dict[str, Any]) -> list[str]:
+    taken = row["seconds"]
+    return [seconds(statistics.median(taken)), seconds(max(taken)), str(len(taken)), f"{row['load']:.1f}"]
+
+
 def quarters(rows: Sequence[dict[str, Any]]) -> tuple[int, float, float]:
     """How many runs there were, and the median seconds of the first and of the last quarter of them."""
     spent = [r["seconds"] for r in rows if r["kind"] == "run"]

@@ -13,7 +13,7 @@ from goals import Results, goals_grid
 from grids import Grid
 from limits import sentences
 from measure import saved_rows
-from other_grids import filled, rows_grid, steady_grid, storage_grid, strain_grid
+from other_grids import commands_grid, dags_grid, filled, rows_grid, steady_grid, storage_grid, strain_grid, tasks_grid
 from plots import plot_curves, plot_steady
 
 TEMPLATE = Path(__file__).parent / "benchmarks.template.md"
@@ -27,6 +27,7 @@ def write(folders: Folders) -> list[Grid]:
     curves = _by_size(folders.results, "curve", saved_rows)
     steady, storage = (_by_size(folders.results, name, _plain) for name in ("steady", "storage"))
     fanout, subscribers = (_by_size(folders.results, name, saved_rows) for name in ("fanout", "subscribers"))
+    waited = _plain(folders.results / "commands.json") if (folders.results / "commands.json").is_file() else []
     sections = {
         "goals": [goals_grid(Results(curves, storage, steady, fanout, subscribers))],
         "crossovers": [crossover_grid(curves)],
@@ -40,6 +41,7 @@ def write(folders: Folders) -> list[Grid]:
             rows_grid("15 outputs over five tables", fanout),
             rows_grid("One renamed customer and its orders", subscribers),
         ],
+        "commands": [commands_grid(waited), dags_grid(waited), tasks_grid(waited)],
         "strain": [strain_grid(_by_size(folders.results, "strain", _plain))],
     }
     texts = {name: "\n".join(g.markdown() for g in filled(grids)) or NONE_YET for name, grids in sections.items()}

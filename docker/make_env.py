@@ -16,6 +16,7 @@ PASSWORDS = (
     "AIRFLOW_JWT_SECRET",
     "S3_ACCESS_KEY",
     "S3_SECRET_KEY",
+    "SPARK_TOKEN",
 )
 
 

@@ -78,6 +78,13 @@ def test_the_command_line_in_the_schedulers_container_runs_compacts_and_verifies
     assert "0 differences" in rejoin("verify")
 
 
+def test_spark_refuses_whoever_does_not_have_the_token(running: Natively) -> None:
+    program = Path(sys.executable).with_name("rejoin")
+    environment = running.environment("scheduler") | {"SPARK_CONNECT_AUTHENTICATE_TOKEN": "somebody else's"}
+    done = subprocess.run([program, "verify"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 5 and "SETUP" in done.stderr and "token" in done.stderr, done.stdout + done.stderr
+
+
 def test_the_source_database_lets_debeziums_user_follow_the_shops_tables(running: Natively) -> None:
     running.start("source")
     address = f"postgresql://debezium:{secrets()['DEBEZIUM_PASSWORD']}@127.0.0.1:{running.ports['source']}/source"
