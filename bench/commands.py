@@ -2,12 +2,14 @@
 
     bench/commands.py [--parts commands,dags] [--repeats 5] [--out DIR]
 
-Seconds from the start of a process to its end; of a DAG run from its trigger to its end, as Airflow has written them down. Medians.
+Seconds from the start of a process to its end; of a DAG run from its trigger to its end, as Airflow has written them down. Medians. Seconds of CPU
+are those of all processes that took part, and say something even where others are at work on the machine.
 """
 
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -17,10 +19,10 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
+import psutil
 from folders import PROJECT, Folders
-from measure import CONSOLE
+from measure import CONSOLE, tracked
 from report import write
-from rich.progress import track
 
 from rejoin.airflow.client import Client
 from rejoin.airflow.local import USER, free_port, state
@@ -33,11 +35,15 @@ Told = Callable[[], None]
 
 @dataclass(frozen=True)
 class Timed:
-    """One thing that was timed: ``seconds`` of each repeat, ``load`` of the machine before the first, ``goal`` in seconds, if there is one."""
+    """One thing that was timed.
+
+    ``seconds``, ``cpu``: of each repeat; ``load``: of the machine before the first; ``goal``: in seconds; ``tasks``: median seconds of a DAG run's tasks.
+    """
 
     part: str
     what: str
     seconds: list[float]
+    cpu: list[float]
     load: float
     goal: float | None = None
     tasks: dict[str, float] | None = None
@@ -125,14 +131,21 @@ class Landed:
 
 def repeated(part: str, what: str, work: Told, before: Told, times: int) -> Timed:
     """The seconds of some work; ``before`` each time is not counted."""
-    load, spent = os.getloadavg()[0], []
-    for _ in track(range(times), description=what, console=CONSOLE, transient=True, disable=not CONSOLE.is_terminal):
+    load, spent, cpu = os.getloadavg()[0], [], []
+    for _ in tracked(range(times), what):
         before()
-        began = time.monotonic()
+        began, used = time.monotonic(), _ended_cpu()
         work()
         spent.append(round(time.monotonic() - began, 3))
+        cpu.append(round(_ended_cpu() - used, 3))
     CONSOLE.print(f"{time.strftime('%H:%M:%S')} {what}: {statistics.median(spent):.2f} s, load {load:.1f}", highlight=False)
-    return Timed(part, what, spent, round(load, 1))
+    return Timed(part, what, spent, cpu, round(load, 1))
+
+
+def _ended_cpu() -> float:
+    """Seconds of CPU of all processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def rejoin(where: Path, *words: str, **more: str) -> None:
@@ -164,32 +177,40 @@ def dags(root: Path, repeats: int) -> Iterator[Timed]:
         assert made is not None
         client = Client(made.url, USER, made.password)
         client.pause(DAG, paused=False)
-        yield dag_runs(client, "the first one", 1, lambda: None)
-        yield dag_runs(client, "nothing new", repeats, lambda: None)
-        yield dag_runs(client, "a few changed rows", repeats, Events(root / "up" / "landing" / "shop").land)
+        parts = [pid for pid, _ in made.processes.values()]
+        yield dag_runs(client, parts, "the first one", 1, lambda: None)
+        yield dag_runs(client, parts, "nothing new", repeats, lambda: None)
+        yield dag_runs(client, parts, "a few changed rows", repeats, Events(root / "up" / "landing" / "shop").land)
     finally:
         rejoin(root, "down", "--dir", "up")
 
 
-def dag_runs(client: Client, what: str, times: int, before: Told) -> Timed:
-    """DAG runs one after the other, from trigger to end, and how long their tasks took.
+def dag_runs(client: Client, parts: list[int], what: str, times: int, before: Told) -> Timed:
+    """DAG runs one after the other, from trigger to end, and how long their tasks took. ``parts``: the processes of Airflow and Spark.
 
     Raises:
         RuntimeError: a run failed.
     """
-    load, spent, tasks = os.getloadavg()[0], [], dict[str, list[float]]()
-    for _ in track(range(times), description=f"DAG run, {what}", console=CONSOLE, transient=True, disable=not CONSOLE.is_terminal):
+    load, spent, cpu, tasks = os.getloadavg()[0], [], [], dict[str, list[float]]()
+    for _ in tracked(range(times), f"DAG run, {what}"):
         before()
-        name = f"timed_{time.time():.0f}"
+        name, used = f"timed_{time.time():.0f}", _cpu(parts)
         if client.follow(DAG, client.trigger(DAG, name), lambda _: None) != "success":
             raise RuntimeError(f"DAG run {name} failed: {client.states(DAG, name)}")
         run = client.run(DAG, name)
         spent.append(round(_moment(run["end_date"]) - _moment(run["queued_at"]), 3))
+        cpu.append(round(_cpu(parts) - used, 3))
         for task, one in client.tasks(DAG, name).items():
             tasks.setdefault(task, []).append(_moment(one["end_date"]) - _moment(one["start_date"]))
     CONSOLE.print(f"{time.strftime('%H:%M:%S')} DAG run, {what}: {statistics.median(spent):.1f} s, load {load:.1f}", highlight=False)
     medians = {task: round(statistics.median(took), 2) for task, took in tasks.items()}
-    return Timed("dags", what, spent, round(load, 1), GOALS.get(what), medians)
+    return Timed("dags", what, spent, cpu, round(load, 1), GOALS.get(what), medians)
+
+
+def _cpu(parts: list[int]) -> float:
+    """Seconds of CPU that processes, those they have started, and those of these that have ended have used."""
+    found = {p.pid: p for pid in parts for p in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True))}
+    return sum(sum(p.cpu_times()[:4]) for p in found.values() if p.is_running())
 
 
 def _moment(text: str) -> float:

@@ -9,7 +9,7 @@ from engines import Engine, Lake, Rejoin, lake_of
 from first_load import PlainLoad
 from full import Full, full_engines
 from incremental import IndexedDuckdb, SparkMerge
-from measure import Done, Row, Spent, row, save, saved_rows, spend
+from measure import Done, Row, Spent, row, save, saved_rows, spend, tracked
 from storage import stored
 from work import Work
 
@@ -72,7 +72,7 @@ class Curve:
     def measure(self) -> None:
         """Everything, in order."""
         self.load()
-        for k in self.sizes:
+        for k in tracked(self.sizes, f"{self.n:,} rows"):
             for side in ("left", "right") if k else ("left",):
                 self.point(k, side)
             if self.full and k in self._sizes_with_full():

@@ -16,7 +16,7 @@ from fifteen import Fifteen
 from first_load import warm_up
 from folders import PROJECT, Folders
 from full import full_engines
-from measure import CONSOLE, Done, Row, in_spark, row, save, spend
+from measure import CONSOLE, Done, Row, in_spark, row, save, spend, tracked
 from report import write
 from work import Work
 
@@ -51,7 +51,7 @@ def fifteen_outputs(n: int, folders: Folders) -> list[Row]:
     rows = [row("rejoin", n, work.rows, "load", [spend(lake.run)])]
     work.landing.clear()
     spent = []
-    for _ in range(1 + COUNTED):
+    for _ in tracked(range(1 + COUNTED), "15 outputs"):
         changed = work.change()
         spent.append(spend(lake.run))
         work.landing.clear()
@@ -96,7 +96,7 @@ def many_subscribers(n: int, folders: Folders) -> list[Row]:
     rows = [row("rejoin", n, n, "load", [spend(lake.run)])]
     work.landed()
     spent = []
-    for _ in range(1 + COUNTED):
+    for _ in tracked(range(1 + COUNTED), "one customer"):
         work.change("right", subscribers)
         spent.append(spend(lake.run))
         work.landed()

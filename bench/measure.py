@@ -5,16 +5,19 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 from pyspark.sql import SparkSession
 from rich.console import Console
+from rich.progress import track
 
 from rejoin.lake.session import JobCounter
 
+T = TypeVar("T")
 Stages = dict[str, tuple[float, int]]
 """Step -> (seconds, Spark jobs) of one rejoin run."""
 
@@ -22,6 +25,11 @@ P95_FROM = 5
 """Fewer repeats say nothing about a 95th percentile."""
 
 CONSOLE = Console(width=None if sys.stdout.isatty() else 160)
+
+
+def tracked(work: Iterable[T], what: str, total: int | None = None) -> Iterable[T]:
+    """The same pieces of work, with a bar of how far they are and how long the others will take; in a file or pipe there is none."""
+    return track(work, what, total, console=CONSOLE, transient=True, disable=not CONSOLE.is_terminal)
 
 
 @dataclass(frozen=True)

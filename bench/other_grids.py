@@ -45,16 +45,18 @@ def steady_grid(found: Rows) -> Grid:
 def commands_grid(rows: Sequence[dict[str, Any]]) -> Grid:
     """What a person waits for."""
     lines = [
-        [f"`rejoin {r['what'].partition(',')[0]}`{''.join(r['what'].partition(',')[1:])}", *_spent(r)] for r in rows if r["part"] == "commands"
+        [f"`rejoin {r['what'].partition(',')[0]}`{''.join(r['what'].partition(',')[1:])}", *_spent(r)]
+        for r in rows
+        if r["part"] == "commands"
     ]
-    return Grid("Commands", ["command", "seconds", "longest", "times", "load"], lines)
+    return Grid("Commands", ["command", "seconds", "longest", "seconds of CPU", "times", "load"], lines)
 
 
 def dags_grid(rows: Sequence[dict[str, Any]]) -> Grid:
     """DAG runs beside their goals."""
     found = [r for r in rows if r["part"] == "dags"]
     lines = [[r["what"], *_spent(r), "-" if r["goal"] is None else f"{r['goal']:.0f}"] for r in found]
-    return Grid("A DAG run, from trigger to end", ["what", "seconds", "longest", "times", "load", "goal"], lines)
+    return Grid("A DAG run, from trigger to end", ["what", "seconds", "longest", "seconds of CPU", "times", "load", "goal"], lines)
 
 
 def tasks_grid(rows: Sequence[dict[str, Any]]) -> Grid:
@@ -67,7 +69,13 @@ def tasks_grid(rows: Sequence[dict[str, Any]]) -> Grid:
 
 def _spent(row: dict[str, Any]) -> list[str]:
     taken = row["seconds"]
-    return [seconds(statistics.median(taken)), seconds(max(taken)), str(len(taken)), f"{row['load']:.1f}"]
+    return [
+        seconds(statistics.median(taken)),
+        seconds(max(taken)),
+        seconds(statistics.median(row["cpu"])),
+        str(len(taken)),
+        f"{row['load']:.1f}",
+    ]
 
 
 def quarters(rows: Sequence[dict[str, Any]]) -> tuple[int, float, float]:

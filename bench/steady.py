@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engines import Lake, lake_of
 from folders import PROJECT, Folders
-from measure import CONSOLE, Spent, save, spend
+from measure import CONSOLE, Spent, save, spend, tracked
 from report import write
 from work import Work
 
@@ -42,7 +42,7 @@ def main() -> None:
 def measure(work: Work, lake: Lake, runs: int, changes: int, every: int) -> list[dict[str, object]]:
     """One row a run, and one a compaction."""
     rows = []
-    for number in range(1, runs + 1):
+    for number in tracked(range(1, runs + 1), "runs"):
         work.change("left", changes)
         rows.append(told("run", number, changes, spend(lake.run)))
         work.landed()

@@ -19,7 +19,7 @@ from engines import Lake, lake_of
 from first_load import warm_up
 from folders import PROJECT, Folders
 from landing import Landing
-from measure import CONSOLE, jvms, save, spend
+from measure import CONSOLE, jvms, save, spend, tracked
 from report import write
 from work import CUSTOMER, TABLE_OF, Shape
 
@@ -90,7 +90,7 @@ def main() -> None:
         ("delete the customer of half of the rest", strain.gone),
     ]
     rows: list[dict[str, object]] = []
-    for what, step in steps:
+    for what, step in tracked(steps, "strain"):
         step()
         with peaks() as highest:
             spent = spend(strain.lake.run)

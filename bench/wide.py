@@ -12,7 +12,7 @@ from engines import Lake, lake_of
 from first_load import warm_up
 from folders import PROJECT, Folders
 from full import full_engines
-from measure import CONSOLE, Row, Spent, row, save, spend
+from measure import CONSOLE, Row, Spent, row, save, spend, tracked
 from report import write
 from work import VALUES, Shape, Work
 
@@ -46,7 +46,7 @@ def main() -> None:
     asked = parser.parse_args()
     folders, rows = Folders(asked.out.resolve()), []
     warm_up(folders)
-    for key in asked.keys:
+    for key in tracked(asked.keys, "kinds of keys"):
         rows += measure(asked.n, key, folders)
         save(rows, folders.results / f"wide-{asked.n}.json")
     for grid in write(folders):

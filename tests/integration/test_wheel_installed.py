@@ -11,6 +11,8 @@ from packed import ROOT, environment, outside, wheel
 from unit import small_lake
 
 from rejoin import setup_check
+from rejoin.airflow.client import Client
+from rejoin.airflow.local import USER, free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 EVERYTHING = ("airflow", "demo", "kafka", "postgres", "spark", "validation")
@@ -27,12 +29,6 @@ print(json.dumps({
     "dags": sorted(bag.dags), "errors": bag.import_errors, "plugins": [str(p.source) for p in plugins if p.name == "rejoin"], "wrong": wrong,
     "pages": [a["url_prefix"] for a in plugins_manager.get_fastapi_plugins()[0]], "folder": str(deployed.PLUGINS),
 }))
-"""
-DEMO = """
-from pathlib import Path
-from rich.console import Console
-from rejoin.demo import demo
-print("differences:", demo(Console(width=160), Path("demo"), days=28))
 """
 
 
@@ -92,7 +88,26 @@ def test_the_example_of_the_readme_does_what_it_says(everything: Path, tmp_path:
 
 @pytest.mark.nightly
 def test_the_demo_runs_and_verifies(everything: Path, tmp_path: Path) -> None:
-    text = said(everything, tmp_path, "python", "-c", DEMO)
-    assert "differences: 0" in text
+    text = said(everything, tmp_path, "rejoin", "demo", "--lake", "demo")
+    assert "0 differences" in text
     [explain] = re.findall(r"rejoin (explain .*flights\.py)", text)
     assert "flights_enriched" in said(everything, tmp_path, "rejoin", *explain.split())
+
+
+@pytest.mark.nightly
+@pytest.mark.airflow
+def test_up_runs_an_example_and_shows_the_page(everything: Path, tmp_path: Path) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    text = said(everything, tmp_path, "rejoin", "up", "--dir", "up", "--port", str(port))
+    try:
+        [password] = re.findall(r"password (\S+)", text)
+        client = Client(url, USER, password)
+        client.pause("shop", paused=False)
+        assert client.follow("shop", client.trigger("shop", "from_the_wheel"), lambda _: None) == "success"
+        page = client.request("GET", "/rejoin/t/shop/runs/1")
+        assert page.status_code == 200 and "items_enriched" in page.text
+        style = client.request("GET", "/rejoin/static/page.css")
+        assert style.status_code == 200 and ".card" in style.text
+    finally:
+        said(everything, tmp_path, "rejoin", "down", "--dir", "up")

@@ -60,7 +60,7 @@ def picture(
 
 def joined(edge: Edge) -> str:
     """The title of a join's box."""
-    return f"{'left join' if edge.kind is JoinKind.LEFT else 'join'} {edge.name}"
+    return f"{'' if edge.kind is JoinKind.INNER else f'{edge.kind} '}join {edge.name}"
 
 
 def by(edge: Edge) -> str:
