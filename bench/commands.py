@@ -3,7 +3,8 @@
     bench/commands.py [--parts commands,dags] [--repeats 5] [--out DIR]
 
 Seconds from the start of a process to its end; of a DAG run from its trigger to its end, as Airflow has written them down. Medians. Seconds of CPU
-are those of all processes that took part, and say something even where others are at work on the machine.
+are those of the processes that were waited for (not of Java, which a command leaves to end by itself), and say something even where others are at
+work on the machine.
 """
 
 import argparse

@@ -14,6 +14,8 @@ from typing import TypedDict, Unpack
 from rejoin.plan.model import DebeziumSource, JoinKind, SnapshotSource, Source
 
 _PACKAGE = f"{Path(__file__).parent}{os.sep}"
+_EXAMPLES = f"{_PACKAGE}deployed{os.sep}"
+"""In an installed package the example topologies stand below it: they call it as anybody's do."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +26,14 @@ class Place:
     line: int
 
 
+def _ours(file: str) -> bool:
+    return file.startswith(_PACKAGE) and not file.startswith(_EXAMPLES)
+
+
 def _here() -> Place:
     """The innermost line of the call stack outside this package."""
     frame = sys._getframe(1)  # noqa: SLF001 -- the only way to a caller's line that does not read its source
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and _ours(frame.f_code.co_filename):
         frame = frame.f_back
     return Place(frame.f_code.co_filename, frame.f_lineno)
 

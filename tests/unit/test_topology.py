@@ -1,5 +1,6 @@
 """Every mistake a user can write down is reported with its code, its sentence and the user's own line, all at once."""
 
+import builtins
 import os
 import subprocess
 import sys
@@ -384,3 +385,10 @@ def test_a_topology_made_in_python_compiles_without_a_file() -> None:
     shop = Topology("shop")
     shop.table("orders", ["id"], "id BIGINT", snapshot("o/")).named("copy")
     assert compile(shop).node("copy").published
+
+
+def test_a_topology_of_an_example_in_the_installed_package_knows_its_own_file() -> None:
+    file = str(Path(rejoin.__file__).parent / "deployed" / "dags" / "shop.py")
+    made: dict[str, Topology] = {}
+    exec(builtins.compile("from rejoin import Topology\nshop = Topology('shop')\n", file, "exec"), made)
+    assert made["shop"].place.file == file
