@@ -8,6 +8,7 @@ import pytest
 from plans import Shop, everything, star
 from small_lake import DAG_RUN, NASTY, SUBSCRIPTIONS, make
 
+from rejoin.errors import QueryRefused
 from rejoin.lake.history import RunLine, StepLine
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.records import StepRecord
@@ -276,6 +277,7 @@ def test_a_bar_per_run_and_the_line_of_rows_over_it() -> None:
 def test_a_row_is_drawn_from_its_record_to_itself(tmp_path: Path) -> None:
     view = Lake(make(tmp_path)).table("shop", "enriched", ("1",)).key_view
     assert view is not None
+    assert not isinstance(view.why, str)
     drawn = path.picture(view.why, frozenset({"orders"}))
     columns = {b.title: (b.column, b.link) for b in drawn.boxes}
     assert columns["orders 1"] == (1, "/tables/orders?key=1#key")
@@ -283,3 +285,12 @@ def test_a_row_is_drawn_from_its_record_to_itself(tmp_path: Path) -> None:
     assert [b.column for b in drawn.boxes if b.kind == "record"] == [0]
     assert "left" in {a.label for a in drawn.arrows}
     assert path.text(view.why).startswith("enriched 1: there")
+
+
+def test_where_why_cannot_follow_a_join_the_page_says_so_and_shows_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise QueryRefused("enriched is another kind of join")
+
+    monkeypatch.setattr("rejoin.page.tables.why", refuse)
+    text = render.table(PLACE, Lake(make(tmp_path)).table("shop", "enriched", ("1",)))
+    assert "Not told: enriched is another kind of join." in text and "<h3>History</h3>" in text

@@ -174,12 +174,12 @@ class KeyEvent:
 
 @dataclass(frozen=True)
 class KeyView:
-    """A key's row, its newest changes, and where it comes from."""
+    """A key's row, its newest changes, and where it comes from (a text: why that is not told)."""
 
     key: tuple[str, ...]
     row: dict[str, Any] | None
     events: tuple[KeyEvent, ...]
-    why: Answer
+    why: Answer | str
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,9 @@ def run(place: Place, page: RunPage) -> str:
 def table(place: Place, page: TablePage) -> str:
     """One table, and a key of it."""
     why = page.key_view.why if page.key_view else None
-    traced = {} if why is None else {"drawn": path.picture(why, page.visible), "reasons": path.reasons(why), "text": path.text(why)}
+    traced: dict[str, Any] = {"untold": why} if isinstance(why, str) else {}
+    if why is not None and not isinstance(why, str):
+        traced = {"untold": "", "drawn": path.picture(why, page.visible), "reasons": path.reasons(why), "text": path.text(why)}
     return _page("table.html", place, title=f"{page.topology} {page.table.name}", page=page, shown=REFUSALS, why=traced)
 
 

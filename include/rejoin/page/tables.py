@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rejoin.errors import SnapshotExpired, UnknownTable
+from rejoin.errors import QueryRefused, SnapshotExpired, UnknownTable
 from rejoin.lake import look, names
 from rejoin.lake.history import History, RunLine
 from rejoin.lake.ledger import Ledger
@@ -16,6 +16,7 @@ from rejoin.page.model import RELEASED, Change, Fresh, KeyEvent, KeyView, Kind, 
 from rejoin.plan.model import Node, Plan
 from rejoin.plan.query import topology_query
 from rejoin.samples import row_change
+from rejoin.why.model import Answer
 from rejoin.why.trace import why
 
 QUARANTINED = 500
@@ -152,7 +153,11 @@ class Tables:
         found = query.history(name, key, KEY_EVENTS)
         when = self._history.published_at([r["run"] for r in found])
         events = tuple(KeyEvent(r["run"], when.get(r["run"]), row_change(r["op"], r["before"], r["after"])) for r in found)
-        return KeyView(key, query.get(name, key), events, why(ledger, self._refs, source.root, name, key, self._head))
+        try:
+            path: Answer | str = why(ledger, self._refs, source.root, name, key, self._head)
+        except QueryRefused as refused:
+            path = refused.what
+        return KeyView(key, query.get(name, key), events, path)
 
 
 def added(refs: Refs, name: str, snapshot: int) -> look.Added | None:
