@@ -284,5 +284,5 @@ def test_reading_the_ledger_takes_no_lock_and_cannot_write(location: str) -> Non
     url = lake.config.ledger
     with Ledger(url, "shop").transaction():  # a writer holds the lock
         assert History(url, "shop").runs(1)[0].number == 3
-    with history._reader(url).connect() as db, pytest.raises(OperationalError, match="readonly"):
+    with history.connected(url).connect() as db, pytest.raises(OperationalError, match="readonly"):
         db.execute(text("DELETE FROM rejoin_runs"))
