@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
+from threading import Lock
 
 import duckdb
 import pyarrow as pa
@@ -25,9 +26,17 @@ _NO_VALUE = (duckdb.DataError, duckdb.InvalidInputException, duckdb.NotSupported
 _NUMBERS = count(1)
 
 
-@cache
+_STARTING = Lock()
+
+
 def database() -> duckdb.DuckDBPyConnection:
     """One a process, apart from the one that reads files: its settings are those with which expressions were proven."""
+    with _STARTING:  # steps run side by side, and what one keeps is in one database
+        return _database()
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
     made = fresh()
     for setting in portable.SETTINGS:
         made.execute(setting)
@@ -67,7 +76,7 @@ class Later(Rows):
         with bound(self.statement, self.inputs) as query:
             query.create(name)
         made = Kept(f"SELECT * FROM {name}", name=name)
-        weakref.finalize(made, _drop, name)
+        weakref.finalize(made, _drop, name).atexit = False
         return made
 
 

@@ -272,8 +272,14 @@ def _together(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table
 def _streamed(batches: Iterator[pa.RecordBatch], table: Table) -> pa.RecordBatchReader:
     """The batches with the columns of the table."""
     schema = table.schema().as_arrow()
-    shown = (part for batch in batches for part in fitted(pa.Table.from_batches([batch]), schema).to_batches())
-    return pa.RecordBatchReader.from_batches(pa.schema([(f.name, f.type) for f in schema]), shown)
+    plain = pa.schema([(f.name, f.type) for f in schema])
+
+    def shown() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            same = batch.schema.equals(plain)
+            yield from [batch] if same else fitted(pa.Table.from_batches([batch]), schema).to_batches()
+
+    return pa.RecordBatchReader.from_batches(plain, shown())
 
 
 def _flat(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:

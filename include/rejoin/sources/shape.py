@@ -18,6 +18,7 @@ _KINDS: dict[type, str] = {str: TEXT, int: WHOLE, float: NUMBER, bool: FLAG, typ
 _READ_AS = {TEXT: "VARCHAR", WHOLE: "BIGINT", NUMBER: "VARCHAR", FLAG: "BOOLEAN", NULL: "VARCHAR"}
 _PLAIN_NUMBER = r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?"
 _STYLES = ((",", ":"), (", ", ": "))
+"""What stands between members, and between a name and its value: of nearly all writers one of these."""
 
 
 @dataclass(frozen=True)
@@ -106,20 +107,28 @@ def leaves(part: "Branch | Leaf", path: Path = ()) -> Iterator[tuple[Path, Leaf]
 
 
 def learned(lines: Iterable[bytes]) -> Shape | None:
-    """The shape that some lines have; None if they have none in common, or one that is not told here (arrays, texts with escapes in names)."""
-    root: Branch | Leaf | None = None
-    style = None
+    """The shape that most of some lines have; None if none has one that can be told (arrays, names with quotes). Lines may be damaged."""
+    found: list[tuple[int, Branch]] = []
+    spaced = read = 0
     for line in lines:
         try:
-            value = json.loads(line)
-        except ValueError:
+            part = _part(json.loads(line))
+        except (ValueError, RecursionError):
             continue
-        part = _part(value)
-        style = style or next((s for s in _STYLES if json.dumps(value, separators=s, ensure_ascii=False).encode() == line), None)
-        root = part if root is None else _merged(root, part)
-        if root is None:
-            return None
-    return Shape(root, style) if isinstance(root, Branch) and not root.nullable and style is not None else None
+        if not isinstance(part, Branch):
+            continue
+        first = json.dumps(next(iter(part.members)), ensure_ascii=False).encode()
+        spaced += line.startswith(b"{" + first + b": ")
+        read += 1
+        for n, (count, root) in enumerate(found):
+            if isinstance(merged := _merged(root, part), Branch):
+                found[n] = (count + 1, merged)
+                break
+        else:
+            found.append((1, part))
+    if not found:
+        return None
+    return Shape(max(found, key=lambda one: one[0])[1], _STYLES[2 * spaced > read])
 
 
 def _structure(part: "Branch | Leaf") -> Any:

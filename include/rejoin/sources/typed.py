@@ -17,7 +17,9 @@ _CLOCK = rf"{_DAY}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,6}})?Z"
 
 @dataclass(frozen=True)
 class Typed:
-    """SQL texts of a value in its declared type, null where none is written, and of the condition under which it is the right one."""
+    """SQL texts of a value in its declared type, null where none is written, and of the condition under which it is the right one. The first
+    is an error for no line, whatever that holds.
+    """
 
     value: str
     holds: str = "true"
@@ -43,10 +45,13 @@ def typed(kind: str, written: str, type_: str, *, unit: str = "us", numbers: boo
         return Typed(written)
     if kind == WHOLE and type_ == "INT":
         return Typed(f"TRY_CAST({written} AS INTEGER)", f"{written} BETWEEN {-(2**31)} AND {2**31 - 1}")
+    if kind == NUMBER and type_ in ("INT", "BIGINT"):
+        value = f"TRY_CAST({written} AS {target})"
+        return Typed(value, f"{_matches(written, '-?[0-9]{1,18}')} AND {value} IS NOT NULL")
     if type_ in FLOAT_DIGITS and kind in (WHOLE, NUMBER):
         before, after = FLOAT_DIGITS[type_]
         text = f"CAST({written} AS VARCHAR)"
-        return Typed(f"CAST(CAST({text} AS DOUBLE) AS {target})", _matches(text, rf"-?[0-9]{{1,{before}}}(\.[0-9]{{1,{after}}})?"))
+        return Typed(f"TRY_CAST(TRY_CAST({text} AS DOUBLE) AS {target})", _matches(text, rf"-?[0-9]{{1,{before}}}(\.[0-9]{{1,{after}}})?"))
     if type_ in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
         return _time(kind, written, type_, target, unit)
     return None
@@ -70,7 +75,8 @@ def _time(kind: str, written: str, type_: str, target: str, unit: str) -> Typed 
     if kind != WHOLE:
         return None
     if type_ == "DATE":
-        return Typed(f"DATE '1970-01-01' + TRY_CAST({written} AS INTEGER)", f"{written} BETWEEN {MIN_DAY} AND {MAX_DAY}")
+        inside = f"{written} BETWEEN {MIN_DAY} AND {MAX_DAY}"
+        return Typed(f"DATE '1970-01-01' + CASE WHEN {inside} THEN CAST({written} AS INTEGER) END", inside)
     factor = {"us": 1, "ms": 1000}.get(unit)
     if factor is None:
         return None
