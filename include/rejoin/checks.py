@@ -83,7 +83,8 @@ def kind_counts(sql: Dialect, table: Table) -> dict[str, str]:
 def count_kinds(engine: Engine, table: Table, events: Rows) -> Kinds:
     """Counts the events of a cut by kind."""
     line = ", ".join(f"{text} AS {name}" for name, text in kind_counts(engine.sql, table).items())
-    return Kinds(**engine.one(f"SELECT {line} FROM events", events=events))
+    found = engine.one(f"SELECT {line} FROM events", events=events)
+    return Kinds(**{name: value if name == "truncated" else int(value) for name, value in found.items()})  # DuckDB's sums are decimals
 
 
 def kinds_of(table: Table, events: pa.Table) -> Kinds:
