@@ -159,7 +159,9 @@ class _Decoder:
         before, kept = dict(self._deleted_at), {name: set(seen) for name, seen in decimals.items()}
         others = list(self.batches(file, index, iter(slow)))
         deleted = {key for batch in others for key in self._deletes(batch)} | before.keys()
-        if deleted and (not self._same_key or not deleted.isdisjoint(zip(*(fast[c.name].to_pylist() for c in self.layout.key), strict=True))):
+        if deleted and (
+            not self._same_key or not deleted.isdisjoint(zip(*(fast[c.name].to_pylist() for c in self.layout.key), strict=True))
+        ):
             self._deleted_at.clear()
             self._deleted_at.update(before)
             for name, seen in decimals.items():

@@ -103,7 +103,7 @@ def _query(chunk: Chunk, careful: Careful) -> str | None:
     holds = [r"NOT contains(line, '\')", *shape.guards("j"), *judge.holds, f"{shape.again('j')} = line"]
     shown = ", ".join(f"{text} AS {DUCKDB.name(name)}" for name, text in judge.columns.items())
     return f"""
-    SELECT coalesce({' AND '.join(f'({h})' for h in holds)}, false) AS _proven, {shown}
+    SELECT coalesce({" AND ".join(f"({h})" for h in holds)}, false) AS _proven, {shown}
     FROM (SELECT line, TRY(from_json(line, '{shape.structure()}')) AS j FROM lines)"""
 
 

@@ -27,9 +27,7 @@ _RAW_DDL = "`_file` STRING, `_line` BIGINT, `_raw` STRING"
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def read_raw_here(
-    table: Table, pin: Pin, root: str, places: Mapping[str, frozenset[int]], *, large: bool = False
-) -> pa.Table | None:
+def read_raw_here(table: Table, pin: Pin, root: str, places: Mapping[str, frozenset[int]], *, large: bool = False) -> pa.Table | None:
     """Records of a small pin as they were written: ``_file``, ``_line``, ``_raw``; None if it is large, or Spark's to read.
 
     They are read again, since keeping the text of every record beside its values would double what is held of each cut.

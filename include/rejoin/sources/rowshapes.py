@@ -116,5 +116,3 @@ def _leaf(part: Branch | Leaf, path: Path) -> str | None:
 
 def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
-
-

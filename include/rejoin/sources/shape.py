@@ -157,9 +157,10 @@ def _merged(one: "Branch | Leaf", other: "Branch | Leaf | None") -> "Branch | Le
             return Leaf(NUMBER, nullable)
         return None if len(kinds) > 1 else Leaf(next(iter(kinds), NULL), nullable)
     if isinstance(one, Leaf) or isinstance(other, Leaf):
-        leaf, branch = (one, other) if isinstance(one, Leaf) else (other, one)
-        assert isinstance(branch, Branch)
-        return Branch(branch.members, nullable=True) if leaf.kind == NULL else None
+        if isinstance(one, Leaf) and isinstance(other, Branch):
+            one, other = other, one
+        assert isinstance(one, Branch) and isinstance(other, Leaf)
+        return Branch(one.members, nullable=True) if other.kind == NULL else None
     if list(one.members) != list(other.members):
         return None
     members = {name: _merged(member, other.members[name]) for name, member in one.members.items()}

@@ -114,12 +114,18 @@ def test_every_value_of_every_type_is_read_alike(type_: str, is_feed: bool) -> N
     kinds = {"text": '"', "number": "-0123456789", "other": "tfn{["}
     for first in kinds.values():
         values = [v for v in VALUES if v[0] in first and "\n" not in v]
-        plain_ones = [v for v in values if v in ("1", '"1.5"', '"2024-02-29"', '"2024-02-29T11:14:15.5Z"', "true", "1.5", "12.50", '"x"')] or values[:1]
+        plain_ones = [
+            v for v in values if v in ("1", '"1.5"', '"2024-02-29"', '"2024-02-29T11:14:15.5Z"', "true", "1.5", "12.50", '"x"')
+        ] or values[:1]
         for known in plain_ones:
             made = []
             for i, value in enumerate([known] * 6 + values):
                 row = f'{{"id":{i},"v":{value}}}'
-                made.append(f'{{"key":{{"id":{i}}},"value":{{"op":"c","source":{{"connector":"postgresql","lsn":{i}}},"after":{row}}}}}' if is_feed else row)
+                made.append(
+                    f'{{"key":{{"id":{i}}},"value":{{"op":"c","source":{{"connector":"postgresql","lsn":{i}}},"after":{row}}}}}'
+                    if is_feed
+                    else row
+                )
             check(of, "\n".join(made).encode("utf-8", "surrogatepass"))
 
 
@@ -136,7 +142,7 @@ def test_numbers_with_a_point_are_proven_as_they_are_written(type_: str, written
     [
         '{"id":1,"id":1,"v":1}', '{"v":1,"id":1}', '{"id":1}', '{"id":1,"v":1,"w":2}', '{"id":1,"v":1} ', '{"id":1,"v":1.0}', '{"id":1,"v":"1"}',
         '{"id":1,"v":true}', '{"id":1,"v":01}', '{"id":1,"v":1,}', '{"id":1,"v":NaN}', '{"ID":1,"v":1}', '{"id":1,"v":{"a":1,"a":2}}', '{"id":null,"v":1}',
-        '{"id":1,"v":9223372036854775808}', '{"id":1,"v":1e0}', '[1]', '1', '{"id":1,"v":-0}', '{"id":1,"v":1}\r', '{"id":1,\t"v":1}', '{"\\u0069d":1,"v":1}',
+        '{"id":1,"v":9223372036854775808}', '{"id":1,"v":1e0}', "[1]", "1", '{"id":1,"v":-0}', '{"id":1,"v":1}\r', '{"id":1,\t"v":1}', '{"\\u0069d":1,"v":1}',
     ],
 )  # fmt: skip
 def test_a_line_of_another_shape_is_not_proven(odd: str) -> None:
