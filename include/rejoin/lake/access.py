@@ -183,8 +183,7 @@ class Access:
         self.reads.append(Read(name, "files", why, None))
         if wanted is None:
             return rows
-        semi = f"SELECT * FROM stored SEMI JOIN wanted USING ({self.engine.sql.names(wanted.columns)})"
-        return self.engine.query(semi, stored=rows, wanted=wanted)
+        return self.engine.query(probe.among_wanted(self.engine.sql, wanted.columns), stored=rows, wanted=wanted)
 
     def _by_spark(self, name: str, columns: Sequence[str], why: str, keys: Keys | None, wanted: Rows | None, run: int | None) -> Rows:
         """A set of keys that is not too large goes to every task, so that the table is not moved."""

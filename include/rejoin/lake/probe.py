@@ -70,6 +70,12 @@ def text_of(table: Table, snapshot_id: int, columns: Sequence[str], run: int | N
     return None if source is None else f"SELECT {columns_text(columns)} FROM {source.inlined()}"
 
 
+def among_wanted(sql: Dialect, key: Sequence[str], columns: str = "*") -> str:
+    """SQL text: the rows of ``stored`` whose key is among ``wanted``, null being equal to null."""
+    same = " AND ".join(sql.same(f"stored.{k}", f"wanted.{k}") for k in map(sql.name, key))
+    return f"SELECT {columns} FROM stored SEMI JOIN wanted ON {same}"
+
+
 def having(
     table: Table, snapshot_id: int, key: Sequence[str], keys: pa.Table, columns: Sequence[str], *, pruned: bool = True
 ) -> pa.Table | TooLarge:

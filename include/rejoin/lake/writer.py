@@ -160,7 +160,7 @@ class Writer:
             text = probe.text_of(existing, base, [*key, FILE, POSITION])
             stored = None if text is None else self._engine.files(text)
             assert stored is not None  # the files lie where those of the changes do
-            found = query(f"SELECT {FILE}, {POSITION} FROM stored SEMI JOIN gone USING ({sql.names(key)})", stored=stored, gone=gone)
+            found = query(probe.among_wanted(sql, key, f"{FILE}, {POSITION}"), stored=stored, wanted=gone)
             places = self._engine.ordered(found, [FILE, POSITION])
             assert places is not None
             deletes = self._delete_files(existing, base, places, count)

@@ -34,6 +34,7 @@ from rejoin.plan.model import DebeziumSource, Table
 from rejoin.plan.versions import unversioned
 from rejoin.sources.envelope import Converters, Readers, Unwrapper
 from rejoin.sources.events import Event, EventKind, Layout
+from rejoin.sources.files import lines as numbered
 from rejoin.sources.jsontext import BAD_JSON, Unsure, loads_shallow
 from rejoin.sources.plain import PlainEvents
 from rejoin.sources.positions import position
@@ -69,8 +70,9 @@ def decode(table: Table, file: str, index: int, lines: Iterator[tuple[int, bytes
 
 def decode_pieces(table: Table, file: str, index: int, pieces: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
     """The same of a whole file as it is read."""
-    decoder = _Decoder(table)
-    return by_shape(file, index, pieces, decoder)
+    if table.versions_of is not None:  # no version is read by its shape
+        return decode(table, file, index, numbered(pieces))
+    return by_shape(file, index, pieces, _Decoder(table))
 
 
 def placeholders(text: str) -> frozenset[str]:

@@ -159,7 +159,8 @@ def _merged(one: "Branch | Leaf", other: "Branch | Leaf | None") -> "Branch | Le
     if isinstance(one, Leaf) or isinstance(other, Leaf):
         if isinstance(one, Leaf) and isinstance(other, Branch):
             one, other = other, one
-        assert isinstance(one, Branch) and isinstance(other, Leaf)
+        assert isinstance(one, Branch)
+        assert isinstance(other, Leaf)
         return Branch(one.members, nullable=True) if other.kind == NULL else None
     if list(one.members) != list(other.members):
         return None
