@@ -15,7 +15,7 @@ from rejoin.lake import commit, metrics, names, probe
 from rejoin.lake.duck import FILE, POSITION
 from rejoin.lake.evolve import evolve, holds
 from rejoin.lake.files import files_of
-from rejoin.lake.local import fitted
+from rejoin.lake.local import fitted, in_parts, streamed
 from rejoin.lake.paths import native
 from rejoin.lake.records import Write
 from rejoin.lake.refs import Refs
@@ -91,7 +91,7 @@ class Writer:
             files = commit.data_files(existing, _sorted(fitted(rows.arrow, existing.schema().as_arrow()), key))
             return Write(table, self._refs.commit_files(table, self._branch, base, files), transient)
         if (batches := self._engine.ordered(rows, key)) is not None:
-            files = commit.data_files(existing, _streamed(batches, existing))
+            files = commit.data_files(existing, streamed(batches, existing.schema().as_arrow()))
             return Write(table, self._refs.commit_files(table, self._branch, base, files), transient)
         target, frame = self._start(table, base), self._engine.by_spark(f"table {table} is written").frame(rows)
         self._append(target, frame.sortWithinPartitions(*(f"`{k}`" for k in key)), exact=metrics.exact(existing, base))
@@ -124,8 +124,8 @@ class Writer:
         """
         if isinstance(rows, Here) and (done := self._upsert_here(table, rows.arrow, columns, key, located)) is not None:
             return done
-        stored = self._refs.require(changes.table, changes.snapshot_id)
-        text = probe.text_of(stored, changes.snapshot_id, [*key, "_op", RUN, "_after"], self._run)
+        logged = self._refs.require(changes.table, changes.snapshot_id)
+        text = probe.text_of(logged, changes.snapshot_id, [*key, "_op", RUN, "_after"], self._run)
         if text is not None and (written := self._engine.files(text)) is not None:
             return self._upsert_files(table, written, columns, key)
         spark = self._engine.by_spark(f"output {table} is written").spark
@@ -166,7 +166,7 @@ class Writer:
             deletes = self._delete_files(existing, base, places, count)
         batches = self._engine.ordered(flat, key)
         assert batches is not None
-        added = commit.data_files(existing, _streamed(batches, existing))
+        added = commit.data_files(existing, streamed(batches, existing.schema().as_arrow()))
         return Write(table, self._refs.commit_files(table, self._branch, base, added, deletes))
 
     def _upsert_here(
@@ -194,7 +194,7 @@ class Writer:
         paths = {native(f.file_path): f.file_path for f in files_of(table, base).data}
         known, written = pa.array(list(paths), pa.string()), pa.array(list(paths.values()), pa.string())
         made, rows = list[DataFile](), 0
-        for some in _together(places, DELETES):
+        for some in in_parts(places, DELETES):
             rows += some.num_rows
             files = pc.index_in(some[FILE], known)
             made.append(commit.delete_file(table, pa.table({"file_path": written.take(files), "pos": some[POSITION]})))
@@ -255,31 +255,6 @@ class Writer:
 
 def _sorted(rows: pa.Table, key: Sequence[str]) -> pa.Table:
     return rows.sort_by([(k, "ascending") for k in key])
-
-
-def _together(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
-    """The batches as tables of at least so many rows, but the last."""
-    some: list[pa.RecordBatch] = []
-    for batch in batches:
-        some.append(batch)
-        if sum(b.num_rows for b in some) >= rows:
-            yield pa.Table.from_batches(some)
-            some = []
-    if sum(b.num_rows for b in some):
-        yield pa.Table.from_batches(some)
-
-
-def _streamed(batches: Iterator[pa.RecordBatch], table: Table) -> pa.RecordBatchReader:
-    """The batches with the columns of the table."""
-    schema = table.schema().as_arrow()
-    plain = pa.schema([(f.name, f.type) for f in schema])
-
-    def shown() -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            same = batch.schema.equals(plain)
-            yield from [batch] if same else fitted(pa.Table.from_batches([batch]), schema).to_batches()
-
-    return pa.RecordBatchReader.from_batches(plain, shown())
 
 
 def _flat(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
