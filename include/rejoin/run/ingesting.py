@@ -92,7 +92,7 @@ class Ingesting:
 
     def _by_spark(self, table: Table, pin: sources.Pin) -> Rows:
         """The events of a pin that is not decoded in this process."""
-        spark = self._engine.by_spark(f"the files of {table.name!r} are many or large, or Parquet")
+        spark = self._engine.by_spark(f"the snapshot of {table.name!r} is Parquet")
         return spark.of(sources.read(spark.spark, table, pin, self._root))
 
     def _load(self, table: Table, events: Rows) -> Outcome[Ingested] | None:
