@@ -79,7 +79,7 @@ def decisions(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
     placed = Table("step", "engine", "because", box=None)
     for s in steps:
         if "engine" in s.detail:
-            placed.add_row(s.step, s.detail["engine"], s.detail.get("engine_why", "small and portable"))
+            placed.add_row(s.step, s.detail["engine"], s.detail.get("engine_why", "portable"))
     console.print(placed)
     reads = Table("step", "table", "read", "because", "rows", box=None)
     for s in steps:

@@ -1,65 +1,57 @@
-"""This process runs the statements, by DuckDB over Arrow tables. No JVM."""
+"""This process runs the statements, by DuckDB over Arrow tables and the Parquet files of the lake. No JVM.
 
-from collections.abc import Iterator, Mapping, Sequence
+Few rows are Arrow tables, and statements over them are computed at once. What rests on rows that may be many is put off until it is written,
+counted or kept (``later``).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
 from typing import NoReturn
 
-import duckdb
 import pyarrow as pa
-from duckdb.sqltypes import BLOB
 
 from rejoin.engines.engine import Counts, Engine, Here, NeedsSpark, Rows
+from rejoin.engines.later import Later, bound, database, landed
 from rejoin.lake import probe
-from rejoin.lake.duck import fresh
 from rejoin.plan import portable
 from rejoin.plan.model import Node, Plan, Table, View
 from rejoin.plan.portable import NotPortable
 from rejoin.plan.rules import Expectation
 from rejoin.stages.dialect import DUCKDB
-from rejoin.stages.hashing import MURMUR3
-from rejoin.stages.provenance import hashed_bytes
-
-_NO_VALUE = (duckdb.DataError, duckdb.InvalidInputException, duckdb.NotSupportedError)
-"""What DuckDB raises for a row: the second for a division by zero, and for what printed expressions refuse by ``error``."""
-
-
-@cache
-def _database() -> duckdb.DuckDBPyConnection:
-    """One a process, apart from the one that reads files: its settings are those with which expressions were proven."""
-    made = fresh()
-    for setting in portable.SETTINGS:
-        made.execute(setting)
-    made.create_function(MURMUR3, hashed_bytes, [BLOB], BLOB)  # null for null
-    return made
 
 
 class ColumnarEngine(Engine):
-    """Every statement is computed at once.
+    """DuckDB in this process.
 
     Args:
         plan: whose expressions are run.
     """
 
-    sql = DUCKDB
+    sql, in_process = DUCKDB, True
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._spoken: dict[str, Node] = {}
 
     def query(self, statement: str, **inputs: Rows) -> Rows:
-        with _database().cursor() as database:
-            for name, rows in inputs.items():
-                database.register(name, rows.here())
-            try:
-                return Here(database.sql(statement).to_arrow_table())
-            except _NO_VALUE as error:
-                # Spark says for which row, and whether that row is to be held back.
-                raise NeedsSpark(f"a value cannot be computed here ({type(error).__name__})") from error
+        if any(isinstance(rows, Later) for rows in inputs.values()):
+            return Later(statement, inputs)
+        with bound(statement, inputs) as query:
+            return Here(query.to_arrow_table())
 
     def rows(self, arrow: pa.Table, *, many: bool = False) -> Rows:  # noqa: ARG002
         return Here(arrow)
+
+    def files(self, text: str) -> Rows:
+        return Later(text)
+
+    def landed(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Rows:
+        return landed(schema, batches, rare)
+
+    def ordered(self, rows: Rows, by: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        assert isinstance(rows, Later)
+        return rows.ordered(by)
 
     def everywhere(self, rows: Rows) -> Rows:
         return rows
@@ -68,23 +60,23 @@ class ColumnarEngine(Engine):
         return rows
 
     def small(self, rows: Rows, at_most: int) -> Rows:
-        if at_most > probe.LOCAL_ROWS:
-            raise NeedsSpark(f"{at_most:,} rows may be changed")
-        return rows
+        return Here(rows.here()) if at_most <= probe.LOCAL_ROWS else rows
+
+    def once(self, rows: Rows) -> Rows:
+        return rows.kept() if isinstance(rows, Later) else rows
 
     def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
         aggregates = ", ".join(f"{text} AS {self.sql.name(name)}" for name, text in counts.items())
-        found = self.one(f"SELECT {aggregates} FROM counted", counted=rows)
-        return rows, lambda: found
+        return rows, lambda: self.one(f"SELECT {aggregates} FROM counted", counted=rows)
 
     @contextmanager
     def kept(self, rows: Rows) -> Iterator[Rows]:
-        yield rows
+        yield self.once(rows)
 
     def type(self, kind: pa.DataType) -> str:
-        with _database().cursor() as database:
-            database.register("one", pa.schema([("c", kind)]).empty_table())
-            return str(database.sql("SELECT c FROM one").types[0])
+        with database().cursor() as connection:
+            connection.register("one", pa.schema([("c", kind)]).empty_table())
+            return str(connection.sql("SELECT c FROM one").types[0])
 
     def node(self, node: Node) -> Node:
         if node.name not in self._spoken:

@@ -1,7 +1,7 @@
 """What an engine is to those who use it: it runs statements over relations, and says where the rows are."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -65,9 +65,10 @@ def _loose(kind: pa.DataType) -> pa.DataType:
 
 
 class Engine(ABC):
-    """Runs statements. ``sql`` is the dialect that it takes."""
+    """Runs statements. ``sql`` is the dialect that it takes; ``in_process``: it is this process that runs them."""
 
     sql: Dialect
+    in_process: bool
 
     @abstractmethod
     def query(self, statement: str, **inputs: Rows) -> Rows:
@@ -76,6 +77,18 @@ class Engine(ABC):
     @abstractmethod
     def rows(self, arrow: pa.Table, *, many: bool = False) -> Rows:
         """Rows of this process as a relation; ``many``: worked on by all cores."""
+
+    @abstractmethod
+    def files(self, text: str) -> Rows | None:
+        """The rows of files that DuckDB's SQL text names; None: this engine reads tables by itself."""
+
+    @abstractmethod
+    def landed(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Rows:
+        """Rows that come in batches; ``rare``: columns that hold nothing in nearly all of them. Only where ``in_process``."""
+
+    @abstractmethod
+    def ordered(self, rows: Rows, by: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
+        """Rows that are not in this process, in the order of some columns, as they come; None: this engine writes tables by itself."""
 
     @abstractmethod
     def everywhere(self, rows: Rows) -> Rows:
@@ -88,6 +101,10 @@ class Engine(ABC):
     @abstractmethod
     def small(self, rows: Rows, at_most: int) -> Rows:
         """The relation computed now and kept in this process, if it has few rows."""
+
+    @abstractmethod
+    def once(self, rows: Rows) -> Rows:
+        """The relation, which costs much and is used more than once: an engine that does not count on the way computes it now."""
 
     @abstractmethod
     def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:

@@ -1,6 +1,6 @@
 """Spark runs the statements: frames where rows are many, rows of this process as frames of one partition where they are few."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -42,7 +42,7 @@ class Frame(Rows):
 class SparkEngine(Engine):
     """Statements become plans of Spark, executed where rows are asked for."""
 
-    sql = SPARK
+    sql, in_process = SPARK, False
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -79,6 +79,15 @@ class SparkEngine(Engine):
     def rows(self, arrow: pa.Table, *, many: bool = False) -> Rows:
         return Frame(self._spread(arrow)) if many else Here(arrow)
 
+    def files(self, text: str) -> None:  # noqa: ARG002
+        return None
+
+    def landed(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Rows:
+        raise NotImplementedError("Spark reads what lands by itself")
+
+    def ordered(self, rows: Rows, by: Sequence[str]) -> None:  # noqa: ARG002
+        return None
+
     def everywhere(self, rows: Rows) -> Rows:
         return Frame(F.broadcast(self.frame(rows)))
 
@@ -87,6 +96,9 @@ class SparkEngine(Engine):
 
     def small(self, rows: Rows, at_most: int) -> Rows:
         return Here(rows.here()) if at_most <= probe.LOCAL_ROWS else rows
+
+    def once(self, rows: Rows) -> Rows:
+        return rows
 
     def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
         seen = Observation()

@@ -36,7 +36,9 @@ class Keys:
 
 @dataclass(frozen=True)
 class Read:
-    """How one table was read: ``local`` (in this process) or ``scan`` (by Spark) and why; rows found, where known."""
+    """How one table was read: ``local`` (fetched), ``files`` (by DuckDB, as part of a later query) or ``scan`` (by Spark), and why; rows found,
+    where known.
+    """
 
     table: str
     path: str
@@ -173,7 +175,18 @@ class Access:
     def _scanned(
         self, name: str, columns: Sequence[str], why: str, keys: Keys | None = None, wanted: Rows | None = None, run: int | None = None
     ) -> Rows:
-        """By Spark: the rows of the keys. A set of keys that is not too large goes to every task, so that the table is not moved."""
+        """The rows of the keys, to be computed where they are needed: by DuckDB over the files, or by Spark."""
+        text = probe.text_of(self._table(name), self.states[name], columns, run)
+        rows = None if text is None else self.engine.files(text)
+        if rows is None:
+            return self._by_spark(name, columns, why, keys, wanted, run)
+        self.reads.append(Read(name, "files", why, None))
+        if wanted is None:
+            return rows
+        return self.engine.query(probe.among_wanted(self.engine.sql, wanted.columns), stored=rows, wanted=wanted)
+
+    def _by_spark(self, name: str, columns: Sequence[str], why: str, keys: Keys | None, wanted: Rows | None, run: int | None) -> Rows:
+        """A set of keys that is not too large goes to every task, so that the table is not moved."""
         spark = self.engine.by_spark(f"table {name}: {why}")
         self.reads.append(Read(name, "scan", why, None))
         table = self.table(name, run).select(*(f"`{c}`" for c in columns))

@@ -4,7 +4,9 @@ PyIceberg has no public call that adds position deletes; ``_RowDelta`` writes th
 """
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
 
@@ -23,14 +25,14 @@ from pyiceberg.manifest import (
     ManifestFile,
     ManifestWriterV2,
 )
-from pyiceberg.table import Table, Transaction
+from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update import TableUpdate, _apply_table_update, _TableMetadataUpdateContext
 from pyiceberg.table.update.snapshot import ManageSnapshots, _FastAppendFiles
 from pyiceberg.typedef import EMPTY_DICT, Record
 
-from rejoin.lake import metrics
+from rejoin.lake import metrics, probe
 from rejoin.lake.files import files_of
 
 _PATH_ID, _POS_ID = 2147483546, 2147483545  # reserved field ids of position delete files
@@ -43,15 +45,47 @@ _DELETES = pa.schema(
 )
 
 
+_AT_ONCE = 2
+"""Data files that are written while the rows of the next one come."""
+
+
 def data_files(table: Table, rows: pa.Table | pa.RecordBatchReader) -> list[DataFile]:
-    """Writes rows (columns and types as the table's) to new data files, which no snapshot holds yet. A reader is written as it is read."""
-    if isinstance(rows, pa.Table) and not rows.num_rows:
-        return []
-    files = list(_dataframe_to_data_files(table_metadata=metrics.writing(table.metadata), df=rows, io=table.io))
-    metrics.settle(table, files)
-    for file in files:
+    """Writes rows (columns and types as the table's) to new data files, which no snapshot holds yet. A reader is written as it is read: no more
+    than what goes into a few files is held in memory.
+    """
+    metadata = metrics.writing(table.metadata)
+    batches = rows.to_batches(max_chunksize=probe.ROW_GROUP) if isinstance(rows, pa.Table) else rows
+    made: list[DataFile] = []
+    running: deque[Future[list[DataFile]]] = deque()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        size = int(table.properties.get(TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, TableProperties.WRITE_TARGET_FILE_SIZE_BYTES_DEFAULT))
+        for some in _sized(batches, size):
+            if len(running) == _AT_ONCE:
+                made += running.popleft().result()
+            running.append(pool.submit(lambda some: list(_dataframe_to_data_files(metadata, some, table.io)), some))
+        made += [file for written in running for file in written.result()]
+    metrics.settle(table, made)
+    for file in made:
         file[_SPLIT_OFFSETS] = None  # else Spark plans a split a row group
-    return files
+    return made
+
+
+def _sized(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
+    """The batches as tables of about so many bytes and of full row groups, but the last."""
+    some: list[pa.RecordBatch] = []
+    held = 0
+    for batch in batches:
+        some.append(batch)
+        held += batch.nbytes
+        if held >= size:
+            rows = pa.Table.from_batches(some)
+            whole = rows.num_rows - rows.num_rows % probe.ROW_GROUP
+            if whole:
+                yield rows.slice(0, whole)
+            some = rows.slice(whole).to_batches()
+            held = sum(rest.nbytes for rest in some)
+    if held:
+        yield pa.Table.from_batches(some)
 
 
 def together(batches: Iterator[pa.RecordBatch]) -> pa.Table | None:

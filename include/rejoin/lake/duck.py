@@ -30,6 +30,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
+from rejoin.errors import SetupError
 from rejoin.lake.paths import native
 
 FILE, POSITION = "_file", "_pos"
@@ -42,7 +43,11 @@ Called = Callable[[str], str | None]
 """From a file's path in Iceberg's metadata to the name by which DuckDB opens it; None if it cannot."""
 
 MEMORY = "2GB"
-"""DuckDB keeps no more in memory than this; larger sorts go to a temporary directory."""
+"""What is read for one lookup or one sink keeps no more in memory than this; larger sorts go to a temporary directory."""
+MEMORY_SETTING = "REJOIN_MEMORY"
+"""The environment variable that says how much memory the steps of this process may take together, as ``6GB``."""
+_SIZE = re.compile(r"[1-9][0-9]*(\.[0-9]+)? ?[KMGT]i?B")
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 _TYPES: dict[type[IcebergType], str] = {
     BooleanType: "BOOLEAN",
@@ -72,18 +77,33 @@ class Relation:
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    """One database a process: it keeps the footers of files, which never change."""
-    made = fresh()
-    made.execute("SET parquet_metadata_cache = true")
-    return made
+    """One database a process: it keeps the footers of files."""
+    return fresh()
 
 
-def fresh() -> duckdb.DuckDBPyConnection:
-    """A database of its own, in memory."""
+def memory() -> str:
+    """How much memory steps may take: what ``REJOIN_MEMORY`` says, else a quarter of what there is.
+
+    Raises:
+        SetupError: it says no size.
+    """
+    stated = os.environ.get(MEMORY_SETTING, "")
+    if stated and not _SIZE.fullmatch(stated):
+        raise SetupError(f"{MEMORY_SETTING} is no size", expected="a number with its unit, for example 6GB")
+    if stated:
+        return stated
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    allowed = _CGROUP.read_text().strip() if _CGROUP.is_file() else "max"
+    return f"{max(1 << 30, min(there, int(allowed) if allowed.isdigit() else there) // 4) >> 20}MiB"
+
+
+def fresh(limit: str = MEMORY) -> duckdb.DuckDBPyConnection:
+    """A database of its own, in memory. ``limit``: what it may take of that before it spills."""
     # Else what does not fit into memory goes to a folder .tmp where the process happens to work. Users of one machine do not share it.
     spill = Path(tempfile.gettempdir()) / f"rejoin-duckdb-{os.getuid()}"
     made = duckdb.connect(config={"temp_directory": str(spill)})
-    made.execute(f"SET TimeZone = 'UTC'; SET memory_limit = '{MEMORY}'; SET enable_progress_bar = false")
+    made.execute(f"SET TimeZone = 'UTC'; SET memory_limit = '{limit}'; SET enable_progress_bar = false")
+    made.execute("SET parquet_metadata_cache = true")  # files never change
     return made
 
 

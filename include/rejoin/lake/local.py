@@ -1,5 +1,7 @@
 """Rows in this process as a table takes them."""
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,3 +25,27 @@ def _fitted(values: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:
     fields = [kind.field(i) for i in range(kind.num_fields)]
     parts = [_fitted(pc.struct_field(values, f.name) if f.name in have else None, f.type, count) for f in fields]
     return pa.StructArray.from_arrays(parts, fields=[pa.field(f.name, f.type) for f in fields], mask=values.is_null())
+
+
+def in_parts(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """The batches as tables of at least so many rows, but the last."""
+    some: list[pa.RecordBatch] = []
+    for batch in batches:
+        some.append(batch)
+        if sum(b.num_rows for b in some) >= rows:
+            yield pa.Table.from_batches(some)
+            some = []
+    if sum(b.num_rows for b in some):
+        yield pa.Table.from_batches(some)
+
+
+def streamed(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatchReader:
+    """The batches with the columns of ``schema``, the metadata of its fields aside."""
+    plain = pa.schema([(f.name, f.type) for f in schema])
+
+    def shown() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            same = batch.schema.equals(plain)
+            yield from [batch] if same else fitted(pa.Table.from_batches([batch]), schema).to_batches()
+
+    return pa.RecordBatchReader.from_batches(plain, shown())

@@ -33,11 +33,14 @@ def exact(table: Table, snapshot_id: int) -> bool:
 
 
 def writing(metadata: TableMetadata) -> TableMetadata:
-    """The metadata of a table for PyIceberg to write files by: with bounds in full, which ``settle`` makes what the table wants."""
+    """The metadata of a table for PyIceberg to write files by, each of the rows that it is given: with bounds in full, which ``settle`` makes
+    what the table wants.
+    """
     # The row group's size is for Spark; PyIceberg warns that it does not know it.
     other = ("write.metadata.metrics.", "write.parquet.row-group-size-bytes")
     properties = {k: v for k, v in metadata.properties.items() if not k.startswith(other)}
-    return metadata.model_copy(update={"properties": {**properties, "write.metadata.metrics.default": "full"}})
+    whole = {"write.metadata.metrics.default": "full", "write.target-file-size-bytes": str(1 << 62)}
+    return metadata.model_copy(update={"properties": properties | whole})
 
 
 def settle(table: Table, files: Iterable[DataFile]) -> None:

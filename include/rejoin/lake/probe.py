@@ -13,8 +13,8 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
 
-from rejoin.lake.duck import FILE, POSITION, by_id, columns_text, cursor, relation
-from rejoin.lake.files import files_of, holding, overlapping
+from rejoin.lake.duck import FILE, POSITION, by_id, columns_text, cursor, relation, stored_types
+from rejoin.lake.files import bounds, files_of, holding, overlapping
 from rejoin.stages.columns import RUN
 from rejoin.stages.dialect import DUCKDB, Dialect, text
 
@@ -55,6 +55,25 @@ class TooLarge:
     """The driver should not do this read, and why."""
 
     why: str
+
+
+def text_of(table: Table, snapshot_id: int, columns: Sequence[str], run: int | None = None) -> str | None:
+    """SQL text of the rows of a snapshot (``run``: of those that a run wrote), for DuckDB to compute when it needs them; None if the files are
+    not on this machine.
+    """
+    found = files_of(table, snapshot_id)
+    data = list(found.data) if run is None else [file for file, _ in holding(table, found.data, RUN, [run])]
+    if not data:
+        types = {**stored_types(table), FILE: "VARCHAR", POSITION: "BIGINT"}
+        return f"SELECT {', '.join(f'CAST(NULL AS {types[c]}) AS {columns_text([c])}' for c in columns)} WHERE false"
+    source = relation(table, data, found.deletes, "" if run is None else f"WHERE {columns_text([RUN])} = {run}")
+    return None if source is None else f"SELECT {columns_text(columns)} FROM {source.inlined()}"
+
+
+def among_wanted(sql: Dialect, key: Sequence[str], columns: str = "*") -> str:
+    """SQL text: the rows of ``stored`` whose key is among ``wanted``, null being equal to null."""
+    same = " AND ".join(sql.same(f"stored.{k}", f"wanted.{k}") for k in map(sql.name, key))
+    return f"SELECT {columns} FROM stored SEMI JOIN wanted ON {same}"
 
 
 def having(
@@ -106,6 +125,9 @@ def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str], sam
     """The rows of a snapshot that a run wrote; ``sample``: only so many of them, any."""
     found = files_of(table, snapshot_id)
     data = [file for file, _ in holding(table, found.data, RUN, [run])]
+    own = sum(file.record_count for file in data if bounds(table, file, RUN) == (run, run))
+    if sample is None and own - sum(file.record_count for file in found.deletes) > most():
+        return TooLarge(f"{own:,} rows")
     return _read(table, data, found.deletes, columns, f"WHERE {columns_text([RUN])} = {run}", {}, sample)
 
 

@@ -1,6 +1,6 @@
 """Writes of one attempt: each to a branch of its own, started from the run's base snapshot, so that nothing is visible before ``publish``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from rejoin.lake import commit, metrics, names, probe
 from rejoin.lake.duck import FILE, POSITION
 from rejoin.lake.evolve import evolve, holds
 from rejoin.lake.files import files_of
-from rejoin.lake.local import fitted
+from rejoin.lake.local import fitted, in_parts, streamed
 from rejoin.lake.paths import native
 from rejoin.lake.records import Write
 from rejoin.lake.refs import Refs
@@ -53,6 +53,10 @@ PROPERTIES = {
 }
 
 
+DELETES = 500_000
+"""Rows in a file of position deletes, about: each holds the name of a data file in full, in memory."""
+
+
 @dataclass(frozen=True)
 class Branch:
     """Where one attempt writes one table."""
@@ -86,6 +90,9 @@ class Writer:
         if isinstance(rows, Here):
             files = commit.data_files(existing, _sorted(fitted(rows.arrow, existing.schema().as_arrow()), key))
             return Write(table, self._refs.commit_files(table, self._branch, base, files), transient)
+        if (batches := self._engine.ordered(rows, key)) is not None:
+            files = commit.data_files(existing, streamed(batches, existing.schema().as_arrow()))
+            return Write(table, self._refs.commit_files(table, self._branch, base, files), transient)
         target, frame = self._start(table, base), self._engine.by_spark(f"table {table} is written").frame(rows)
         self._append(target, frame.sortWithinPartitions(*(f"`{k}`" for k in key)), exact=metrics.exact(existing, base))
         return self._written(table, transient=transient)
@@ -93,7 +100,7 @@ class Writer:
     def upsert(
         self,
         table: str,
-        rows: pa.Table | None,
+        rows: Rows,
         changes: Write,
         columns: Sequence[str],
         key: Sequence[str],
@@ -105,7 +112,7 @@ class Writer:
 
         Args:
             table: the output, one row a key.
-            rows: the changes, if they are in this process.
+            rows: the changes.
             changes: its changes table, already written by this attempt.
             columns: the output's columns.
             key: its key columns.
@@ -115,8 +122,12 @@ class Writer:
         Raises:
             InvariantBroken: a changed key has no row, or more than one.
         """
-        if rows is not None and (done := self._upsert_here(table, rows, columns, key, located)) is not None:
+        if isinstance(rows, Here) and (done := self._upsert_here(table, rows.arrow, columns, key, located)) is not None:
             return done
+        logged = self._refs.require(changes.table, changes.snapshot_id)
+        text = probe.text_of(logged, changes.snapshot_id, [*key, "_op", RUN, "_after"], self._run)
+        if text is not None and (written := self._engine.files(text)) is not None:
+            return self._upsert_files(table, written, columns, key)
         spark = self._engine.by_spark(f"output {table} is written").spark
         stored = names.full(self._refs.topology, changes.table)
         this_run = f"(SELECT * FROM {stored} VERSION AS OF {changes.snapshot_id} WHERE _run = {self._run})"
@@ -137,6 +148,27 @@ class Writer:
         self._append(target, flat.sortWithinPartitions(*(f"`{k}`" for k in key)), exact=metrics.exact(existing, base))
         return self._written(table)
 
+    def _upsert_files(self, table: str, changes: Rows, columns: Sequence[str], key: Sequence[str]) -> Write:
+        """The same from the files of the changes. ``changes``: the key, ``_op``, ``_run`` and ``_after`` of this run's."""
+        sql, query = self._engine.sql, self._engine.query
+        after = ", ".join(f"{sql.get('_after', c)} AS {sql.name(c)}" for c in (*columns, HASH))
+        flat = query(f"SELECT {after}, {RUN} FROM changes WHERE _op <> 'D'", changes=changes)
+        existing, base = self._table(table, flat.schema, key)
+        deletes, gone = [], query(f"SELECT {sql.names(key)} FROM changes WHERE _op <> 'I'", changes=changes)
+        count = int(str(self._engine.one("SELECT count(*) AS rows FROM gone", gone=gone)["rows"]))
+        if count:
+            text = probe.text_of(existing, base, [*key, FILE, POSITION])
+            stored = None if text is None else self._engine.files(text)
+            assert stored is not None  # the files lie where those of the changes do
+            found = query(probe.among_wanted(sql, key, f"{FILE}, {POSITION}"), stored=stored, wanted=gone)
+            places = self._engine.ordered(found, [FILE, POSITION])
+            assert places is not None
+            deletes = self._delete_files(existing, base, places, count)
+        batches = self._engine.ordered(flat, key)
+        assert batches is not None
+        added = commit.data_files(existing, streamed(batches, existing.schema().as_arrow()))
+        return Write(table, self._refs.commit_files(table, self._branch, base, added, deletes))
+
     def _upsert_here(
         self, table: str, rows: pa.Table, columns: Sequence[str], key: Sequence[str], located: pa.Table | None
     ) -> Write | None:
@@ -154,18 +186,25 @@ class Writer:
         return Write(table, self._refs.commit_files(table, self._branch, base, added, deletes))
 
     def _deletes(self, table: Table, base: int, found: pa.Table, keys: int) -> list[DataFile]:
-        """A delete file of the rows at these places, which must be one for each of so many keys; none for no keys."""
-        if found.num_rows != keys:
+        """Delete files of the rows at these places, which must be one for each of so many keys; none for no keys."""
+        return self._delete_files(table, base, iter(found.select([FILE, POSITION]).to_batches()), keys)
+
+    def _delete_files(self, table: Table, base: int, places: Iterator[pa.RecordBatch], keys: int) -> list[DataFile]:
+        """The same of places as they come."""
+        paths = {native(f.file_path): f.file_path for f in files_of(table, base).data}
+        known, written = pa.array(list(paths), pa.string()), pa.array(list(paths.values()), pa.string())
+        made, rows = list[DataFile](), 0
+        for some in in_parts(places, DELETES):
+            rows += some.num_rows
+            files = pc.index_in(some[FILE], known)
+            made.append(commit.delete_file(table, pa.table({"file_path": written.take(files), "pos": some[POSITION]})))
+        if rows != keys:
             raise InvariantBroken(
-                f"output {table.name()[-1]!r} has {found.num_rows} rows for {keys} changed keys in run {self._run}; nothing was committed",
+                f"output {table.name()[-1]!r} has {rows} rows for {keys} changed keys in run {self._run}; nothing was committed",
                 expected="exactly one row a key",
                 next_step="compare with `rejoin verify`; `rejoin repair` recomputes an output that was edited by hand, unless a key has two rows",
             )
-        if not keys:
-            return []
-        paths = {native(f.file_path): f.file_path for f in files_of(table, base).data}
-        files = pc.index_in(found[FILE], pa.array(list(paths), found[FILE].type))
-        return [commit.delete_file(table, pa.table({"file_path": pa.array(list(paths.values())).take(files), "pos": found[POSITION]}))]
+        return made
 
     def touch(self, table: str, schema: pa.Schema, key: Sequence[str]) -> Write:
         """The base state as it is; makes the table if there is none yet."""

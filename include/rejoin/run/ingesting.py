@@ -81,6 +81,9 @@ class Ingesting:
         here = sources.read_here(table, pin, self._root)
         if here is not None:
             return self._ingest(table, Here(here), kinds_of(table, here), here)
+        if self._engine.in_process and not sources.is_parquet(pin):
+            landed = self._engine.landed(events_schema(table), sources.read_along(table, pin, self._root), sources.RARE)
+            return self._ingest(table, landed, count_kinds(self._engine, table, landed), None)
         events = self._by_spark(table, pin)
         if (loaded := self._load(table, events)) is not None:
             return loaded
@@ -89,7 +92,7 @@ class Ingesting:
 
     def _by_spark(self, table: Table, pin: sources.Pin) -> Rows:
         """The events of a pin that is not decoded in this process."""
-        spark = self._engine.by_spark(f"the files of {table.name!r} are many or large, or Parquet")
+        spark = self._engine.by_spark(f"the snapshot of {table.name!r} is Parquet")
         return spark.of(sources.read(spark.spark, table, pin, self._root))
 
     def _load(self, table: Table, events: Rows) -> Outcome[Ingested] | None:
@@ -272,7 +275,7 @@ class Ingesting:
         latest_first = f"row_number() OVER (ORDER BY _run DESC, {SOURCE_FILE} DESC, _line DESC)"
         arrival = self._sql.cast(f"{REPLAYED + 1} - {latest_first}", "BIGINT")
         records = self._engine.query(f"SELECT {SOURCE_FILE} AS _file, _line, _raw, {arrival} AS _arrival FROM refused", refused=refused)
-        if self._facts.before.rows(names.quarantine(table.name)) > probe.LOCAL_ROWS:
+        if not self._engine.in_process and self._facts.before.rows(names.quarantine(table.name)) > probe.LOCAL_ROWS:
             spark = self._engine.by_spark(f"many records of {table.name!r} are replayed")
             again = spark.of(sources.read_again_on_workers(table, spark.frame(records)))
             return again, count_kinds(self._engine, table, again)

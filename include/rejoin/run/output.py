@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from rejoin.engines.engine import Here, Rows
+from rejoin.engines.engine import Rows
 from rejoin.lake.records import Write
 from rejoin.lake.writer import Writer
 from rejoin.plan.model import Node
@@ -28,5 +28,4 @@ def apply(work: Work, writer: Writer, node: Node, written: Rows, log: Write, mad
     columns, inserts = [p.name for p in node.columns], made.updated + made.deleted == 0
     if made.changes == 0 and work.before.has(node.name) and not work.facts.rebuilt(node):
         return (log,)
-    here = written.arrow if isinstance(written, Here) else None
-    return (log, writer.upsert(node.name, here, log, columns, node.key, located, only_inserts=inserts))
+    return (log, writer.upsert(node.name, written, log, columns, node.key, located, only_inserts=inserts))

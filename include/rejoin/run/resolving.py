@@ -289,5 +289,5 @@ def _lacking(node: Node, paired: pa.Table) -> dict[str, int]:
 def _lacks(node: Node) -> dict[str, str]:
     """Counts over what ``resolve.pair`` gives."""
     numbers = range(1, len(node.edges) + 1)
-    stale = " + ".join(["0", *(f"count(CASE WHEN stale_{i} THEN 1 END)" for i in numbers)])
+    stale = " + ".join(["count(CASE WHEN false THEN 1 END)", *(f"count(CASE WHEN stale_{i} THEN 1 END)" for i in numbers)])
     return {**counted({f"lacks_{i}": f"lacks_{i}" for i in numbers}), "stale": stale}

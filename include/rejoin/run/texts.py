@@ -13,7 +13,7 @@ def raw_of(engine: Engine, table: Table, pin: sources.Pin, root: str, places: Ro
     if not sources.is_parquet(pin):
         for row in places.here().to_pylist():
             lines[row["_file"]].add(row["_line"])
-        found = sources.read_raw_here(table, pin, root, {file: frozenset(some) for file, some in lines.items()})
+        found = sources.read_raw_here(table, pin, root, {file: frozenset(some) for file, some in lines.items()}, large=engine.in_process)
         if found is not None:
             return engine.rows(found)
     spark = engine.by_spark(f"records of {table.name!r} are read again")

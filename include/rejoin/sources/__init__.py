@@ -5,13 +5,14 @@
 """
 
 from rejoin.sources.columns import drift
-from rejoin.sources.events import EventKind
+from rejoin.sources.events import RARE, EventKind
 from rejoin.sources.files import PinnedFile
 from rejoin.sources.pins import Pin, available, ignored
 from rejoin.sources.raw import read_again_here, read_again_on_workers, read_raw, read_raw_here, row_columns
-from rejoin.sources.read import coded_errors, is_parquet, read, read_here
+from rejoin.sources.read import coded_errors, is_parquet, read, read_along, read_here
 
 __all__ = [
+    "RARE",
     "EventKind",
     "Pin",
     "PinnedFile",
@@ -23,6 +24,7 @@ __all__ = [
     "read",
     "read_again_here",
     "read_again_on_workers",
+    "read_along",
     "read_here",
     "read_raw",
     "read_raw_here",

@@ -22,21 +22,27 @@ equals the placeholder cannot be told apart from it (Debezium's own limit).
 """
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rejoin.errors import BadRecord
 from rejoin.plan.model import DebeziumSource, Table
 from rejoin.plan.versions import unversioned
 from rejoin.sources.envelope import Converters, Readers, Unwrapper
 from rejoin.sources.events import Event, EventKind, Layout
+from rejoin.sources.files import lines as numbered
 from rejoin.sources.jsontext import BAD_JSON, Unsure, loads_shallow
 from rejoin.sources.plain import PlainEvents
 from rejoin.sources.positions import position
+from rejoin.sources.proven import Judge, by_shape
+from rejoin.sources.rowshapes import of_events
 from rejoin.sources.runs import batches
+from rejoin.sources.shape import TEXT, Shape, leaves
+from rejoin.sources.values import decimal_of
 
 _KINDS = {
     "c": EventKind.UPSERT,
@@ -60,6 +66,13 @@ def decode(table: Table, file: str, index: int, lines: Iterator[tuple[int, bytes
         index: place of the file in the pin, for ``_arrival``.
     """
     return (_Decoder(table) if table.versions_of is None else _Versions(table)).batches(file, index, lines)
+
+
+def decode_pieces(table: Table, file: str, index: int, pieces: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
+    """The same of a whole file as it is read."""
+    if table.versions_of is not None:  # no version is read by its shape
+        return decode(table, file, index, numbered(pieces))
+    return by_shape(file, index, pieces, _Decoder(table))
 
 
 def placeholders(text: str) -> frozenset[str]:
@@ -117,19 +130,53 @@ class _Decoder:
     def __init__(self, table: Table) -> None:
         source = table.source
         assert isinstance(source, DebeziumSource)
-        self._layout = Layout(table)
-        self._topic = source.topic
+        self.layout = Layout(table)
+        self._source, self._topic = source, source.topic
+        self._same_key = all(column.type in ("INT", "BIGINT", "STRING") for column in self.layout.key)
         self._placeholders = placeholders(source.placeholder)
         self._keys = Unwrapper(table, envelope=False)
         self._values = Unwrapper(table, envelope=True)
         self._old_keys = Unwrapper(table, envelope=False)
         self._deleted_at: dict[tuple[Any, ...], str] = {}
-        fast = PlainEvents(self._layout, self._topic, self._placeholders, self._keys, self._values, self._deleted_at)
+        self._texts: set[str] = set()
+        self.by_batch = any(decimal_of(str(column.type)) for column in self.layout.values)
+        fast = PlainEvents(self.layout, self._topic, self._placeholders, self._keys, self._values, self._deleted_at)
         self.plain, self.columns = fast.plain, fast.columns
 
     def batches(self, file: str, index: int, lines: Iterator[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
         records = ((number, raw) for number, raw in lines if not raw.isspace() and raw)
-        return batches(self._layout, file, index, records, self)
+        return batches(self.layout, file, index, records, self)
+
+    def judge(self, shape: Shape) -> Judge | None:
+        found = of_events(self.layout, self._source, self._placeholders, shape)
+        self._texts = {path[-1] for path, leaf in leaves(shape.root) if leaf.kind == TEXT and path[:2] == ("value", "after")}
+        return found
+
+    def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[tuple[int, bytes]]) -> list[pa.RecordBatch] | None:
+        """What is remembered from line to line: how texts of decimals are written, and where a row was deleted."""
+        wholes = self._values.readers(has_schema=False).whole_values
+        decimals = {c.name: whole.seen for c, whole in zip(self.layout.values, wholes, strict=True) if decimal_of(str(c.type))}
+        if slow and not all("number" in seen for seen in decimals.values()):
+            return None
+        before, kept = dict(self._deleted_at), {name: set(seen) for name, seen in decimals.items()}
+        others = list(self.batches(file, index, iter(slow)))
+        deleted = {key for batch in others for key in self._deletes(batch)} | before.keys()
+        if deleted and (
+            not self._same_key or not deleted.isdisjoint(zip(*(fast[c.name].to_pylist() for c in self.layout.key), strict=True))
+        ):
+            self._deleted_at.clear()
+            self._deleted_at.update(before)
+            for name, seen in decimals.items():
+                seen.intersection_update(kept[name])
+            return None
+        for name, seen in decimals.items():
+            if name in self._texts and fast[name].null_count < fast.num_rows:
+                seen.add("number")
+        return others
+
+    def _deletes(self, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+        gone = batch.filter(pc.equal(batch["_kind"], str(EventKind.DELETE)))
+        return zip(*(gone[c.name].to_pylist() for c in self.layout.key), strict=True)
 
     def raw(self, record: tuple[int, bytes]) -> bytes:
         return record[1]
@@ -156,7 +203,7 @@ class _Decoder:
         except BadRecord as bad:
             key = self._key_or_none(line, payload)
             self._deleted_at.pop(key or (), None)
-            return self._layout.quarantined(number, bad, raw, key)
+            return self.layout.quarantined(number, bad, raw, key)
 
     def committed(self, raw: bytes) -> int | None:
         """When the source committed an event that was decoded, in microseconds since the epoch; None for a tombstone."""
@@ -171,7 +218,7 @@ class _Decoder:
         raise BadRecord(UNKNOWN_TIME, "the event does not say when it was committed (source.ts_ms)")
 
     def _bare(self, kind: EventKind, number: int, at: str | None = None) -> Event:
-        return Event(kind, number, self._layout.no_key, self._layout.no_values, at)
+        return Event(kind, number, self.layout.no_key, self.layout.no_values, at)
 
     def _upsert(self, number: int, line: dict[str, Any], payload: dict[str, Any], readers: Readers, op: str) -> Event:
         key = self._key(line, payload, readers)
@@ -193,7 +240,7 @@ class _Decoder:
                 else:
                     value = convert(value)
             values.append(value)
-        absent = [name for name in self._layout.required if name not in after] if None in values else ()
+        absent = [name for name in self.layout.required if name not in after] if None in values else ()
         headers = line.get("headers")
         old = headers.get("__debezium.oldkey") if type(headers) is dict else None
         was = None if old is None else self._old_key(old)
@@ -203,11 +250,11 @@ class _Decoder:
         key = self._key(line, payload, readers)
         at = position(payload.get("source"), 1, payload.get("transaction"))
         self._deleted_at[key] = at
-        return Event(EventKind.DELETE, number, key, self._layout.no_values, at)
+        return Event(EventKind.DELETE, number, key, self.layout.no_values, at)
 
     def _tombstone(self, number: int, line: dict[str, Any], readers: Readers) -> Event:
         key = self._key(line, {}, readers)
-        return Event(EventKind.DELETE, number, key, self._layout.no_values, self._deleted_at.get(key))
+        return Event(EventKind.DELETE, number, key, self.layout.no_values, self._deleted_at.get(key))
 
     def _key(self, line: Any, payload: Any, readers: Readers | None) -> tuple[Any, ...]:
         """The converted key columns, of which none is null; ``readers`` are those of the value."""

@@ -15,12 +15,12 @@ def decode_file(table: Table, pin_kind: str, ordinal: int, file: PinnedFile, ind
 
     An error (SourceFileMissing, SourceFileChanged, SourceCorrupt) can come after batches: then none of them may be used.
     """
-    numbered = lines(open_pinned(root, file))
+    pieces = open_pinned(root, file)
     if pin_kind == "debezium":
-        return debezium.decode(table, file.path, index, numbered)
+        return debezium.decode_pieces(table, file.path, index, pieces)
     if format_of(file.path) == "csv":
-        return snapshot.decode_csv(table, ordinal, file.path, index, numbered)
-    return snapshot.decode_json(table, ordinal, file.path, index, numbered)
+        return snapshot.decode_csv(table, ordinal, file.path, index, lines(pieces))
+    return snapshot.decode_json_pieces(table, ordinal, file.path, index, pieces)
 
 
 def decode_pin(table: Table, pin: Pin, root: str) -> Iterator[pa.RecordBatch]:

@@ -35,6 +35,8 @@ from rejoin.plan.model import Column, Table
 from rejoin.sources.values import decimal_of
 
 BATCH_ROWS = 10_000
+RARE = ("_missing", "_absent", "_old_key", "_code", "_reason", "_raw")
+"""Columns that hold nothing in nearly all events."""
 RAW_BYTES = 1 << 20  # of the size that Kafka takes by default, so that what was refused can be replayed
 ARRIVAL_BITS = 40
 HELD, REPLAYED = -1, -2

@@ -27,7 +27,7 @@ _RAW_DDL = "`_file` STRING, `_line` BIGINT, `_raw` STRING"
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def read_raw_here(table: Table, pin: Pin, root: str, places: Mapping[str, frozenset[int]]) -> pa.Table | None:
+def read_raw_here(table: Table, pin: Pin, root: str, places: Mapping[str, frozenset[int]], *, large: bool = False) -> pa.Table | None:
     """Records of a small pin as they were written: ``_file``, ``_line``, ``_raw``; None if it is large, or Spark's to read.
 
     They are read again, since keeping the text of every record beside its values would double what is held of each cut.
@@ -37,11 +37,12 @@ def read_raw_here(table: Table, pin: Pin, root: str, places: Mapping[str, frozen
         pin: what was read.
         root: where relative paths start.
         places: file -> the lines of the wanted ones.
+        large: read a large pin, too.
 
     Raises:
         SourceFileMissing, SourceFileChanged: the pinned bytes are no longer there.
     """
-    if not is_small(pin):
+    if is_parquet(pin) or not (large or is_small(pin)):
         return None
     found = [batch for file in pin.files if file.path in places for batch in _raw_of(table, root, file, places[file.path])]
     return pa.Table.from_batches(found, _RAW)

@@ -64,6 +64,13 @@ def read_here(table: Table, pin: Pin, root: str) -> pa.Table | None:
     return pa.Table.from_batches(decode_pin(table, pin, root), events_schema(table))
 
 
+def read_along(table: Table, pin: Pin, root: str) -> Iterator[pa.RecordBatch]:
+    """The events of a pin of any size but of Parquet files, in batches, decoded in this process. Raises as ``read`` does."""
+    for file in pin.files:
+        check_size(root, file)
+    yield from decode_pin(table, pin, root)
+
+
 def is_small(pin: Pin) -> bool:
     """Whether the driver reads the pin itself."""
     if is_parquet(pin):

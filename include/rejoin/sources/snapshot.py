@@ -14,7 +14,10 @@ from rejoin.plan.model import SnapshotSource, Table
 from rejoin.sources.csvtext import csv_records
 from rejoin.sources.events import Event, EventKind, Layout
 from rejoin.sources.jsontext import BAD_JSON, Unsure, loads, quick
+from rejoin.sources.proven import Judge, by_shape
+from rejoin.sources.rowshapes import of_rows
 from rejoin.sources.runs import batches
+from rejoin.sources.shape import Shape
 from rejoin.sources.tally import Tally
 from rejoin.sources.values import Convert, converter, csv_converter
 from rejoin.sources.whole import Whole
@@ -41,10 +44,34 @@ def decode_csv(table: Table, ordinal: int, file: str, index: int, lines: Lines) 
 
 def decode_json(table: Table, ordinal: int, file: str, index: int, lines: Lines) -> Iterator[pa.RecordBatch]:
     """Numbered lines, a JSON object each -> record batches of ``events_schema(table)``, one row a line."""
-    convert = {c.name: converter(c.name, str(c.type), base64_decimals=False) for c in table.columns}
-    rows, tally = _JsonRows(table, ordinal, convert, "json"), Tally(file)
-    records: Iterator[Record] = ((number, raw, None) for number, raw in tally.lines(lines) if raw.strip() or tally.no_records(1))
-    return tally.checked(batches(rows.layout, file, index, records, rows))
+    return _JsonFile(table, ordinal).batches(file, index, lines)
+
+
+def decode_json_pieces(table: Table, ordinal: int, file: str, index: int, pieces: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
+    """The same of a whole file as it is read."""
+    return by_shape(file, index, pieces, _JsonFile(table, ordinal))
+
+
+class _JsonFile:
+    """The decoder of one file of JSON lines. A line says nothing about any other."""
+
+    by_batch = False
+
+    def __init__(self, table: Table, ordinal: int) -> None:
+        convert = {c.name: converter(c.name, str(c.type), base64_decimals=False) for c in table.columns}
+        self._rows = _JsonRows(table, ordinal, convert, "json")
+        self._at, self.layout = position_of(ordinal), self._rows.layout
+
+    def batches(self, file: str, index: int, lines: Lines) -> Iterator[pa.RecordBatch]:
+        tally = Tally(file)
+        records: Iterator[Record] = ((number, raw, None) for number, raw in tally.lines(lines) if raw.strip() or tally.no_records(1))
+        return tally.checked(batches(self.layout, file, index, records, self._rows))
+
+    def judge(self, shape: Shape) -> Judge | None:
+        return of_rows(self.layout, self._at, shape)
+
+    def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[tuple[int, bytes]]) -> list[pa.RecordBatch]:  # noqa: ARG002
+        return list(self.batches(file, index, iter(slow)))
 
 
 class _Rows:

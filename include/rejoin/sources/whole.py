@@ -27,7 +27,7 @@ _INT_TEXT = "^(0|-?[1-9][0-9]{0,17})$"
 _CLOCK_TEXT = r"^[12][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z$"
 _DATE_TEXT = "^[12][0-9]{3}-[0-9]{2}-[0-9]{2}$"
 # Digits before and after the point that a binary number certainly tells apart.
-_FLOAT_DIGITS = {"FLOAT": (5, 4), "DOUBLE": (9, 8)}
+FLOAT_DIGITS = {"FLOAT": (5, 4), "DOUBLE": (9, 8)}
 
 
 class Whole:
@@ -73,7 +73,7 @@ class Whole:
             return self._decimals(kinds)
         if kinds == {str}:
             return self._texts()
-        if self._type in _FLOAT_DIGITS and kinds <= {int, Decimal}:
+        if self._type in FLOAT_DIGITS and kinds <= {int, Decimal}:
             return self._floats
         if kinds == {int} and self._type in ("INT", "BIGINT"):
             return self._same
@@ -90,7 +90,7 @@ class Whole:
             return self._same
         if self._is_csv and self._type in ("INT", "BIGINT"):
             return self._matching(_INT_TEXT)
-        if self._is_csv and self._type in _FLOAT_DIGITS:
+        if self._is_csv and self._type in FLOAT_DIGITS:
             return self._floats
         if self._type == "DATE":
             return self._matching(_DATE_TEXT)
@@ -136,7 +136,7 @@ class Whole:
         return build
 
     def _floats(self, values: Sequence[Any]) -> pa.Array:
-        before, after = _FLOAT_DIGITS[self._type]
+        before, after = FLOAT_DIGITS[self._type]
         pattern = rf"^-?[0-9]{{1,{before}}}(\.[0-9]{{1,{after}}})?$"
         if _plain_texts([None if v is None else str(v) for v in values], pattern) is None:
             return self._each(values)

@@ -1,0 +1,157 @@
+"""Rows that DuckDB has yet to compute: statements that rest on each other become one query, which runs within DuckDB's memory and spills the rest."""
+
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import count
+from threading import Lock
+
+import duckdb
+import pyarrow as pa
+from duckdb.func import ARROW
+from duckdb.sqltypes import BLOB
+
+from rejoin.engines.engine import Here, NeedsSpark, Rows
+from rejoin.lake.duck import fresh, memory
+from rejoin.plan import portable
+from rejoin.stages.dialect import DUCKDB
+from rejoin.stages.hashing import MURMUR3, murmur3
+
+BATCH_ROWS = 20_000
+"""Rows in a batch of what is streamed."""
+_NO_VALUE = (duckdb.DataError, duckdb.InvalidInputException, duckdb.NotSupportedError)
+"""What DuckDB raises for a row: the second for a division by zero, and for what printed expressions refuse by ``error``."""
+_NUMBERS = count(1)
+
+
+_STARTING = Lock()
+
+
+def database() -> duckdb.DuckDBPyConnection:
+    """One a process, apart from the one that reads files: its settings are those with which expressions were proven."""
+    with _STARTING:  # steps run side by side, and what one keeps is in one database
+        return _database()
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    made = fresh(memory())
+    for setting in portable.SETTINGS:
+        made.execute(setting)
+    made.create_function(MURMUR3, murmur3, [BLOB], BLOB, type=ARROW)  # null for null
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class Later(Rows):
+    """A statement, and the relations that it names."""
+
+    statement: str
+    inputs: Mapping[str, Rows] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> pa.Schema:
+        with bound(f"SELECT * FROM ({self.statement}) LIMIT 0", self.inputs) as query:
+            return Here(query.to_arrow_table()).schema
+
+    @property
+    def columns(self) -> list[str]:
+        with bound(self.statement, self.inputs) as query:
+            return list(query.columns)
+
+    def here(self) -> pa.Table:
+        with bound(self.statement, self.inputs) as query:
+            return query.to_arrow_table()
+
+    def ordered(self, by: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Its rows in the order of some columns, as they come."""
+        with bound(f"SELECT * FROM ({self.statement}) ORDER BY {DUCKDB.names(by)}", self.inputs) as query:
+            yield from query.to_arrow_reader(BATCH_ROWS)
+
+    def kept(self) -> "Kept":
+        """The same rows, computed now and kept by DuckDB until nobody refers to them any more."""
+        name = f"kept_{next(_NUMBERS)}"
+        with bound(self.statement, self.inputs) as query:
+            query.create(name)
+        made = Kept(f"SELECT * FROM {name}", name=name)
+        weakref.finalize(made, _drop, name).atexit = False
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class Kept(Later):
+    """The rows of a table of DuckDB."""
+
+    name: str = ""
+
+
+def landed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Later:
+    """Rows that come in batches, kept by DuckDB until nobody refers to them any more.
+
+    Args:
+        schema: their columns.
+        batches: the rows.
+        rare: columns that hold nothing (null, or an empty list) in nearly all rows; they are kept for the batches in which they do.
+    """
+    common = [name for name in schema.names if name not in rare]
+    parts = {False: _made(pa.schema([schema.field(c) for c in common])), True: _made(schema)}
+    with database().cursor() as connection:
+        for batch in batches:
+            full = any(_holds(batch[name]) for name in rare)
+            connection.register("landing", pa.Table.from_batches([batch]).select(schema.names if full else common))
+            connection.execute(f"INSERT INTO {parts[full].name} FROM landing")
+        connection.register("every", schema.empty_table())
+        types = dict(zip(schema.names, connection.sql("SELECT * FROM every").types, strict=True))
+    empty = {name: "[]" if pa.types.is_list(schema.field(name).type) else "NULL" for name in rare}
+    line = ", ".join(f"CAST({empty[c]} AS {types[c]}) AS {DUCKDB.name(c)}" if c in empty else DUCKDB.name(c) for c in schema.names)
+    statement = f"SELECT {line} FROM common UNION ALL SELECT * FROM whole"
+    return Later(statement, {"common": parts[False], "whole": parts[True]})
+
+
+def _made(schema: pa.Schema) -> Kept:
+    """An empty table of DuckDB."""
+    return Later("SELECT * FROM nothing", {"nothing": Here(schema.empty_table())}).kept()
+
+
+def _holds(column: pa.Array) -> bool:
+    return bool(len(column.flatten())) if pa.types.is_list(column.type) else column.null_count < len(column)
+
+
+@contextmanager
+def bound(statement: str, inputs: Mapping[str, Rows]) -> Iterator[duckdb.DuckDBPyRelation]:
+    """The query of a statement with all that it rests on. DuckDB computes what several statements share once.
+
+    Raises:
+        NeedsSpark: a value cannot be computed.
+    """
+    names: dict[int, str] = {}
+    parts: list[str] = []
+    with database().cursor() as connection:
+
+        def framed(text: str, given: Mapping[str, Rows]) -> str:
+            views = ", ".join(f"{name} AS (SELECT * FROM {named(rows)})" for name, rows in given.items())
+            return f"WITH {views} SELECT * FROM ({text})" if views else text
+
+        def named(rows: Rows) -> str:
+            if id(rows) not in names:
+                body = framed(rows.statement, rows.inputs) if isinstance(rows, Later) else ""
+                names[id(rows)] = name = f"rows_{len(names)}"
+                if body:
+                    parts.append(f"{name} AS ({body})")
+                else:
+                    connection.register(name, rows.here())
+            return names[id(rows)]
+
+        text = framed(statement, inputs)
+        try:
+            yield connection.sql(f"WITH {', '.join(parts)} SELECT * FROM ({text})" if parts else text)
+        except _NO_VALUE as error:
+            # Spark says for which row, and whether that row is to be held back.
+            raise NeedsSpark(f"a value cannot be computed here ({type(error).__name__})") from error
+
+
+def _drop(name: str) -> None:
+    with database().cursor() as connection:
+        connection.execute(f"DROP TABLE {name}")

@@ -1,0 +1,144 @@
+"""Lines of one shape -> events by DuckDB, every other line by the careful decoder: the same events either way.
+
+A file's first lines tell the shape (``shape``); ``typed`` tells which values are beyond doubt. What a careful decoder remembers from line to line is
+the decoder's affair: it says when a chunk has to be read by it as a whole.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, islice
+from typing import Protocol
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rejoin.sources.chunks import Chunk, Rest, chunks
+from rejoin.sources.events import EventKind, Layout
+from rejoin.sources.shape import Shape, learned
+from rejoin.stages.dialect import DUCKDB
+
+SAMPLE = 200
+"""Lines that a shape is learned of."""
+_PARTS = 4
+"""Batches of a chunk, for several threads."""
+Numbered = tuple[int, bytes]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """SQL texts over ``j``, the struct of a line.
+
+    Attributes:
+        columns: column of an event -> its value.
+        holds: conditions under which these are what the careful decoder makes of the line.
+    """
+
+    columns: dict[str, str]
+    holds: tuple[str, ...]
+
+
+class Careful(Protocol):
+    """The decoder of one file. ``by_batch``: what becomes of a line can depend on the others of its batch (``runs``)."""
+
+    layout: Layout
+    by_batch: bool
+
+    def batches(self, file: str, index: int, lines: Iterator[Numbered]) -> Iterator[pa.RecordBatch]:
+        """Any lines -> their events."""
+
+    def judge(self, shape: Shape) -> Judge | None:
+        """How lines of a shape become events; None if that is not told."""
+
+    def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[Numbered]) -> list[pa.RecordBatch] | None:
+        """The events of those lines of a chunk that are not among ``fast``; None if the chunk has to be read in its order. Has no effect then."""
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    made = duckdb.connect()
+    made.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+    return made
+
+
+def by_shape(file: str, index: int, pieces: Iterator[bytes], careful: Careful) -> Iterator[pa.RecordBatch]:
+    """The pieces of a file -> record batches of events, as ``careful`` would give them; those of a chunk in the order of their lines."""
+    query: str | None = None
+    asked = False
+    parts = chunks(pieces)
+    for part in parts:
+        if isinstance(part, Rest):
+            yield from careful.batches(file, index, part.lines)
+            continue
+        if not asked:
+            asked, query = True, _query(part, careful)
+        found = None if query is None else _judged(part, query)
+        slow = part.lines() if found is None else _unproven(part, found)
+        if careful.by_batch and any(raw.isspace() or not raw for _, raw in slow):
+            # Blank lines are no records: from here on batches would begin elsewhere than in a file that is read line by line.
+            yield from careful.batches(file, index, chain(part.lines(), chain.from_iterable(map(_lines, parts))))
+        elif found is None:
+            yield from careful.batches(file, index, part.lines())
+        else:
+            yield from _together(part, found, file, index, careful)
+
+
+def _lines(part: Chunk | Rest) -> Iterator[Numbered]:
+    return part.lines if isinstance(part, Rest) else part.lines()
+
+
+def _unproven(chunk: Chunk, found: pa.Table) -> Iterator[Numbered]:
+    for at in pc.indices_nonzero(pc.invert(found["_proven"])).to_pylist():
+        yield chunk.first + at, chunk.line(chunk.first + at)
+
+
+def _query(chunk: Chunk, careful: Careful) -> str | None:
+    """The statement over ``lines`` (``line``): the columns of events, and ``proven``."""
+    shape = learned(raw for _, raw in islice(chunk.lines(), SAMPLE))
+    judge = None if shape is None else careful.judge(shape)
+    if shape is None or judge is None:
+        return None
+    holds = [r"NOT contains(line, '\')", *shape.guards("j"), *judge.holds, f"{shape.again('j')} = line"]
+    shown = ", ".join(f"{text} AS {DUCKDB.name(name)}" for name, text in judge.columns.items())
+    return f"""
+    SELECT coalesce({" AND ".join(f"({h})" for h in holds)}, false) AS _proven, {shown}
+    FROM (SELECT line, TRY(from_json(line, '{shape.structure()}')) AS j FROM lines)"""
+
+
+def _judged(chunk: Chunk, query: str) -> pa.Table | None:
+    """The columns of events and ``_proven``, a row a line; None if the lines cannot be looked at together."""
+    texts = None if chunk.has_controls else chunk.texts()
+    if texts is None:
+        return None
+    step = -(-len(texts) // _PARTS)
+    lines = pa.Table.from_batches([pa.record_batch([texts[i : i + step]], names=["line"]) for i in range(0, len(texts), step)])
+    with _database().cursor() as database:
+        database.register("lines", lines)
+        return database.sql(query).to_arrow_table()
+
+
+def _together(chunk: Chunk, found: pa.Table, file: str, index: int, careful: Careful) -> Iterator[pa.RecordBatch]:
+    proven = found["_proven"].to_numpy()
+    numbers = np.flatnonzero(proven) + chunk.first
+    fast = found if len(numbers) == len(proven) else found.filter(found["_proven"])
+    others = careful.beside(fast, file, index, list(_unproven(chunk, found)))
+    if others is None:
+        yield from careful.batches(file, index, chunk.lines())
+        return
+    both = [*([_arranged(careful.layout, fast, numbers, file, index)] if fast.num_rows else []), *others]
+    if len(both) > 1:
+        events = pa.concat_batches(both)
+        both = [events.take(pc.sort_indices(events["_line"]))]
+    yield from both
+
+
+def _arranged(layout: Layout, fast: pa.Table, lines: "np.ndarray[tuple[int], np.dtype[np.int64]]", file: str, index: int) -> pa.RecordBatch:
+    arrays = {}
+    for name in fast.column_names:
+        if name != "_proven":
+            column = fast[name].combine_chunks()
+            arrays[name] = column.cast(layout.schema.field(name).type)
+    arrays["_kind"] = pa.repeat(str(EventKind.UPSERT), len(lines))
+    return layout.arranged(arrays, lines, file, index)  # type: ignore[arg-type]

@@ -1,0 +1,152 @@
+"""Lines of one shape, decoded by DuckDB, become the events that the careful decoder makes of them, coordinates, codes and all."""
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from source_cases import table
+from source_fuzz import PLAIN, RAW_NUMBERS, VALUES, feed, mutated
+
+from rejoin.plan.model import DebeziumSource, SnapshotSource, Table
+from rejoin.sources import chunks, debezium, proven, runs, snapshot
+from rejoin.sources.files import lines as numbered
+
+TYPES = (
+    "BOOLEAN", "INT", "BIGINT", "FLOAT", "DOUBLE", "STRING", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ",
+    "DECIMAL(10,2)", "DECIMAL(38,9)", "DECIMAL(2,2)", "DECIMAL(12,0)",
+)  # fmt: skip
+STYLES = ((",", ":"), (", ", ": "))
+
+
+def rows(batches: Iterator[pa.RecordBatch]) -> list[str]:
+    """As text, since NaN is not equal to itself and -0.0 is equal to 0.0."""
+    return [repr(row) for batch in batches for row in batch.to_pylist()]
+
+
+def check(of: Table, data: bytes) -> tuple[int, int]:
+    """Reads a file both ways, in small chunks and batches. How many lines were proven, and how many records there are."""
+    is_feed, judged, found = isinstance(of.source, DebeziumSource), proven._judged, 0
+
+    def counted(chunk: chunks.Chunk, query: str) -> pa.Table | None:
+        nonlocal found
+        made = judged(chunk, query)
+        found += 0 if made is None else sum(made["_proven"].to_pylist())
+        return made
+
+    with ExitStack() as patches:
+        patches.enter_context(patch.object(runs, "BATCH_ROWS", 10))
+        lines = numbered(iter([data]))
+        careful = rows(debezium.decode(of, "f.jsonl", 3, lines) if is_feed else snapshot.decode_json(of, 7, "f.jsonl", 3, lines))
+        for name, value in (("LINES", 30), ("FEWEST", 0)):
+            patches.enter_context(patch.object(chunks, name, value))
+        patches.enter_context(patch.object(proven, "_judged", counted))
+        pieces = iter([data[i : i + 1000] for i in range(0, len(data), 1000)])
+        fast = rows(
+            debezium.decode_pieces(of, "f.jsonl", 3, pieces) if is_feed else snapshot.decode_json_pieces(of, 7, "f.jsonl", 3, pieces)
+        )
+    assert fast == careful
+    return found, len(careful)
+
+
+def line(op: str, key: dict[str, Any], after: Any, lsn: int, style: tuple[str, str] = STYLES[0], **others: Any) -> bytes:
+    value = {"op": op, "source": {"connector": "postgresql", "lsn": lsn, "snapshot": "false"}, "before": None, "after": after}
+    return json.dumps({"key": key, "value": value, **others}, separators=style, ensure_ascii=False).encode()
+
+
+def plain(i: int, op: str = "u", **values: Any) -> bytes:
+    row = {"id": i % 7, "name": f"n {i}", "n": i, "price": f"{i}.50", "at": f"2024-02-29T11:14:{i % 60:02d}Z", **values}
+    return line(op, {"id": i % 7}, None if op == "d" else row, 100 + i)
+
+
+ONE = table(PLAIN, "id", DebeziumSource("f"))
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("ending", [b"\n", b"", b"\n\n"])
+def test_all_lines_of_a_plain_feed_are_proven(style: tuple[str, str], ending: bytes) -> None:
+    after = {"id": 1, "name": "ä 😀 '", "n": -5, "price": "-0.50", "at": None}
+    lines = [line("cur"[i % 3], {"id": i}, after | {"id": i}, i, style, topic="t") for i in range(100)]
+    assert check(ONE, b"\xef\xbb\xbf" * (style == STYLES[0]) + b"\n".join(lines) + ending) == (100, 100)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_damaged_lines_among_plain_ones_are_read_alike(seed: int) -> None:
+    random_, share = random.Random(seed), (0.01, 0.1, 0.5)[seed % 3]
+    lines = [plain(i, random_.choice("ccuur")) for i in range(200)]
+    made = [mutated(random_, one) if i > 5 and random_.random() < share else one for i, one in enumerate(lines)]
+    found, _ = check(ONE, b"\n".join(made))
+    assert found > 20 or share > 0.1
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_deletes_tombstones_and_ambiguous_decimals_among_plain_lines_are_read_alike(seed: int) -> None:
+    random_, found = random.Random(f"{seed} order"), []
+    for i in range(300):
+        kind = random_.randrange(40 if seed % 2 else 8) if i > 40 else 9
+        if kind == 0:
+            found += [plain(i, "d"), json.dumps({"key": {"id": i % 7}, "value": None}).encode()]
+        elif kind == 1:
+            found.append(json.dumps({"key": {"id": random_.randrange(7)}, "value": None}, separators=STYLES[0]).encode())
+        elif kind == 2:
+            found.append(plain(i, price=random_.choice(["1234", "BNI=", "EtaA", 5, 1.5, None, "__debezium_unavailable_value"])))
+        elif kind == 3:
+            found.append(random_.choice([b"", b" ", plain(i, name="a\\b"), plain(i, name='"'), plain(i, id="7")]))
+        else:
+            found.append(plain(i))
+    assert check(ONE, b"\n".join(found))[0] > 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_feeds_are_read_alike(seed: int) -> None:
+    lines = [json.dumps(one, separators=STYLES[seed % 2]).encode() for one in feed(random.Random(seed), 200, odd=200)]
+    check(ONE, b"\n".join(lines))
+
+
+@pytest.mark.parametrize("is_feed", [True, False])
+@pytest.mark.parametrize("type_", TYPES)
+def test_every_value_of_every_type_is_read_alike(type_: str, is_feed: bool) -> None:
+    of = table(f"id BIGINT; v {type_}", "id", DebeziumSource("f") if is_feed else SnapshotSource("f"))
+    kinds = {"text": '"', "number": "-0123456789", "other": "tfn{["}
+    for first in kinds.values():
+        values = [v for v in VALUES if v[0] in first and "\n" not in v]
+        plain_ones = [
+            v for v in values if v in ("1", '"1.5"', '"2024-02-29"', '"2024-02-29T11:14:15.5Z"', "true", "1.5", "12.50", '"x"')
+        ] or values[:1]
+        for known in plain_ones:
+            made = []
+            for i, value in enumerate([known] * 6 + values):
+                row = f'{{"id":{i},"v":{value}}}'
+                made.append(
+                    f'{{"key":{{"id":{i}}},"value":{{"op":"c","source":{{"connector":"postgresql","lsn":{i}}},"after":{row}}}}}'
+                    if is_feed
+                    else row
+                )
+            check(of, "\n".join(made).encode("utf-8", "surrogatepass"))
+
+
+@pytest.mark.parametrize("written", ["1.5", "12.50", "12345.6789", "-0.0", "0.1", "3.0"])
+@pytest.mark.parametrize("type_", ["FLOAT", "DOUBLE", "DECIMAL(10,2)"])
+def test_numbers_with_a_point_are_proven_as_they_are_written(type_: str, written: str) -> None:
+    of = table(f"id BIGINT; v {type_}", "id", SnapshotSource("f"))
+    made = [f'{{"id":{i},"v":{value}}}' for i, value in enumerate([*["0.5", "1", "2.25"] * 5, *RAW_NUMBERS, written])]
+    assert check(of, "\n".join(made).encode())[0] >= 15
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        '{"id":1,"id":1,"v":1}', '{"v":1,"id":1}', '{"id":1}', '{"id":1,"v":1,"w":2}', '{"id":1,"v":1} ', '{"id":1,"v":1.0}', '{"id":1,"v":"1"}',
+        '{"id":1,"v":true}', '{"id":1,"v":01}', '{"id":1,"v":1,}', '{"id":1,"v":NaN}', '{"ID":1,"v":1}', '{"id":1,"v":{"a":1,"a":2}}', '{"id":null,"v":1}',
+        '{"id":1,"v":9223372036854775808}', '{"id":1,"v":1e0}', "[1]", "1", '{"id":1,"v":-0}', '{"id":1,"v":1}\r', '{"id":1,\t"v":1}', '{"\\u0069d":1,"v":1}',
+    ],
+)  # fmt: skip
+def test_a_line_of_another_shape_is_not_proven(odd: str) -> None:
+    of = table("id BIGINT; v BIGINT", "id", SnapshotSource("f"))
+    made = [f'{{"id":{i},"v":{i}}}' for i in range(30)]
+    found, records = check(of, "\n".join([*made, odd, *made[:10]]).encode())
+    assert (found, records) == (30 if "\r" in odd or "\t" in odd else 40, 41)
