@@ -33,6 +33,6 @@ def test_runs_are_read_from_postgresql_and_nothing_can_be_written() -> None:
         newest = reads.newest_input("persons")
         assert newest is not None
         assert newest.files == (("p/1.csv", 3),)
-        with history._reader(url).connect() as db, pytest.raises(InternalError, match="read-only transaction"):
+        with history.connected(url).connect() as db, pytest.raises(InternalError, match="read-only transaction"):
             db.execute(text("DELETE FROM rejoin_runs"))
-        history._reader(url).dispose()
+        history.connected(url).dispose()

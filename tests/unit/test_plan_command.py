@@ -43,7 +43,7 @@ def tree(root: Path) -> Files:
 def closed(location: str) -> None:
     """As after processes that ended: no connection is open, so SQLite has put its logs into the databases."""
     config = lake_config(location)
-    for engine in (ledger_schema.connected(config.ledger), history._reader(config.ledger), Refs(config, "shop")._catalog.engine):  # type: ignore[attr-defined]
+    for engine in (ledger_schema.connected(config.ledger), history.connected(config.ledger), Refs(config, "shop")._catalog.engine):  # type: ignore[attr-defined]
         engine.dispose()
 
 
