@@ -137,6 +137,9 @@ def verification(console: Console, found: "Sequence[Difference]", *, fast: bool)
                 f"{d.node}: left as it was by the newest run (its options, or --fuse skip), so not compared; the next run recomputes it"
             )
             continue
+        if d.by_arrival:
+            console.print(f"{d.node}: its {d.rows:,} rows keep what the runs saw that read their records (as_of), so not compared")
+            continue
         row = [d.node, f"{d.rows:,}", d.missing, d.extra, d.different, d.subscriptions, d.hidden, d.held] + ([d.suspects] if fast else [])
         table.add_row(*(str(c) for c in row))
     console.print(table)
@@ -156,7 +159,7 @@ def verification_data(topology: str, found: "Sequence[Difference]", *, fast: boo
         "fast": fast,
         "differences": sum(d.total for d in found),
         "outputs": [
-            {"output": d.node, "compared": not d.left_out, **{c: getattr(d, c) for c in counted}}
+            {"output": d.node, "compared": d.compared, **{c: getattr(d, c) for c in counted}}
             | {"hidden": None if fast else d.hidden, "held_back": d.held, "suspects": d.suspects if fast else None}
             for d in found
         ],

@@ -29,4 +29,4 @@ def apply(work: Work, writer: Writer, node: Node, written: Rows, log: Write, mad
     if made.changes == 0 and work.before.has(node.name) and not work.facts.rebuilt(node):
         return (log,)
     here = written.arrow if isinstance(written, Here) else None
-    return (log, writer.upsert(node.name, here, log, columns, node.key, located, only_inserts=inserts))
+    return (log, writer.upsert(node.name, here, log, columns, node.key, located, only_inserts=inserts, nulls=node.null_keys))
