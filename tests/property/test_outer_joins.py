@@ -50,24 +50,24 @@ D_E = ["left.k", "left.n", "left.v", "right.k AS ek", "right.n AS en", "right.w"
 
 
 def _plain(kind: str) -> Callable[..., None]:
-    def declare(a: Relation, b: Relation, c: Relation, d: Relation, e: Relation) -> None:  # noqa: ARG001
+    def declare(a: Relation, b: Relation, c: Relation, d: Relation, e: Relation) -> None:
         getattr(a, kind)(b, foreign_key="b_id", select=A_B).named("out")
 
     return declare
 
 
-def filtered(a: Relation, b: Relation, c: Relation, d: Relation, e: Relation) -> None:  # noqa: ARG001
+def filtered(a: Relation, b: Relation, c: Relation, d: Relation, e: Relation) -> None:
     """Views that show some rows only, and a filter over both sides."""
     both = a.filter("v <> 'x'").full_join(b.filter("w <> 'y'"), foreign_key="b_id", select=A_B)
     both.filter("coalesce(v, 'z') <> coalesce(w, 'x')").named("out")
 
 
-def composite(a: Relation, b: Relation, c: Relation, d: Relation, e: Relation) -> None:  # noqa: ARG001
+def composite(a: Relation, b: Relation, c: Relation, d: Relation, e: Relation) -> None:
     """Keys of two columns on both sides."""
     d.full_join(e, foreign_key=["fk", "fn"], select=D_E).named("out")
 
 
-def chain(a: Relation, b: Relation, c: Relation, d: Relation, e: Relation) -> None:  # noqa: ARG001
+def chain(a: Relation, b: Relation, c: Relation, d: Relation, e: Relation) -> None:
     """A star, and an output without joins, on a result whose key has nulls."""
     middle = a.full_join(b, foreign_key="b_id", select=A_B).named("middle")
     middle.left_join(c, foreign_key="c_id", select=["left.a_id", "left.b_id", "v", "w", "right.x"]).named("out")
@@ -75,13 +75,13 @@ def chain(a: Relation, b: Relation, c: Relation, d: Relation, e: Relation) -> No
     middle.filter("a_id IS NULL OR v <> 'x'").select(["b_id", "a_id", "w"]).named("few")
 
 
-def on_top(a: Relation, b: Relation, c: Relation, d: Relation, e: Relation) -> None:  # noqa: ARG001
+def on_top(a: Relation, b: Relation, c: Relation, d: Relation, e: Relation) -> None:
     """A full join whose left side is one."""
     middle = a.full_join(b, foreign_key="b_id", select=A_B).named("middle")
     middle.full_join(c, foreign_key="c_id", select=["left.a_id", "left.b_id", "v", "w", "right.id AS c_key", "right.x"]).named("out")
 
 
-def below(a: Relation, b: Relation, c: Relation, d: Relation, e: Relation) -> None:  # noqa: ARG001
+def below(a: Relation, b: Relation, c: Relation, d: Relation, e: Relation) -> None:
     """Joins whose right side has nulls in its key: such a row has no left row."""
     middle = a.full_join(b, foreign_key="b_id", select=A_B).named("middle")
     keys = ["left.id", "right.a_id AS ra", "right.b_id AS rb", "left.x", "right.w"]

@@ -175,7 +175,9 @@ class Reader(Access):
         if not self.has(table) or "_op" not in (columns := self.columns(table)):
             return None
         key = self._plan.key_of(name)
-        entries = self.engine.query(f"SELECT * FROM found WHERE {_IS_HELD}", found=self.having(table, key, keys, columns, nulls=self._plan.null_keys(name)))
+        entries = self.engine.query(
+            f"SELECT * FROM found WHERE {_IS_HELD}", found=self.having(table, key, keys, columns, nulls=self._plan.null_keys(name))
+        )
         return self.engine.query(f"SELECT * FROM ({latest(self.engine.sql, columns, key)}) WHERE _op = 'Q'", found=entries)
 
     def lefts(self, node: Node) -> Rows:
