@@ -120,10 +120,12 @@ def verdicts(console: Console, steps: Iterable[StepRecord], *, unmet: bool = Fal
 
 def kept_aside(console: Console, found: "Sequence[Entry]") -> None:
     """What is in quarantine."""
+    from rejoin.lake.pointquery import key_text
+
     table = Table("table", "key", "code", "reason", "run", "where", box=None)
     for e in found:
         where = "" if e.file is None else f"{e.file}:{e.line}"
-        table.add_row(e.source, ", ".join(map(str, e.key.values())), e.code, e.reason, str(e.run), where)
+        table.add_row(e.source, ", ".join(map(key_text, e.key.values())), e.code, e.reason, str(e.run), where)
     console.print(table) if found else console.print("nothing is kept aside")
 
 

@@ -8,7 +8,7 @@ from rejoin.lake import look, names
 from rejoin.lake.history import History, RunLine
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.look import Newest, Refused, Skew
-from rejoin.lake.pointquery import PointQuery
+from rejoin.lake.pointquery import PointQuery, typed
 from rejoin.lake.refs import Refs
 from rejoin.lake.state import Role, state_tables
 from rejoin.page.model import RELEASED, Change, Fresh, KeyEvent, KeyView, Kind, Refusals, Rows, TableLine, TablePage
@@ -134,12 +134,13 @@ class Tables:
 
     def _key_view(self, name: str, key: tuple[str, ...], ledger: str) -> KeyView:
         query = PointQuery(Ledger(ledger, self._plan.topology), self._refs, self._head)
-        found = query.history(name, key, KEY_EVENTS)
+        asked = typed(key)
+        found = query.history(name, asked, KEY_EVENTS)
         when = self._history.published_at([r["run"] for r in found])
         events = tuple(
             KeyEvent(r["run"], when.get(r["run"]), r["op"], r["before"], r["after"], _differ(r["before"], r["after"])) for r in found
         )
-        return KeyView(key, query.get(name, key), events)
+        return KeyView(key, query.get(name, asked), events)
 
 
 def added(refs: Refs, name: str, snapshot: int) -> look.Added | None:
