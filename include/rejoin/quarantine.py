@@ -8,10 +8,11 @@ from typing import Any
 from rejoin.conduct import Topology
 from rejoin.errors import UnknownTable
 from rejoin.lake import names
-from rejoin.lake.pointquery import PointQuery, key_text
+from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.records import Run, StepRecord, Write
 from rejoin.plan.model import Plan
 from rejoin.stages.columns import HELD_CODES, SOURCE_FILE
+from rejoin.typed_keys import key_text
 
 KIND = "drop"
 """The kind of a run that drops entries."""
@@ -40,7 +41,7 @@ def entries(topology: Topology, name: str | None = None, key: Sequence[str] = ()
     Args:
         topology: the topology.
         name: only of this table or output.
-        key: only of this key, as texts (``pointquery.NULL``: null).
+        key: only of this key, as texts (``typed_keys.NULL``: null).
 
     Raises:
         RunUnknown: nothing was committed yet.

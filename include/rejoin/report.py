@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rejoin.lake.records import Run, StepRecord
+from rejoin.typed_keys import key_text
 
 if TYPE_CHECKING:
     from rejoin.quarantine import Entry
@@ -120,8 +121,6 @@ def verdicts(console: Console, steps: Iterable[StepRecord], *, unmet: bool = Fal
 
 def kept_aside(console: Console, found: "Sequence[Entry]") -> None:
     """What is in quarantine."""
-    from rejoin.lake.pointquery import key_text
-
     table = Table("table", "key", "code", "reason", "run", "where", box=None)
     for e in found:
         where = "" if e.file is None else f"{e.file}:{e.line}"

@@ -13,12 +13,13 @@ from rich.text import Text
 
 from rejoin import report
 from rejoin.conduct import Topology
-from rejoin.lake.pointquery import PointQuery, key_text
+from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.records import Run, StepRecord
 from rejoin.plan.model import Node
 from rejoin.plan.results import Counts, Ending
 from rejoin.plan.steps import Verb
 from rejoin.report_sinks import deliveries
+from rejoin.typed_keys import key_text
 
 CHANGED = ("inserted", "updated", "deleted")
 HELD = ("held_back", "released")

@@ -11,9 +11,10 @@ from rejoin.cli import main
 from rejoin.expectations import not_null
 from rejoin.lake.config import lake_config
 from rejoin.lake.ledger import Ledger
-from rejoin.lake.pointquery import PointQuery, key_text, typed
+from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.refs import Refs
 from rejoin.testing import Driver
+from rejoin.typed_keys import key_text, typed
 
 PERSONS = "id STRING, house BIGINT, name STRING"
 HOUSES = "id BIGINT, street STRING"

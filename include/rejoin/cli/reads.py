@@ -16,8 +16,9 @@ from rejoin.errors import RowAbsent
 @always_json
 @click.option("--as-of", "run", type=int, default=None, help="The state after this run; default: the newest.")
 def get(table: str, key: tuple[str, ...], location: str, name: str | None, run: int | None) -> None:
-    """Print the row of TABLE with this KEY (one value per key column, \\N for null) as JSON. Exit code 4 if there is none."""
-    from rejoin.lake.pointquery import PointQuery, typed
+    r"""Print the row of TABLE with this KEY (one value per key column, \N for null) as JSON. Exit code 4 if there is none."""
+    from rejoin.lake.pointquery import PointQuery
+    from rejoin.typed_keys import typed
 
     topology = existing(location, name)
     query = PointQuery(topology.ledger, topology.refs, run)

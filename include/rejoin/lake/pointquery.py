@@ -20,9 +20,6 @@ from rejoin.plan.model import Edge, Node, Plan
 from rejoin.stages.columns import numbered
 
 Row = dict[str, Any]
-NULL = r"\N"
-"""How a null part of a key is typed, as in PostgreSQL's COPY. The text of that name, and those with more backslashes, are typed with one more."""
-_NULL_TEXT = re.compile(r"\\+N")
 
 
 class PointQuery:
@@ -215,18 +212,6 @@ class PointQuery:
                 next_step="read it as an Iceberg table",
             )
         return UnknownTable(f"topology {topology!r} has no table {name!r}", expected=expected)
-
-
-def key_text(value: object) -> str:
-    """A part of a key as it is typed: a value that is no text as Python writes it."""
-    if value is None:
-        return NULL
-    return f"\\{value}" if _NULL_TEXT.fullmatch(str(value)) else str(value)
-
-
-def typed(key: Iterable[str]) -> tuple[str | None, ...]:
-    """A key as ``PointQuery`` takes it, of one that somebody has typed."""
-    return tuple(None if part == NULL else part[1:] if _NULL_TEXT.fullmatch(part) else part for part in key)
 
 
 def _literal(value: Any, type_: str | None) -> Any:

@@ -8,11 +8,12 @@ from rejoin.lake import look, names
 from rejoin.lake.history import History, RunLine
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.look import Newest, Refused, Skew
-from rejoin.lake.pointquery import PointQuery, typed
+from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.refs import Refs
 from rejoin.lake.state import Role, state_tables
 from rejoin.page.model import RELEASED, Change, Fresh, KeyEvent, KeyView, Kind, Refusals, Rows, TableLine, TablePage
 from rejoin.plan.model import Node, Plan
+from rejoin.typed_keys import typed
 
 QUARANTINED = 500
 """So many of the newest refused records are read."""

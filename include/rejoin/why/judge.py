@@ -11,7 +11,6 @@ from itertools import product
 from typing import Any
 
 from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.match import AsOf
 from rejoin.plan.model import Edge, JoinKind, Node, Plan, View
 from rejoin.stages.columns import HELD_CODE
 from rejoin.stages.provenance import provenance_hash
@@ -105,13 +104,9 @@ def _of_two_sides(node: Node, seen: Seen) -> tuple[list[Match], list[Reason], bo
         return matches, [Reason(Cause.HELD, node.name)], True
     if seen.there:
         return matches, [], True
-    if seen.left is None and not any(right.there for right in seen.rights) and not _as_of(node):
+    if seen.left is None and not any(right.there for right in seen.rights):
         return matches, [Reason(Cause.NO_SIDE, node.name)], True
     return matches, [Reason(Cause.UNTOLD, node.name)], False
-
-
-def _as_of(node: Node) -> bool:
-    return isinstance(node.match, AsOf)
 
 
 def _match(node: Node, edge: Edge, right: RightSeen, seen: Seen) -> Match:
