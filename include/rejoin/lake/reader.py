@@ -198,12 +198,16 @@ class Reader(Access):
         return self.engine.query(f"SELECT * FROM ({newest}) WHERE _op IS DISTINCT FROM 'R'", found=records)
 
     def uncomputable(self, node: Node) -> Rows | None:
-        """The keys, named as those of the left table, that are held back because no expression has a value for them."""
+        """The keys, named as those of the left table, that are held back because no expression has a value for them. Where rows have a key of both
+        sides, those of left rows alone: what cannot be computed of a pair, or of a right row, says nothing of the left row.
+        """
         held, key = self.held(node.name, None), self._plan.key_of(node.left.table)
         if held is None:
             return None
-        keys = self.engine.sql.renamed(self._plan.left_key(node), key)
-        return self.engine.query(f"SELECT {keys} FROM held WHERE _code = {text(NOT_COMPUTABLE)}", held=held)
+        sql, left = self.engine.sql, self._plan.left_key(node)
+        alone = [f"{sql.name(k)} IS NULL" for k in node.key[len(left) :]]
+        which = " AND ".join([f"_code = {text(NOT_COMPUTABLE)}", *alone])
+        return self.engine.query(f"SELECT {sql.renamed(left, key)} FROM held WHERE {which}", held=held)
 
     def _source_changes(self, name: str, run: int) -> Rows | None:
         if not self.has(name):

@@ -17,6 +17,10 @@ LEFT = "__computable_left"
 """The end of the name of a view: the left rows of a node that can be computed."""
 
 
+HELD = "__held_keys"
+"""The end of the name of a view: the keys of a node that are held back."""
+
+
 class Recomputation:
     """Outputs as their definition says.
 
@@ -44,7 +48,7 @@ class Recomputation:
             return made
 
         def rows(of: Node) -> DataFrame:
-            query = node_query(self._plan, self._computable(of, view), view)
+            query = node_query(self._plan, self._without_pairs(self._computable(of, view)), view)
             return self._with_published(of, self._engine.spark.sql(query))
 
         for below in upstream(self._plan, node):
@@ -66,6 +70,18 @@ class Recomputation:
         statement = without(self._engine.sql, lefts.columns, keys.columns, lefts.columns, nulls=nulls)
         self._engine.frame_of(statement, lefts=lefts, keys=keys).createOrReplaceTempView(made)
         return replace(node, left=replace(node.left, table=made))
+
+    def _without_pairs(self, node: Node) -> Node:
+        """A node whose rows have a key of both sides, with a filter that drops those that are held back before their columns are computed."""
+        held = self._reader.held(node.name, None) if node.two_sided else None
+        if held is None:
+            return node
+        made = f"{self._plan.topology}__{node.name}{HELD}"
+        self._engine.frame(held).select(*node.key).createOrReplaceTempView(made)
+        key = {p.name: p.sql for p in node.columns if p.name in node.key}
+        same = " AND ".join(f"({key[k]}) <=> k.`{k}`" for k in node.key)
+        free = f"NOT EXISTS (SELECT 1 FROM `{made}` AS k WHERE {same})"
+        return replace(node, where=free if node.where is None else f"{free} AND ({node.where})")
 
     def _with_published(self, node: Node, rows: DataFrame) -> DataFrame:
         held = self._reader.held(node.name, None)
