@@ -76,14 +76,16 @@ def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: StateTa
     from rejoin.engines.spark import Frame, SparkEngine
     from rejoin.lake.reader import Reader
     from rejoin.lake.session import JobCounter
-    from rejoin.lake.writer import Writer
+    from rejoin.lake.writer import Writer, in_order
 
     states, engine = topology.ledger.states(run.base), SparkEngine(spark)
     reader = Reader(engine, run.plan, states, topology.refs)
     rows = engine.frame_of(_folded(engine.sql, reader.columns(table.name), table), found=Frame(reader.table(table.name)))
     with JobCounter(spark, f"{run.topology}-{run.number}-{attempt}") as counter:
         progress.tasks(f"compact.{table.name}", counter.tasks)
-        return Writer(engine, topology.refs, states, run.number, attempt).replace(table.name, Frame(rows.sort(*table.key)), table.key)
+        return Writer(engine, topology.refs, states, run.number, attempt).replace(
+            table.name, Frame(rows.sort(*in_order(table.key))), table.key
+        )
 
 
 def _folded(sql: "Dialect", columns: Sequence[str], table: StateTable) -> str:

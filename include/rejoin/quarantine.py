@@ -12,6 +12,7 @@ from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.records import Run, StepRecord, Write
 from rejoin.plan.model import Plan
 from rejoin.stages.columns import HELD_CODES, SOURCE_FILE
+from rejoin.typed_keys import key_text
 
 KIND = "drop"
 """The kind of a run that drops entries."""
@@ -40,7 +41,7 @@ def entries(topology: Topology, name: str | None = None, key: Sequence[str] = ()
     Args:
         topology: the topology.
         name: only of this table or output.
-        key: only of this key, as texts.
+        key: only of this key, as texts (``typed_keys.NULL``: null).
 
     Raises:
         RunUnknown: nothing was committed yet.
@@ -51,7 +52,7 @@ def entries(topology: Topology, name: str | None = None, key: Sequence[str] = ()
     if name is not None and name not in known:
         raise UnknownTable(f"topology {query.plan.topology!r} has no table {name!r}", expected=", ".join(known))
     found = [e for of in known if name in (None, of) for e in open_entries(query.plan, of, query.quarantine(of))]
-    return [e for e in found if not key or tuple(map(str, e.key.values())) == tuple(key)]
+    return [e for e in found if not key or tuple(map(key_text, e.key.values())) == tuple(key)]
 
 
 def open_entries(plan: Plan, name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Entry]:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rejoin.lake.records import Run, StepRecord
+from rejoin.typed_keys import key_text
 
 if TYPE_CHECKING:
     from rejoin.quarantine import Entry
@@ -123,7 +124,7 @@ def kept_aside(console: Console, found: "Sequence[Entry]") -> None:
     table = Table("table", "key", "code", "reason", "run", "where", box=None)
     for e in found:
         where = "" if e.file is None else f"{e.file}:{e.line}"
-        table.add_row(e.source, ", ".join(map(str, e.key.values())), e.code, e.reason, str(e.run), where)
+        table.add_row(e.source, ", ".join(map(key_text, e.key.values())), e.code, e.reason, str(e.run), where)
     console.print(table) if found else console.print("nothing is kept aside")
 
 
@@ -136,6 +137,9 @@ def verification(console: Console, found: "Sequence[Difference]", *, fast: bool)
             console.print(
                 f"{d.node}: left as it was by the newest run (its options, or --fuse skip), so not compared; the next run recomputes it"
             )
+            continue
+        if d.by_arrival:
+            console.print(f"{d.node}: its {d.rows:,} rows keep what the runs saw that read their records (as_of), so not compared")
             continue
         row = [d.node, f"{d.rows:,}", d.missing, d.extra, d.different, d.subscriptions, d.hidden, d.held] + ([d.suspects] if fast else [])
         table.add_row(*(str(c) for c in row))
@@ -156,7 +160,7 @@ def verification_data(topology: str, found: "Sequence[Difference]", *, fast: boo
         "fast": fast,
         "differences": sum(d.total for d in found),
         "outputs": [
-            {"output": d.node, "compared": not d.left_out, **{c: getattr(d, c) for c in counted}}
+            {"output": d.node, "compared": d.compared, **{c: getattr(d, c) for c in counted}}
             | {"hidden": None if fast else d.hidden, "held_back": d.held, "suspects": d.suspects if fast else None}
             for d in found
         ],

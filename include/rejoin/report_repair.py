@@ -40,7 +40,7 @@ def repaired_data(topology: str, done: Repaired, *, fast: bool) -> dict[str, Any
         "outputs": [
             {
                 "output": d.node,
-                "compared": not d.left_out,
+                "compared": d.compared,
                 "found": d.total,
                 "recomputed": _refresh(done, d.node) == "full",
                 **_changed(done, d.node),

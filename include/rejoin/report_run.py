@@ -19,6 +19,7 @@ from rejoin.plan.model import Node
 from rejoin.plan.results import Counts, Ending
 from rejoin.plan.steps import Verb
 from rejoin.report_sinks import deliveries
+from rejoin.typed_keys import key_text
 
 CHANGED = ("inserted", "updated", "deleted")
 HELD = ("held_back", "released")
@@ -148,7 +149,7 @@ def _next(topology: Topology, run: Run, outputs: dict[str, Counts], where: str) 
 def _key(topology: Topology, run: Run, node: Node) -> list[str] | None:
     """The key of a row that is new or changed, as it is typed; None if there is none, or one that nobody can type."""
     found = PointQuery(topology.ledger, topology.refs, run.number).changed_key(node.name)
-    if found is None or any(value is None or isinstance(value, bytes) for value in found):
+    if found is None or any(isinstance(value, bytes) for value in found):
         return None
     return [_text(value) for value in found]
 
@@ -156,7 +157,7 @@ def _key(topology: Topology, run: Run, node: Node) -> list[str] | None:
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else str(value)
+    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else key_text(value)
 
 
 def _typed(command: str, arguments: Iterable[str], options: str, where: str) -> str:

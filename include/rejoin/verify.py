@@ -10,12 +10,12 @@ from pyspark.sql import functions as F
 
 from rejoin.conduct import Topology
 from rejoin.engines.engine import Rows
-from rejoin.engines.spark import Frame, SparkEngine
+from rejoin.engines.spark import Frame, SparkEngine, by_key
 from rejoin.errors import RunUnknown
 from rejoin.failures import named_errors
 from rejoin.lake import names
 from rejoin.lake.plainly import PlainReader
-from rejoin.lake.recompute import Recomputation, without_pushdown
+from rejoin.lake.recompute import Recomputation, by_arrival, without_pushdown
 from rejoin.lake.session import JobCounter
 from rejoin.plan import places
 from rejoin.plan.fingerprint import fingerprint
@@ -31,7 +31,7 @@ class Difference:
     """How an output differs from its definition, in rows. ``suspects``: rows whose hash did not match (fast mode only); ``held``: keys
     that are held back, which show the row that was published last: no differences. ``hidden``: rows of a sample that readers with a filter
     do not find, in the output or in what it is made of. ``left_out``: the run left the output as it was, so
-    it was not compared.
+    it was not compared. ``by_arrival``: its rows keep what the runs saw that read them, which no query over the tables tells, so it was not compared.
     """
 
     node: str
@@ -44,6 +44,11 @@ class Difference:
     held: int = 0
     left_out: bool = False
     hidden: int = 0
+    by_arrival: bool = False
+
+    @property
+    def compared(self) -> bool:
+        return not (self.left_out or self.by_arrival)
 
     @property
     def total(self) -> int:
@@ -57,12 +62,13 @@ SORTED_ROWS = 400_000
 def verify(topology: Topology, spark: SparkSession, *, fast: bool, progress: Progress = SILENT) -> list[Difference]:
     """Compares every output of the last committed run with a recomputation from its source tables.
 
-    Also counts subscriptions that belong to no live left row, and live left rows without one (I8). The ledger keeps what was found.
+    Also counts subscriptions that belong to no live left row, and live left rows without one (I8). Joins of streams as of arrival, or as of the run, are
+    not compared. The ledger keeps what was found.
 
     Args:
         topology: the topology.
         spark: the session.
-        fast: compare the stored hashes first, and values only where they differ.
+        fast: compare the stored hashes first, and values only where they differ; not of joins by anything but a foreign key of the left.
         progress: is told of every output.
 
     Raises:
@@ -94,7 +100,8 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool, progress: Pro
 def _hidden(plan: Plan, reader: PlainReader, node: Node, looked_at: set[str]) -> int:
     """What filters hide of an output and of what it is made of; each table once (``looked_at``)."""
     tables = {view.table: plan.key_of(view.table) for view in (node.left, *(e.right for e in node.edges))} | {node.name: node.key}
-    tables |= {names.subscriptions(node, e): tuple(numbered("fk", len(e.foreign_key))) for e in node.edges}
+    if node.match is None:
+        tables |= {names.subscriptions(node, e): tuple(numbered("fk", len(e.foreign_key))) for e in node.edges}
     new = {name: key for name, key in tables.items() if name not in looked_at}
     looked_at |= set(new)
     return sum(reader.hidden(name, key) for name, key in new.items())
@@ -131,8 +138,10 @@ class _Comparison:
     def _verified(self, *, fast: bool) -> Difference:
         node, columns = self.node, [p.name for p in self.node.columns]
         stored, recomputation = self.engine.frame(self.reader.current(node.name)), Recomputation(self.engine, self.plan, self.reader)
-        orphans = sum(self._orphans(number) for number in range(len(node.edges)))
-        if not fast:
+        if by_arrival(node):
+            return Difference(node.name, stored.count(), 0, 0, 0, 0, by_arrival=True)
+        orphans = sum(self._orphans(number) for number in range(len(node.edges))) if node.match is None else 0
+        if not fast or node.match is not None or node.two_sided:
             expected = recomputation.rows(node)
             rows, missing, extra, different = _compare(node, expected, stored.select("_row.*"), columns)
             return Difference(node.name, rows, missing, extra, different, orphans)
@@ -141,14 +150,20 @@ class _Comparison:
         rows = stored.count()
         if not count:
             return Difference(node.name, rows, 0, 0, 0, orphans)
-        expected = recomputation.rows(node).join(F.broadcast(suspects), on=list(node.key), how="left_semi")
-        kept = stored.select("_row.*").join(F.broadcast(suspects), on=list(node.key), how="left_semi")
+        expected, kept = (
+            by_key(rows_, F.broadcast(suspects), node.key, "left_semi", nulls=node.null_keys)
+            for rows_ in (recomputation.rows(node), stored.select("_row.*"))
+        )
         _, missing, extra, different = _compare(node, expected, kept, columns)
         return Difference(node.name, rows, missing, extra, different, orphans, count)
 
+    @property
+    def _pks(self) -> list[str]:
+        return numbered("pk", len(self.plan.left_key(self.node)))
+
     def _lefts(self) -> Rows:
         """``pk_1``.. and ``l`` of every left row that the left view shows."""
-        sql, pks = self.engine.sql, numbered("pk", len(self.node.key))
+        sql, pks = self.engine.sql, self._pks
         lefts = Frame(without_pushdown(self.engine.frame(self.reader.lefts(self.node))))
         keys = sql.renamed(self.plan.key_of(self.node.left.table), pks)
         views = f"SELECT {sql.names(pks)}, {seen(sql, self.node.left)} AS l FROM (SELECT {keys}, _row AS t FROM lefts)"
@@ -165,22 +180,22 @@ class _Comparison:
         keys = [F.col(c).alias(k) for c, k in zip(numbered("pk", len(node.key)), node.key, strict=True)]
         expected = made.select(*keys, F.col("new._hash").alias("_expected"))
         found = stored.select(*node.key, F.col("_row._hash").alias("_found"))
-        both = expected.join(found, on=list(node.key), how="full")
+        both = by_key(expected, found, node.key, "full", nulls=node.null_keys)
         wrong, held = both.where("NOT _expected <=> _found").select(*node.key), self.reader.held(node.name, None)
         if held is None:
             return wrong
-        return wrong.join(self.engine.frame(held).select(*node.key), on=list(node.key), how="left_anti")
+        return by_key(wrong, self.engine.frame(held).select(*node.key), node.key, "left_anti", nulls=node.null_keys)
 
     def _orphans(self, index: int) -> int:
         """Live subscriptions of an edge and live left rows with a foreign key that do not pair up one to one."""
-        edge, pks = self.node.edges[index], numbered("pk", len(self.node.key))
+        edge, pks = self.node.edges[index], self._pks
         fks = numbered("fk", len(edge.foreign_key))
         shown = f"SELECT *, {foreign_key(self.engine.sql, edge)} AS fk FROM lefts"
         wanted = self.engine.frame_of(f"SELECT * FROM ({shown}) WHERE fk IS NOT NULL", lefts=self._lefts())
         want = wanted.select(*pks, *(F.col(f"fk.{c}").alias(c) for c in fks), F.lit(1).alias("_want"), F.col("l._hash").alias("_lefthash"))
         subscribers = self.engine.frame(self.reader.subscribers(self.node, edge, None))
         have = subscribers.select(*pks, *fks, F.lit(1).alias("_have"), "_hash")
-        both = want.join(have, on=[*pks, *fks], how="full")
+        both = by_key(want, have, [*pks, *fks], "full", nulls=self.plan.null_keys(self.node.left.table))
         return both.where("_want IS NULL OR _have IS NULL OR NOT _lefthash <=> _hash").count()
 
 
@@ -188,7 +203,7 @@ def _compare(node: Node, expected: DataFrame, stored: DataFrame, columns: list[s
     """(rows stored, missing, extra, different) of two frames by key."""
     e = expected.select(*node.key, F.struct(*columns).alias("_e"))
     s = stored.select(*node.key, F.struct(*columns).alias("_s"))
-    both = e.join(s, on=list(node.key), how="full")
+    both = by_key(e, s, node.key, "full", nulls=node.null_keys)
     same = reduce(Column.__and__, [F.col(f"_e.`{c}`").eqNullSafe(F.col(f"_s.`{c}`")) for c in columns])
     cases = {
         "rows": F.col("_s").isNotNull(),

@@ -88,7 +88,7 @@ class Engine:
 
     def subscriptions(self, node: Node, edge: Edge) -> list[tuple[Row, Row]]:
         """((fk_1.., pk_1..), (hash of the left row,)) of the live subscriptions."""
-        fks, pks = len(edge.foreign_key), len(node.key)
+        fks, pks = len(edge.foreign_key), len(self.plan.left_key(node))
         key = [*(f"fk_{i + 1}" for i in range(fks)), *(f"pk_{i + 1}" for i in range(pks))]
         newest = _newest(self._scan(names.subscriptions(node, edge)), key)
         return [(key, (row["_hash"],)) for key, row in newest if row["_op"] == "S"]

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.manifest import ManifestEntry
@@ -13,6 +14,8 @@ from rejoin.lake.commit import delete_file
 from rejoin.lake.config import lake_config
 from rejoin.lake.files import Files, files_of
 from rejoin.lake.layout import BASE_ROWS, MERGE_FILES
+from rejoin.lake.paths import native
+from rejoin.lake.state import Versions
 
 KEY = ["_run", "n"]
 
@@ -74,3 +77,50 @@ def test_fault_look_a_table_whose_files_are_elsewhere_is_left_alone_until_a_shar
         assert current is not None
         entries = files_of(feed, current.snapshot_id).data_entries
         assert bool(fold._choose(feed, Files(entries, deletes), "_run").folds) == folds
+
+
+VERSIONS = Versions(alive="_op = 'Q'")
+
+
+def versions(run: int, op: str, keys: range, nulls: int = 0) -> pa.Table:
+    """Rows of a table of versions, whose first key column is null in the last of them."""
+    first = [*keys, *[None] * nulls]
+    count = len(first)
+    second = [0] * len(keys) + list(range(nulls))
+    columns = [
+        pa.array(first, pa.int64()),
+        pa.array(second, pa.int64()),
+        pa.array([run] * count, pa.int64()),
+        pa.array([op] * count, pa.string()),
+    ]
+    return pa.table(columns, names=["a", "b", "_run", "_op"])
+
+
+@pytest.mark.parametrize("more", [range(0), range(500, 540)], ids=["nulls alone", "nulls and a range of their own"])
+def test_rows_with_a_null_in_the_first_part_of_their_key_are_folded_with_each_other_and_none_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: range
+) -> None:
+    monkeypatch.setattr("rejoin.lake.layout.BASE_ROWS", 30)
+    catalog = load_catalog("lake", **lake_config(str(tmp_path)).pyiceberg_settings())
+    catalog.create_namespace("t")
+    held = catalog.create_table(("t", "held"), versions(1, "Q", range(0)).schema)
+    held.append(versions(1, "Q", range(100)))
+    held.append(versions(2, "Q", more, nulls=40))
+    held.append(versions(3, "R", range(3), nulls=20))
+    held.append(versions(4, "Q", range(1), nulls=10))
+    for _ in range(2):
+        snapshot = held.current_snapshot()
+        assert snapshot is not None
+        done = fold.fold(held, snapshot.snapshot_id, ["a", "b"], VERSIONS)
+        assert done is not None
+        rows = [row for f in (*done.kept.data, *done.added) for row in rows_of(held, f)]
+        newest = {(r["a"], r["b"]): r for r in sorted(rows, key=lambda r: r["_run"])}
+        live = {key for key, row in newest.items() if row["_op"] == "Q"}
+        assert live == {(n, 0) for n in (*range(100), *more) if n not in (1, 2)} | {(None, n) for n in (*range(10), *range(20, 40))}
+        held.append(versions(9, "R", range(100, 200)))
+        monkeypatch.setattr("rejoin.lake.layout.FOLD_SHARE", 0.0)
+
+
+def rows_of(table: Table, file: object) -> list[dict[str, object]]:
+    data = getattr(file, "data_file", file)
+    return list(pq.read_table(native(data.file_path)).to_pylist())

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from rejoin.lake.layout import BASE_ROWS, FOLD_SHARE, MERGE_FILES, Lie, layout, to_fold, to_merge
+from rejoin.lake.layout import BASE_ROWS, FOLD_SHARE, MERGE_FILES, NULLS, Lie, layout, to_fold, to_merge
 
 M = 1_000_000
 
@@ -79,3 +79,15 @@ def test_a_row_is_merged_a_logarithm_of_times() -> None:
             written += merged
             sizes = [s for i, s in enumerate(sizes) if i not in chosen] + [merged]
     assert len(sizes) < 4 * MERGE_FILES and written < 5 * 1_000_000
+
+
+def test_nulls_lie_behind_all_values() -> None:
+    found = layout(lies((M, 0, 99), (M, 100, NULLS), (M, NULLS, NULLS), (1000, 5, NULLS)))
+    assert [(u.files, u.start) for u in found.units] == [((0,), None), ((1, 2), 100)] and found.deltas == (3,)
+    behind = layout(lies((M, 0, 99), (M, NULLS, NULLS)))
+    assert [(u.files, u.start) for u in behind.units] == [((0,), None), ((1,), NULLS)]
+
+
+def test_of_two_files_with_nulls_only_one_is_base() -> None:
+    found = layout(lies((M, 0, NULLS), (2 * M, 100, NULLS)))
+    assert [u.files for u in found.units] == [(1,)] and found.deltas == (0,)

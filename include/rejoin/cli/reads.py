@@ -16,12 +16,13 @@ from rejoin.errors import RowAbsent
 @always_json
 @click.option("--as-of", "run", type=int, default=None, help="The state after this run; default: the newest.")
 def get(table: str, key: tuple[str, ...], location: str, name: str | None, run: int | None) -> None:
-    """Print the row of TABLE with this KEY (one value per key column) as JSON. Exit code 4 if there is none."""
+    r"""Print the row of TABLE with this KEY (one value per key column, \N for null) as JSON. Exit code 4 if there is none."""
     from rejoin.lake.pointquery import PointQuery
+    from rejoin.typed_keys import typed
 
     topology = existing(location, name)
     query = PointQuery(topology.ledger, topology.refs, run)
-    row = query.get(table, key)
+    row = query.get(table, typed(key))
     if row is None:
         raise RowAbsent(
             f"table {table!r} has no row with this key as of run {query.run}", next_step="--as-of N asks for the state after run N"

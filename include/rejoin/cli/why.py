@@ -16,15 +16,18 @@ from rejoin.cli.jsontext import print_json
 @click.option("--as-of", "run", type=int, default=None, help="As of this run; default: the newest.")
 @json_option
 def why(output: str, key: tuple[str, ...], location: str, root: str, name: str | None, run: int | None, as_json: bool) -> None:
-    """Tell which records of which files made, changed, held back or removed the row of OUTPUT (or of a source table) with this KEY.
+    r"""Tell which records of which files made, changed, held back or removed the row of OUTPUT (or of a source table) with this KEY.
+
+    Of a key with several columns give one value each; \N stands for null.
 
     The records' lines are found by reading the files again; where these are gone or changed, only their names are told.
     """
+    from rejoin.typed_keys import typed
     from rejoin.why.show import WIDE, tree
     from rejoin.why.trace import why as answer
 
     topology = existing(location, name)
-    found = answer(topology.ledger, topology.refs, root, output, key, run)
+    found = answer(topology.ledger, topology.refs, root, output, typed(key), run)
     if as_json:
         print_json(found.to_dict())
     else:

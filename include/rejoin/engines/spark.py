@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import BinaryType
@@ -37,6 +38,20 @@ class Frame(Rows):
 
     def here(self) -> pa.Table:
         return collected(self.frame)
+
+
+def by_key(left: DataFrame, right: DataFrame, key: Sequence[str], how: str, *, nulls: bool) -> DataFrame:
+    """Two frames joined on the same values in the columns ``key``, which the result has once; ``nulls``: null being equal to null."""
+    if not nulls:
+        return left.join(right, on=list(key), how=how)
+    a, b = left.alias("_a"), right.alias("_b")
+    pairs = [(F.col(f"_a.`{k}`"), F.col(f"_b.`{k}`")) for k in key]
+    both = a.join(b, on=reduce(Column.__and__, [x.eqNullSafe(y) for x, y in pairs]), how=how)
+    if how in ("left_semi", "left_anti"):
+        return both
+    keys = [F.coalesce(x, y).alias(k) for (x, y), k in zip(pairs, key, strict=True)]
+    rest = [F.col(f"{side}.`{c}`") for side, frame in (("_a", left), ("_b", right)) for c in frame.columns if c not in key]
+    return both.select(*keys, *rest)
 
 
 class SparkEngine(Engine):

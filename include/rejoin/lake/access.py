@@ -35,6 +35,15 @@ class Keys:
 
 
 @dataclass(frozen=True)
+class _Wanted:
+    """Keys that a scan looks for, how many they are at most, and whether parts of them may be null."""
+
+    keys: Rows
+    at_most: int
+    nulls: bool
+
+
+@dataclass(frozen=True)
 class Read:
     """How one table was read: ``local`` (fetched), ``files`` (by DuckDB, as part of a later query) or ``scan`` (by Spark), and why; rows found,
     where known.
@@ -89,21 +98,32 @@ class Access:
         """Whether no two rows of a versioned table can have one key, ``column`` being its first."""
         return unique(self._table(name), files_of(self._table(name), self.states[name]).data, column)
 
-    def having(self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str], *, located: Sequence[str] = ()) -> Rows:
-        """The stored rows of some keys (None: all rows). ``located``: the columns to remember with the place of each row."""
+    def having(
+        self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str], *, located: Sequence[str] = (), nulls: bool = False
+    ) -> Rows:
+        """The stored rows of some keys (None: all rows).
+
+        Args:
+            name: the table.
+            key: its columns that are looked at.
+            keys: the values.
+            columns: the columns of the result.
+            located: the columns to remember with the place of each row.
+            nulls: parts of a key may be null.
+        """
         if keys is None:
             return self.every(name, columns)
         which = self.engine.sql.names(key)
         if not probe.worth(keys.at_most, self.stored(name)):
             wanted = self.engine.query(f"SELECT {which} FROM keys", keys=keys.rows)
-            return self._scanned(name, columns, f"{keys.at_most:,} keys", keys, wanted)
+            return self._scanned(name, columns, f"{keys.at_most:,} keys", _Wanted(wanted, keys.at_most, nulls))
         asked = keys.here
         if asked is None:
             asked = self.engine.query(f"SELECT DISTINCT {which} FROM keys", keys=keys.rows).here()
         place = [FILE, POSITION] if located else []
         found = probe.having(self._table(name), self.states[name], key, asked, [*columns, *place])
         if isinstance(found, probe.TooLarge):
-            return self._scanned(name, columns, found.why, keys, self.engine.rows(asked))
+            return self._scanned(name, columns, found.why, _Wanted(self.engine.rows(asked), keys.at_most, nulls))
         if located:
             self.located[name] = found.select([*located, *place])
         return self._local(name, found.select(list(columns)), f"{asked.num_rows:,} keys", among=keys.at_most)
@@ -172,36 +192,37 @@ class Access:
         self.reads.append(Read(name, "local", why, found.num_rows))
         return self.engine.rows(found, many=max(found.num_rows, among) > probe.LOCAL_ROWS)
 
-    def _scanned(
-        self, name: str, columns: Sequence[str], why: str, keys: Keys | None = None, wanted: Rows | None = None, run: int | None = None
-    ) -> Rows:
+    def _scanned(self, name: str, columns: Sequence[str], why: str, wanted: "_Wanted | None" = None, run: int | None = None) -> Rows:
         """The rows of the keys, to be computed where they are needed: by DuckDB over the files, or by Spark."""
         text = probe.text_of(self._table(name), self.states[name], columns, run)
         rows = None if text is None else self.engine.files(text)
         if rows is None:
-            return self._by_spark(name, columns, why, keys, wanted, run)
+            return self._by_spark(name, columns, why, wanted, run)
         self.reads.append(Read(name, "files", why, None))
         if wanted is None:
             return rows
-        return self.engine.query(probe.among_wanted(self.engine.sql, wanted.columns), stored=rows, wanted=wanted)
+        return self.engine.query(probe.among_wanted(self.engine.sql, wanted.keys.columns), stored=rows, wanted=wanted.keys)
 
-    def _by_spark(self, name: str, columns: Sequence[str], why: str, keys: Keys | None, wanted: Rows | None, run: int | None) -> Rows:
+    def _by_spark(self, name: str, columns: Sequence[str], why: str, wanted: "_Wanted | None", run: int | None) -> Rows:
         """A set of keys that is not too large goes to every task, so that the table is not moved."""
         spark = self.engine.by_spark(f"table {name}: {why}")
         self.reads.append(Read(name, "scan", why, None))
         table = self.table(name, run).select(*(f"`{c}`" for c in columns))
-        if keys is None or wanted is None:
+        if wanted is None:
             return spark.of(table)
         from pyspark.sql import functions as F
 
-        asked = spark.frame(wanted)
+        from rejoin.engines.spark import by_key
+
+        asked = spark.frame(wanted.keys)
         if self.stored(name) > PRUNED_ROWS:
             first = F.col(f"`{asked.columns[0]}`")
             bounds = asked.agg(F.min(first).alias("low"), F.max(first).alias("high")).first()
             assert bounds is not None
-            table = table.where(first.between(F.lit(bounds["low"]), F.lit(bounds["high"])))
-        spread = F.broadcast(asked) if keys.at_most <= BROADCAST_KEYS else asked
-        return spark.of(table.join(spread, on=asked.columns, how="left_semi"))
+            inside = first.between(F.lit(bounds["low"]), F.lit(bounds["high"]))
+            table = table.where(inside | first.isNull() if wanted.nulls else inside)
+        spread = F.broadcast(asked) if wanted.at_most <= BROADCAST_KEYS else asked
+        return spark.of(by_key(table, spread, asked.columns, "left_semi", nulls=wanted.nulls))
 
     def _table(self, name: str) -> Table:
         if name not in self._tables:

@@ -16,6 +16,7 @@ from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.table import Table
 
 from rejoin.lake.duck import columns_text, cursor
+from rejoin.stages.dialect import DUCKDB
 
 BATCH_ROWS = 8_192
 
@@ -94,8 +95,9 @@ def rows(
     deleted = None if gone is None else _reader(gone[0], gone[1], _condition(LessThanOrEqual, gone[2]), ("_run", *key))
     if deleted is not None:
         frames["deleted"] = deleted
+        same = DUCKDB.on(key, "ever", "live", nulls=True)
         ever = f"SELECT {keys}, max(_run) AS _run FROM deleted GROUP BY {keys}"
-        sql = f"WITH live AS MATERIALIZED ({sql}), ever AS ({ever}) SELECT * FROM live UNION ALL BY NAME SELECT _run, 'D' AS _op, {keys} FROM ever ANTI JOIN live USING ({keys})"
+        sql = f"WITH live AS MATERIALIZED ({sql}), ever AS ({ever}) SELECT * FROM live UNION ALL BY NAME SELECT _run, 'D' AS _op, {keys} FROM ever ANTI JOIN live ON {same}"
     yield from _sorted(f"SELECT * FROM ({sql}) ORDER BY {keys} OFFSET {offset}", **frames)
 
 

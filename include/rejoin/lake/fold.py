@@ -13,7 +13,7 @@ from rejoin.lake import commit, metrics
 from rejoin.lake.commit import Entries
 from rejoin.lake.duck import columns_text, cursor, listed, relation, scan
 from rejoin.lake.files import Files, bounds, files_of, repaired_files
-from rejoin.lake.layout import MERGE_FILES, Layout, Lie, layout, to_fold, to_merge
+from rejoin.lake.layout import MERGE_FILES, NULLS, Layout, Lie, layout, to_fold, to_merge
 from rejoin.lake.paths import native
 from rejoin.lake.state import Versions
 from rejoin.stages.columns import RUN
@@ -95,14 +95,23 @@ def repair(table: Table, snapshot_id: int) -> Folded:
 def _choose(table: Table, files: Files, column: str) -> _Choice:
     lies = []
     for index, file in enumerate(files.data):
-        low, high = bounds(table, file, column) or (None, None)
-        lies.append(Lie(index, file.record_count, low, high))
+        lies.append(Lie(index, file.record_count, *_ends(table, file, column)))
     lay = layout(lies)
     if not lay.units:
         return _Choice(lay, [0] if len(lies) > 1 or files.deletes else [], [])
     folds = to_fold(lay.units, _changed(table, files, lay, column)) if lay.deltas or files.deletes else []
     merges = [] if folds else to_merge(lies, lay.deltas)
     return _Choice(lay, folds, merges or ([] if len(files.deletes) < MERGE_FILES else list(lay.deltas)))
+
+
+def _ends(table: Table, file: DataFile, column: str) -> tuple[Any, Any]:
+    """The bounds of a column in a file, nulls being behind all values; (None, None) where the metadata cannot tell."""
+    known, nulls = bounds(table, file, column), (file.null_value_counts or {}).get(table.schema().find_field(column).field_id, 0)
+    if not nulls:
+        return known or (None, None)
+    if known is None:
+        return (NULLS, NULLS) if nulls == file.record_count else (None, None)
+    return known[0], NULLS
 
 
 def _changed(table: Table, files: Files, lay: Layout, column: str) -> list[int]:
@@ -122,12 +131,11 @@ def _changed(table: Table, files: Files, lay: Layout, column: str) -> list[int]:
         if deltas is not None:
             name = columns_text([column])
             kind = table.schema().as_arrow().field(column).type
-            starts = pa.table(
-                {"start": pa.array([u.start for u in lay.units[1:]], kind), "n": pa.array(range(1, len(lay.units)), pa.int64())}
-            )
-            database.register("starts", starts)
+            starts = [u.start for u in lay.units[1:] if u.start != NULLS]
+            database.register("starts", pa.table({"start": pa.array(starts, kind), "n": pa.array(range(1, len(starts) + 1), pa.int64())}))
             at = f"ASOF LEFT JOIN starts ON deltas.{name} >= starts.start"
-            sql = f"SELECT coalesce(starts.n, 0), count(*) FROM {deltas.sql} AS deltas {at} GROUP BY 1"
+            unit = f"CASE WHEN deltas.{name} IS NULL THEN {len(lay.units) - 1} ELSE coalesce(starts.n, 0) END"
+            sql = f"SELECT {unit}, count(*) FROM {deltas.sql} AS deltas {at} GROUP BY 1"
             for number, count in database.sql(sql, params=deltas.parameters).fetchall():
                 counts[number] += count
     return counts
@@ -153,10 +161,10 @@ def _write(
     parameters: dict[str, Any] = dict(source.parameters)
     within = []
     for number, (start, after) in enumerate(ranges):
-        parts = [f"{first} >= $start_{number}"] * (start is not None) + [f"{first} < $after_{number}"] * (after is not None)
-        parameters |= {f"start_{number}": start} if start is not None else {}
-        parameters |= {f"after_{number}": after} if after is not None else {}
-        within.append(" AND ".join(parts) or "true")
+        parts = [_from(first, start, f"start_{number}", last=after is None), _before(first, after, f"after_{number}")]
+        parameters |= {f"start_{number}": start} if start not in (None, NULLS) else {}
+        parameters |= {f"after_{number}": after} if after not in (None, NULLS) else {}
+        within.append(" AND ".join(filter(None, parts)) or "true")
     rows = f"SELECT * FROM {source.sql} WHERE {' OR '.join(f'({w})' for w in within)}"
     if versions is not None:
         rows += f" QUALIFY row_number() OVER (PARTITION BY {columns_text(key)} ORDER BY {columns_text([RUN])} DESC) = 1"
@@ -168,6 +176,22 @@ def _write(
         fields = table.schema().as_arrow()
         typed = pa.RecordBatchReader.from_batches(fields, (batch.cast(fields) for batch in reader))
         return commit.data_files(table, typed)
+
+
+def _from(column: str, start: Any, parameter: str, *, last: bool) -> str:
+    """The condition that a value is in a range that begins at ``start``, or behind it; the last range has the nulls."""
+    if start is None:
+        return ""
+    if start == NULLS:
+        return f"{column} IS NULL"
+    return f"({column} >= ${parameter} OR {column} IS NULL)" if last else f"{column} >= ${parameter}"
+
+
+def _before(column: str, after: Any, parameter: str) -> str:
+    """The condition that a value is before a range that begins at ``after``."""
+    if after is None:
+        return ""
+    return f"{column} IS NOT NULL" if after == NULLS else f"{column} < ${parameter}"
 
 
 def _shown(name: str, versions: Versions | None) -> str:

@@ -9,6 +9,7 @@ where changes fall. Deltas are merged with each other when many of one size have
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import total_ordering
 from itertools import groupby
 from typing import Any
 
@@ -20,9 +21,26 @@ BASE_ROWS = 50_000
 """Files with fewer rows are always deltas, unless the whole table is smaller."""
 
 
+@total_ordering
+class _Nulls:
+    """Where null stands among the values of a key column: behind all of them."""
+
+    def __eq__(self, other: object) -> bool:
+        return other is self
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __hash__(self) -> int:
+        return 0
+
+
+NULLS = _Nulls()
+
+
 @dataclass(frozen=True)
 class Lie:
-    """One data file: its place in the caller's list, its rows, the bounds of its first key column (None: unknown)."""
+    """One data file: its place in the caller's list, its rows, the bounds of its first key column (None: unknown; ``NULLS``: null)."""
 
     index: int
     rows: int

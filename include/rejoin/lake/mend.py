@@ -18,7 +18,7 @@ from rejoin.lake import commit
 from rejoin.lake.local import fitted
 from rejoin.lake.refs import Refs
 from rejoin.lake.state import Role, StateTable, state_tables
-from rejoin.plan.model import Edge, Plan
+from rejoin.plan.model import Edge, Node, Plan
 from rejoin.stages.columns import numbered
 
 WALL = "TIMESTAMP_NTZ"
@@ -44,7 +44,8 @@ def wall_clocks(plan: Plan) -> dict[str, set[Path]]:
 def _walls(plan: Plan, walls: Mapping[str, list[str]], table: StateTable) -> set[Path]:
     """Of one table. ``walls``: table or node -> its columns that hold wall clocks."""
     own = walls[table.of.name]
-    pks = {(pk,) for pk, key in zip(numbered("pk", len(table.of.key)), table.of.key, strict=True) if key in own}
+    left = plan.left_key(table.of) if isinstance(table.of, Node) else table.of.key
+    pks = {(pk,) for pk, key in zip(numbered("pk", len(left)), left, strict=True) if key in own}
     match table.role, table.edge:
         case (Role.SUBSCRIPTIONS, Edge() as edge):
             keys = zip(numbered("fk", len(edge.foreign_key)), plan.key_of(edge.right.table), strict=True)

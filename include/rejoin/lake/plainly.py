@@ -31,13 +31,22 @@ class PlainReader(Reader):
         self.reads.append(Read(name, "scan", "a comparison reads by another way than a run", None))
         return Frame(self.table(name).select(*(f"`{c}`" for c in columns)))
 
-    def having(self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str], *, located: Sequence[str] = ()) -> Rows:  # noqa: ARG002
+    def having(
+        self,
+        name: str,
+        key: Sequence[str],
+        keys: Keys | None,
+        columns: Sequence[str],
+        *,
+        located: Sequence[str] = (),  # noqa: ARG002
+        nulls: bool = False,
+    ) -> Rows:
         """The stored rows of some keys (None: all rows)."""
         rows = self.every(name, columns)
         if keys is None:
             return rows
         sql = self.engine.sql
-        wanted = f"EXISTS (SELECT 1 FROM keys AS k WHERE {sql.on(key, 'k', 'f')})"
+        wanted = f"EXISTS (SELECT 1 FROM keys AS k WHERE {sql.on(key, 'k', 'f', nulls=nulls)})"
         return self.engine.query(f"SELECT {sql.names(columns)} FROM found AS f WHERE {wanted}", found=rows, keys=keys.rows)
 
     def unique(self, name: str, column: str) -> bool:  # noqa: ARG002
@@ -81,7 +90,7 @@ class PlainReader(Reader):
         found = probe.having(self._table(name), self.states[name], key, wanted, key)
         if isinstance(found, probe.TooLarge):
             return 0
-        same = [reduce(Column.__and__, [F.col(_quoted(k)) == F.lit(v) for k, v in zip(key, some, strict=True)]) for some in keys]
+        same = [reduce(Column.__and__, [F.col(_quoted(k)).eqNullSafe(F.lit(v)) for k, v in zip(key, some, strict=True)]) for some in keys]
         return max(0, sum(_counted(rows, same)) - int(found.num_rows))
 
 

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, StartsWith
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, IsNull, StartsWith
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import FileScanTask, Table
 
@@ -47,8 +47,8 @@ class PointQuery:
         self._states = ledger.states(wanted)
         self._refs = refs
 
-    def get(self, name: str, key: tuple[str, ...]) -> Row | None:
-        """The row of a source table or output with this key (texts, in key order), without bookkeeping columns; None if there is none.
+    def get(self, name: str, key: tuple[str | None, ...]) -> Row | None:
+        """The row of a source table or output with this key (texts, in key order; None: null), without bookkeeping columns; None if there is none.
 
         Raises:
             UnknownTable: no such table, another number of key columns, or a text that is no value of its column.
@@ -61,7 +61,7 @@ class PointQuery:
         newest = max(rows, key=lambda row: int(row["_run"]))
         return None if newest.get("_op") == "D" else {c: newest.get(c) for c in columns}
 
-    def history(self, name: str, key: tuple[str, ...], most: int) -> list[Row]:
+    def history(self, name: str, key: tuple[str | None, ...], most: int) -> list[Row]:
         """The newest changes of the row with this key, newest first: ``{"run", "op", "before", "after"}`` (rows without bookkeeping).
 
         Of an output all its net changes; of a source table the versions that compaction has left, each with the values before it.
@@ -125,7 +125,7 @@ class PointQuery:
 
     def foreign_key(self, node: Node, edge: Edge, key: Sequence[Any]) -> tuple[Any, ...] | None:
         """The foreign key by which the left row with this key (texts or values) is subscribed to its right row; None if it is to none."""
-        primary, foreign = numbered("pk", len(node.key)), numbered("fk", len(edge.foreign_key))
+        primary, foreign = numbered("pk", len(self.plan.left_key(node))), numbered("fk", len(edge.foreign_key))
         rows = self._having(node.left.table, names.subscriptions(node, edge), key, primary)
         newest = {tuple(r[c] for c in foreign): str(r["_op"]) for r in sorted(rows, key=lambda r: int(r["_run"]))}
         return next((fk for fk, op in newest.items() if op == "S"), None)
@@ -243,7 +243,7 @@ class PointQuery:
 
 
 def _literal(value: Any, type_: str | None) -> Any:
-    """A key value as PyIceberg takes it: it knows no Z for UTC, makes no bytes of a text (which are base64, as in sources), and would cut ``1.5`` to 1.
+    """A key value as PyIceberg takes it (None: null): it knows no Z for UTC, makes no bytes of a text (which are base64, as in sources), and would cut ``1.5`` to 1.
 
     Raises:
         ValueError: a text that is no value of its type.
@@ -259,7 +259,9 @@ def _literal(value: Any, type_: str | None) -> Any:
 
 
 def _equal(column: str, value: Any) -> BooleanExpression:
-    """A text is converted to the column's type when the scan binds it."""
+    """A text is converted to the column's type when the scan binds it; None is null."""
+    if value is None:
+        return IsNull(column)  # type: ignore[call-arg, arg-type]
     return EqualTo(column, value)  # type: ignore[call-arg, arg-type]  # pydantic hides the positional form from mypy
 
 

@@ -82,12 +82,12 @@ class Reader(Access):
             if name in self.located:
                 places.append(self.located.pop(name))
             earlier = {f"keys_{i}": before.rows for i, (_, before) in enumerate(wanted[:at])}
-            new = [
-                f"NOT EXISTS (SELECT 1 FROM keys_{i} AS k WHERE {sql.on(columns, 'k', 'r')})" for i, (columns, _) in enumerate(wanted[:at])
-            ]
+            same = [sql.on(columns, "k", "r", nulls=self._plan.null_keys(name)) for columns, _ in wanted[:at]]
+            new = [f"NOT EXISTS (SELECT 1 FROM keys_{i} AS k WHERE {on})" for i, on in enumerate(same)]
             found.append(self.engine.query(f"SELECT * FROM rows_ AS r WHERE {' AND '.join(['true', *new])}", rows_=rows, **earlier))
         if len(places) == len(wanted):
-            self.located[name] = pa.concat_tables(places).group_by([FILE, POSITION, *self._plan.key_of(name)]).aggregate([])
+            every = pa.concat_tables(places, promote_options="permissive")  # a part without rows has Arrow's large strings
+            self.located[name] = every.group_by([FILE, POSITION, *self._plan.key_of(name)]).aggregate([])
         inputs = {f"part_{i}": rows for i, rows in enumerate(found)}
         return self.engine.query(" UNION ALL ".join(f"SELECT * FROM {part}" for part in inputs), **inputs)
 
@@ -175,17 +175,18 @@ class Reader(Access):
         if not self.has(table) or "_op" not in (columns := self.columns(table)):
             return None
         key = self._plan.key_of(name)
-        entries = self.engine.query(f"SELECT * FROM found WHERE {_IS_HELD}", found=self.having(table, key, keys, columns))
+        entries = self.engine.query(
+            f"SELECT * FROM found WHERE {_IS_HELD}", found=self.having(table, key, keys, columns, nulls=self._plan.null_keys(name))
+        )
         return self.engine.query(f"SELECT * FROM ({latest(self.engine.sql, columns, key)}) WHERE _op = 'Q'", found=entries)
 
     def lefts(self, node: Node) -> Rows:
         """``Rows`` of a node's left table, null where an expression of the node has no value for the row and it is held back for that."""
         rows, keys = self.current(node.left.table), self.uncomputable(node)
-        return (
-            rows
-            if keys is None
-            else self.engine.query(without(self.engine.sql, rows.columns, keys.columns, ["_row"]), lefts=rows, keys=keys)
-        )
+        if keys is None:
+            return rows
+        text = without(self.engine.sql, rows.columns, keys.columns, ["_row"], nulls=self._plan.null_keys(node.left.table))
+        return self.engine.query(text, lefts=rows, keys=keys)
 
     def refused(self, name: str) -> Rows | None:
         """The records of a source table that could not be applied and were neither replayed nor dropped; None if there were never any."""
@@ -197,12 +198,16 @@ class Reader(Access):
         return self.engine.query(f"SELECT * FROM ({newest}) WHERE _op IS DISTINCT FROM 'R'", found=records)
 
     def uncomputable(self, node: Node) -> Rows | None:
-        """The keys, named as those of the left table, that are held back because no expression has a value for them."""
+        """The keys, named as those of the left table, that are held back because no expression has a value for them. Where rows have a key of both
+        sides, those of left rows alone: what cannot be computed of a pair, or of a right row, says nothing of the left row.
+        """
         held, key = self.held(node.name, None), self._plan.key_of(node.left.table)
         if held is None:
             return None
-        keys = self.engine.sql.renamed(self._plan.left_key(node), key)
-        return self.engine.query(f"SELECT {keys} FROM held WHERE _code = {text(NOT_COMPUTABLE)}", held=held)
+        sql, left = self.engine.sql, self._plan.left_key(node)
+        alone = [f"{sql.name(k)} IS NULL" for k in node.key[len(left) :]]
+        which = " AND ".join([f"_code = {text(NOT_COMPUTABLE)}", *alone])
+        return self.engine.query(f"SELECT {sql.renamed(left, key)} FROM held WHERE {which}", held=held)
 
     def _source_changes(self, name: str, run: int) -> Rows | None:
         if not self.has(name):
@@ -221,7 +226,7 @@ class Reader(Access):
         if self._plan.is_table(name):
             found, alive = self._newest(name, key, keys, before=False, by=by), " WHERE _op <> 'D'"
         else:
-            found = self.having(name, by or key, keys, self.columns(name), located=key)
+            found = self.having(name, by or key, keys, self.columns(name), located=key, nulls=self._plan.null_keys(name))
         row = self._row(name, found.schema, also)
         return self.engine.query(f"SELECT {self.engine.sql.names(key)}, {row} AS _row FROM found{alive}", found=found)
 
@@ -250,12 +255,13 @@ def latest(sql: Dialect, columns: Sequence[str], key: Sequence[str]) -> str:
     return f"SELECT {sql.names(columns)} FROM (SELECT *, {newest} AS _nth FROM found) WHERE _nth = 1"
 
 
-def without(sql: Dialect, columns: Sequence[str], key: Sequence[str], gone: Sequence[str]) -> str:
-    """``lefts`` with nulls in the columns ``gone`` where the key is among ``keys``.
+def without(sql: Dialect, columns: Sequence[str], key: Sequence[str], gone: Sequence[str], *, nulls: bool) -> str:
+    """``lefts`` with nulls in the columns ``gone`` where the key is among ``keys``; ``nulls``: parts of it may be null.
 
     No filter: an engine may move conditions of later joins and filters below it, and compute them for the rows that are to be left out.
     """
     line = ", ".join(
         f"CASE WHEN k._out IS NULL THEN r.{sql.name(c)} END AS {sql.name(c)}" if c in gone else f"r.{sql.name(c)}" for c in columns
     )
-    return f"SELECT {line} FROM lefts AS r LEFT JOIN (SELECT {sql.names(key)}, true AS _out FROM keys) AS k ON {sql.on(key, 'r', 'k')}"
+    on = sql.on(key, "r", "k", nulls=nulls)
+    return f"SELECT {line} FROM lefts AS r LEFT JOIN (SELECT {sql.names(key)}, true AS _out FROM keys) AS k ON {on}"

@@ -6,14 +6,19 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from rejoin.engines.spark import Frame, SparkEngine
+from rejoin.engines.spark import Frame, SparkEngine, by_key
 from rejoin.lake.reader import Reader, without
+from rejoin.plan.match import AsOf
 from rejoin.plan.model import Node, Plan
 from rejoin.plan.query import node_query, upstream
 from rejoin.stages.columns import HASH
 
 LEFT = "__computable_left"
 """The end of the name of a view: the left rows of a node that can be computed."""
+
+
+HELD = "__held_keys"
+"""The end of the name of a view: the keys of a node that are held back."""
 
 
 class Recomputation:
@@ -30,7 +35,7 @@ class Recomputation:
 
     def rows(self, node: Node) -> DataFrame:
         """What a node's output should be: its defining query over the source tables of this cut, where in this node and in those below
-        the keys that are held back have their published rows.
+        the keys that are held back have their published rows. Below, what is joined as of arrival has the rows that it has: no query gives them.
         """
 
         def view(name: str) -> str:
@@ -43,12 +48,16 @@ class Recomputation:
             return made
 
         def rows(of: Node) -> DataFrame:
-            query = node_query(self._plan, self._computable(of, view), view)
+            query = node_query(self._plan, self._without_pairs(self._computable(of, view)), view)
             return self._with_published(of, self._engine.spark.sql(query))
 
         for below in upstream(self._plan, node):
-            rows(below).createOrReplaceTempView(f"{self._plan.topology}__{below.name}")
+            made = self._stored(below) if by_arrival(below) else rows(below)
+            made.createOrReplaceTempView(f"{self._plan.topology}__{below.name}")
         return rows(node)
+
+    def _stored(self, node: Node) -> DataFrame:
+        return self._engine.frame(self._reader.current(node.name)).select(*(F.col(f"_row.`{p.name}`") for p in node.columns))
 
     def _computable(self, node: Node, view: Callable[[str], str]) -> Node:
         """The node, over a view of its left table where the rows are null that an expression of the node has no value for."""
@@ -57,19 +66,38 @@ class Recomputation:
             return node
         made, left = f"{self._plan.topology}__{node.name}{LEFT}", view(node.left.table)
         lefts = Frame(self._engine.spark.table(left))
-        statement = without(self._engine.sql, lefts.columns, keys.columns, lefts.columns)
+        nulls = self._plan.null_keys(node.left.table)
+        statement = without(self._engine.sql, lefts.columns, keys.columns, lefts.columns, nulls=nulls)
         self._engine.frame_of(statement, lefts=lefts, keys=keys).createOrReplaceTempView(made)
         return replace(node, left=replace(node.left, table=made))
+
+    def _without_pairs(self, node: Node) -> Node:
+        """A node whose rows have a key of both sides, with a filter that drops those that are held back before their columns are computed."""
+        held = self._reader.held(node.name, None) if node.two_sided else None
+        if held is None:
+            return node
+        made = f"{self._plan.topology}__{node.name}{HELD}"
+        self._engine.frame(held).select(*node.key).createOrReplaceTempView(made)
+        key = {p.name: p.sql for p in node.columns if p.name in node.key}
+        same = " AND ".join(f"({key[k]}) <=> k.`{k}`" for k in node.key)
+        free = f"NOT EXISTS (SELECT 1 FROM `{made}` AS k WHERE {same})"
+        return replace(node, where=free if node.where is None else f"{free} AND ({node.where})")
 
     def _with_published(self, node: Node, rows: DataFrame) -> DataFrame:
         held = self._reader.held(node.name, None)
         if held is None:
             return rows
-        rows = rows.where(" AND ".join(f"`{k}` IS NOT NULL" for k in node.key))  # no rows: see ``_computable``
-        keys, key = self._engine.frame(held).select(*node.key), list(node.key)
-        current = self._engine.frame(self._reader.current(node.name)).join(keys, on=key, how="left_semi")
+        together = " OR " if node.null_keys else " AND "  # every row has a part that is not null
+        rows = rows.where(together.join(f"`{k}` IS NOT NULL" for k in node.key))  # no rows: see ``_computable``
+        keys, nulls = self._engine.frame(held).select(*node.key), node.null_keys
+        current = by_key(self._engine.frame(self._reader.current(node.name)), keys, node.key, "left_semi", nulls=nulls)
         stored = current.select(*(F.col(f"_row.`{p.name}`") for p in node.columns))
-        return rows.join(keys, on=key, how="left_anti").select(*(p.name for p in node.columns)).union(stored)
+        return by_key(rows, keys, node.key, "left_anti", nulls=nulls).select(*(p.name for p in node.columns)).union(stored)
+
+
+def by_arrival(node: Node) -> bool:
+    """Whether the rows of a node keep what the runs saw that read them: no function of the tables as they are."""
+    return isinstance(node.match, AsOf) and node.match.left_time is None
 
 
 def without_pushdown(rows: DataFrame) -> DataFrame:

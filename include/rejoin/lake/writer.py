@@ -20,6 +20,7 @@ from rejoin.lake.paths import native
 from rejoin.lake.records import Write
 from rejoin.lake.refs import Refs
 from rejoin.stages.columns import HASH, RUN
+from rejoin.stages.dialect import SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -94,7 +95,7 @@ class Writer:
             files = commit.data_files(existing, streamed(batches, existing.schema().as_arrow()))
             return Write(table, self._refs.commit_files(table, self._branch, base, files), transient)
         target, frame = self._start(table, base), self._engine.by_spark(f"table {table} is written").frame(rows)
-        self._append(target, frame.sortWithinPartitions(*(f"`{k}`" for k in key)), exact=metrics.exact(existing, base))
+        self._append(target, frame.sortWithinPartitions(*in_order(key)), exact=metrics.exact(existing, base))
         return self._written(table, transient=transient)
 
     def upsert(
@@ -107,6 +108,7 @@ class Writer:
         located: pa.Table | None,
         *,
         only_inserts: bool,
+        nulls: bool,
     ) -> Write:
         """The base state of an output with a run's changes applied: changed keys deleted, new rows appended, in as few commits as possible.
 
@@ -118,6 +120,7 @@ class Writer:
             key: its key columns.
             located: where rows of these keys lie in the base state (``Reader.located``), if that is known; more keys do no harm.
             only_inserts: no changed key has a row yet, so there is nothing to delete.
+            nulls: parts of a key may be null.
 
         Raises:
             InvariantBroken: a changed key has no row, or more than one.
@@ -138,14 +141,14 @@ class Writer:
             target = self._start(table, base)
         elif located is None:
             target = self._start(table, base)
-            same = " AND ".join(f"c.`{k}` = o.`{k}`" for k in key)
+            same = SPARK.on(key, "c", "o", nulls=nulls)
             spark.sql(f"DELETE FROM {target.name} AS o WHERE EXISTS (SELECT 1 FROM {this_run} c WHERE c._op <> 'I' AND {same})")
         else:
             gone = spark.sql(f"SELECT {', '.join(f'`{k}`' for k in key)} FROM {this_run} WHERE _op <> 'I'").toArrow()
             deletes = self._deletes(existing, base, probe.among(located, key, gone), gone.num_rows)
             self._refs.commit_files(table, self._branch, base, [], deletes)
             target = self._target(table)
-        self._append(target, flat.sortWithinPartitions(*(f"`{k}`" for k in key)), exact=metrics.exact(existing, base))
+        self._append(target, flat.sortWithinPartitions(*in_order(key)), exact=metrics.exact(existing, base))
         return self._written(table)
 
     def _upsert_files(self, table: str, changes: Rows, columns: Sequence[str], key: Sequence[str]) -> Write:
@@ -251,6 +254,13 @@ class Writer:
 
     def _written(self, table: str, *, transient: bool = False) -> Write:
         return Write(table, self._refs.head(table, self._branch), transient)
+
+
+def in_order(key: Sequence[str]) -> "list[Column]":
+    """The columns by which Spark sorts what it writes: nulls behind all values, as where this process writes."""
+    from pyspark.sql import functions as F
+
+    return [F.col(f"`{k}`").asc_nulls_last() for k in key]
 
 
 def _sorted(rows: pa.Table, key: Sequence[str]) -> pa.Table:

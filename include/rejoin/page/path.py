@@ -59,7 +59,8 @@ class _Path:
             if row.record is not None:
                 self._links[self._record(row.record, depth + 1), name] = ""
             return name
-        self._links[self._add(row.left, depth + 1), name] = "left"
+        if row.left is not None:
+            self._links[self._add(row.left, depth + 1), name] = "left"
         for right in row.rights:
             self._links[self._right(right, depth + 1), name] = ""
         return name
@@ -94,4 +95,4 @@ def _depth(row: SourceRow | OutputRow) -> int:
     """How many boxes lie left of a row."""
     if isinstance(row, SourceRow):
         return 0 if row.record is None else 1
-    return 1 + max(_depth(below) for below in (row.left, *(r.row for r in row.rights if r.row is not None)))
+    return 1 + max((_depth(below) for below in (row.left, *(r.row for r in row.rights)) if below is not None), default=0)

@@ -16,6 +16,7 @@ from rejoin.page.model import RELEASED, Change, Fresh, KeyEvent, KeyView, Kind, 
 from rejoin.plan.model import Node, Plan
 from rejoin.plan.query import topology_query
 from rejoin.samples import row_change
+from rejoin.typed_keys import typed
 from rejoin.why.model import Answer
 from rejoin.why.trace import why
 
@@ -150,14 +151,15 @@ class Tables:
     def _key_view(self, name: str, key: tuple[str, ...], source: KeySource) -> KeyView:
         ledger = Ledger(source.ledger, self._plan.topology)
         query = PointQuery(ledger, self._refs, self._head)
-        found = query.history(name, key, KEY_EVENTS)
+        asked = typed(key)
+        found = query.history(name, asked, KEY_EVENTS)
         when = self._history.published_at([r["run"] for r in found])
         events = tuple(KeyEvent(r["run"], when.get(r["run"]), row_change(r["op"], r["before"], r["after"])) for r in found)
         try:
-            path: Answer | str = why(ledger, self._refs, source.root, name, key, self._head)
+            path: Answer | str = why(ledger, self._refs, source.root, name, asked, self._head)
         except QueryRefused as refused:
             path = refused.what
-        return KeyView(key, query.get(name, key), events, path)
+        return KeyView(key, query.get(name, asked), events, path)
 
 
 def added(refs: Refs, name: str, snapshot: int) -> look.Added | None:

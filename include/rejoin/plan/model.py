@@ -270,6 +270,10 @@ class Plan:
         """Key columns of a source table or of a node's output."""
         return self.table(name).key if self.is_table(name) else self.node(name).key
 
+    def null_keys(self, name: str) -> bool:
+        """Whether parts of the key of a source table or of a node's output may be null."""
+        return not self.is_table(name) and self.node(name).null_keys
+
     def left_key(self, node: Node) -> tuple[str, ...]:
         """The columns of a node's output that are the key of its left side."""
         return node.key[: len(self.key_of(node.left.table))]

@@ -7,8 +7,8 @@ from rejoin.plan.model import Column, Table
 
 VALID_FROM: Final = "_valid_from"
 """When the source committed the version: part of the key."""
-DELETED: Final = "_deleted"
-"""Whether the row was deleted then; its other columns are null."""
+DELETED: Final = "_gone"
+"""Whether the row was deleted then; its other columns are null. Spark refuses to read a table that has a column named as Iceberg's ``_deleted``."""
 COLUMNS: Final = (Column(VALID_FROM, "TIMESTAMP"), Column(DELETED, "BOOLEAN"))
 
 

@@ -28,4 +28,4 @@ def apply(work: Work, writer: Writer, node: Node, written: Rows, log: Write, mad
     columns, inserts = [p.name for p in node.columns], made.updated + made.deleted == 0
     if made.changes == 0 and work.before.has(node.name) and not work.facts.rebuilt(node):
         return (log,)
-    return (log, writer.upsert(node.name, written, log, columns, node.key, located, only_inserts=inserts))
+    return (log, writer.upsert(node.name, written, log, columns, node.key, located, only_inserts=inserts, nulls=node.null_keys))

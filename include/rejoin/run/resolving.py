@@ -91,6 +91,8 @@ class Resolving:
         moved = any(e.name in responses and self._facts.right_changed(node, e) for e in node.edges)
         again = self._held(node, None) if self._facts.judged_again(node) else None
         touched = self._touched(node, inputs, again) if moved or again is not None else None
+        if changes is None and touched is None:  # what is left are right rows of a right or full join that have no left row
+            touched = self._work.now.none(node.left.table)
         if touched is not None:
             at_most = self._facts.answers(node) + self._facts.held(node)
             inputs["lefts"] = self._lefts(self._work.now.lookup(node.left.table, Keys(touched, at_most)), key, "_row")
@@ -119,7 +121,8 @@ class Resolving:
             left = self._facts.plan.left_key(node)
             given["again"] = self._engine.query(f"SELECT {self._sql.renamed(left, key)} FROM held", held=again)
         answers = [name for name in inputs if name != "changes"]
-        statement = resolve.touched(self._sql, answers, key, changed="changes" in inputs, again=again is not None)
+        flags = {"changed": "changes" in inputs, "again": again is not None, "nulls": self._facts.plan.null_keys(node.left.table)}
+        statement = resolve.touched(self._sql, answers, key, **flags)
         return self._engine.query(statement, **given)
 
     def _recompute(self, node: Node, why: str) -> Outcome[Resolved]:

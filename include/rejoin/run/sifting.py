@@ -29,7 +29,11 @@ Compute = Callable[[Rows], Rows]
 
 @dataclass
 class Sieve:
-    """What was set aside of one node in one attempt. ``why``: key -> the reason, which holds no value of the row."""
+    """What was set aside of one node in one attempt.
+
+    ``why``: key -> the reason, which holds no value of the row. A left row of a result with a key of both sides is set aside as one without a right
+    row: which one it has cannot be computed.
+    """
 
     work: Work
     node: Node
@@ -49,7 +53,8 @@ class Sieve:
         made = compute(engine.rows(rows.filter(keep)))
         self.check()
         sql, new = engine.sql, engine.sql.name("new")
-        met = f"SELECT {sql.names(key, 'r')}, m.{new} FROM lefts AS r LEFT JOIN made AS m ON {sql.on(key, 'r', 'm')}"
+        on = sql.on(key, "r", "m", nulls=self.node.null_keys)
+        met = f"SELECT {sql.names(key, 'r')}, m.{new} FROM lefts AS r LEFT JOIN made AS m ON {on}"
         return engine.query(met, lefts=engine.rows(rows.select(key)), made=made)
 
     def lefts(self, given: Rows, key: tuple[str, ...], column: str, *, counts: bool = True) -> Rows:
@@ -111,7 +116,8 @@ class Sieve:
         for at, error in found.items():
             kind = kind_of(error)
             why = f"{blamed(error, about)}: {kind.name if kind else type(error).__name__}"
-            self.why[tuple(rows[k][at].as_py() for k in key)] = why
+            own = [rows[k][at].as_py() for k in key]
+            self.why[*own, *[None] * (len(self.node.key) - len(own))] = why
         if len(self.why) > MOST:
             raise self.refused(f"more than {MOST:,}")
 

@@ -1,13 +1,14 @@
-"""Avro: the schemas of an output's keys and values, and their binary encoding. Pure; every field but those of a key may be null."""
+"""Avro: the schemas of an output's keys and values, and their binary encoding. Pure; every field may be null, of a key only where its parts may."""
 
 import datetime as dt
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
 
+from rejoin.plan.model import Node
 from rejoin.plan.sinks import Value
 
 Schema = dict[str, Any]
@@ -22,23 +23,28 @@ _SOURCE: Final[list[Schema]] = [
 ]
 
 
-def key_schema(topology: str, output: str, key: Sequence[str], types: pa.Schema) -> Schema:
-    """The record of a key."""
-    return _record("Key", topology, output, [{"name": k, "type": _type(types.field(k).type)} for k in key])
+def key_schema(topology: str, node: Node, types: pa.Schema) -> Schema:
+    """The record of a key of an output."""
+    fields = {k: _type(types.field(k).type) for k in node.key}
+    return _record("Key", topology, node.name, [_nullable(k, t) if node.null_keys else {"name": k, "type": t} for k, t in fields.items()])
 
 
 def value_schema(topology: str, output: str, types: pa.Schema, value: Value) -> Schema:
     """The record of a value: a row, or an envelope of two rows."""
-    fields = [{"name": f.name, "type": ["null", _type(f.type)], "default": None} for f in types]
+    fields = [_nullable(f.name, _type(f.type)) for f in types]
     row = _record("Row", topology, output, fields)
     if value is not Value.ENVELOPE:
         return row
     images: list[Schema] = [
-        {"name": "before", "type": ["null", row], "default": None},
-        {"name": "after", "type": ["null", "Row"], "default": None},
+        _nullable("before", row),
+        _nullable("after", "Row"),
     ]
     source = {"type": "record", "name": "Source", "fields": _SOURCE}
     return _record("Envelope", topology, output, [{"name": "op", "type": "string"}, *images, {"name": "source", "type": source}])
+
+
+def _nullable(name: str, kind: str | Schema) -> Schema:
+    return {"name": name, "type": ["null", kind], "default": None}
 
 
 def _record(name: str, topology: str, output: str, fields: list[Schema]) -> Schema:

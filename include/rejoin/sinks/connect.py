@@ -50,10 +50,10 @@ def connect(topology: str, node: Node, sink: Sink, types: pa.Schema, stated: Map
         from rejoin.sinks.registry import Registry, avro_encoding
 
         if sink.format is Format.AVRO:
-            encoding = avro_encoding(topology, node.name, node.key, sink, types, Registry(name, where))
+            encoding = avro_encoding(topology, node, sink, types, Registry(name, where))
         else:
             encoding = json_encoding(sink, types)
         return KafkaTarget(topology, name, sink, where, Records(topology, node.name, node.key, sink, encoding))
     from rejoin.sinks.postgres import PostgresTarget
 
-    return PostgresTarget(topology, name, sink, where["url"], types, node.key)
+    return PostgresTarget(topology, node, sink, where["url"], types)

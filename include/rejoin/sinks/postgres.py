@@ -14,7 +14,8 @@ from psycopg.sql import SQL, Identifier
 from rejoin import crash
 from rejoin.errors import SinkSchemaRefused
 from rejoin.lake.deliveries import fenced
-from rejoin.plan.sinks import CURSORS, PostgresSink
+from rejoin.plan.model import Node
+from rejoin.plan.sinks import CURSORS, PostgresSink, sink_id
 from rejoin.sinks import postgres_sql as sql
 from rejoin.sinks.columns import values
 from rejoin.sinks.position import Position
@@ -35,31 +36,36 @@ class PostgresTarget:
 
     Args:
         topology: the topology's name.
-        name: the sink's id.
+        node: the output.
         sink: the table, and how often to repeat.
         url: where it is.
         types: the output's columns.
-        key: its key columns.
     """
 
     at_once: int | None = None
 
-    def __init__(self, topology: str, name: str, sink: PostgresSink, url: str, types: pa.Schema, key: Sequence[str]) -> None:
-        self._name, self._sink, self._key = name, sink, tuple(key)
-        self._row = f"{topology}.{name}"
+    def __init__(self, topology: str, node: Node, sink: PostgresSink, url: str, types: pa.Schema) -> None:
+        self._name, self._sink, self._key, self._nulls = sink_id(node.name, sink), sink, node.key, node.null_keys
+        self._row = f"{topology}.{self._name}"
         self._schema, self._table = sink.table.split(".", 1)
         self._target = Identifier(self._schema, self._table)
         self._columns = [(field.name, sql.type_of(field.type)) for field in types]
         self._attempt, self._transactions, self._repeated = 0, 0, 0
         self.identity = ""
-        self._db = _connected(url, name, sink.table)
+        self._db = _connected(url, self._name, sink.table)
 
     def take_over(self, known: Position | None) -> Position | None:  # noqa: ARG002 -- the table's own cursor counts
         """As ``Target`` says. Makes the table and the cursor's table where there are none.
 
         Raises:
-            SinkSchemaRefused: the table is there and does not fit.
+            SinkSchemaRefused: the table is there and does not fit, or the server is too old for keys with null parts.
         """
+        if self._nulls and self._db.info.server_version < sql.NULLS_SINCE:
+            raise SinkSchemaRefused(
+                f"sink {self._name!r}: parts of the key ({', '.join(self._key)}) may be null, and PostgreSQL {self._db.info.server_version // 10_000} has no unique index for that",
+                expected=f"PostgreSQL {sql.NULLS_SINCE // 10_000} or newer",
+                next_step="deliver to a newer server",
+            )
         self._repeatedly(self._prepare)
         self._check()
         self._attempt, position, self.identity = self._repeatedly(self._begin)
@@ -87,7 +93,7 @@ class PostgresTarget:
             if self._db.execute("SELECT to_regclass(%s)", (_quoted(self._schema, CURSORS),)).fetchone() == (None,):
                 self._db.execute(sql.create_cursors(self._schema))
             if self._db.execute("SELECT to_regclass(%s)", (self._regclass,)).fetchone() == (None,):
-                self._db.execute(sql.create_target(self._target, self._columns, self._key))
+                self._db.execute(sql.create_target(self._target, self._columns, self._key, nulls=self._nulls))
                 self._db.execute(sql.forget(self._schema), (self._row,))
 
     @property
@@ -97,10 +103,11 @@ class PostgresTarget:
     def _check(self) -> None:
         with self._db.transaction():
             found = dict(self._db.execute(sql.COLUMNS, (self._regclass,)).fetchall())
-            unique = self._db.execute(sql.UNIQUE, (self._regclass, sorted(self._key))).fetchone()
+            unique = self._db.execute(sql.UNIQUE_NULLS if self._nulls else sql.UNIQUE, (self._regclass, sorted(self._key))).fetchone()
         wrong = [f"column {n!r} is missing ({t})" for n, t in self._columns if n not in found]
         wrong += [f"column {n!r} is {found[n]}, not {t}" for n, t in self._columns if n in found and not sql.fits(t, found[n])]
-        wrong += [] if unique else [f"no primary key or unique index of ({', '.join(self._key)})"]
+        index = "unique index with NULLS NOT DISTINCT" if self._nulls else "primary key or unique index"
+        wrong += [] if unique else [f"no {index} of ({', '.join(self._key)})"]
         if wrong:
             raise SinkSchemaRefused(
                 f"sink {self._name!r}: table {self._sink.table!r} does not fit the output: {'; '.join(wrong)}",
@@ -124,10 +131,11 @@ class PostgresTarget:
             self._point("locked")
             count = self._stage(rows)
             self._point("staged")
+            found = self._patterns() if count or whole or cleared else []
             if count or whole:
-                self._merge(count, whole=whole)
+                self._merge(count, found, whole=whole)
             if cleared:
-                self._db.execute(sql.clear(self._target, cleared, self._key))
+                self._db.execute(sql.clear(self._target, cleared, self._key, found))
             self._db.execute(sql.move(self._schema), (position.to_json(), self._row))
             self._point("moved")
         self._point("committed")
@@ -145,14 +153,23 @@ class PostgresTarget:
                 count += batch.num_rows
         return count
 
-    def _merge(self, count: int, *, whole: bool) -> None:
+    def _patterns(self) -> list[sql.Nulls]:
+        """Which parts of keys are null together in what is staged."""
+        if not self._nulls:
+            return [sql.NO_NULLS]
+        found = self._db.execute(sql.patterns(self._key)).fetchall()
+        return [frozenset(k for k, null in zip(self._key, row, strict=True) if null) for row in found]
+
+    def _merge(self, count: int, found: Sequence[sql.Nulls], *, whole: bool) -> None:
         if count > 1_000:
             self._db.execute(SQL("ANALYZE {}").format(Identifier(sql.STAGING)))  # a new table has no statistics, and the plan would be poor
-        self._db.execute(sql.lock_rows(self._target, self._key))
+        for nulls in found:
+            self._db.execute(sql.lock_rows(self._target, self._key, nulls))
         self._point("rows_locked")
-        self._db.execute(sql.delete(self._target, self._key))
+        for nulls in found:
+            self._db.execute(sql.delete(self._target, self._key, nulls))
         if whole:
-            self._db.execute(sql.delete_others(self._target, self._key))
+            self._db.execute(sql.delete_others(self._target, self._key, found))
         self._point("deleted")
         self._db.execute(sql.upsert(self._target, self._columns, self._key))
         self._point("merged")

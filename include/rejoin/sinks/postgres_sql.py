@@ -14,6 +14,9 @@ OP: Final = "_op"
 
 Column = tuple[str, str]
 """Name and type."""
+Nulls = frozenset[str]
+"""The parts of the keys of some rows that are null; the others are not."""
+NO_NULLS: Final[Nulls] = frozenset()
 
 _WIDER: Final[dict[str, frozenset[str]]] = {
     "integer": frozenset({"bigint", "numeric"}),
@@ -84,9 +87,11 @@ def forget(schema: str) -> Composed:
     return SQL("UPDATE {} SET position = NULL WHERE sink = %s").format(Identifier(schema, CURSORS))
 
 
-def create_target(target: Identifier, columns: Sequence[Column], key: Sequence[str]) -> Composed:
+def create_target(target: Identifier, columns: Sequence[Column], key: Sequence[str], *, nulls: bool) -> Composed:
+    """``nulls``: parts of the key may be null, which a primary key forbids."""
     made = [SQL("{} {}").format(Identifier(name), SQL(kind)) for name, kind in columns]
-    return SQL("CREATE TABLE IF NOT EXISTS {} ({}, PRIMARY KEY ({}))").format(target, _list(made), _names(key))
+    unique = SQL("UNIQUE NULLS NOT DISTINCT" if nulls else "PRIMARY KEY")
+    return SQL("CREATE TABLE IF NOT EXISTS {} ({}, {} ({}))").format(target, _list(made), unique, _names(key))
 
 
 COLUMNS: Final = """
@@ -101,6 +106,11 @@ AND (SELECT array_agg(a.attname::text ORDER BY a.attname) FROM pg_attribute a
 """
 """Whether a unique index of exactly these columns exists."""
 
+UNIQUE_NULLS: Final = f"{UNIQUE} AND i.indnullsnotdistinct"
+"""The same, and to which null is a value."""
+NULLS_SINCE: Final = 150_000
+"""The version of PostgreSQL, as it numbers them, that has such indexes."""
+
 
 def create_staging(columns: Sequence[Column]) -> Composed:
     made = [SQL("{} {}").format(Identifier(name), SQL(kind)) for name, kind in ((OP, '"char"'), *columns)]
@@ -111,30 +121,39 @@ def copy(columns: Sequence[Column]) -> Composed:
     return SQL("COPY {} ({}) FROM STDIN").format(Identifier(STAGING), _names([OP, *(name for name, _ in columns)]))
 
 
-def lock_rows(target: Identifier, key: Sequence[str]) -> Composed:
+def patterns(key: Sequence[str]) -> Composed:
+    """The parts of the key that are null together in the staging table: a row of truth values each, always in the same order.
+
+    A statement for each pattern compares by ``=`` and ``IS NULL``, for which PostgreSQL has its indexes and hash joins, and not for
+    ``IS NOT DISTINCT FROM``.
+    """
+    shown = _list(SQL("{} IS NULL").format(Identifier(k)) for k in key)
+    return SQL("SELECT DISTINCT {0} FROM {1} ORDER BY {0}").format(shown, Identifier(STAGING))
+
+
+def lock_rows(target: Identifier, key: Sequence[str], nulls: Nulls) -> Composed:
     """Locks the rows to change in the order of the key, so that two transactions that do so never wait for each other in a circle."""
     return SQL("SELECT count(*) FROM (SELECT 1 FROM {0} AS t JOIN {1} AS s ON {2} ORDER BY {3} FOR UPDATE OF t) AS locked").format(
-        target, Identifier(STAGING), _same(key), _list(SQL("t.{}").format(Identifier(k)) for k in key)
+        target, Identifier(STAGING), _same(key, nulls), _list(SQL("t.{}").format(Identifier(k)) for k in key)
     )
 
 
-def delete(target: Identifier, key: Sequence[str]) -> Composed:
+def delete(target: Identifier, key: Sequence[str], nulls: Nulls) -> Composed:
     return SQL("DELETE FROM {0} AS t USING {1} AS s WHERE {2} AND s.{3} = 'D'").format(
-        target, Identifier(STAGING), _same(key), Identifier(OP)
+        target, Identifier(STAGING), _same(key, nulls), Identifier(OP)
     )
 
 
-def delete_others(target: Identifier, key: Sequence[str]) -> Composed:
-    return SQL("DELETE FROM {0} AS t WHERE NOT EXISTS (SELECT 1 FROM {1} AS s WHERE {2})").format(target, Identifier(STAGING), _same(key))
+def delete_others(target: Identifier, key: Sequence[str], found: Sequence[Nulls]) -> Composed:
+    """``found``: every pattern of nulls in the staging table."""
+    return SQL("DELETE FROM {0} AS t WHERE {1}").format(target, _unstaged(key, found))
 
 
-def clear(target: Identifier, columns: Sequence[str], key: Sequence[str]) -> Composed:
+def clear(target: Identifier, columns: Sequence[str], key: Sequence[str], found: Sequence[Nulls]) -> Composed:
     """Empties columns of all rows that are not in the staging table."""
     set_ = _list(SQL("{} = NULL").format(Identifier(c)) for c in columns)
     filled = Composed([SQL("t.{} IS NOT NULL").format(Identifier(c)) for c in columns]).join(" OR ")
-    return SQL("UPDATE {0} AS t SET {1} WHERE ({2}) AND NOT EXISTS (SELECT 1 FROM {3} AS s WHERE {4})").format(
-        target, set_, filled, Identifier(STAGING), _same(key)
-    )
+    return SQL("UPDATE {0} AS t SET {1} WHERE ({2}) AND {3}").format(target, set_, filled, _unstaged(key, found))
 
 
 def upsert(target: Identifier, columns: Sequence[Column], key: Sequence[str]) -> Composed:
@@ -146,8 +165,15 @@ def upsert(target: Identifier, columns: Sequence[Column], key: Sequence[str]) ->
     )
 
 
-def _same(key: Sequence[str]) -> Composed:
-    return Composed([SQL("t.{0} = s.{0}").format(Identifier(k)) for k in key]).join(" AND ")
+def _unstaged(key: Sequence[str], found: Sequence[Nulls]) -> Composed:
+    """Whether a row of the target is not in the staging table."""
+    one = SQL("NOT EXISTS (SELECT 1 FROM {0} AS s WHERE {1})")
+    return Composed([one.format(Identifier(STAGING), _same(key, nulls)) for nulls in found] or [SQL("true")]).join(" AND ")
+
+
+def _same(key: Sequence[str], nulls: Nulls) -> Composed:
+    pair, none = SQL("t.{0} = s.{0}"), SQL("t.{0} IS NULL AND s.{0} IS NULL")
+    return Composed([(none if k in nulls else pair).format(Identifier(k)) for k in key]).join(" AND ")
 
 
 def _names(names: Sequence[str]) -> Composed:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rejoin.errors import RejoinError, SetupError, SinkDenied, SinkDown, SinkSchemaRefused
+from rejoin.plan.model import Node
 from rejoin.plan.sinks import KafkaSink, Value
 from rejoin.sinks import avro
 from rejoin.sinks.records import Encode, Encoding
@@ -69,7 +70,7 @@ class Registry:
         return SinkDown(what, next_step="try again later")
 
 
-def avro_encoding(topology: str, output: str, key: tuple[str, ...], sink: KafkaSink, types: Any, registry: Registry) -> Encoding:
+def avro_encoding(topology: str, node: Node, sink: KafkaSink, types: Any, registry: Registry) -> Encoding:
     """Avro as Confluent's serializers write it: a zero byte, the schema's id, the value. Subjects are ``<topic>-key`` and ``<topic>-value``."""
 
     def encode(side: str, schema: avro.Schema) -> Encode:
@@ -77,7 +78,7 @@ def avro_encoding(topology: str, output: str, key: tuple[str, ...], sink: KafkaS
         body = avro.encoder(schema)
         return lambda value: prefix + body(value)
 
-    key_ = encode("key", avro.key_schema(topology, output, key, types))
+    key_ = encode("key", avro.key_schema(topology, node, types))
     if sink.value is Value.KEY:
         return Encoding(key_, lambda _: b"")
-    return Encoding(key_, encode("value", avro.value_schema(topology, output, types, sink.value)))
+    return Encoding(key_, encode("value", avro.value_schema(topology, node.name, types, sink.value)))

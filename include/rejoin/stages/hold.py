@@ -41,18 +41,20 @@ FROM ({made}) AS d FULL JOIN (SELECT {sql.names(key)}, true AS _held FROM held) 
 IS_CANDIDATE = "_op <> 'N' OR _held OR _why IS NOT NULL"
 
 
-def judged(sql: Dialect, key: Sequence[str], *, bad: bool) -> str:
+def judged(sql: Dialect, key: Sequence[str], *, bad: bool, nulls: bool) -> str:
     """``candidates`` -> the same with ``_reason``, null for what may be published.
 
     Args:
         sql: the dialect.
         key: key columns.
         bad: ``bad`` is an input: the keys whose new row is to be held back, with ``_reason``.
+        nulls: parts of a key may be null.
     """
     if not bad:
         return "SELECT *, _why AS _reason FROM candidates"
     columns = f"{sql.names(key, 'c')}, c._op, c._before, c._after, c._held, c._why"
-    return f"SELECT {columns}, coalesce(c._why, b._reason) AS _reason FROM candidates AS c LEFT JOIN bad AS b ON {sql.on(key, 'c', 'b')}"
+    on = sql.on(key, "c", "b", nulls=nulls)
+    return f"SELECT {columns}, coalesce(c._why, b._reason) AS _reason FROM candidates AS c LEFT JOIN bad AS b ON {on}"
 
 
 def published(sql: Dialect, key: Sequence[str], run: int) -> str:

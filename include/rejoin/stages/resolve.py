@@ -13,7 +13,7 @@ from rejoin.stages.frames import foreign_key, seen
 from rejoin.stages.hashing import provenance
 
 
-def touched(sql: Dialect, answers: Iterable[str], key: tuple[str, ...], *, changed: bool, again: bool) -> str:
+def touched(sql: Dialect, answers: Iterable[str], key: tuple[str, ...], *, changed: bool, again: bool, nulls: bool) -> str:
     """The keys (columns ``key`` of the left table) that got a response, or are in ``again``, though their left row did not change: their
     left rows have to be looked up. A key may be there more than once.
 
@@ -23,6 +23,7 @@ def touched(sql: Dialect, answers: Iterable[str], key: tuple[str, ...], *, chang
         key: key columns of the left table.
         changed: ``changes`` is an input: ``Changes`` of the left table.
         again: ``again`` is an input, with the columns ``key``.
+        nulls: parts of the left key may be null.
     """
     pks = numbered("pk", len(key))
     parts = [f"SELECT {sql.renamed(pks, key)} FROM {name}" for name in answers]
@@ -31,7 +32,8 @@ def touched(sql: Dialect, answers: Iterable[str], key: tuple[str, ...], *, chang
     every = " UNION ALL ".join(parts)
     if not changed:
         return every
-    return f"SELECT {sql.names(key)} FROM ({every}) AS a WHERE NOT EXISTS (SELECT 1 FROM changes AS c WHERE {sql.on(key, 'a', 'c')})"
+    same = sql.on(key, "a", "c", nulls=nulls)
+    return f"SELECT {sql.names(key)} FROM ({every}) AS a WHERE NOT EXISTS (SELECT 1 FROM changes AS c WHERE {same})"
 
 
 def affected(sql: Dialect, key: tuple[str, ...], names: Sequence[str], *, changed: bool, told: bool) -> str:
@@ -61,14 +63,18 @@ def pair(sql: Dialect, node: Node, key: tuple[str, ...], answers: Mapping[str, s
     ]
     text, columns = " UNION ALL ".join(sides), [*pks, "l", "changed"]
     for number, edge in enumerate(node.edges, start=1):
-        text, columns = _with_response(sql, text, columns, number, edge, answers.get(edge.name), pks)
+        met = sql.on(pks, "s", "a", nulls=node.null_keys)
+        text, columns = _with_response(sql, text, columns, number, edge, answers.get(edge.name), met)
     return text
 
 
 def _with_response(
-    sql: Dialect, state: str, columns: list[str], number: int, edge: Edge, answers: str | None, pks: list[str]
+    sql: Dialect, state: str, columns: list[str], number: int, edge: Edge, answers: str | None, on: str
 ) -> tuple[str, list[str]]:
-    """A changed row that nobody answered has no right row, that is what its instruction says; an unchanged one has to be looked up."""
+    """A changed row that nobody answered has no right row, that is what its instruction says; an unchanged one has to be looked up.
+
+    ``on``: the condition that a row of the state ``s`` and an answer ``a`` have one key.
+    """
     subscribed, stale, lacks, right = f"({foreign_key(sql, edge)}) IS NOT NULL", f"stale_{number}", f"lacks_{number}", f"r{number}"
     kept = sql.names(columns)
     if answers is None:
@@ -76,7 +82,7 @@ def _with_response(
     old = f"left_hash IS DISTINCT FROM {sql.get('l', HASH)} AND l IS NOT NULL"
     met = f"""
     SELECT {sql.names(columns, "s")}, a.{sql.name("right")} AS {right}, a.left_hash, a.answered IS NOT NULL AS answered
-    FROM ({state}) AS s LEFT JOIN (SELECT *, true AS answered FROM {answers}) AS a ON {sql.on(pks, "s", "a")}"""
+    FROM ({state}) AS s LEFT JOIN (SELECT *, true AS answered FROM {answers}) AS a ON {on}"""
     judged = f"SELECT {kept}, {right}, answered, answered AND {old} AS {stale} FROM ({met})"
     text = f"""SELECT
     {kept}, CASE WHEN answered AND NOT {stale} THEN {right} END AS {right}, {stale},

@@ -68,6 +68,8 @@ def judge(plan: Plan, node: Node, seen: Seen) -> tuple[list[Match], list[Reason]
     """What each edge found, and the reasons why the output has no row, or not the newest one: all of them hold if the third result is
     True, else at least one of them does.
     """
+    if node.match is not None or node.two_sided:
+        return _of_two_sides(node, seen)
     matches = [_match(node, edge, right, seen) for edge, right in zip(node.edges, seen.rights, strict=True)]
     matches = _proven(plan, node, seen, matches)
     if seen.skipped:
@@ -88,6 +90,23 @@ def judge(plan: Plan, node: Node, seen: Seen) -> tuple[list[Match], list[Reason]
     elif suspects[0].cause is Cause.RIGHT_FILTER:
         matches = [Match.FILTERED if e.name == suspects[0].of else m for e, m in zip(node.edges, matches, strict=True)]
     return matches, suspects, True
+
+
+def _of_two_sides(node: Node, seen: Seen) -> tuple[list[Match], list[Reason], bool]:
+    """The same of a join that is no star of foreign keys of its left rows: why there is no row is not concluded."""
+    matches = []
+    for right in seen.rights:
+        sure = right.foreign_key is not None and not seen.skipped
+        matches.append(Match.UNKNOWN if not sure else Match.FOUND if right.there else Match.ABSENT)
+    if seen.skipped:
+        return matches, [Reason(Cause.SKIPPED, node.name)], True
+    if seen.held is not None:
+        return matches, [Reason(Cause.HELD, node.name)], True
+    if seen.there:
+        return matches, [], True
+    if seen.left is None and not any(right.there for right in seen.rights):
+        return matches, [Reason(Cause.NO_SIDE, node.name)], True
+    return matches, [Reason(Cause.UNTOLD, node.name)], False
 
 
 def _match(node: Node, edge: Edge, right: RightSeen, seen: Seen) -> Match:

@@ -37,6 +37,7 @@ class Cause(StrEnum):
     """Why an output has no row of a key, or not the newest one."""
 
     LEFT_ROW = "there is no left row"
+    NO_SIDE = "there is no row on either side"
     LEFT_FILTER = "the filter of the left side drops the row"
     NULL = "an inner join whose foreign key is null"
     ABSENT = "an inner join that finds no right row"
@@ -139,7 +140,7 @@ class RightRow:
 @dataclass(frozen=True)
 class OutputRow:
     """A key of an output or an intermediate result. ``row``: what is published; ``reasons``: why there is no row, or not the newest: all of
-    them hold where ``certain``, else one of them at least.
+    them hold where ``certain``, else one of them at least; ``left``: None of a right row alone.
     """
 
     name: str
@@ -151,7 +152,7 @@ class OutputRow:
     held: Entry | None
     reasons: tuple[Reason, ...]
     certain: bool
-    left: "SourceRow | OutputRow"
+    left: "SourceRow | OutputRow | None"
     rights: tuple[RightRow, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -165,7 +166,7 @@ class OutputRow:
             "held_back": None if self.held is None else self.held.to_dict(),
             "reasons": [r.to_dict() for r in self.reasons],
             "certain": self.certain,
-            "left": self.left.to_dict(),
+            "left": None if self.left is None else self.left.to_dict(),
             "rights": [r.to_dict() for r in self.rights],
         }
 

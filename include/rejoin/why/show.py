@@ -12,6 +12,7 @@ from rich.tree import Tree
 
 from rejoin.quarantine import Entry
 from rejoin.stages.columns import HELD_CODES
+from rejoin.typed_keys import key_text
 from rejoin.why.model import APPLIED, Answer, Cause, Change, Match, OutputRow, Reason, Record, RightRow, SourceRow, State, is_there
 
 VALUE = 80
@@ -42,7 +43,7 @@ def _tree(row: SourceRow | OutputRow, name: str, note: str, change: Change | Non
         made.add(Text(_change(row.change)))
     for line in why_not(row):
         made.add(Text(line, "yellow"))
-    made.add(_tree(row.left, f"left {_name(row.left)}", "", change))
+    made.add(Text("no left row: a right row alone") if row.left is None else _tree(row.left, f"left {_name(row.left)}", "", change))
     for right in row.rights:
         made.add(_right(right, change))
     return made
@@ -60,7 +61,9 @@ def _source(row: SourceRow, head: Text, note: str, change: Change | None) -> Tre
 
 def _right(right: RightRow, change: Change | None) -> Tree:
     alias = "" if right.edge == right.table else f" as {right.edge}"
-    join = "left join" if right.kind == "left" else "join"
+    join = "join" if right.kind == "inner" else f"{right.kind} join"
+    if right.row is None and right.kind in ("right", "full"):
+        return Tree(Text(f"{join} {right.table}{alias}: no right row"))
     if right.row is None:
         words = {Match.NULL: f"its foreign key ({right.sql}) is null", Match.UNASKED: "not looked up, as no left row comes to it"}
         text = words.get(right.match, f"whether its foreign key ({right.sql}) is null is not known without Spark")
@@ -90,7 +93,7 @@ def _argument(value: Any) -> str:
         case datetime():
             text = value.isoformat()
         case _:
-            text = str(value)
+            text = key_text(value)
     return quote(text)
 
 
@@ -134,6 +137,7 @@ def _reason(reason: Reason) -> str:
     of, sql = reason.of, reason.sql
     return {
         Cause.LEFT_ROW: "",  # the line of the left row says so
+        Cause.NO_SIDE: "",  # nor here
         Cause.LEFT_FILTER: f"the filter of {of} on the left drops it: {sql}",
         Cause.NULL: f"the inner join with {of} drops it: its foreign key ({sql}) is null",
         Cause.ABSENT: f"the inner join with {of} drops it: no right row",

@@ -8,6 +8,7 @@ from rejoin.errors import QueryRefused, SnapshotExpired, UnknownTable
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.refs import Refs
+from rejoin.plan.match import AsOf, SameKey, Window
 from rejoin.plan.model import Edge, Node, Plan, SnapshotSource
 from rejoin.plan.query import upstream
 from rejoin.quarantine import open_entries
@@ -20,8 +21,8 @@ from rejoin.why.model import APPLIED, NOOP, Answer, Change, OutputRow, Record, R
 Row = Mapping[str, Any]
 
 
-def why(ledger: Ledger, refs: Refs, root: str, name: str, key: Sequence[str], run: int | None = None) -> Answer:
-    """Which records made, changed, withheld or removed the row of a table or output with this key (texts, in key order).
+def why(ledger: Ledger, refs: Refs, root: str, name: str, key: Sequence[str | None], run: int | None = None) -> Answer:
+    """Which records made, changed, withheld or removed the row of a table or output with this key (texts, in key order; None: null).
 
     Args:
         ledger: the topology's ledger.
@@ -35,22 +36,22 @@ def why(ledger: Ledger, refs: Refs, root: str, name: str, key: Sequence[str], ru
         RunUnknown: the run was not committed, or nothing was.
         UnknownTable: no such table, another number of key columns, or a text that is no value of its column.
         SnapshotExpired: the run is beyond retention.
-        QueryRefused: the output is made by another kind of join than left and inner foreign-key joins.
+        QueryRefused: the output is made by a join as of some time.
     """
     query = PointQuery(ledger, refs, run)
-    _refuse_other_joins(query.plan, name)
+    _refuse_as_of(query.plan, name)
     trace = _Trace(query, ledger, refs, root)
     query.get(name, tuple(key))  # refuses a name or key that nothing has
     return Answer(query.plan.topology, query.run, trace.row(name, key))
 
 
-def _refuse_other_joins(plan: Plan, name: str) -> None:
-    """What a key of the left and a subscription tell is told of foreign-key joins only."""
+def _refuse_as_of(plan: Plan, name: str) -> None:
+    """Which row was valid when, neither a key nor a subscription tells."""
     nodes = [] if plan.is_table(name) or name not in {n.name for n in plan.nodes} else [plan.node(name), *upstream(plan, plan.node(name))]
-    others = [n.name for n in nodes if n.match is not None or n.two_sided]
+    others = [n.name for n in nodes if isinstance(n.match, AsOf)]
     if others:
         raise QueryRefused(
-            f"why follows left and inner foreign-key joins, and {', '.join(others)} is another kind of join",
+            f"why does not follow joins as of some time, and {', '.join(others)} is one",
             next_step=f"rejoin changes {name}, rejoin get {name} KEY, and rejoin why of the tables that it is made of",
         )
 
@@ -74,7 +75,8 @@ class _Trace:
         columns = [p.name for p in node.columns]
         row = None if stored is None else {c: stored.get(c) for c in columns}
         held = next(iter(open_entries(self._plan, node.name, self._query.kept_aside(node.name, key))), None)
-        left, left_row = self._any(node.left.table, key)
+        own = key[: len(self._plan.left_key(node))]
+        left, left_row = (None, None) if _null(own) else self._any(node.left.table, own)
         sides = [self._right(node, edge, key) for edge in node.edges]
         seen = Seen(
             left=left_row,
@@ -105,11 +107,25 @@ class _Trace:
         return OutputRow(node.name, node.published, known, state, row, change, held, tuple(reasons), certain, left, rights), stored
 
     def _right(self, node: Node, edge: Edge, key: Sequence[Any]) -> tuple[tuple[Any, ...] | None, SourceRow | OutputRow | None, RightSeen]:
-        foreign_key = self._query.foreign_key(node, edge, key)
+        foreign_key = self._right_key(node, edge, key)
         if foreign_key is None:
             return None, None, RightSeen(None, there=False, hash=None)
         row, stored = self._any(edge.right.table, foreign_key)
         return foreign_key, row, RightSeen(foreign_key, is_there(row), None if stored is None else stored[HASH])
+
+    def _right_key(self, node: Node, edge: Edge, key: Sequence[Any]) -> tuple[Any, ...] | None:
+        """The key of the right row that an output row is made of; None if there is none, or only Spark can tell."""
+        lefts = len(self._plan.left_key(node))
+        own, other = key[:lefts], tuple(key[lefts:])
+        match node.match:
+            case SameKey():
+                return tuple(key)
+            case AsOf():
+                return None
+            case Window():
+                return None if _null(other) else other
+            case None:
+                return other if _null(own) else self._query.foreign_key(node, edge, own)
 
     def _change(self, node: Node, key: Sequence[Any]) -> Change | None:
         for found in self._query.history(node.name, tuple(key), 1):
@@ -188,6 +204,11 @@ class _Trace:
 
 def _place_aside(row: Row) -> dict[str, Any]:
     return {"file": row[SOURCE_FILE], "line": row["_line"]}
+
+
+def _null(key: Sequence[Any]) -> bool:
+    """Whether it is the key of no row."""
+    return all(part is None for part in key)
 
 
 def _newest_first(versions: Iterable[Row]) -> list[Row]:

@@ -7,6 +7,7 @@ import math
 import struct
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -18,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoin.errors import SetupError, SinkDenied, SinkDown, SinkSchemaRefused
+from rejoin.plan.model import Node, View
 from rejoin.plan.sinks import Format, KafkaSink, Value
 from rejoin.sinks import avro
 from rejoin.sinks.records import Record, Records
@@ -63,6 +65,11 @@ def read(schema: avro.Schema, data: bytes) -> Any:
     return found
 
 
+def output(*key: str) -> Node:
+    """An output with this key."""
+    return Node("orders", View("orders", (), None, key), (), (), None, key, (), published=True)
+
+
 @given(ROWS)
 def test_a_row_reads_back_as_it_was(row: dict[str, object]) -> None:
     schema = avro.value_schema("shop", "orders", TYPES, Value.ROW)
@@ -79,7 +86,14 @@ def test_an_envelope_reads_back_as_it_was(after: dict[str, object], before: dict
 
 @given(st.integers(-(2**63), 2**63 - 1), st.decimals(-(10**15), 10**15, places=4))
 def test_a_key_has_no_nulls_and_reads_back(number: int, paid: Decimal) -> None:
-    schema = avro.key_schema("shop", "orders", ("id", "paid"), TYPES)
+    schema = avro.key_schema("shop", output("id", "paid"), TYPES)
+    assert schema["fields"][0]["type"] == "long"
+    assert read(schema, avro.encoder(schema)({"id": number, "paid": paid})) == {"id": number, "paid": paid}
+
+
+@given(st.none() | st.integers(-(2**63), 2**63 - 1), st.none() | st.decimals(-(10**15), 10**15, places=4))
+def test_parts_of_a_key_that_may_be_null_read_back(number: int | None, paid: Decimal | None) -> None:
+    schema = avro.key_schema("shop", replace(output("id", "paid"), null_keys=True), TYPES)
     assert read(schema, avro.encoder(schema)({"id": number, "paid": paid})) == {"id": number, "paid": paid}
 
 
@@ -124,7 +138,7 @@ def records(url: str, topic: str, value: Value = Value.ROW, **more: str) -> list
     types = pa.schema([("id", pa.int64()), ("name", pa.string())])
     sink = KafkaSink("kafka", topic, value, Format.AVRO)
     registry = Registry("orders.kafka", {"schema.registry.url": url, **more})
-    encoding = avro_encoding("shop", "orders", ("id",), sink, types, registry)
+    encoding = avro_encoding("shop", output("id"), sink, types, registry)
     image = pa.struct(types)
     schema = pa.schema([("_run", pa.int64()), ("_op", pa.string()), ("id", pa.int64()), ("_before", image), ("_after", image)])
     changes = [{"_run": 1, "_op": "I", "id": 5, "_before": None, "_after": {"id": 5, "name": "Ann"}}]

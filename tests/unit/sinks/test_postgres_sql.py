@@ -71,3 +71,22 @@ def test_whatever_a_name_holds_it_stays_one_identifier(name: str) -> None:
 
 def test_a_table_of_key_columns_only_has_nothing_to_update() -> None:
     assert sql.upsert(Identifier("s", "t"), [("id", "bigint")], ["id"]).as_string(None).endswith("DO NOTHING")
+
+
+KEY = ("a", "b")
+
+
+def test_keys_without_nulls_are_compared_as_ever() -> None:
+    text = sql.delete(Identifier("t"), KEY, sql.NO_NULLS).as_string(None)
+    assert text == """DELETE FROM "t" AS t USING "rejoin_staging" AS s WHERE t."a" = s."a" AND t."b" = s."b" AND s."_op" = 'D'"""
+    assert "PRIMARY KEY" in sql.create_target(Identifier("t"), [("a", "bigint"), ("b", "text")], KEY, nulls=False).as_string(None)
+
+
+def test_every_pattern_of_nulls_has_conditions_that_an_index_answers() -> None:
+    text = sql.delete(Identifier("t"), KEY, frozenset({"b"})).as_string(None)
+    assert 't."a" = s."a" AND t."b" IS NULL AND s."b" IS NULL' in text
+    others = sql.delete_others(Identifier("t"), KEY, [sql.NO_NULLS, frozenset({"b"})]).as_string(None)
+    assert others.count("NOT EXISTS") == 2
+    assert sql.delete_others(Identifier("t"), KEY, []).as_string(None) == 'DELETE FROM "t" AS t WHERE true'
+    created = sql.create_target(Identifier("t"), [("a", "bigint"), ("b", "text")], KEY, nulls=True).as_string(None)
+    assert 'UNIQUE NULLS NOT DISTINCT ("a", "b")' in created

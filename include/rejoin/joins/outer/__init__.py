@@ -58,7 +58,8 @@ class Outer:
         inputs = {f"part_{i}": part for i, part in enumerate(parts)}
         columns = self._sql.names(names)
         every = " UNION ".join(f"SELECT {columns} FROM {part}" for part in inputs)
-        return Keys(self._engine.query(f"SELECT * FROM ({every}) WHERE {self._sql.name(names[0])} IS NOT NULL", **inputs), at_most)
+        known = " OR ".join(f"{self._sql.name(k)} IS NOT NULL" for k in names)
+        return Keys(self._engine.query(f"SELECT * FROM ({every}) WHERE {known}", **inputs), at_most)
 
     def follow(self, state: Rows, touched: Keys) -> Rows:
         """``state`` of the affected left rows -> of all results that can change."""

@@ -44,6 +44,6 @@ def in_scope(sql: Dialect, key: Sequence[str], lefts: int) -> str:
     """
     left, right = key[:lefts], key[lefts:]
     mine = f"EXISTS (SELECT 1 FROM mine AS m WHERE {sql.on(left, 'm', 'o', nulls=True)})"
-    theirs = f"EXISTS (SELECT 1 FROM theirs AS t WHERE {sql.on(right, 't', 'o')})"
+    theirs = f"EXISTS (SELECT 1 FROM theirs AS t WHERE {sql.on(right, 't', 'o', nulls=True)})"
     alone = " AND ".join(f"o.{sql.name(k)} IS NULL" for k in left)
     return f"SELECT * FROM rows_ AS o WHERE ({mine} AND NOT ({alone})) OR ({alone} AND {theirs})"
