@@ -33,8 +33,9 @@ def topology() -> Topology:
     ads.right_join(owners, select=["left.s", "left.k", "left.name", "right.owner"], name="same_right")
     ads.left_join(owners, select=["left.s", "left.k", "left.name", "right.owner"], name="same_left")
     of_owner = ["left.s", "left.k", "left.owner", "right.s AS rs", "right.k AS rk", "right.name"]
-    owners.full_join(ads, foreign_key=["s", "ad"], select=of_owner, name="owned_full")
+    owned = owners.full_join(ads, foreign_key=["s", "ad"], select=of_owner, name="owned_full")
     owners.right_join(ads.filter("name <> 'b'"), foreign_key=["s", "ad"], select=of_owner, name="owned_right")
+    owned.left_join(ads, foreign_key=["s", "k"], select=["left.s", "left.k", "left.rs", "left.rk", "right.name"], name="owned_chain")
     return on
 
 
@@ -74,5 +75,6 @@ QUERIES = {
     "owned_full": "SELECT l.s, l.k, l.owner, r.s AS rs, r.k AS rk, r.name FROM owners AS l FULL JOIN ads AS r ON l.s = r.s AND l.ad = r.k",
     "owned_right": """SELECT l.s, l.k, l.owner, r.s AS rs, r.k AS rk, r.name
         FROM owners AS l RIGHT JOIN (SELECT * FROM ads WHERE name <> 'b') AS r ON l.s = r.s AND l.ad = r.k""",
+    "owned_chain": "SELECT l.s, l.k, l.rs, l.rk, r.name FROM owned_full AS l LEFT JOIN ads AS r ON l.s = r.s AND l.k = r.k",
 }
 """Output -> its rows, over ``views``, ``clicks``, ``ads``, ``owners`` and ``valid`` (the versions of ads: s, k, name, gone, since, until), and outputs above it."""
