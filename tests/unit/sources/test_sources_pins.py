@@ -333,5 +333,5 @@ def test_new_files_of_records_have_the_declared_columns_and_one_format_and_may_b
     with pytest.raises(SourceCorrupt, match=r"src/3\.jsonl.*'src/2\.csv' has another format"):
         cut(RECORDS, tmp_path, empty, empty)
     put(tmp_path, other="1")
-    with pytest.raises(SourceCorrupt, match="'other'.*no known format"):
+    with pytest.raises(SourceCorrupt, match=r"'other'.*no known format"):
         cut(table(DDL, source=RecordsSource("other")), tmp_path)
