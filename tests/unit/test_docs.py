@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import command_pages
+import join_pages
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -15,6 +16,11 @@ LINK = re.compile(r"\]\((?!https?:)([^)\s#]*)(?:#([^)\s]+))?\)")
 
 def test_the_reference_of_commands_is_up_to_date() -> None:
     assert command_pages.PAGE.read_text() == command_pages.page(), "`make docs` writes it again"
+
+
+@pytest.mark.slow
+def test_the_results_of_joins_are_up_to_date() -> None:
+    assert join_pages.PAGE.read_text() == join_pages.page(), "`make docs` writes them again"
 
 
 @pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"])
