@@ -1,5 +1,6 @@
 """Streams under test: their records in files, each of which adds its own; what is refused, what comes twice, what is joined."""
 
+import importlib
 import json
 from collections.abc import Iterator
 
@@ -85,3 +86,11 @@ def test_a_source_of_records_is_part_of_the_plan() -> None:
     again = type(plan).from_json(plan.to_json())
     assert again == plan
     assert again.table("views").source.kind == "records"
+
+
+def test_many_records_are_read_along(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.import_module("rejoin.sources.read"), "LOCAL_BYTES", 0)
+    driver.run(views="a | A | 2026-01-01 10:00:00\n b | B | today", clicks="1 | A | 2026-01-01 10:00:09")
+    driver.run(views="a | A | 2026-01-01 10:00:00\n c | A | 2026-01-01 10:00:10")
+    assert driver.table("clicked") == "id | click\n a | 1\n c | 1"
+    assert driver.quarantine("views") == "id | code\n b | VALUE_TYPE"
