@@ -6,7 +6,7 @@ A topology file needs these names only, a notebook ``Lake`` as well; none of the
 from rejoin.destinations import kafka, postgres
 from rejoin.expectations import between, computable, condition, fresh, in_set, matched, matches, not_null, row_count, unique
 from rejoin.notebook import Lake
-from rejoin.topology import Topology, debezium, snapshot
+from rejoin.topology import Topology, debezium, records, snapshot
 
 __all__ = [
     "Lake",
@@ -22,6 +22,7 @@ __all__ = [
     "matches",
     "not_null",
     "postgres",
+    "records",
     "row_count",
     "snapshot",
     "unique",

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from rejoin import deployed, owner, report
 from rejoin.conduct import Topology
-from rejoin.demo_story import Chapter, Landing, Year, story
+from rejoin.demo_story import Chapter, Landing, Year, records, story
 from rejoin.errors import SetupError
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run, StepRecord
@@ -28,7 +28,7 @@ from rejoin.schedule import run_topology
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TOPOLOGY = deployed.DAGS / "flights.py"
+TOPOLOGY, STREAMS = deployed.DAGS / "flights.py", deployed.DAGS / "departures.py"
 MARKER = ".rejoin-demo"
 """The file that says: this directory may be emptied, a demo made it."""
 
@@ -53,7 +53,9 @@ def demo(console: Console, location: Path, days: int = 365, *, airflow: bool = F
         f"Every flight that left New York in 2013, joined with its airline, its plane and both airports ({location})", soft_wrap=True
     )
     topology = Topology(load(str(TOPOLOGY)), lake_config(str(location / "lake")), str(location.resolve()))
-    chapters = story(Year.read(days), Landing(location / "landing"))
+    year = Year.read(days)
+    records(year, Landing(location / "landing"))
+    chapters = story(year, Landing(location / "landing"))
     with (_in_airflow if airflow else _in_process)(console, topology, location) as run:
         told = [_told_run(console, topology, run, chapter) for chapter in chapters]  # each run before the next chapter is delivered
     console.print()
@@ -179,6 +181,7 @@ def _next_steps(console: Console, location: Path, told: list[Told]) -> None:
         f"{rejoin} get flights_enriched 2013-01-01T10:00:00Z UA 1545 {lake}",
         f"{rejoin} get flights_enriched 2013-01-01T10:00:00Z UA 1545 --as-of {told[0].run} {lake}",
         f"{rejoin} explain {_near(TOPOLOGY)}",
+        f"{rejoin} run {_near(STREAMS)} {lake} --root {location}   # streams: the same flights with the weather of their hour",
     )
     console.print("\nwhat to try next:")
     for line in lines:

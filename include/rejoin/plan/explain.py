@@ -4,7 +4,7 @@
 
 from rejoin.plan import durations
 from rejoin.plan.match import AsOf, Window
-from rejoin.plan.model import DebeziumSource, Edge, JoinKind, Node, Plan, Projection, SnapshotSource, Source, Table, View
+from rejoin.plan.model import DebeziumSource, Edge, JoinKind, Node, Plan, Projection, RecordsSource, SnapshotSource, Source, Table, View
 from rejoin.plan.sinks import KafkaSink, Sink
 from rejoin.plan.steps import Step, Verb, steps
 from rejoin.plan.unchecked import unchecked
@@ -52,6 +52,8 @@ def _source(source: Source) -> str:
     match source:
         case SnapshotSource():
             own = f", refused if more than {source.max_delete_share:.0%} would be deleted"
+        case RecordsSource():
+            own = ""
         case DebeziumSource():
             units = ", ".join(f"{name} in {unit}" for name, unit in source.units)
             own = (f", topic {source.topic}" if source.topic is not None else "") + (f", {units}" if units else "")

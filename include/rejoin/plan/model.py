@@ -118,6 +118,17 @@ class SnapshotSource:
 
 
 @dataclass(frozen=True)
+class RecordsSource:
+    """Files of records of a stream, each of which adds its own; none says anything of those that it lacks. ``null``: as of a snapshot."""
+
+    path: str
+    null: str = ""
+    on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
+    max_bad_share: float = 0.05
+    kind: str = "records"
+
+
+@dataclass(frozen=True)
 class DebeziumSource:
     """Change events as Debezium writes them: files of JSON lines ``{"key", "value", "headers"[, "topic"]}``.
 
@@ -135,7 +146,9 @@ class DebeziumSource:
     kind: str = "debezium"
 
 
-Source = SnapshotSource | DebeziumSource
+Source = SnapshotSource | RecordsSource | DebeziumSource
+SOURCES: dict[str, type[Source]] = {"snapshot": SnapshotSource, "records": RecordsSource, "debezium": DebeziumSource}
+"""By ``kind``, which is also the name of the function that a topology calls."""
 
 
 @dataclass(frozen=True)
@@ -346,10 +359,9 @@ def _table(data: dict[str, Any]) -> Table:
     source["on_bad_record"] = OnBadRecord(source["on_bad_record"])
     if source["kind"] == "debezium":
         source["units"] = tuple((c, u) for c, u in source["units"])
-    kinds: dict[str, type[SnapshotSource | DebeziumSource]] = {"snapshot": SnapshotSource, "debezium": DebeziumSource}
     columns = tuple(Column(**c) for c in data["columns"])
     used, optional = tuple(data["used"]), tuple(data.get("optional", ()))
-    read = kinds[source["kind"]](**source)
+    read = SOURCES[source["kind"]](**source)
     expected, time, of = expectations_of(data), data.get("event_time"), data.get("versions_of")
     return Table(data["name"], tuple(data["key"]), columns, read, used, expected, optional, time, of)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from rejoin.plan import durations, types
-from rejoin.plan.model import DECLARABLE, Column, DebeziumSource, OnBadRecord, Policy, Refresh, SnapshotSource, Source
+from rejoin.plan.model import DECLARABLE, Column, DebeziumSource, OnBadRecord, Policy, RecordsSource, Refresh, SnapshotSource, Source
 from rejoin.plan.problems import BAD_OPTION, BAD_SCHEMA, DUPLICATE_NAME, UNSAFE_NAME, Reporter, did_you_mean
 from rejoin.topology import NameDeclaration, SourceDeclaration, StreamDeclaration, TableDeclaration
 
@@ -146,21 +146,37 @@ def stream(
 
 
 def source(declaration: TableDeclaration, found: tuple[Column, ...], complete: bool, report: Reporter) -> Source | None:
-    """The plan's source of a table. None after a report, which names the line of ``snapshot(...)`` or ``debezium(...)``."""
+    """The plan's source of a table or stream. None after a report, which names the line of ``snapshot(...)`` and so on."""
     written = declaration.source
-    if isinstance(written, (SnapshotSource, DebeziumSource)):
+    if isinstance(written, Source):
         options: dict[str, object] = {name: value for name, value in vars(written).items() if name != "kind"}
         options["units"] = dict(written.units) if isinstance(written, DebeziumSource) else {}
     elif isinstance(written, SourceDeclaration):
         report, options = Reporter(report.problems, written.place, report.prefix), dict(written.options)
     else:
-        report(BAD_OPTION, "source must be snapshot(...) or debezium(...)")
+        report(BAD_OPTION, f"source must be {'snapshot(...)' if declaration.stream is None else 'records(...)'} or debezium(...)")
         return None
     before = len(report.problems.found)
     common = _path(options, report), _share("max_bad_share", options, report), _policy(options, report)
-    kind = type(written) if isinstance(written, (SnapshotSource, DebeziumSource)) else written.kind
-    made = _snapshot(options, *common, report) if kind is SnapshotSource else _debezium(options, *common, found, complete, report)
+    kind = type(written) if isinstance(written, Source) else written.kind
+    made: Source
+    if kind is DebeziumSource:
+        made = _debezium(options, *common, found, complete, report)
+    elif kind is RecordsSource:
+        made = RecordsSource(common[0], _text("null", options, report), common[2], common[1])
+    else:
+        made = _snapshot(options, *common, report)
+    _check_fits(made, declaration, report)
     return made if len(report.problems.found) == before else None
+
+
+def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -> None:
+    """Rows of a table are replaced and deleted, records of a stream only added."""
+    if declaration.stream is None and isinstance(made, RecordsSource):
+        report(BAD_OPTION, "records(...) is for a stream, whose records are only added; a table has snapshot(...) or debezium(...)")
+    elif declaration.stream is not None and isinstance(made, SnapshotSource):
+        said = "snapshot(...) is for a table, whose rows a newer snapshot replaces"
+        report(BAD_OPTION, f"{said}; a stream has records(...), of whose files each adds its records, or debezium(...)")
 
 
 def policy(declaration: NameDeclaration, report: Reporter) -> Policy:

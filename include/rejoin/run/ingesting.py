@@ -267,7 +267,7 @@ class Ingesting:
         return self._work.before.held(table.name, keys) if self._facts.held(table) else None
 
     def _mended(self, table: Table) -> tuple[Rows, Kinds] | None:
-        """The records in quarantine that can be decoded now; the next snapshot decides about those of a snapshot."""
+        """The records in quarantine that can be decoded now. The next snapshot decides about those of a snapshot, and those of ``records`` come anew."""
         refused = self._work.before.refused(table.name)
         if refused is None or not isinstance(table.source, DebeziumSource):
             return None

@@ -1,4 +1,4 @@
-"""The columns of a snapshot against the declared ones: what may be null-filled and what is drift."""
+"""The columns of a snapshot, or of files of records, against the declared ones: what may be null-filled and what is drift."""
 
 import csv
 import io
@@ -35,10 +35,15 @@ def columns_of(files: list[Place], format_: str) -> tuple[str, ...]:
 
 
 def check_drift(table: Table, found: tuple[str, ...], before: tuple[str, ...]) -> None:
-    """Refuses a snapshot that lacks a declared column, unless the topology says that it may (``optional``)."""
+    """Refuses what lacks a declared column, unless the topology says that it may (``optional``)."""
     lacking = [column.name for column in table.columns if column.name not in found and column.name not in table.optional]
     if lacking:
-        raise drift(table, "the snapshot", lacking, [name for name in found if name not in before])
+        raise drift(
+            table,
+            "the snapshot" if table.source.kind == "snapshot" else "a new file",
+            lacking,
+            [name for name in found if name not in before],
+        )
 
 
 def drift(table: Table, what: str, lacking: list[str], others: list[str]) -> SchemaDrift:

@@ -45,8 +45,8 @@ def locate(table: Table, pin: Pin, root: str, key: Mapping[str, Any], position: 
             problem = problem or f"source file {file.path!r} cannot be read"
     if not found:
         return problem or NO_RECORD
-    # Of equal rows of a snapshot the first one counts; of events that repeat a position the last one.
-    return found[0] if pin.kind == "snapshot" else found[-1]
+    # Of equal rows of a snapshot, and of records with one id, the first counts; of events that repeat a position the last.
+    return found[-1] if pin.kind == "debezium" else found[0]
 
 
 def _records(table: Table, pin: Pin, root: str, file: PinnedFile, index: int, key: Mapping[str, Any], position: str) -> list[Found]:

@@ -31,11 +31,11 @@ _FORMATS = {
 class Pin:
     """Exactly what one run reads of one source.
 
-    ``kind``: of the source ("debezium", "snapshot").
+    ``kind``: of the source ("debezium", "snapshot", "records").
     ``files``: in the order in which they are read.
     ``ordinal``: grows with every pin of a source; for snapshots by the number of snapshots passed.
     ``superseded``: snapshots newer than the last pin that were skipped because a still newer one exists.
-    ``columns``: the column names found in a snapshot.
+    ``columns``: the column names found in a snapshot, or in files of records.
     """
 
     kind: str
@@ -72,15 +72,15 @@ def format_of(path: str) -> str | None:
 def available(table: Table, root: str, consumed: tuple[PinnedFile, ...], last: Pin | None) -> Pin | None:
     """Everything new of the source of ``table``; None if there is nothing new.
 
-    Change events: every file of the directory and of its dated sub-directories (``2026-11-21``, ``dt=20261121``, ``2026/11/21``)
+    Change events and records: every file of the directory and of its dated sub-directories (``2026-11-21``, ``dt=20261121``, ``2026/11/21``)
     that is not in ``consumed``, in order of its path. A late file with an old name is simply new. Other sub-directories are not
-    looked into (``ignored``).
+    looked into (``ignored``), and neither are files of records whose names end in no known format.
     Snapshots: the newest complete one by name (``natural``). One that is being written (``_temporary``, ``*.tmp``, ``*._COPYING_``) is not yet
     there; a source that is a single file has a new snapshot when its bytes change.
 
     Args:
         root: where relative paths start.
-        consumed: all files of change events that committed runs applied.
+        consumed: all files of change events or records that committed runs applied.
         last: the pin of the last committed run that had one.
 
     Raises:
@@ -88,20 +88,25 @@ def available(table: Table, root: str, consumed: tuple[PinnedFile, ...], last: P
         SnapshotOrder, SchemaDrift.
     """
     where = place(root, table.source.path)
-    if table.source.kind == "debezium":
-        return _events(table, root, where, consumed, last)
-    return _snapshot(table, root, where, last)
+    if table.source.kind == "snapshot":
+        return _snapshot(table, root, where, last)
+    fresh = _new_files(table, root, where, consumed)
+    if not fresh:
+        return None
+    ordinal = (last.ordinal if last else 0) + 1
+    columns = _columns_of_records(table, root, fresh, last) if table.source.kind == "records" else ()
+    return Pin(table.source.kind, fresh, ordinal, columns=columns)
 
 
 def ignored(table: Table, root: str) -> tuple[str, ...]:
-    """What lies beside the files of a source and is not looked into: sub-directories of a feed whose names are no dates, files of a
-    directory of snapshots whose names end in no known format.
+    """What lies beside the files of a source and is not looked into: sub-directories of a feed or of records whose names are no dates, files
+    beside snapshots or records whose names end in no known format.
     """
     where = place(root, table.source.path)
     if not where.is_directory():
         return ()
-    if table.source.kind == "debezium":
-        return tuple(_event_files(root, where)[1])
+    if table.source.kind != "snapshot":
+        return tuple(_added_files(table, root, where)[1])
     others = [e for e in children(root, where) if not e.is_directory() and format_of(e.name) is None]
     return tuple(e.label for e in others if not e.name.endswith(_UNFINISHED))
 
@@ -113,34 +118,54 @@ def _missing(table: Table, why: str) -> SourceMissing:
     )
 
 
-def _events(table: Table, root: str, where: Place, consumed: tuple[PinnedFile, ...], last: Pin | None) -> Pin | None:
+def _new_files(table: Table, root: str, where: Place, consumed: tuple[PinnedFile, ...]) -> tuple[PinnedFile, ...]:
+    """The files of a feed or of records that no committed run applied, in order of their paths."""
     if not where.exists():
         raise _missing(table, "does not exist")
     known = {file.path: file for file in consumed}
     fresh = []
-    for file in sorted(_event_files(root, where)[0], key=lambda f: (natural(f.label), f.label)):
+    for file in sorted(_added_files(table, root, where)[0], key=lambda f: (natural(f.label), f.label)):
         if file.label not in known:
             fresh.append(pin_file(file))
         elif file.info().size != known[file.label].size:
             raise changed(file.label, "has another size")
-    return Pin("debezium", tuple(fresh), (last.ordinal if last else 0) + 1) if fresh else None
+    return tuple(fresh)
 
 
-def _event_files(root: str, where: Place) -> tuple[list[Place], list[str]]:
-    """The files of a feed, and the sub-directories that are not looked into."""
+def _columns_of_records(table: Table, root: str, fresh: tuple[PinnedFile, ...], last: Pin | None) -> tuple[str, ...]:
+    """The columns that files of records have; a file of zero bytes has no records, and so lacks none."""
+    format_ = format_of(fresh[0].path)
+    if format_ is None:
+        raise corrupt(fresh[0].path, "its name ends in no known format")
+    if other := next((file.path for file in fresh if format_of(file.path) != format_), None):
+        raise corrupt(other, f"the new file {fresh[0].path!r} has another format, and a run reads one")
+    full = [place(root, file.path) for file in fresh if file.size]
+    if not full:
+        return last.columns if last else ()
+    columns = columns_of(full, format_)
+    check_drift(table, columns, last.columns if last else ())
+    return columns
+
+
+def _added_files(table: Table, root: str, where: Place) -> tuple[list[Place], list[str]]:
+    """The files of a feed or of records, and what is not looked into."""
     if not where.is_directory():
         return [where], []
     found: list[Place] = []
     others: list[str] = []
     for entry in children(root, where):
         if entry.is_directory() and _DATED.fullmatch(entry.name):
-            inner = _event_files(root, entry)
+            inner = _added_files(table, root, entry)
             found += inner[0]
             others += inner[1]
         elif entry.is_directory():
             others.append(entry.label)
-        elif not entry.name.endswith(_UNFINISHED):
+        elif entry.name.endswith(_UNFINISHED):
+            continue
+        elif table.source.kind == "debezium" or format_of(entry.name):
             found.append(entry)
+        else:
+            others.append(entry.label)
     return found, others
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.errors import BadRecord
-from rejoin.plan.model import SnapshotSource, Table
+from rejoin.plan.model import DebeziumSource, Table
 from rejoin.sources import debezium
 from rejoin.sources.csvtext import csv_records
 from rejoin.sources.events import EventKind, events_ddl, events_schema, raw_text
@@ -81,7 +81,7 @@ def _raw_of(table: Table, root: str, file: PinnedFile, wanted: frozenset[int]) -
 
 
 def _records(table: Table, path: str, numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    if isinstance(table.source, SnapshotSource) and format_of(path) == "csv":
+    if not isinstance(table.source, DebeziumSource) and format_of(path) == "csv":
         return ((line, raw) for line, raw, _ in csv_records(numbered, table.source.null, path, lambda _: None))
     return numbered
 

@@ -80,7 +80,7 @@ def is_small(pin: Pin) -> bool:
 
 def is_parquet(pin: Pin) -> bool:
     """Whether Spark itself reads the pin."""
-    return pin.kind == "snapshot" and format_of(pin.files[0].path) == "parquet"
+    return pin.kind != "debezium" and format_of(pin.files[0].path) == "parquet"
 
 
 def tasks(spark: "SparkSession", pin: Pin) -> "DataFrame":
@@ -160,15 +160,20 @@ def _read_parquet(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "
 
 def parquet_rows(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame":
     """The declared columns of a pin of Parquet files as they are stored, ``_file``, ``_line`` (from 1) and ``_index``."""
-    from pyspark.sql import functions as F
-
-    for file in pin.files:
+    folders: dict[str, dict[int, PinnedFile]] = {}
+    for index, file in enumerate(pin.files):
         verify(root, file)
         check_parquet(table, root, file)
-    paths = [_spark_path(root, file.path) for file in pin.files]
-    names = [file.path.rsplit("/", 1)[-1] for file in pin.files]
-    if len(set(names)) != len(names):
-        raise corrupt(pin.files[0].path, "two files of the snapshot have the same name")
+        folders.setdefault(file.path.rpartition("/")[0], {})[index] = file
+    return reduce(lambda one, other: one.unionAll(other), (_rows_of_folder(spark, table, files, root) for files in folders.values()))
+
+
+def _rows_of_folder(spark: "SparkSession", table: Table, files: dict[int, PinnedFile], root: str) -> "DataFrame":
+    """``parquet_rows`` of files of one folder, by their index in the pin: Spark says which file a row is from by its name only."""
+    from pyspark.sql import functions as F
+
+    paths = [_spark_path(root, file.path) for file in files.values()]
+    names = {index: file.path.rpartition("/")[2] for index, file in files.items()}
     declared = ", ".join(f"{quoted(column.name)} {column.type}" for column in table.columns)
     reader = spark.read.schema(declared).option("ignoreCorruptFiles", "false").option("ignoreMissingFiles", "false")
     # Else the names would be patterns, and no pattern names a file below a folder with a colon.
@@ -178,9 +183,10 @@ def parquet_rows(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "D
     rows = reader.option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
     # Spark reports names as in a URI (measured on 4.1.3); url_decode would also turn a plus sign into a space.
     name = F.url_decode(F.replace(F.col("_metadata.file_name"), F.lit("+"), F.lit("%2B")))
-    entries = [F.lit(part) for i, n in enumerate(names) for part in (n, i)]
+    entries = [F.lit(part) for i, n in names.items() for part in (n, i)]
     index = F.coalesce(F.create_map(*entries)[name], F.raise_error(F.lit("rejoin: Spark read a file that is not pinned")).cast("int"))
-    prefix = pin.files[0].path[: -len(names[0])]
+    first = next(iter(files.values())).path
+    prefix = first[: len(first) - len(first.rpartition("/")[2])]
     return rows.select(
         *[F.col(quoted(column.name)) for column in table.columns],
         F.concat(F.lit(prefix), name).alias("_file"),

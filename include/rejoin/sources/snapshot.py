@@ -1,4 +1,4 @@
-"""Snapshots as CSV or JSON lines -> events: every row an upsert at the snapshot's ordinal.
+"""Snapshots, and files of records, as CSV or JSON lines -> events: every row an upsert at the ordinal of its pin.
 
 A bad row is quarantined with its line. It keeps its key if that is readable; a row whose key is not readable is what stops deletion
 by absence, so nothing here drops a row silently: ``tally`` checks it of every file.
@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from rejoin.errors import BadRecord
-from rejoin.plan.model import SnapshotSource, Table
+from rejoin.plan.model import RecordsSource, SnapshotSource, Table
 from rejoin.sources.csvtext import csv_records
 from rejoin.sources.events import Event, EventKind, Layout
 from rejoin.sources.jsontext import BAD_JSON, Unsure, loads, quick
@@ -35,7 +35,7 @@ def position_of(ordinal: int) -> str:
 def decode_csv(table: Table, ordinal: int, file: str, index: int, lines: Lines) -> Iterator[pa.RecordBatch]:
     """Numbered lines of a CSV file with header -> record batches of ``events_schema(table)``, one row a record."""
     source = table.source
-    assert isinstance(source, SnapshotSource)
+    assert isinstance(source, SnapshotSource | RecordsSource)
     convert = {column.name: csv_converter(column.name, str(column.type)) for column in table.columns}
     rows, tally = _Rows(table, ordinal, convert, "csv"), Tally(file)
     records = csv_records(tally.lines(lines), source.null, file, tally.no_records)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rejoin.errors import BadTestTable
-from rejoin.plan.model import DebeziumSource, Plan, SnapshotSource, Source, Table
+from rejoin.plan.model import DebeziumSource, Plan, RecordsSource, SnapshotSource, Source, Table
 from rejoin.sources.events import arrow_type
 from rejoin.testing.text import Cell, lines, read, split
 from rejoin.testing.values import json_text, normal
@@ -36,7 +36,7 @@ def _below(source: Source) -> Source:
     path = _SCHEME.sub("", source.path).lstrip("/")
     if path.endswith(".parquet"):  # only Spark reads that
         path += JSON_LINES
-    return replace(source, path=path) if isinstance(source, DebeziumSource) else replace(source, path=path, max_delete_share=1.0)
+    return replace(source, path=path, max_delete_share=1.0) if isinstance(source, SnapshotSource) else replace(source, path=path)
 
 
 @dataclass
@@ -86,7 +86,8 @@ class Owner:
         else:
             path = Path(self.table.source.path)
             ending = next((e for e in sorted(_FORMATS, key=len, reverse=True) if path.name.endswith(e)), JSON_LINES)
-            self._write("" if self._one_file else f"{self.delivered:06d}{ending}", self._snapshot(ending, self.table.source.null))
+            rows = [row for _, row in changed if row] if isinstance(self.table.source, RecordsSource) else list(self.rows.values())
+            self._write("" if self._one_file else f"{self.delivered:06d}{ending}", self._file(ending, self.table.source.null, rows))
 
     def _write(self, name: str, content: bytes) -> None:
         path = self.root / self.table.source.path / name
@@ -134,6 +135,8 @@ class Owner:
         return key, row
 
     def _delete(self, cells: Sequence[str]) -> tuple[Key, None]:
+        if isinstance(self.table.source, RecordsSource):
+            raise BadTestTable(f"{self.table.name!r} is a stream of records, of which none is ever deleted: - {' | '.join(cells)}")
         if len(cells) != len(self.table.key):
             raise BadTestTable(
                 f"a deleted row of table {self.table.name!r} is named by its key", expected=f"- {' | '.join(self.table.key)}"
@@ -168,15 +171,15 @@ class Owner:
         topic = "" if source.topic is None else f', "topic": "{source.topic}"'
         return f'{{"key": {named}, "value": {value}{topic}}}'
 
-    def _snapshot(self, ending: str, null: str) -> bytes:
-        """All rows in one of the formats of snapshots."""
+    def _file(self, ending: str, null: str, rows: Sequence[Row]) -> bytes:
+        """Rows in one of the formats of snapshots and records."""
         if ending.startswith(".csv"):
             text = io.StringIO()
-            cells = [[null if row.get(c) is None else row[c] for c in self._columns] for row in self.rows.values()]
+            cells = [[null if row.get(c) is None else row[c] for c in self._columns] for row in rows]
             csv.writer(text, lineterminator="\n").writerows([self._columns, *cells])
             content = text.getvalue().encode()
         else:
-            content = "".join(f"{self._object(row, self._columns)}\n" for row in self.rows.values()).encode()
+            content = "".join(f"{self._object(row, self._columns)}\n" for row in rows).encode()
         return gzip.compress(content) if ending.endswith(".gz") else content
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoin.plan.model import Column, DebeziumSource, SnapshotSource, Table
+from rejoin.plan.model import Column, DebeziumSource, Source, Table
 from rejoin.sources import debezium, snapshot
 from rejoin.sources.files import lines as numbered
 
 CAPTURES = Path(__file__).parents[2] / "data" / "captures"
 
 
-def table(ddl: str, key: str = "id", source: DebeziumSource | SnapshotSource | None = None) -> Table:
+def table(ddl: str, key: str = "id", source: Source | None = None) -> Table:
     """``table("id BIGINT; name STRING")``; columns are separated by semicolons."""
     columns = tuple(Column(*part.strip().split(" ", 1)) for part in ddl.split(";"))
     names = tuple(column.name for column in columns)

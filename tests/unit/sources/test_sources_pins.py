@@ -21,13 +21,14 @@ from rejoin.errors import (
     SourceMissing,
     SourceOutsideRoot,
 )
-from rejoin.plan.model import DebeziumSource, SnapshotSource, Table
+from rejoin.plan.model import DebeziumSource, RecordsSource, SnapshotSource, Table
 from rejoin.sources import Pin, available, ignored
 from rejoin.sources.decode import decode_pin
 from rejoin.sources.files import open_pinned
 
 DDL = "id BIGINT; name STRING"
 EVENTS, SNAPSHOTS = table(DDL, source=DebeziumSource("src")), table(DDL, source=SnapshotSource("src"))
+RECORDS = table(DDL, source=RecordsSource("src"))
 
 
 def put(root: Path, **files: str | bytes) -> None:
@@ -86,7 +87,7 @@ def test_a_source_of_events_may_be_one_file(tmp_path: Path) -> None:
     assert paths(cut(EVENTS, tmp_path)) == ["src"]
 
 
-@pytest.mark.parametrize("of", [EVENTS, SNAPSHOTS], ids=["events", "snapshot"])
+@pytest.mark.parametrize("of", [EVENTS, SNAPSHOTS, RECORDS], ids=["events", "snapshot", "records"])
 def test_a_path_that_does_not_exist_is_an_error(tmp_path: Path, of: Table) -> None:
     with pytest.raises(SourceMissing, match="'src'"):
         cut(of, tmp_path)
@@ -279,3 +280,58 @@ def test_gzip_of_several_members_is_read_whole(tmp_path: Path) -> None:
     put(tmp_path, **{"src/a.gz": gzip.compress(b"x" * 50_000_000) + gzip.compress(b"y")})
     (file,) = pinned(EVENTS, tmp_path).files
     assert sum(map(len, open_pinned(str(tmp_path), file))) == 50_000_001
+
+
+# --- records ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_file_of_records_is_pinned_once_in_natural_order_and_what_is_no_such_file_is_told(tmp_path: Path) -> None:
+    names = ["10.csv", "9.csv", "2026-01-02/1.csv", "archive/1.csv", "README.txt", "11.csv.tmp", "_12.csv"]
+    put(tmp_path, **{f"src/{name}": "id,name\n1,a" for name in names})
+    first = pinned(RECORDS, tmp_path)
+    assert (paths(first), first.kind, first.columns) == (["src/9.csv", "src/10.csv", "src/2026-01-02/1.csv"], "records", ("id", "name"))
+    assert ignored(RECORDS, str(tmp_path)) == ("src/README.txt", "src/archive")
+    assert cut(RECORDS, tmp_path, first, first) is None
+    put(tmp_path, **{"src/8.csv": "id,name\n1,a"})
+    late = pinned(RECORDS, tmp_path, first, first)
+    assert (paths(late), late.ordinal) == (["src/8.csv"], first.ordinal + 1)
+    put(tmp_path, **{"src/9.csv": "id,name\n1,a\n2,b"})
+    with pytest.raises(SourceFileChanged, match=r"src/9\.csv"):
+        cut(RECORDS, tmp_path, first, first)
+
+
+def test_records_are_decoded_as_rows_of_snapshots_are_and_a_missing_record_deletes_nothing(tmp_path: Path) -> None:
+    of = table(DDL, source=RecordsSource("src", null="-"))
+    put(tmp_path, **{"src/1.csv": "id,name\n1,-\nx,b\n", "src/2.csv.gz": gzip.compress(b"name,id\nc,3\n")})
+    events = rows(decode_pin(of, pinned(of, tmp_path), str(tmp_path)))
+    assert [(e["_kind"], e["id"], e["name"], e["_file"], e["_line"]) for e in events] == [
+        ("upsert", 1, None, "src/1.csv", 2),
+        ("quarantined", None, None, "src/1.csv", 3),
+        ("upsert", 3, "c", "src/2.csv.gz", 2),
+    ]
+    put(tmp_path, **{"src/1.jsonl": '{"id": 4, "name": "d"}\n'})
+    [event] = rows(decode_pin(of, pinned(of, tmp_path, None, pinned_csv(of, tmp_path)), str(tmp_path)))
+    assert (event["_kind"], event["id"], event["name"]) == ("upsert", 4, "d")
+
+
+def pinned_csv(of: Table, root: Path) -> Pin:
+    """What a run has read before a file of another format came."""
+    (root / "src/1.jsonl").rename(root / "src/1.jsonl.tmp")
+    first = pinned(of, root)
+    (root / "src/1.jsonl.tmp").rename(root / "src/1.jsonl")
+    return first
+
+
+def test_new_files_of_records_have_the_declared_columns_and_one_format_and_may_be_empty(tmp_path: Path) -> None:
+    put(tmp_path, **{"src/1.csv": ""})
+    empty = pinned(RECORDS, tmp_path)
+    assert (paths(empty), empty.columns) == (["src/1.csv"], ())
+    put(tmp_path, **{"src/2.csv": "id,Name\n1,a"})
+    with pytest.raises(SchemaDrift, match=r"a new file of table 'orders' lacks: name; it has, not declared \(renamed\?\): Name"):
+        cut(RECORDS, tmp_path, empty, empty)
+    put(tmp_path, **{"src/2.csv": "id,name\n1,a", "src/3.jsonl": '{"id": 1, "name": "a"}'})
+    with pytest.raises(SourceCorrupt, match=r"src/3\.jsonl.*'src/2\.csv' has another format"):
+        cut(RECORDS, tmp_path, empty, empty)
+    put(tmp_path, other="1")
+    with pytest.raises(SourceCorrupt, match=r"'other'.*no known format"):
+        cut(table(DDL, source=RecordsSource("other")), tmp_path)

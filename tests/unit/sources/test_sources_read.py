@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from source_cases import CAPTURES, table
 
 from rejoin.errors import SourceCorrupt, SourceFileChanged
-from rejoin.plan.model import DebeziumSource, SnapshotSource
+from rejoin.plan.model import DebeziumSource, RecordsSource, SnapshotSource
 from rejoin.sources import available, coded_errors, read, read_here
 from rejoin.sources.events import events_ddl
 
@@ -63,6 +63,7 @@ BOTH_WAYS = {
                                         "b.csv.gz": gzip.compress(b"\r\n".join([HEADER, ROW % 5, b'6,"a"b\n', b"7" + b"," * 9]))}, 8),
     "JSON lines": (ALL, SnapshotSource("src"), {"a.jsonl": b"\n".join([JSON % 1, JSON % 2, b'{"id": 1,', b"\xff", JSON % 2**70]),
                                                 "b.jsonl.gz": gzip.compress(b"\n".join([JSON % i for i in range(100)]))}, 105),
+    "records": (ALL, RecordsSource("src"), {"2026-01-01/a.csv": b"\n".join([HEADER, ROW % 1, b"x,y"]), "a.csv.gz": gzip.compress(HEADER + b"\n" + ROW % 2)}, 3),
 }  # fmt: skip
 
 
@@ -128,3 +129,19 @@ def test_parquet_is_read_with_names_positions_lines_and_quarantined_null_keys(sp
         ("quarantined", None, "None", 2, 1, "MISSING_KEY"),
     ]
     assert sorted({r["_file"] for r in rows}) == [file.path for file in pin.files]
+
+
+def test_parquet_files_of_records_may_have_one_name_in_two_folders(spark: Any, tmp_path: Path) -> None:
+    of = table("id BIGINT; name STRING", source=RecordsSource("src"))
+    for folder in ("2026-01-01", "2026-01-02", "."):
+        (tmp_path / "src" / folder).mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"id": pa.array([len(folder)], pa.int64()), "name": [folder]}), tmp_path / "src" / folder / "0.parquet")
+    pin = available(of, str(tmp_path), (), None)
+    assert pin is not None
+    assert read_here(of, pin, str(tmp_path)) is None
+    found = read(spark, of, pin, str(tmp_path)).orderBy("_arrival").collect()
+    assert [(r["name"], r["_file"], r["_arrival"] >> 40) for r in found] == [
+        (".", "src/0.parquet", 0),
+        ("2026-01-01", "src/2026-01-01/0.parquet", 1),
+        ("2026-01-02", "src/2026-01-02/0.parquet", 2),
+    ]
