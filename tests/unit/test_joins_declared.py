@@ -11,6 +11,7 @@ from rejoin.plan import durations
 from rejoin.plan.compile import compile
 from rejoin.plan.match import AsOf, SameKey, Window
 from rejoin.plan.model import Plan
+from rejoin.plan.query import topology_query
 from rejoin.plan.steps import steps
 from rejoin.topology import Relation
 
@@ -65,6 +66,13 @@ def test_the_event_time_follows_a_stream_under_another_name() -> None:
     assert isinstance(node.match, Window) and not node.null_keys
     assert (node.match.left_time, node.match.before, node.match.after) == ("seen_at", 0, 3_600_000_000)
     assert node.edges[0].foreign_key == ("l.`what`",)
+
+
+def test_a_window_may_begin_after_the_left_record() -> None:
+    web = Web()
+    web.views.join(web.clicks, before="-1 minute", after="1 hour", select=PAIR, name="pairs")
+    plan = web.plan()
+    assert "BETWEEN 60000000 AND 3600000000" in topology_query(plan, plan.node("pairs"))
 
 
 def test_as_of_event_time_reads_versions() -> None:

@@ -29,7 +29,7 @@ def window(node: Node, match: Window, relation: Relation, shown: Shown) -> list[
     """The join with the right rows of the window, and with the watermark where rows without partner wait for it."""
     edge = node.edges[0]
     apart = f"{_micros(edge.right, 'r1', match.right_time)} - {_micros(node.left, 'l', match.left_time)}"
-    on = f"{_equal(edge, match.on)} AND {apart} BETWEEN -{match.before} AND {match.after}"
+    on = f"{_equal(edge, match.on)} AND {apart} BETWEEN {-match.before} AND {match.after}"
     lines = [f"{edge.kind.upper()} JOIN {shown(edge.right, relation)} AS r1 ON {on}"]
     if closed(node) is None:
         return lines
