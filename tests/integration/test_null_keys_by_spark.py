@@ -16,7 +16,7 @@ from rejoin.lake.config import lake_config
 from rejoin.plan.compile import compile
 from rejoin.testing import Driver
 from rejoin.topology import Relation
-from rejoin.verify import Difference, verify
+from rejoin.verify import Difference, _compare, verify
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 PEOPLE = ["left.id AS person", "right.id AS house", "name"]
@@ -135,3 +135,13 @@ def test_what_spark_computes_from_the_defining_sql_is_what_runs_made_of_every_ki
     assert all(d.rows for d in found.values())
     assert [n for n, d in found.items() if not d.compared] == ["as_of_arrival"]
     assert not found["on_arrival"].by_arrival, "what is made of such rows is compared"
+
+
+def test_a_comparison_tells_a_row_with_null_parts_from_the_others(every_kind: tuple[Driver, Declared], sessions: Sessions) -> None:
+    driver, on = every_kind
+    topology = Topology(compile(on), lake_config(str(driver.root / "lake")), str(driver.root))
+    frame, node = sessions(topology).createDataFrame, topology.plan.node("foreign_full_join")
+    schema = "a BIGINT, b BIGINT, v STRING, w STRING"
+    expected = frame([(1, 1, "x", "p"), (2, None, "y", None), (None, 3, None, "q")], schema)
+    stored = frame([(1, 1, "x", "p"), (2, None, "other", None), (None, 4, None, "q")], schema)
+    assert _compare(node, expected, stored, ["a", "b", "v", "w"]) == (3, 1, 1, 1)

@@ -81,4 +81,4 @@ def test_a_run_that_an_older_rejoin_left_open_goes_on_with_what_its_steps_came_t
 
 
 def test_every_field_of_a_node_is_part_of_its_definition_or_known_not_to_be() -> None:
-    assert {f.name for f in fields(Node)} - set(DEFINITION) == {"name", "used", "published", "policy", "sinks", "expectations"}
+    assert {f.name for f in fields(Node)} - set(DEFINITION) == {"name", "used", "published", "policy", "sinks", "expectations", "null_keys"}
