@@ -10,7 +10,6 @@ import duckdb
 import pytest
 
 from rejoin.demo_story import Landing, Year, departures, observations
-from rejoin.plan.model import Fuse, RunOptions
 from rejoin.testing import Driver
 
 FILE = Path(__file__).parents[2] / "dags" / "departures.py"
@@ -57,7 +56,7 @@ def test_departures_find_their_weather_and_planes_their_next_departure(driver: D
     alone = list[int]()
     for step in [*DELIVERED, None]:
         if step is None:
-            driver.run(RunOptions(fuse=Fuse.APPLY))  # a day of three is much
+            driver.run()  # a day of three is much, but streams add up
             alone.append(compared(driver))
         elif step[0] == "departures":
             landing.snapshot("departures", departures(year.days[step[1]]))

@@ -14,6 +14,7 @@ from rejoin.joins.outer import Outer
 from rejoin.lake import names, probe
 from rejoin.lake.access import BROADCAST_KEYS, Keys
 from rejoin.plan.fingerprint import fingerprint
+from rejoin.plan.match import AsOf, Window
 from rejoin.plan.model import Fuse, Node, Refresh
 from rejoin.plan.results import Changed, Ending, Resolved
 from rejoin.plan.steps import Verb
@@ -263,7 +264,9 @@ class Resolving:
         Raises:
             ChangeTooLarge: too much would change, and nobody has said what to do then.
         """
-        rows, policy, changes = self._facts.before.live(node.name), node.policy, made.changes
+        rows, policy = self._facts.before.live(node.name), node.policy
+        of_streams = isinstance(node.match, AsOf | Window)  # they add up: only what is taken back tells of a mistake
+        changes = made.updated + made.deleted if of_streams else made.changes
         if (
             self._facts.rebuilt(node)
             or self._facts.plan.repair  # no input is read: whatever changes was wrong, or was made of what was wrong
