@@ -1,0 +1,90 @@
+"""No file over 300 lines, no function over 40, at most six arguments. What is larger is listed, and may only shrink."""
+
+import ast
+from collections.abc import Iterator
+
+from checker import PACKAGE, ROOT
+
+LINES, FUNCTION, ARGUMENTS = 300, 40, 6
+FILES = {
+    "errors.py": 458,  # one class per code
+    "plan/model.py": 399,  # the plan and its JSON
+    "plan/typing/grammar.py": 308,
+    "run/ingesting.py": 320,
+    "sources/debezium.py": 336,
+    "topology.py": 416,  # all that a user writes, with what it means
+}
+FUNCTIONS = {"airflow/dag.py:build": 89, "cli/runs.py:run": 47, "lake/writer.py:upsert": 52, "sources/csvtext.py:csv_records": 41}
+TAKEN = {
+    # What a user calls, with keywords.
+    "airflow/dag.py:build": 17,
+    "cli/runs.py:run": 11,
+    "cli/sql.py:head": 8,
+    "cli/sql.py:sql": 7,
+    "cli/why.py:why": 7,
+    "destinations.py:kafka": 13,
+    "topology.py:stream": 7,
+    # One too many.
+    "lake/commit.py:rewrite": 7,
+    "lake/fold.py:_write": 7,
+    "lake/probe.py:_read": 7,
+    "lake/refs.py:commit_rewrite": 7,
+    "lake/writer.py:upsert": 8,
+    "page/status.py:status": 7,
+    "plan/outlook.py:_sink": 7,
+    "plan/schema.py:_debezium": 7,
+    "run/output.py:apply": 7,
+    "sources/locate.py:_records": 7,
+    "sources/rowshapes.py:_judge": 8,
+    "sources/whole.py:__init__": 7,
+    "stages/resolve.py:_with_response": 7,
+}
+
+
+def files() -> Iterator[tuple[str, str]]:
+    package = ROOT / PACKAGE
+    for file in sorted(package.rglob("*.py")):
+        yield file.relative_to(package).as_posix(), file.read_text()
+
+
+def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for name, text in files():
+        for found in ast.walk(ast.parse(text)):
+            if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield f"{name}:{found.name}", found
+
+
+def taken(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """How many arguments it takes, without ``self``."""
+    every = [a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
+    return len(every) - (every[:1] in (["self"], ["cls"]))
+
+
+def compared(found: dict[str, int], known: dict[str, int]) -> list[str]:
+    """A line for everything that is new or has grown, and for what is listed without need."""
+    grown = [f"{name} has {size}, allowed are {known.get(name, 'fewer')}" for name, size in found.items() if size > known.get(name, 0)]
+    return grown + [
+        f"{name} is listed with {size}, and has {found.get(name, 'few enough')}" for name, size in known.items() if found.get(name) != size
+    ]
+
+
+def test_files_fit_on_a_few_screens() -> None:
+    assert not compared({name: n for name, text in files() if (n := len(text.splitlines())) > LINES}, FILES)
+
+
+def test_functions_fit_on_a_screen() -> None:
+    found = {name: n for name, f in functions() if f.end_lineno is not None and (n := f.end_lineno - f.lineno + 1) > FUNCTION}
+    assert not compared(found, FUNCTIONS)
+
+
+def test_functions_take_few_arguments() -> None:
+    assert not compared({name: n for name, f in functions() if (n := taken(f)) > ARGUMENTS}, TAKEN)
+
+
+def test_the_comparison_sees_what_is_new_what_grew_and_what_is_listed_without_need() -> None:
+    assert compared({"a": 301, "b": 310, "c": 320}, {"b": 305, "c": 320, "d": 400}) == [
+        "a has 301, allowed are fewer",
+        "b has 310, allowed are 305",
+        "b is listed with 305, and has 310",
+        "d is listed with 400, and has few enough",
+    ]
