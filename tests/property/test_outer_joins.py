@@ -98,6 +98,8 @@ SHAPES: dict[str, Callable[..., None]] = {
     "on_top": on_top,
     "below": below,
 }
+BY_DAY = ("right", "chain")
+"""The others go the same ways, and every kind is in the histories of ``test_joins_by_time``."""
 
 
 class Sources:
@@ -174,7 +176,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.mark.invariant("I1", "I3", "I5", "I8")
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", [pytest.param(s, marks=[] if s in BY_DAY else pytest.mark.nightly) for s in SHAPES])
 def test_after_every_run_the_outputs_are_what_a_second_engine_computes(
     shape: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
