@@ -52,6 +52,7 @@ def rows(driver: Driver, name: str) -> set[tuple[Any, ...]]:
     return {tuple(v for c, v in row.items() if c != "_hash") for row in driver.table(name)}
 
 
+@pytest.mark.nightly
 def test_by_spark_alone_as_in_this_process(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lookups are scans, changes are deleted by Spark, tables are sorted by it."""
     on, _ = town()
@@ -70,6 +71,7 @@ def test_by_spark_alone_as_in_this_process(sessions: Sessions, monkeypatch: pyte
             assert {n: d.total for n, d in differences(there, on, sessions, fast=fast).items()} == {"people": 0, "walks": 0}
 
 
+@pytest.mark.nightly
 def test_rows_that_cannot_be_computed_are_held_back_whichever_side_lacks(sessions: Sessions) -> None:
     on, people = town("CAST(CAST(street AS BIGINT) AS STRING)")
     people.expect(computable(), severity="quarantine", max_share=1.0)
