@@ -1,7 +1,7 @@
 """Scenario lines -> checked scenarios.
 
 A line: ``{"name", "join", "how"?, "versioned_ms"?, "events": [{"side", "key", "value", "ts"}]}``; other members are ignored. ``value``
-null deletes the row; an empty text is a row. ``how`` is the kind of each join, where ``join`` does not say it.
+null deletes the row; an empty text is a row. A row with the key null is left out, as by Kafka. ``how`` is the kind of each join, where ``join`` does not say it.
 
 The position of an event in its source is its order of arrival: the last one wins, whatever its ``ts``. With ``versioned_ms`` it is ``ts``,
 then arrival: an older event is ignored, one of the same time replaces.
@@ -117,9 +117,8 @@ def _event(event: Any, arrival: int, kinds_of: Mapping[str, str], versioned: boo
     if not isinstance(event, dict) or event.get("side") not in kinds_of:
         _refuse(where, f"has an event {arrival} for no table of its shape", f"side: {', '.join(kinds_of)}")
     key, value, time = event.get("key"), event.get("value"), event.get("ts")
-    of_streams = "stream" in kinds_of.values() or "key" in event
-    if not (_is_text(key) or (key is None and of_streams)) or not (_is_text(value) or (value is None and "value" in event)):
-        _refuse(where, f"has an event {arrival} without a usable key or value", "key: a text; value: a text or null")
+    if not all(_is_text(given) or (given is None and name in event) for name, given in (("key", key), ("value", value))):
+        _refuse(where, f"has an event {arrival} without a usable key or value", "key and value: a text or null")
     if not (versioned or "stream" in kinds_of.values()):
         time = 0
     if type(time) is not int or time < 0:
