@@ -32,7 +32,7 @@ from pyiceberg.table.update import TableUpdate, _apply_table_update, _TableMetad
 from pyiceberg.table.update.snapshot import ManageSnapshots, _FastAppendFiles
 from pyiceberg.typedef import EMPTY_DICT, Record
 
-from rejoin.lake import metrics, probe
+from rejoin.lake import metrics
 from rejoin.lake.files import files_of
 
 _PATH_ID, _POS_ID = 2147483546, 2147483545  # reserved field ids of position delete files
@@ -54,7 +54,7 @@ def data_files(table: Table, rows: pa.Table | pa.RecordBatchReader) -> list[Data
     than what goes into a few files is held in memory.
     """
     metadata = metrics.writing(table.metadata)
-    batches = rows.to_batches(max_chunksize=probe.ROW_GROUP) if isinstance(rows, pa.Table) else rows
+    batches = rows.to_batches(max_chunksize=_row_group()) if isinstance(rows, pa.Table) else rows
     made: list[DataFile] = []
     running: deque[Future[list[DataFile]]] = deque()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -79,7 +79,7 @@ def _sized(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
         held += batch.nbytes
         if held >= size:
             rows = pa.Table.from_batches(some)
-            whole = rows.num_rows - rows.num_rows % probe.ROW_GROUP
+            whole = rows.num_rows - rows.num_rows % _row_group()
             if whole:
                 yield rows.slice(0, whole)
             some = rows.slice(whole).to_batches()
@@ -269,3 +269,10 @@ def _added(file: DataFile, snapshot_id: int) -> ManifestEntry:
     return ManifestEntry.from_args(
         status=ManifestEntryStatus.ADDED, snapshot_id=snapshot_id, sequence_number=None, file_sequence_number=None, data_file=file
     )
+
+
+def _row_group() -> int:
+    """Rows in a row group. What reads files, DuckDB, is loaded for those only who write some."""
+    from rejoin.lake import probe
+
+    return probe.ROW_GROUP
