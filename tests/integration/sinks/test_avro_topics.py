@@ -3,50 +3,26 @@
 import io
 import json
 import signal
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import fastavro
 import pytest
 from integration.made import Lake, Row, deliver, publish
 from integration.servers import KafkaServer
+from schema_registry import registry
 from topics import Read, read
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 
-class Answers(BaseHTTPRequestHandler):
-    """A registry that takes every schema; ``schemas``: by id, from 1 on."""
-
-    schemas: list[str]
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["schema"]
-        if body not in self.schemas:
-            self.schemas.append(body)
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(json.dumps({"id": self.schemas.index(body) + 1}).encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def schemas(broker: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The schemas of a registry; the sink's connection names it and the broker."""
-    known: list[str] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Mine", (Answers,), {"schemas": known}))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    settings = {"bootstrap.servers": broker.address, "schema.registry.url": f"http://127.0.0.1:{server.server_port}"}
-    monkeypatch.setenv("REJOIN_SINK_KAFKA", json.dumps(settings))
-    yield known
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with registry() as (address, known):
+        settings = {"bootstrap.servers": broker.address, "schema.registry.url": address}
+        monkeypatch.setenv("REJOIN_SINK_KAFKA", json.dumps(settings))
+        yield known
 
 
 def decoded(schemas: list[str], message: bytes) -> Any:

@@ -4,11 +4,9 @@ import io
 import json
 import random
 import signal
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import psycopg
 import pytest
 from integration.made import deliver
 from integration.servers import KafkaServer
+from schema_registry import registry
 from topics import Read, read
 
 from rejoin.catch_up import Restart
@@ -204,34 +203,11 @@ def test_what_is_delivered_again_ends_with_the_output(
     assert {(k["person"], k["house"]): row for key, row in state.items() if (k := json.loads(key))} == town.rows()
 
 
-class Answers(BaseHTTPRequestHandler):
-    """A registry that takes every schema; ``schemas``: by id, from 1 on."""
-
-    schemas: list[str]
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["schema"]
-        if body not in self.schemas:
-            self.schemas.append(body)
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(json.dumps({"id": self.schemas.index(body) + 1}).encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def schemas() -> Iterator[tuple[str, list[str]]]:
     """The address of a registry, and its schemas."""
-    known: list[str] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Mine", (Answers,), {"schemas": known}))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", known
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with registry() as found:
+        yield found
 
 
 @pytest.mark.kafka
