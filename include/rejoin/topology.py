@@ -11,7 +11,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from rejoin.plan.model import DebeziumSource, JoinKind, RecordsSource, SnapshotSource, Source
+from rejoin.plan.match import JoinKind
+from rejoin.plan.model import DebeziumSource, RecordsSource, SnapshotSource, Source
 
 _PACKAGE = f"{Path(__file__).parent}{os.sep}"
 _EXAMPLES = f"{_PACKAGE}deployed{os.sep}"
@@ -261,8 +262,7 @@ class Relation:
     def _join(self, right: "Relation", foreign_key: object, kind: JoinKind, options: Mapping[str, object]) -> "Relation":
         how = {n: v for n, v in options.items() if n not in ("select", "name") and v is not None}
         joined = self.topology.record(JoinDeclaration(self, right, foreign_key, options["select"], kind, how, _here()))
-        name = options["name"]
-        return joined if name is None else joined.named(str(name))
+        return joined if options["name"] is None else joined.named(str(options["name"]))
 
 
 class How(TypedDict, total=False):

@@ -15,7 +15,7 @@ from rejoin.errors import RunUnknown
 from rejoin.failures import named_errors
 from rejoin.lake import names
 from rejoin.lake.plainly import PlainReader
-from rejoin.lake.recompute import Recomputation, by_arrival, without_pushdown
+from rejoin.lake.recompute import Recomputation, without_pushdown
 from rejoin.lake.session import JobCounter
 from rejoin.plan import places
 from rejoin.plan.fingerprint import fingerprint
@@ -138,7 +138,7 @@ class _Comparison:
     def _verified(self, *, fast: bool) -> Difference:
         node, columns = self.node, [p.name for p in self.node.columns]
         stored, recomputation = self.engine.frame(self.reader.current(node.name)), Recomputation(self.engine, self.plan, self.reader)
-        if by_arrival(node):
+        if node.keeps_what_it_saw:
             return Difference(node.name, stored.count(), 0, 0, 0, 0, by_arrival=True)
         orphans = sum(self._orphans(number) for number in range(len(node.edges))) if node.match is None else 0
         if not fast or node.match is not None or node.two_sided:

@@ -8,7 +8,7 @@ from checker import PACKAGE, ROOT
 LINES, FUNCTION, ARGUMENTS = 300, 40, 6
 FILES = {
     "errors.py": 458,  # one class per code
-    "plan/model.py": 399,  # the plan and its JSON
+    "plan/model.py": 395,  # the plan and its JSON
     "plan/typing/grammar.py": 308,
     "run/ingesting.py": 320,
     "sources/debezium.py": 336,

@@ -13,7 +13,8 @@ from plans import Shop, chain, everything, star
 import rejoin
 from rejoin.errors import TopologyError
 from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import DebeziumSource, JoinKind, OnBadRecord, Plan, Projection, SnapshotSource, View
+from rejoin.plan.match import JoinKind
+from rejoin.plan.model import DebeziumSource, OnBadRecord, Plan, Projection, SnapshotSource, View
 
 
 def sql(columns: tuple[Projection, ...]) -> dict[str, str]:

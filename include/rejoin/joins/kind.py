@@ -1,10 +1,13 @@
 """What a kind of join has to say: which of its results a run can change, and what they are made of."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rejoin.engines.engine import Rows
+from rejoin.joins import sides
+from rejoin.lake import probe
 from rejoin.plan.model import Edge, Node
 
 if TYPE_CHECKING:
@@ -26,8 +29,8 @@ class Found:
     at_most: int
 
 
-class Kind(ABC):
-    """One kind of join, for one node with one edge.
+class OneEdge:
+    """A node with one edge in one run: what every kind of join works with.
 
     Args:
         work: what the attempt works with.
@@ -41,14 +44,6 @@ class Kind(ABC):
         self.edge: Edge = self.spoken.edges[0]
         self.left, self.right = node.left.table, node.edges[0].right.table
         self.left_key, self.right_key = self.plan.key_of(self.left), self.plan.key_of(self.right)
-
-    @abstractmethod
-    def follow(self) -> Found:
-        """The results that this run's changes can change."""
-
-    @abstractmethod
-    def everything(self) -> Rows:
-        """``state`` of all results."""
 
     def left_changes(self) -> Rows | None:
         """This run's changes of the left; None if there are none."""
@@ -66,3 +61,28 @@ class Kind(ABC):
         """The columns of several relations as one relation."""
         inputs = {f"part_{i}": part for i, part in enumerate(parts)}
         return self.engine.query(" UNION ALL ".join(f"SELECT {columns} FROM {name}" for name in inputs), **inputs)
+
+    def named(self, rows: Rows, old: Sequence[str], new: Sequence[str]) -> Rows:
+        """Columns of a relation under other names."""
+        return self.engine.query(f"SELECT {self.sql.renamed(old, new)} FROM rows_", rows_=rows)
+
+    def among(self, rows: Rows, keys: Rows) -> Rows:
+        """The rows of the output, or of what is held back, that have one of the keys."""
+        return self.engine.query(sides.among(self.sql, self.node.key), rows_=rows, keys=keys)
+
+    def fetched(self, rows: Rows) -> tuple[Rows, int]:
+        """A relation that is used more than once, computed now, and how many rows it has."""
+        here = rows.here()
+        return self.engine.rows(here, many=here.num_rows > probe.LOCAL_ROWS), here.num_rows
+
+
+class Kind(OneEdge, ABC):
+    """One kind of join."""
+
+    @abstractmethod
+    def follow(self) -> Found:
+        """The results that this run's changes can change."""
+
+    @abstractmethod
+    def everything(self) -> Rows:
+        """``state`` of all results."""

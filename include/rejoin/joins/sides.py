@@ -43,10 +43,14 @@ def images(sql: Dialect, key: Sequence[str], changes: str, *sides: str) -> str:
 
 def micros(sql: Dialect, view: View, row: str, time: str) -> str:
     """The microseconds of a time of a view."""
-    of_type = next(p.type for p in view.columns if p.name == time)
-    return (sql.wall_micros if of_type == "TIMESTAMP_NTZ" else sql.micros)(sql.get(row, time))
+    return sql.time_micros(sql.get(row, time), zoned=view.column(time).type != "TIMESTAMP_NTZ")
 
 
 def met(count: int, left: str, right: str) -> str:
     """The condition that a left and a right row have equal values, none of them null."""
     return " AND ".join(f"{left}.fk_{i} = {right}.on_{i}" for i in range(1, count + 1))
+
+
+def among(sql: Dialect, key: Sequence[str]) -> str:
+    """The ``rows_`` whose key is among ``keys``."""
+    return f"SELECT * FROM rows_ AS r WHERE EXISTS (SELECT 1 FROM keys AS k WHERE {sql.on(key, 'r', 'k', nulls=True)})"

@@ -40,10 +40,11 @@ FROM ({statement}) WHERE low IS NOT NULL AND high IS NOT NULL"""
                 made.append((low, high))
         return Spans(tuple(made))
 
-    def widened(self, before: int, after: int) -> "Spans":
-        """The same, each longer at both ends."""
-        return Spans.joined((low - before, high + after) for low, high in self.of_time)
+    @staticmethod
+    def together(*some: "Spans") -> "Spans":
+        """All spans of some."""
+        return Spans.joined(span for one in some for span in one.of_time)
 
-    def and_(self, other: "Spans") -> "Spans":
-        """These and others."""
-        return Spans.joined((*self.of_time, *other.of_time))
+    def widened(self, by: int) -> "Spans":
+        """The same, each longer at both ends."""
+        return Spans.joined((low - by, high + by) for low, high in self.of_time)

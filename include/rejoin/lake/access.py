@@ -12,7 +12,6 @@ from rejoin.engines.engine import Engine, Rows
 from rejoin.lake import metrics, names, probe
 from rejoin.lake.duck import FILE, POSITION
 from rejoin.lake.files import files_of, newest, unique
-from rejoin.lake.probe import instant
 from rejoin.lake.refs import Refs
 from rejoin.stages.columns import RUN
 
@@ -144,10 +143,7 @@ class Access:
         spark = self.engine.by_spark(f"table {name}: {found.why}")
         self.reads.append(Read(name, "scan", found.why, None))
         kind = self.schema(name).field(column).type
-        inside = " OR ".join(
-            f"`{column}` BETWEEN {instant(spark.sql, low, kind)} AND {instant(spark.sql, high, kind)}" for low, high in spans
-        )
-        return spark.of(self.table(name).where(inside).select(*(f"`{c}`" for c in columns)))
+        return spark.of(self.table(name).where(probe.inside(spark.sql, column, kind, spans)).select(*(f"`{c}`" for c in columns)))
 
     def largest_time(self, name: str, column: str) -> int | None:
         """The newest of a column of times, in microseconds; None if there is none. From metadata where that says it."""
@@ -155,7 +151,7 @@ class Access:
         if known is not None:
             return known
         sql, kind = self.engine.sql, self.schema(name).field(column).type
-        micros = (sql.micros if kind.tz else sql.wall_micros)(f"max({sql.name(column)})")
+        micros = sql.time_micros(f"max({sql.name(column)})", zoned=bool(kind.tz))
         found = self.engine.one(f"SELECT {micros} AS newest FROM found", found=self.every(name, [column]))["newest"]
         return None if found is None else int(str(found))
 

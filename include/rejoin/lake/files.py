@@ -10,7 +10,7 @@ from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.types import BooleanType, DateType, DecimalType, IntegerType, LongType, StringType
+from pyiceberg.types import BooleanType, DateType, DecimalType, IntegerType, LongType, PrimitiveType, StringType
 from pyiceberg.utils.datetime import days_to_date
 
 from rejoin.lake import metrics
@@ -134,12 +134,19 @@ class Sizes:
 
 def bounds(table: Table, file: DataFile, column: str) -> tuple[Any, Any] | None:
     """The smallest and largest value of a column in a file, as Python values; None where the metadata cannot tell."""
+    kind, found = table.schema().find_field(column).field_type, _stored_bounds(table, file, column)
+    if found is None or not isinstance(kind, _ORDERED):
+        return None
+    return (days_to_date(found[0]), days_to_date(found[1])) if isinstance(kind, DateType) else found
+
+
+def _stored_bounds(table: Table, file: DataFile, column: str) -> tuple[Any, Any] | None:
+    """The same as Iceberg stores them: a time as microseconds, a date as days."""
     field = table.schema().find_field(column)
     low, high = (file.lower_bounds or {}).get(field.field_id), (file.upper_bounds or {}).get(field.field_id)
-    if not isinstance(field.field_type, _ORDERED) or low is None or high is None:
+    if not isinstance(field.field_type, PrimitiveType) or low is None or high is None:
         return None
-    found: tuple[Any, Any] = from_bytes(field.field_type, low), from_bytes(field.field_type, high)
-    return (days_to_date(found[0]), days_to_date(found[1])) if isinstance(field.field_type, DateType) else found
+    return from_bytes(field.field_type, low), from_bytes(field.field_type, high)
 
 
 def holding(table: Table, files: Iterable[DataFile], column: str, values: Iterable[Any]) -> list[tuple[DataFile, int]]:
@@ -159,21 +166,13 @@ def holding(table: Table, files: Iterable[DataFile], column: str, values: Iterab
 
 def newest(table: Table, files: Files, column: str) -> int | None:
     """The largest time in a column, in microseconds since the epoch; None where the metadata cannot tell, or rows are hidden."""
-    field = table.schema().find_field(column).field_id
-    found = [(f.upper_bounds or {}).get(field) for f in files.data]
+    found = [_stored_bounds(table, file, column) for file in files.data]
     if files.deletes or not found or None in found:
         return None
-    return max(int.from_bytes(high, "little", signed=True) for high in found if high is not None)
+    return max(int(known[1]) for known in found if known is not None)
 
 
 def overlapping(table: Table, files: Iterable[DataFile], column: str, spans: Sequence[tuple[int, int]]) -> list[DataFile]:
     """The files that can hold a time within one of some spans of microseconds; where bounds cannot tell: all."""
-    field, kept = table.schema().find_field(column).field_id, []
-    for file in files:
-        low, high = (file.lower_bounds or {}).get(field), (file.upper_bounds or {}).get(field)
-        if low is not None and high is not None:
-            ends = int.from_bytes(low, "little", signed=True), int.from_bytes(high, "little", signed=True)
-            if not any(ends[0] <= last and first <= ends[1] for first, last in spans):
-                continue
-        kept.append(file)
-    return kept
+    known = ((file, _stored_bounds(table, file, column)) for file in files)
+    return [f for f, ends in known if ends is None or any(ends[0] <= last and first <= ends[1] for first, last in spans)]

@@ -135,13 +135,17 @@ def within(table: Table, snapshot_id: int, column: str, spans: Sequence[tuple[in
     """The rows of a snapshot whose ``column``, a time, is within some spans of microseconds, both ends included; all stored versions."""
     found = files_of(table, snapshot_id)
     kind = table.schema().as_arrow().field(column).type
-    inside = " OR ".join(
-        f"{columns_text([column])} BETWEEN {instant(DUCKDB, low, kind)} AND {instant(DUCKDB, high, kind)}" for low, high in spans
-    )
-    return _read(table, overlapping(table, found.data, column, spans), found.deletes, columns, f"WHERE {inside}", {})
+    clause = f"WHERE {inside(DUCKDB, column, kind, spans)}"
+    return _read(table, overlapping(table, found.data, column, spans), found.deletes, columns, clause, {})
 
 
-def instant(sql: Dialect, micros: int, kind: pa.DataType) -> str:
+def inside(sql: Dialect, column: str, kind: pa.DataType, spans: Sequence[tuple[int, int]]) -> str:
+    """The condition that a time is within some spans of microseconds."""
+    ends = ((_instant(sql, low, kind), _instant(sql, high, kind)) for low, high in spans)
+    return " OR ".join(f"{sql.name(column)} BETWEEN {first} AND {last}" for first, last in ends)
+
+
+def _instant(sql: Dialect, micros: int, kind: pa.DataType) -> str:
     """A time as SQL text; the first and last of the years 1 to 9999 instead of those beyond."""
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=min(max(micros, _FIRST), _LAST))
     written = (at if kind.tz else at.replace(tzinfo=None)).isoformat(sep=" ")

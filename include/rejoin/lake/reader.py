@@ -96,12 +96,8 @@ class Reader(Access):
         name, column = view.table, self._stored(view, time)
         if not self.has(name) or not spans:
             return self.none(name)
-        found, alive = self.within(name, column, spans, self.columns(name)), ""
-        if self._plan.is_table(name):
-            alive = " WHERE _op <> 'D'"
-            found = self._latest(name, found, self._plan.key_of(name))
-        key, row = self.engine.sql.names(self._plan.key_of(name)), self._row(name, found.schema)
-        return self.engine.query(f"SELECT {key}, {row} AS _row FROM found{alive}", found=found)
+        found = self.within(name, column, spans, self.columns(name))
+        return self._framed(name, self._latest(name, found, self._plan.key_of(name)) if self._plan.is_table(name) else found)
 
     def newest(self, view: View, time: str) -> int | None:
         """The newest event time of a view's table, in microseconds; None if it has no rows."""
@@ -113,7 +109,7 @@ class Reader(Access):
         name, columns = view.table, [self._stored(view, c) for c in (time, *by)]
         sql = self.engine.sql
         kind = self.schema(name).field(columns[0]).type
-        newest = (sql.micros if kind.tz else sql.wall_micros)(f"max({sql.name(columns[0])})")
+        newest = sql.time_micros(f"max({sql.name(columns[0])})", zoned=bool(kind.tz))
         shown = ", ".join(f"{sql.name(c)} AS c_{i}" for i, c in enumerate(columns[1:], start=1))
         keys = sql.names(columns[1:])
         text = f"SELECT {shown}, {newest} AS newest FROM found GROUP BY {keys}"
@@ -122,8 +118,7 @@ class Reader(Access):
     @staticmethod
     def _stored(view: View, time: str) -> str:
         """The column of the table that a column of the view is."""
-        text = next(p.sql for p in view.columns if p.name == time)
-        return text.removeprefix("t.").strip("`")
+        return view.column(time).sql.removeprefix("t.").strip("`")
 
     def current(self, name: str, also: Sequence[str] = ()) -> Rows:
         """``Rows`` of a whole source table or output. ``also``: stored columns that the plan no longer has."""
@@ -222,13 +217,17 @@ class Reader(Access):
         return seen.struct(self.engine, schema, "_before", self._fields(name), self._plan.key_of(name))
 
     def _rows(self, name: str, keys: Keys | None, also: Sequence[str] = (), by: tuple[str, ...] = ()) -> Rows:
-        key, alive = self._plan.key_of(name), ""
+        key = self._plan.key_of(name)
         if self._plan.is_table(name):
-            found, alive = self._newest(name, key, keys, before=False, by=by), " WHERE _op <> 'D'"
-        else:
-            found = self.having(name, by or key, keys, self.columns(name), located=key, nulls=self._plan.null_keys(name))
-        row = self._row(name, found.schema, also)
-        return self.engine.query(f"SELECT {self.engine.sql.names(key)}, {row} AS _row FROM found{alive}", found=found)
+            return self._framed(name, self._newest(name, key, keys, before=False, by=by), also)
+        found = self.having(name, by or key, keys, self.columns(name), located=key, nulls=self._plan.null_keys(name))
+        return self._framed(name, found, also)
+
+    def _framed(self, name: str, found: Rows, also: Sequence[str] = ()) -> Rows:
+        """Stored rows, of a source table the newest of each key, as ``Rows``."""
+        key, row = self.engine.sql.names(self._plan.key_of(name)), self._row(name, found.schema, also)
+        alive = " WHERE _op <> 'D'" if self._plan.is_table(name) else ""
+        return self.engine.query(f"SELECT {key}, {row} AS _row FROM found{alive}", found=found)
 
     def _newest(self, name: str, key: tuple[str, ...], keys: Keys | None, *, before: bool, by: tuple[str, ...] = ()) -> Rows:
         columns = [c for c in self.columns(name) if before or c != "_before"]

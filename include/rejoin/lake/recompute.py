@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 
 from rejoin.engines.spark import Frame, SparkEngine, by_key
 from rejoin.lake.reader import Reader, without
-from rejoin.plan.match import AsOf
 from rejoin.plan.model import Node, Plan
 from rejoin.plan.query import node_query, upstream
 from rejoin.stages.columns import HASH
@@ -52,7 +51,7 @@ class Recomputation:
             return self._with_published(of, self._engine.spark.sql(query))
 
         for below in upstream(self._plan, node):
-            made = self._stored(below) if by_arrival(below) else rows(below)
+            made = self._stored(below) if below.keeps_what_it_saw else rows(below)
             made.createOrReplaceTempView(f"{self._plan.topology}__{below.name}")
         return rows(node)
 
@@ -93,11 +92,6 @@ class Recomputation:
         current = by_key(self._engine.frame(self._reader.current(node.name)), keys, node.key, "left_semi", nulls=nulls)
         stored = current.select(*(F.col(f"_row.`{p.name}`") for p in node.columns))
         return by_key(rows, keys, node.key, "left_anti", nulls=nulls).select(*(p.name for p in node.columns)).union(stored)
-
-
-def by_arrival(node: Node) -> bool:
-    """Whether the rows of a node keep what the runs saw that read them: no function of the tables as they are."""
-    return isinstance(node.match, AsOf) and node.match.left_time is None
 
 
 def without_pushdown(rows: DataFrame) -> DataFrame:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 from rejoin.lake import names
 from rejoin.page.drawing import NONE, Box, Graph, Link, drawn
 from rejoin.page.model import Kind, TableLine
-from rejoin.plan.model import Edge, JoinKind, Node, Plan
+from rejoin.plan.model import Edge, Node, Plan
 
 Content = tuple[tuple[str, ...], str, str]
 """What stands in a box: its lines, its state, and more for the pointer."""
@@ -60,7 +60,7 @@ def picture(
 
 def joined(edge: Edge) -> str:
     """The title of a join's box."""
-    return f"{'' if edge.kind is JoinKind.INNER else f'{edge.kind} '}join {edge.name}"
+    return f"{edge.join} {edge.name}"
 
 
 def by(edge: Edge) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from rejoin.plan.expressions import Expression, column
-from rejoin.plan.match import AsOf, Window
-from rejoin.plan.model import Edge, JoinKind, Node, Plan, Projection, Table, View
+from rejoin.plan.match import AsOf, JoinKind, Window
+from rejoin.plan.model import Edge, Node, Plan, Projection, Table, View
 from rejoin.plan.shapes import Arm, Draft, Rows, Star
 from rejoin.plan.versions import DELETED
 

@@ -11,7 +11,7 @@ from rejoin.plan.matching import by_foreign_key, check
 from rejoin.plan.model import Column, Plan, Table
 from rejoin.plan.problems import Problems, did_you_mean
 from rejoin.plan.rules import Expectation
-from rejoin.plan.shapes import Draft, Join, Materialised, Rows, Shape, Timed, filtered, joined, rows_of, selected, side
+from rejoin.plan.shapes import Draft, Join, Materialised, Rows, Shape, Timed, filtered, joined, rows_of, selected, side, stands_alone
 from rejoin.plan.versions import COLUMNS, versions
 from rejoin.topology import (
     Declaration,
@@ -150,7 +150,7 @@ class _Compiler:
         if join is None:
             return None
         rights = self._versions(self.materialised.rows(right), join)
-        star = self.materialised.alone(left) if join.alone else self.materialised.star(left, join.foreign_key)
+        star = self.materialised.alone(left) if stands_alone(join) else self.materialised.star(left, join.foreign_key)
         return joined(star, rights, join)
 
     def _versions(self, right: Rows, join: Join) -> Rows:

@@ -3,8 +3,8 @@
 """
 
 from rejoin.plan import durations
-from rejoin.plan.match import AsOf, Window
-from rejoin.plan.model import DebeziumSource, Edge, JoinKind, Node, Plan, Projection, RecordsSource, SnapshotSource, Source, Table, View
+from rejoin.plan.match import AsOf, JoinKind, Window
+from rejoin.plan.model import DebeziumSource, Edge, Node, Plan, Projection, RecordsSource, SnapshotSource, Source, Table, View
 from rejoin.plan.sinks import KafkaSink, Sink
 from rejoin.plan.steps import Step, Verb, steps
 from rejoin.plan.unchecked import unchecked
@@ -90,11 +90,7 @@ def _edge(edge: Edge, number: int) -> str:
     pairs = zip(edge.foreign_key, edge.on, strict=True)
     condition = " AND ".join(f"{part} = r{number}.`{key}`" for part, key in pairs)
     alias = "" if edge.name == edge.right.table else f" (as {edge.name})"
-    return f"{_kind(edge)} {_view(edge.right)}{alias} on {condition}{_time(edge)}"
-
-
-def _kind(edge: Edge) -> str:
-    return "join" if edge.kind is JoinKind.INNER else f"{edge.kind} join"
+    return f"{edge.join} {_view(edge.right)}{alias} on {condition}{_time(edge)}"
 
 
 def _time(edge: Edge) -> str:
@@ -150,7 +146,7 @@ def mermaid(plan: Plan) -> str:
             lines += [f"  {_id(node.name)}{shape}", f"  {_id(node.left.table)} -->|left| {_id(node.name)}"]
             if node.match is not None:
                 edge = node.edges[0]
-                lines.append(f"  {_id(edge.right.table)} -->|{_kind(edge)}| {_id(node.name)}")
+                lines.append(f"  {_id(edge.right.table)} -->|{edge.join}| {_id(node.name)}")
     return "\n".join(lines) + "\n"
 
 
@@ -160,7 +156,7 @@ def _mermaid_edge(node: Node, edge: Edge) -> list[str]:
         f"  {subscriptions}{{{{subscriptions {edge.name}}}}}",
         f"  {_id(node.left.table)} -->|subscribe| {subscriptions}",
         f"  {_id(edge.right.table)} -->|respond| {subscriptions}",
-        f"  {subscriptions} -->|{_kind(edge)}| {_id(node.name)}",
+        f"  {subscriptions} -->|{edge.join}| {_id(node.name)}",
     ]
 
 

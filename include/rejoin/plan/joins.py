@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from rejoin.plan import problems, schema, types
 from rejoin.plan.expressions import LEFT, RIGHT, Expression, Ref, Scope, expression, select_item
+from rejoin.plan.match import Match
 from rejoin.plan.problems import Reporter
 from rejoin.plan.shapes import Join, Shape, side
 from rejoin.topology import JoinDeclaration
@@ -63,8 +64,13 @@ def check_join(declaration: JoinDeclaration, left: Shape, right: Shape, report: 
     """The join with its expressions resolved and its foreign key of the type of the right key."""
     by = foreign_key(declaration.foreign_key, Scope({LEFT: side(left)}), right, report)
     chosen = check_items(declaration, left, right, () if declaration.kind.keeps_right else right.key, report)
+    return made(declaration, by, chosen)
+
+
+def made(declaration: JoinDeclaration, by: tuple[Expression, ...], chosen: Chosen, match: Match | None = None) -> Join:
+    """The join of what was checked."""
     label = f"the join at line {declaration.place.line}"
-    return Join(by, chosen.items, chosen.key, declaration.kind, label, chosen.complete)
+    return Join(by, chosen.items, chosen.key, declaration.kind, label, chosen.complete, match)
 
 
 def check_items(declaration: JoinDeclaration, left: Shape, right: Shape, needless: tuple[str, ...], report: Reporter) -> Chosen:

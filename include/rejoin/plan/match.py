@@ -1,8 +1,26 @@
-"""How a join finds right rows, where it is not by a foreign key alone. Part of the plan: frozen, JSON both ways."""
+"""What a join is: which rows it keeps, and how it finds right rows where it is not by a foreign key alone. Part of the plan: frozen, JSON both ways."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
+
+
+class JoinKind(StrEnum):
+    """Which rows without a partner are in the output, with nulls for the other side."""
+
+    INNER = "inner"  # none
+    LEFT = "left"  # those of the left
+    RIGHT = "right"  # those of the right
+    FULL = "full"  # those of both
+
+    @property
+    def keeps_left(self) -> bool:
+        return self in (JoinKind.LEFT, JoinKind.FULL)
+
+    @property
+    def keeps_right(self) -> bool:
+        return self in (JoinKind.RIGHT, JoinKind.FULL)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def window(node: Node, match: Window, relation: Relation, shown: Shown) -> list[
         return lines
     sides = ((node.left, match.left_time, match.left_clock), (edge.right, match.right_time, match.right_clock))
     times = " UNION ALL ".join(
-        f"SELECT {', '.join([*(f'{_text(view, c)} AS c_{i}' for i, c in enumerate(clock, 1)), f'{_micros_of(view, time)} AS at'])} FROM {relation(view.table)} AS t"
+        f"SELECT {', '.join([*(f'{view.column(c).sql} AS c_{i}' for i, c in enumerate(clock, 1)), f'{_micros_of(view, time)} AS at'])} FROM {relation(view.table)} AS t"
         for view, time, clock in sides
     )
     clocks = [f"c_{i}" for i in range(1, len(match.left_clock) + 1)]
@@ -71,19 +71,14 @@ def _equal(edge: Edge, on: tuple[str, ...]) -> str:
     return " AND ".join(f"({part}) = r1.`{name}`" for part, name in zip(edge.foreign_key, on, strict=True))
 
 
-def _text(view: View, name: str) -> str:
-    return next(p.sql for p in view.columns if p.name == name)
-
-
 def _micros(view: View, row: str, time: str) -> str:
     return _as_micros(view, time, f"{row}.`{time}`")
 
 
 def _micros_of(view: View, time: str) -> str:
     """Of the table that the view reads."""
-    return _as_micros(view, time, _text(view, time))
+    return _as_micros(view, time, view.column(time).sql)
 
 
 def _as_micros(view: View, time: str, text: str) -> str:
-    of_type = next(p.type for p in view.columns if p.name == time)
-    return f"unix_micros(CAST({text} AS TIMESTAMP))" if of_type == "TIMESTAMP_NTZ" else f"unix_micros({text})"
+    return f"unix_micros(CAST({text} AS TIMESTAMP))" if view.column(time).type == "TIMESTAMP_NTZ" else f"unix_micros({text})"

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 from rejoin.plan import durations, problems, schema
 from rejoin.plan.expressions import LEFT, RIGHT, Expression, Ref, Scope, column
-from rejoin.plan.joins import check_items, foreign_key, of_type
-from rejoin.plan.match import AsOf, Match, SameKey, Window
-from rejoin.plan.model import DebeziumSource, JoinKind, Table
+from rejoin.plan.joins import check_items, foreign_key, made, of_type
+from rejoin.plan.match import AsOf, JoinKind, SameKey, Window
+from rejoin.plan.model import DebeziumSource, Table
 from rejoin.plan.problems import Reporter
 from rejoin.plan.shapes import Join, Rows, Shape, Timed, side
+from rejoin.plan.versions import VALID_FROM
 from rejoin.topology import JoinDeclaration
 
 WINDOWED = ("within", "before", "after", "unmatched", "clock")
@@ -50,9 +51,8 @@ def _same_key(declaration: JoinDeclaration, left: Shape, right: Shape, report: R
     items = dict(chosen.items)
     if declaration.kind.keeps_right:
         for name, key, other in zip(chosen.key, left.key, right.key, strict=False):
-            made = items[name]
-            items[name] = replace(made, parts=("coalesce(", Ref(LEFT, key), ", ", Ref(RIGHT, other), ")"))
-    return _made(declaration, pairs, replace(chosen, items=items), SameKey())
+            items[name] = replace(items[name], parts=("coalesce(", Ref(LEFT, key), ", ", Ref(RIGHT, other), ")"))
+    return made(declaration, pairs, replace(chosen, items=items), SameKey())
 
 
 def _as_of(declaration: JoinDeclaration, left: Shape, right: Shape, report: Reporter) -> Join | None:
@@ -71,22 +71,14 @@ def _as_of(declaration: JoinDeclaration, left: Shape, right: Shape, report: Repo
         report(problems.BAD_OPTION, f"as_of={EVENT_TIME!r}: the right side must be {what}")
     if len(report.problems.found) > before or left.timed is None:
         return None
-    by = foreign_key(declaration.foreign_key or _own(left, declaration), Scope({LEFT: side(left)}), right, report)
+    by = foreign_key(declaration.foreign_key or left.timed.on, Scope({LEFT: side(left)}), right, report)
     time = None
     if how == EVENT_TIME:
         time = left.timed.time
         if left.columns[time].known != "TIMESTAMP":
             report(problems.BAD_TYPE, f"as_of={EVENT_TIME!r}: the event time {time!r} must be a TIMESTAMP, as commit times are")
     chosen = check_items(declaration, left, right, right.key, report)
-    from rejoin.plan.versions import VALID_FROM
-
-    return _made(declaration, by, chosen, AsOf(right.key, time, VALID_FROM if time else None))
-
-
-def _own(left: Shape, declaration: JoinDeclaration) -> list[str]:  # noqa: ARG001
-    """The columns by which a stream is joined, where nothing else is said."""
-    assert left.timed is not None
-    return list(left.timed.on)
+    return made(declaration, by, chosen, AsOf(right.key, time, VALID_FROM if time else None))
 
 
 def has_versions(right: Shape) -> bool:
@@ -120,26 +112,26 @@ def _window(declaration: JoinDeclaration, left: Shape, right: Shape, report: Rep
         report(problems.BAD_TYPE, f"the event times are {times[0]} and {times[1]}; CAST one in a select")
     chosen = check_items(declaration, left, right, (), report)
     lateness = max(left.timed.lateness, right.timed.lateness)
-    names = tuple(right.find(name) or name for name in on[1])
+    names = tuple(side(right).find(name) or name for name in on[1])
     clock = _clock(how.get("clock"), on[0], report)
-    clocks = tuple(left.find(on[0][i]) or "" for i in clock), tuple(names[i] for i in clock)
+    clocks = tuple(side(left).find(on[0][i]) or "" for i in clock), tuple(names[i] for i in clock)
     match = Window(names, left.timed.time, right.timed.time, before, after, lateness, unmatched == "at_once", *clocks)
-    return _made(declaration, pairs, chosen, match)
+    return made(declaration, pairs, chosen, match)
 
 
 def _reach(declaration: JoinDeclaration, report: Reporter) -> tuple[int, int]:
     """How far before and after a left record its partners may be, in microseconds."""
     given = {name: declaration.how[name] for name in ("within", "before", "after") if name in declaration.how}
-    made = {name: (durations.micros if name == "within" else durations.signed)(written) for name, written in given.items()}
-    for name, found in made.items():
+    lengths = {name: (durations.micros if name == "within" else durations.signed)(written) for name, written in given.items()}
+    for name, found in lengths.items():
         if found is None:
             report(problems.BAD_OPTION, f"{name}={given[name]!r}: expected {durations.EXPECTED}")
     if not given or ("within" in given and len(given) == 3):
         report(
             problems.BAD_OPTION, "two streams are joined within='10 seconds', or before= and after= (one that is left out is within, or 0)"
         )
-    within = made.get("within") or 0
-    before, after = made.get("before", within) or 0, made.get("after", within) or 0
+    within = lengths.get("within") or 0
+    before, after = lengths.get("before", within) or 0, lengths.get("after", within) or 0
     if before + after < 0:
         report(problems.BAD_OPTION, "the window ends before it begins: before and after together are below zero")
     return before, after
@@ -173,26 +165,18 @@ def _clock(written: object, on: tuple[str, ...], report: Reporter) -> list[int]:
 
 def _typed(lefts: Sequence[str], left: Shape, rights: Sequence[str], right: Shape, report: Reporter) -> tuple[Expression, ...]:
     """The left columns, in the types of the right ones."""
-    made: list[Expression] = []
+    found: list[Expression] = []
     for name, other in zip(lefts, rights, strict=True):
-        here, there = left.find(name), right.find(other)
+        here, there = side(left).find(name), side(right).find(other)
         if here is None or there is None:
             missing, shape = (name, left) if here is None else (other, right)
             if shape.complete:
                 report(problems.UNKNOWN_COLUMN, f"unknown column {missing!r} of {shape.label}")
             continue
-        found = column(LEFT, here, left.columns[here].type, left.columns[here].known)
+        own = column(LEFT, here, left.columns[here].type, left.columns[here].known)
         about = report.about(f"{name!r}: ")
-        made.append(of_type(found, right.columns[there].known, f"column {other!r} of {right.label}", about))
-    return tuple(made)
-
-
-def _made(declaration: JoinDeclaration, by: tuple[Expression, ...], chosen: "object", match: Match) -> Join:
-    from rejoin.plan.joins import Chosen
-
-    assert isinstance(chosen, Chosen)
-    label = f"the join at line {declaration.place.line}"
-    return Join(by, chosen.items, chosen.key, declaration.kind, label, chosen.complete, match)
+        found.append(of_type(own, right.columns[there].known, f"column {other!r} of {right.label}", about))
+    return tuple(found)
 
 
 _AS_OF_WANTED = (

@@ -20,26 +20,9 @@ from enum import StrEnum
 from typing import Any
 
 from rejoin.errors import UnknownTable
-from rejoin.plan.match import AsOf, Match, Window, match_of
+from rejoin.plan.match import AsOf, JoinKind, Match, Window, match_of
 from rejoin.plan.rules import Expectation, expectations_of
 from rejoin.plan.sinks import Sink, sink_of
-
-
-class JoinKind(StrEnum):
-    """Which rows without a partner are in the output, with nulls for the other side."""
-
-    INNER = "inner"  # none
-    LEFT = "left"  # those of the left
-    RIGHT = "right"  # those of the right
-    FULL = "full"  # those of both
-
-    @property
-    def keeps_left(self) -> bool:
-        return self in (JoinKind.LEFT, JoinKind.FULL)
-
-    @property
-    def keeps_right(self) -> bool:
-        return self in (JoinKind.RIGHT, JoinKind.FULL)
 
 
 class OnBadRecord(StrEnum):
@@ -203,6 +186,9 @@ class View:
     where: str | None
     key: tuple[str, ...]
 
+    def column(self, name: str) -> Projection:
+        return next(p for p in self.columns if p.name == name)
+
 
 @dataclass(frozen=True)
 class Edge:
@@ -213,6 +199,11 @@ class Edge:
     foreign_key: tuple[str, ...]
     kind: JoinKind
     match: Match | None = None
+
+    @property
+    def join(self) -> str:
+        """The kind in words: ``join``, ``left join`` and so on."""
+        return "join" if self.kind is JoinKind.INNER else f"{self.kind} join"
 
     @property
     def on(self) -> tuple[str, ...]:
@@ -249,6 +240,11 @@ class Node:
     def match(self) -> "Match | None":
         """How its only edge finds right rows; None by foreign keys, and for a node without edges."""
         return self.edges[0].match if self.edges else None
+
+    @property
+    def keeps_what_it_saw(self) -> bool:
+        """Whether its rows are those of the run that read them, whatever becomes of the right table: no function of the tables as they are."""
+        return isinstance(self.match, AsOf) and self.match.left_time is None
 
     @property
     def two_sided(self) -> bool:

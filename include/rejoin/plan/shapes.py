@@ -4,13 +4,13 @@ A ``Rows`` is a view of one table or node. A ``Star`` is a left view with its jo
 named, or when something needs it as a table. Nothing here reports: expressions that arrive are resolved already.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rejoin.plan import types
 from rejoin.plan.expressions import LEFT, Expression, Ref, Side, both, column, guarded
-from rejoin.plan.match import Match, Window
-from rejoin.plan.model import JoinKind, Policy, Table
+from rejoin.plan.match import JoinKind, Match, Window
+from rejoin.plan.model import Policy, Table
 from rejoin.plan.sinks import Sink
 
 
@@ -57,10 +57,6 @@ class Rows:
     complete: bool = True
     timed: Timed | None = None
 
-    def find(self, name: str) -> str | None:
-        """The declared spelling of a column."""
-        return _found(self.columns, name)
-
 
 @dataclass(frozen=True, eq=False)
 class Arm:
@@ -70,11 +66,6 @@ class Arm:
     foreign_key: tuple[Expression, ...]
     kind: JoinKind
     match: Match | None = None
-
-    @property
-    def alone(self) -> bool:
-        """Whether it is the only one of its star."""
-        return self.match is not None or self.kind.keeps_right
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,16 +86,8 @@ class Star:
     complete: bool = True
     timed: Timed | None = None
 
-    def find(self, name: str) -> str | None:
-        """The declared spelling of a column."""
-        return _found(self.columns, name)
-
 
 Shape = Rows | Star
-
-
-def _found(columns: Iterable[str], name: str) -> str | None:
-    return next((known for known in columns if known.lower() == name.lower()), None)
 
 
 def side(shape: Shape) -> Side:
@@ -157,7 +140,7 @@ class Materialised:
         It is ``left`` itself if the foreign key, and the filters that protect it, are made of columns of its left view alone; else
         ``left`` becomes a node, and the join starts a new star on it (a chain).
         """
-        if isinstance(left, Star) and not any(arm.alone for arm in left.arms):
+        if isinstance(left, Star) and not any(map(stands_alone, left.arms)):
             made = [guarded(part.replace(lambda ref: left.columns[ref.column]), left.where) for part in foreign_key]
             if all(part.aliases <= {"l"} for part in made):
                 return left
@@ -184,10 +167,10 @@ class Join:
     complete: bool
     match: Match | None = None
 
-    @property
-    def alone(self) -> bool:
-        """Whether no other join can stand beside it in one star."""
-        return self.match is not None or self.kind.keeps_right
+
+def stands_alone(join: Arm | Join) -> bool:
+    """Whether no other join can stand beside it in one star."""
+    return join.match is not None or join.kind.keeps_right
 
 
 def joined(star: Star, right: Rows, join: Join) -> Star:

@@ -6,7 +6,6 @@ from typing import TypeVar
 from rejoin.lake import names
 from rejoin.lake.files import Sizes
 from rejoin.lake.records import Run, StepRecord
-from rejoin.plan.match import AsOf
 from rejoin.plan.model import Edge, Node, Refresh, Table
 from rejoin.plan.results import Ending, Ingested, Resolved, Responded, Result, Subscribed, Validated
 from rejoin.plan.rules import Severity
@@ -80,7 +79,7 @@ class Facts:
 
     def rights_changed(self, node: Node) -> int:
         """How many right rows this run has changed that can change results whatever the left rows do."""
-        if self.rebuilt(node) or _keeps_what_it_saw(node) or not (node.match is not None or node.two_sided):
+        if self.rebuilt(node) or node.keeps_what_it_saw or not (node.match is not None or node.two_sided):
             return 0
         return self.changed(node.edges[0].right.table)
 
@@ -151,14 +150,9 @@ class Facts:
     def _why(self, node: Node, affected: int) -> str | None:
         if node.name in self.plan.repair:
             return "the run repairs it"
-        if _keeps_what_it_saw(node) and not self.rebuilt(node):
+        if node.keeps_what_it_saw and not self.rebuilt(node):
             return None  # to recompute it would take today's right rows for all that earlier runs have read
         return why_recompute(node.policy, rebuilt=self.rebuilt(node), affected=affected, rows=self.now.rows(node.left.table))
-
-
-def _keeps_what_it_saw(node: Node) -> bool:
-    """Whether its rows are those of the run that read them, whatever becomes of the right table."""
-    return isinstance(node.match, AsOf) and node.match.left_time is None
 
 
 def can_hold(of: Table | Node) -> bool:

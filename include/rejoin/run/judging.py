@@ -193,9 +193,7 @@ def hours_since_newest(name: str, column: str, reader: Reader, opened_at: float)
     newest = f"max({sql.get('_row', column)})"
     kind = reader.schema(name).field(column).type
     micros = (
-        f"{sql.days(newest)} * 86400000000"
-        if kind == pa.date32()
-        else (sql.micros if getattr(kind, "tz", None) else sql.wall_micros)(newest)
+        f"{sql.days(newest)} * 86400000000" if kind == pa.date32() else sql.time_micros(newest, zoned=getattr(kind, "tz", None) is not None)
     )
     found = reader.engine.one(f"SELECT {micros} AS newest FROM current_", current_=reader.current(name))["newest"]
     return None if found is None else (opened_at - int(str(found)) / 1e6) / 3600

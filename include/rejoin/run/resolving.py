@@ -72,11 +72,11 @@ class Resolving:
         done, rows = self._follow(node) if kind is None else self._matched(node, kind.follow()), self._facts.now.rows(node.left.table)
         return replace(done, detail={"refresh": "incremental", "why": f"{self._facts.affected(node):,} of {rows:,} rows are affected"})
 
-    def _matched(self, node: Node, found: Found) -> Outcome[Resolved]:
-        """Writes what changes of the results that were found."""
+    def _matched(self, node: Node, found: Found, stale: int = 0) -> Outcome[Resolved]:
+        """Writes what changes of the results that were found, with so many stale responses."""
         made = self._joined(node, found.state)
         difference = self._compared(node, made, found.old, everything=True)
-        return self._write_output(node, difference, 0, found.at_most, lambda: found.held)
+        return self._write_output(node, difference, stale, found.at_most, lambda: found.held)
 
     def _follow(self, node: Node) -> Outcome[Resolved]:
         responses = {
@@ -208,20 +208,12 @@ class Resolving:
             state = self._engine.query(fill, state=state, rights=rights)
         stale = lacking.get("stale", 0)
         if node.two_sided:
-            return replace(self._matched(node, self._with_rights(node, state, keys)))
+            return self._matched(node, Outer(self._work, node).follow(state, keys), stale)
         made = self._joined(node, state)
         if keys.here is not None:
             made = self._engine.together(made)
         difference = self._compared(node, made, self._work.before.lookup(node.name, keys), everything=False)
         return self._write_output(node, difference, stale, keys.at_most, lambda: self._held(node, keys))
-
-    def _with_rights(self, node: Node, state: Rows, keys: Keys) -> Found:
-        """The results of some left rows, and those of right rows alone that can change."""
-        outer = Outer(self._work, node)
-        touched = outer.touched()
-        held = self._held(node, None)
-        kept = None if held is None else outer.among(held, keys, touched)
-        return Found(outer.follow(state, touched), outer.old(keys, touched), kept, keys.at_most + touched.at_most)
 
     def _held(self, node: Node, keys: Keys | None) -> Rows | None:
         """The keys that are held back, of some keys or of all."""

@@ -87,6 +87,10 @@ class Dialect(ABC):
     def wall_micros(self, clock: str) -> str:
         """The same of a TIMESTAMP_NTZ, as if it were UTC."""
 
+    def time_micros(self, time: str, *, zoned: bool) -> str:
+        """The same of a TIMESTAMP (``zoned``) or a TIMESTAMP_NTZ."""
+        return (self.micros if zoned else self.wall_micros)(time)
+
     @abstractmethod
     def days(self, date: str) -> str:
         """The days since the epoch of a DATE."""

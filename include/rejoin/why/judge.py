@@ -11,7 +11,8 @@ from itertools import product
 from typing import Any
 
 from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Edge, JoinKind, Node, Plan, View
+from rejoin.plan.match import JoinKind
+from rejoin.plan.model import Edge, Node, Plan, View
 from rejoin.stages.columns import HELD_CODE
 from rejoin.stages.provenance import provenance_hash
 from rejoin.why.model import Cause, Match, Reason

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from rejoin.engines.engine import Rows
 from rejoin.joins.as_of import statements
 from rejoin.joins.kind import Found, Kind
-from rejoin.joins.same_key.statements import among
 from rejoin.joins.spans import FOREVER, Spans
 from rejoin.lake.access import Keys
 from rejoin.plan.match import AsOf
@@ -34,18 +33,18 @@ class AsOfJoin(Kind):
             parts.append(changes)
             at_most += self.facts.changed(self.left)
         if self._match.left_time is not None and (versions := self.right_changes()) is not None:
-            touched = self._touched(versions)
+            touched, count = self.fetched(self._touched(versions))
             parts.append(touched)
-            at_most += touched.here().num_rows
+            at_most += count
         held = self.held()
         if held is not None and self.facts.judged_again(self.node):
-            parts.append(self.engine.query(f"SELECT {self.sql.renamed(self.node.key, self.left_key)} FROM held", held=held))
+            parts.append(self.named(held, self.node.key, self.left_key))
             at_most += self.facts.held(self.node)
         keys = self.together(parts, self.sql.names(self.left_key))
         lefts = self.work.now.lookup(self.left, Keys(keys, at_most))
-        named = self.engine.query(f"SELECT {self.sql.renamed(self.left_key, self.node.key)} FROM keys", keys=keys)
+        named = self.named(keys, self.left_key, self.node.key)
         old = self.work.before.lookup(self.node.name, Keys(named, at_most)) if self.work.before.has(self.node.name) else None
-        kept = None if held is None else self.engine.query(among(self.sql, self.node.key), rows_=held, keys=named)
+        kept = None if held is None else self.among(held, named)
         return Found(self._state(lefts, self._rights(lefts, at_most)), old, kept, at_most)
 
     def everything(self) -> Rows:
@@ -64,7 +63,7 @@ class AsOfJoin(Kind):
         """The keys of the records for which another version is valid now."""
         keys = self.engine.query(f"SELECT DISTINCT {self.sql.names(self._by)} FROM versions", versions=versions)
         around = self.work.now.lookup(self.right, Keys(keys, self.facts.changed(self.right)), by=self._by)
-        valid = self.engine.query(statements.valid(self.sql, self.edge, self.right_key), versions=versions, rights=around)
+        valid, _ = self.fetched(self.engine.query(statements.valid(self.sql, self.edge, self.right_key), versions=versions, rights=around))
         spans = Spans.of(self.engine, f"SELECT since AS low, coalesce(until, {FOREVER}) AS high FROM rows_", valid)
         assert self._match.left_time is not None
         lefts = self.work.now.between(self.node.left, self._match.left_time, spans.of_time)

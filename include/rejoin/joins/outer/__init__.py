@@ -6,6 +6,7 @@ KIP-213 has no such join. The subscription table answers whether a right row has
 from typing import TYPE_CHECKING
 
 from rejoin.engines.engine import Rows
+from rejoin.joins.kind import Found, OneEdge
 from rejoin.joins.outer import statements
 from rejoin.lake.access import Keys
 from rejoin.plan.model import Node
@@ -15,82 +16,63 @@ if TYPE_CHECKING:
     from rejoin.run.work import Work
 
 
-class Outer:
-    """What a star with one right or full edge needs beside.
-
-    Args:
-        work: what the attempt works with.
-        node: the node.
-    """
+class Outer(OneEdge):
+    """What a star with one right or full edge needs beside."""
 
     def __init__(self, work: "Work", node: Node) -> None:
-        self._work, self._facts, self._engine, self._sql, self._node = work, work.facts, work.engine, work.engine.sql, node
-        self._spoken, self._edge = work.engine.node(node), node.edges[0]
-        plan = work.facts.plan
-        self._right, self._right_key = self._edge.right.table, plan.key_of(self._edge.right.table)
-        self._left_key = plan.left_key(node)
-        self._lefts = len(self._left_key)
+        super().__init__(work, node)
+        self._lefts = len(self.left_key)
+        self._mine, self._theirs = node.key[: self._lefts], node.key[self._lefts :]
 
     def everything(self, state: Rows) -> Rows:
         """``state`` of all left rows -> of all results."""
         keyed = self._keyed(state)
-        taken = self._engine.query(statements.met(self._lefts, len(self._right_key)), state=keyed)
-        return self._with(keyed, self._work.now.current(self._right), taken)
+        taken = self.engine.query(statements.met(self._lefts, len(self.right_key)), state=keyed)
+        return self._with(keyed, self.work.now.current(self.right), taken)
 
-    def touched(self) -> Keys:
+    def follow(self, state: Rows, lefts: Keys) -> Found:
+        """The results that can change: those of the affected left rows, whose ``state`` and keys are known, and those of right rows alone."""
+        touched, before = self._touched(), self.work.before
+        fks = tuple(numbered("fk", len(self._theirs)))
+        rights = self.work.now.lookup(self.right, Keys(self.named(touched.rows, self._theirs, self.right_key), touched.at_most))
+        subscribers = self.work.now.subscribers(self.node, self.edge, Keys(self.named(touched.rows, self._theirs, fks), touched.at_most))
+        old, held = None, self.held()
+        if before.has(self.node.name):
+            old = self._in_scope(before.lookup_any(self.node.name, [(self._mine, lefts), (self._theirs, touched)]), lefts, touched)
+        kept = None if held is None else self._in_scope(held, lefts, touched)
+        found = self._with(self._keyed(state), rights, self.named(subscribers, fks, fks))
+        return Found(found, old, kept, lefts.at_most + touched.at_most)
+
+    def _touched(self) -> Keys:
         """The right rows (columns: the right part of the output's key) that may have gained their first left row or lost the last, or changed."""
-        run, parts, at_most = self._facts.run.number, list[Rows](), 0
-        names = self._node.key[self._lefts :]
-        sent = self._work.now.sent(self._node, self._edge, run) if self._facts.sent(self._node) else None
+        parts, at_most, names = list[Rows](), 0, self._theirs
+        sent = self.work.now.sent(self.node, self.edge, self.facts.run.number) if self.facts.sent(self.node) else None
         if sent is not None:
-            parts.append(self._named(sent, numbered("fk", len(names)), names))
-            at_most += self._facts.sent(self._node)
-        changes = self._work.now.changes(self._right, run) if self._facts.changed(self._right) else None
+            parts.append(self.named(sent, numbered("fk", len(names)), names))
+            at_most += self.facts.sent(self.node)
+        changes = self.right_changes()
         if changes is not None:
-            parts.append(self._named(changes, self._right_key, names))
-            at_most += self._facts.changed(self._right)
-        held = self._work.before.held(self._node.name, None) if self._facts.judged_again(self._node) else None
+            parts.append(self.named(changes, self.right_key, names))
+            at_most += self.facts.changed(self.right)
+        held = self.held() if self.facts.judged_again(self.node) else None
         if held is not None:
-            parts.append(self._named(held, names, names))
-            at_most += self._facts.held(self._node)
+            parts.append(held)
+            at_most += self.facts.held(self.node)
         if not parts:
-            return Keys(self._named(self._work.now.none(self._right), self._right_key, names), 0)
-        inputs = {f"part_{i}": part for i, part in enumerate(parts)}
-        columns = self._sql.names(names)
-        every = " UNION ".join(f"SELECT {columns} FROM {part}" for part in inputs)
-        known = " OR ".join(f"{self._sql.name(k)} IS NOT NULL" for k in names)
-        return Keys(self._engine.query(f"SELECT * FROM ({every}) WHERE {known}", **inputs), at_most)
+            return Keys(self.named(self.work.now.none(self.right), self.right_key, names), 0)
+        known = " OR ".join(f"{self.sql.name(k)} IS NOT NULL" for k in names)
+        every = self.together(parts, self.sql.names(names))
+        return Keys(self.engine.query(f"SELECT DISTINCT * FROM keys WHERE {known}", keys=every), at_most)
 
-    def follow(self, state: Rows, touched: Keys) -> Rows:
-        """``state`` of the affected left rows -> of all results that can change."""
-        names = self._node.key[self._lefts :]
-        rights = self._work.now.lookup(self._right, Keys(self._named(touched.rows, names, self._right_key), touched.at_most))
-        fks = tuple(numbered("fk", len(names)))
-        keys = Keys(self._named(touched.rows, names, fks), touched.at_most)
-        taken = self._work.now.subscribers(self._node, self._edge, keys)
-        return self._with(self._keyed(state), rights, self._engine.query(f"SELECT {self._sql.names(fks)} FROM taken", taken=taken))
-
-    def old(self, lefts: Keys, touched: Keys) -> Rows | None:
-        """The output's rows that are such results; None if it never had a row. ``lefts``: the keys of the left rows."""
-        before, name = self._work.before, self._node.name
-        if not before.has(name):
-            return None
-        mine, theirs = self._left_key, self._node.key[self._lefts :]
-        return self.among(before.lookup_any(name, [(mine, lefts), (theirs, touched)]), lefts, touched)
-
-    def among(self, rows: Rows, lefts: Keys, touched: Keys) -> Rows:
+    def _in_scope(self, rows: Rows, lefts: Keys, touched: Keys) -> Rows:
         """Those of some rows that are such results."""
-        text = statements.in_scope(self._sql, self._node.key, self._lefts)
-        return self._engine.query(text, rows_=rows, mine=lefts.rows, theirs=touched.rows)
+        text = statements.in_scope(self.sql, self.node.key, self._lefts)
+        return self.engine.query(text, rows_=rows, mine=lefts.rows, theirs=touched.rows)
 
     def _with(self, keyed: Rows, rights: Rows, taken: Rows) -> Rows:
-        text = statements.lonely(self._sql, self._spoken, self._lefts, self._right_key)
-        lonely = self._engine.query(text, rights=rights, taken=taken, state=keyed)
-        columns = self._sql.names(keyed.columns)
-        return self._engine.query(f"SELECT {columns} FROM keyed UNION ALL SELECT {columns} FROM lonely", keyed=keyed, lonely=lonely)
+        text = statements.lonely(self.sql, self.spoken, self._lefts, self.right_key)
+        lonely = self.engine.query(text, rights=rights, taken=taken, state=keyed)
+        return self.together([keyed, lonely], self.sql.names(keyed.columns))
 
     def _keyed(self, state: Rows) -> Rows:
-        return self._engine.query(statements.keyed(self._sql, self._spoken, self._lefts), state=state)
-
-    def _named(self, rows: Rows, old: "list[str] | tuple[str, ...]", new: tuple[str, ...]) -> Rows:
-        return self._engine.query(f"SELECT {self._sql.renamed(old, new)} FROM rows_", rows_=rows)
+        return self.engine.query(statements.keyed(self.sql, self.spoken, self._lefts), state=state)

@@ -11,17 +11,17 @@ class SameKeyJoin(Kind):
 
     def follow(self) -> Found:
         sides = [(self.left_changes(), self.left_key), (self.right_changes(), self.right_key)]
-        parts = [self._keys(rows, key) for rows, key in sides if rows is not None]
+        parts = [self.named(rows, key, self.node.key) for rows, key in sides if rows is not None]
         at_most = self.facts.changed(self.left) + self.facts.changed(self.right)
         held = self.held()
         if held is not None and self.facts.judged_again(self.node):
-            parts.append(self._keys(held, self.node.key))
+            parts.append(held)
             at_most += self.facts.held(self.node)
         keys = self.together(parts, self.sql.names(self.node.key))
-        lefts = self.work.now.lookup(self.left, Keys(self._called(keys, self.left_key), at_most))
-        rights = self.work.now.lookup(self.right, Keys(self._called(keys, self.right_key), at_most))
+        lefts = self.work.now.lookup(self.left, Keys(self.named(keys, self.node.key, self.left_key), at_most))
+        rights = self.work.now.lookup(self.right, Keys(self.named(keys, self.node.key, self.right_key), at_most))
         old = self.work.before.lookup(self.node.name, Keys(keys, at_most)) if self.work.before.has(self.node.name) else None
-        kept = None if held is None else self.engine.query(statements.among(self.sql, self.node.key), rows_=held, keys=keys)
+        kept = None if held is None else self.among(held, keys)
         return Found(self._state(lefts, rights), old, kept, at_most)
 
     def everything(self) -> Rows:
@@ -30,9 +30,3 @@ class SameKeyJoin(Kind):
     def _state(self, lefts: Rows, rights: Rows) -> Rows:
         text = statements.state(self.sql, self.spoken, self.left_key, self.right_key)
         return self.engine.query(text, lefts=lefts, rights=rights)
-
-    def _keys(self, rows: Rows, key: tuple[str, ...]) -> Rows:
-        return self.engine.query(f"SELECT {self.sql.renamed(key, self.node.key)} FROM rows_", rows_=rows)
-
-    def _called(self, keys: Rows, names: tuple[str, ...]) -> Rows:
-        return self.engine.query(f"SELECT {self.sql.renamed(self.node.key, names)} FROM keys", keys=keys)

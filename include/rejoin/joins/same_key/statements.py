@@ -20,8 +20,3 @@ def state(sql: Dialect, node: Node, left_key: Sequence[str], right_key: Sequence
     shown = ", ".join(f"coalesce(a.{p}, b.{r}) AS {p}" for p, r in zip(pks, rks, strict=True))
     on = " AND ".join(f"{sql.same(f'a.{p}', f'b.{r}')}" for p, r in zip(pks, rks, strict=True))
     return f"SELECT {shown}, a.l, b.r1 FROM ({left}) AS a FULL JOIN ({right}) AS b ON {on}"
-
-
-def among(sql: Dialect, key: Sequence[str]) -> str:
-    """The ``rows_`` whose key is among ``keys``."""
-    return f"SELECT * FROM rows_ AS r WHERE EXISTS (SELECT 1 FROM keys AS k WHERE {sql.on(key, 'r', 'k', nulls=True)})"

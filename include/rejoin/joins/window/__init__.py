@@ -40,29 +40,28 @@ class WindowJoin(Kind):
         changes = {n: r for n, r in (("left_changes", self.left_changes()), ("right_changes", self.right_changes())) if r is not None}
         marks = self._marks()
         lefts, rights = self._read(changes, marks)
-        inputs: dict[str, Rows] = dict(changes)
+        inputs, at_most = dict(changes), self.facts.changed(self.left) + self.facts.changed(self.right)
         for name, kept, left in (("lonely_left", self._kept[0], True), ("lonely_right", self._kept[1], False)):
             if kept:
                 text = statements.lonely(self.sql, self.spoken, self._keys, left=left, given=list(changes))
-                inputs[name] = self.engine.query(text, **changes, marks=marks, **({"lefts": lefts} if left else {"rights": rights}))
+                side = {"lefts": lefts} if left else {"rights": rights}
+                inputs[name], count = self.fetched(self.engine.query(text, **changes, marks=marks, **side))
+                at_most += count
         text = statements.state(self.sql, self.spoken, self._keys, scoped=list(changes))
         state = self.engine.query(text, lefts=lefts, rights=rights, marks=marks, **inputs)
-        count = self.facts.changed(self.left) + self.facts.changed(self.right)
-        at_most = count + sum(inputs[n].here().num_rows for n in ("lonely_left", "lonely_right") if n in inputs)
-        return Found(state, self._old(inputs, at_most), self._among(self.held(), inputs), at_most)
+        return Found(state, self._old(inputs, at_most), self._in_scope(self.held(), inputs), at_most)
 
     def _read(self, changes: dict[str, Rows], marks: Rows) -> tuple[Rows, Rows]:
         """The records of both streams that can matter, in spans of time, and those that changed."""
         window = self._window
         reach = abs(window.before) + abs(window.after)
-        moved = [self._times(rows, left=name == "left_changes") for name, rows in changes.items()]
-        around = moved[0] if len(moved) == 1 else moved[0].and_(moved[1])
+        moved = Spans.together(*(self._times(rows, left=name == "left_changes") for name, rows in changes.items()))
         ends = [
             Spans.of(self.engine, statements.closing(window, left=left), marks) if kept else Spans()
             for left, kept in zip((True, False), self._kept, strict=True)
         ]
-        near = around.widened(2 * reach, 2 * reach)
-        spans = [near.and_(ends[i]).and_(ends[1 - i].widened(reach, reach)) for i in (0, 1)]
+        near = moved.widened(2 * reach)
+        spans = [Spans.together(near, ends[i], ends[1 - i].widened(reach)) for i in (0, 1)]
         sides = (
             (self.node.left, window.left_time, "left_changes", self.left_key),
             (self.node.edges[0].right, window.right_time, "right_changes", self.right_key),
@@ -76,7 +75,7 @@ class WindowJoin(Kind):
     def _rows(self, read: Rows, changes: Rows | None, key: tuple[str, ...]) -> Rows:
         if changes is None:
             return read
-        text = statements.rows(self.sql, key, read=True, changed=True)
+        text = statements.rows(self.sql, key)
         return self.engine.query(text, read=read, changes=changes)
 
     def _times(self, changes: Rows, *, left: bool) -> Spans:
@@ -97,9 +96,9 @@ class WindowJoin(Kind):
             names = [f"SELECT {sql.renamed(key if n == changes else ks, own)} FROM {n}" for n in given]
             if given:
                 wanted.append((own, Keys(self.engine.query(" UNION ALL ".join(names), **given), at_most)))
-        return self._among(before.lookup_any(node.name, wanted), inputs)
+        return self._in_scope(before.lookup_any(node.name, wanted), inputs)
 
-    def _among(self, rows: Rows | None, inputs: dict[str, Rows]) -> Rows | None:
+    def _in_scope(self, rows: Rows | None, inputs: dict[str, Rows]) -> Rows | None:
         if rows is None:
             return None
         given = [n for n in ("left_changes", "right_changes") if n in inputs]

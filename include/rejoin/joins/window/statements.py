@@ -61,15 +61,11 @@ def _side(sql: Dialect, node: Node, keys: Keys, rows: str, *, left: bool) -> str
     return sides.rights(sql, edge.right, window.on, keys.right, rows, time=window.right_time)
 
 
-def rows(sql: Dialect, key: Sequence[str], *, read: bool, changed: bool) -> str:
+def rows(sql: Dialect, key: Sequence[str]) -> str:
     """The rows of a stream: ``read``, Rows of some spans, and those that changed in this run, whatever their time, from ``changes``."""
-    parts = []
-    if changed:
-        parts.append(sides.images(sql, key, "changes", "_after"))
-    if read:
-        new = f" WHERE NOT EXISTS (SELECT 1 FROM changes AS c WHERE {sql.on(key, 'c', 'r')})" if changed else ""
-        parts.append(f"SELECT {sql.names(key, 'r')}, r._row AS t FROM read AS r{new}")
-    return f"SELECT {sql.names(key)}, t AS _row FROM ({' UNION ALL '.join(parts)})"
+    known = f"SELECT 1 FROM changes AS c WHERE {sql.on(key, 'c', 'r')}"
+    read = f"SELECT {sql.names(key, 'r')}, r._row AS t FROM read AS r WHERE NOT EXISTS ({known})"
+    return f"SELECT {sql.names(key)}, t AS _row FROM ({sides.images(sql, key, 'changes', '_after')} UNION ALL {read})"
 
 
 def _met(window: Window, left: str, right: str) -> str:
