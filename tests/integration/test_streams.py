@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from rejoin import Lake, Topology, debezium
+from rejoin.expectations import between
+from rejoin.plan.model import Fuse, RunOptions
 
 
 @pytest.fixture
@@ -65,3 +67,22 @@ def test_a_stream_is_stored_in_order_of_time(lake: Lake) -> None:
     times = pq.read_table(file, columns=["at"])["at"].to_pylist()
     assert times == sorted(times)
     assert len(times) == 101
+
+
+def test_pairs_that_are_held_back_are_judged_again_though_nothing_came(lake: Lake) -> None:
+    def watched(most: int) -> Topology:
+        on = Topology("web")
+        schema = "id BIGINT, ad STRING, at TIMESTAMP"
+        views = on.stream("views", id="id", key="ad", event_time="at", schema=schema, source=debezium("views/"))
+        select = ["left.id", "right.id AS other", "left.ad"]
+        made = views.full_join(views, within="1 second", unmatched="at_once", select=select, name="pairs")
+        made.expect(between("id", 0, most), severity="quarantine", max_share=1.0)
+        return on
+
+    land(1, {"id": 1, "ad": "a", "at": 0}, {"id": 9, "ad": "a", "at": 0})
+    lake.run(watched(5))
+    assert pairs(lake) == [(1, 1), (1, 9)]
+    lake.run(watched(5), options=RunOptions(replay=("pairs",)))
+    assert pairs(lake) == [(1, 1), (1, 9)]
+    lake.run(watched(10), options=RunOptions(fuse=Fuse.APPLY))
+    assert pairs(lake) == [(1, 1), (1, 9), (9, 1), (9, 9)]

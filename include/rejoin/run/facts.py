@@ -6,6 +6,7 @@ from typing import TypeVar
 from rejoin.lake import names
 from rejoin.lake.files import Sizes
 from rejoin.lake.records import Run, StepRecord
+from rejoin.plan.match import Window
 from rejoin.plan.model import Edge, Node, Refresh, Table
 from rejoin.plan.results import Ending, Ingested, Resolved, Responded, Result, Subscribed, Validated
 from rejoin.plan.rules import Severity
@@ -152,6 +153,8 @@ class Facts:
             return "the run repairs it"
         if node.keeps_what_it_saw and not self.rebuilt(node):
             return None  # to recompute it would take today's right rows for all that earlier runs have read
+        if isinstance(node.match, Window) and self.judged_again(node):
+            return "rows that are held back are judged again"  # their pairs lie at any time
         return why_recompute(node.policy, rebuilt=self.rebuilt(node), affected=affected, rows=self.now.rows(node.left.table))
 
 
