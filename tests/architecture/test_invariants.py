@@ -38,6 +38,7 @@ def shown(*arguments: str) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["invariant", "invariant and by_spark"])
 def test_every_invariant_is_shown_by_a_test_that_is_not_nightly_and_by_one_that_leaves_its_steps_to_spark(which: str) -> None:
     documented = DOCUMENTED.findall((ROOT / "docs" / "architecture.md").read_text())

@@ -51,6 +51,7 @@ def driver() -> Iterator[Driver]:
         yield made
 
 
+@pytest.mark.slow
 def test_departures_find_their_weather_and_planes_their_next_departure(driver: Driver, year: Year) -> None:
     landing = Landing(driver.root / "landing")
     alone = list[int]()

@@ -2,7 +2,7 @@
 
 In this process where the lake is a directory and all that the step does is proven to come out there as by Spark; else by Spark. How many rows there
 are does not matter: DuckDB spills (``lake.duck.memory``). What is not for the process: expressions that are not portable, values that cannot be
-computed, Parquet snapshots, expectations about many rows. Nobody estimates: the process begins, and ``NeedsSpark`` says when it is not its work. What it wrote until then is garbage on a branch of its own.
+computed, expectations about many rows. Nobody estimates: the process begins, and ``NeedsSpark`` says when it is not its work. What it wrote until then is garbage on a branch of its own.
 """
 
 import os
@@ -63,7 +63,7 @@ def placed(choice: Choice, plan: "Plan", spark: "Callable[[], SparkSession]", wo
             if choice is Choice.LOCAL:
                 raise EngineRefused(
                     f"this step is not for one process: {why}; nothing was committed",
-                    expected="portable expressions, and no Parquet snapshots or expectations about many rows, with engine 'local'",
+                    expected="portable expressions, and no expectations about many rows, with engine 'local'",
                     next_step="run with --engine auto or --engine spark (needs Java and the packages of rejoin[spark])",
                 ) from reason
     else:

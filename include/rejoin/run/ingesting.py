@@ -81,7 +81,7 @@ class Ingesting:
         here = sources.read_here(table, pin, self._root)
         if here is not None:
             return self._ingest(table, Here(here), kinds_of(table, here), here)
-        if self._engine.in_process and not sources.is_parquet(pin):
+        if self._engine.in_process:
             landed = self._engine.landed(events_schema(table), sources.read_along(table, pin, self._root), sources.RARE)
             return self._ingest(table, landed, count_kinds(self._engine, table, landed), None)
         events = self._by_spark(table, pin)
@@ -92,7 +92,7 @@ class Ingesting:
 
     def _by_spark(self, table: Table, pin: sources.Pin) -> Rows:
         """The events of a pin that is not decoded in this process."""
-        spark = self._engine.by_spark(f"the snapshot of {table.name!r} is Parquet")
+        spark = self._engine.by_spark(f"the input of {table.name!r} is large")
         return spark.of(sources.read(spark.spark, table, pin, self._root))
 
     def _load(self, table: Table, events: Rows) -> Outcome[Ingested] | None:

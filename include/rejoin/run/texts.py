@@ -10,11 +10,10 @@ from rejoin.plan.model import Table
 def raw_of(engine: Engine, table: Table, pin: sources.Pin, root: str, places: Rows) -> Rows:
     """``_file``, ``_line`` and ``_raw`` of the records of a pin at some places (``_file``, ``_line``)."""
     lines = defaultdict[str, set[int]](set)
-    if not sources.is_parquet(pin):
-        for row in places.here().to_pylist():
-            lines[row["_file"]].add(row["_line"])
-        found = sources.read_raw_here(table, pin, root, {file: frozenset(some) for file, some in lines.items()}, large=engine.in_process)
-        if found is not None:
-            return engine.rows(found)
+    for row in places.here().to_pylist():
+        lines[row["_file"]].add(row["_line"])
+    found = sources.read_raw_here(table, pin, root, {file: frozenset(some) for file, some in lines.items()}, large=engine.in_process)
+    if found is not None:
+        return engine.rows(found)
     spark = engine.by_spark(f"records of {table.name!r} are read again")
     return spark.of(sources.read_raw(spark.spark, table, pin, root, spark.frame(places)))

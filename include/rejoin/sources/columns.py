@@ -91,7 +91,8 @@ def _parquet_names(file: Place) -> tuple[str, ...]:
 def parquet_file(file: Place) -> pq.ParquetFile:
     """An open Parquet file; SourceCorrupt if its footer cannot be read."""
     try:
-        opened = pq.ParquetFile(file.fs.open_input_file(file.native))
+        # INT96 as the time that it is; checksums, since flipped bits become other values else.
+        opened = pq.ParquetFile(file.fs.open_input_file(file.native), coerce_int96_timestamp_unit="us", page_checksum_verification=True)
         if opened.schema_arrow.names:  # read here, as damage may be in the schema
             return opened
         raise corrupt(file.label, "it has no columns")

@@ -1,4 +1,4 @@
-"""One pinned file of lines -> record batches of events: what the driver and Spark's workers both call."""
+"""One pinned file -> record batches of events: what this process and Spark's workers both call."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from rejoin.plan.model import Table
 from rejoin.sources import debezium, snapshot
+from rejoin.sources.columnar import decode_parquet
 from rejoin.sources.files import PinnedFile, lines, open_pinned
 from rejoin.sources.pins import Pin, format_of
 
@@ -13,8 +14,10 @@ from rejoin.sources.pins import Pin, format_of
 def decode_file(table: Table, pin_kind: str, ordinal: int, file: PinnedFile, index: int, root: str) -> Iterator[pa.RecordBatch]:
     """Decodes ``file``, the ``index``-th of its pin; verifies its bytes on the way.
 
-    An error (SourceFileMissing, SourceFileChanged, SourceCorrupt) can come after batches: then none of them may be used.
+    An error (SourceFileMissing, SourceFileChanged, SourceCorrupt, of Parquet also SchemaDrift) can come after batches: then none of them may be used.
     """
+    if pin_kind != "debezium" and format_of(file.path) == "parquet":
+        return decode_parquet(table, ordinal, file, index, root)
     pieces = open_pinned(root, file)
     if pin_kind == "debezium":
         return debezium.decode_pieces(table, file.path, index, pieces)

@@ -1,24 +1,44 @@
-"""Whether the Parquet files of a snapshot fit the declared schema: only casts that lose nothing, else SchemaDrift.
+"""The rows of Parquet files: whether they fit the declared schema (only casts that lose nothing, else SchemaDrift), and how they are read.
 
-Spark itself would read a renamed column as nulls, so names and types are checked before it reads anything. Allowed are the declared
-type itself and INT -> BIGINT, FLOAT -> DOUBLE, DECIMAL with more digits on both sides; 8 and 16 bit integers count as INT.
+Names and types are checked before anything is read. Allowed are the declared type itself and INT -> BIGINT, FLOAT -> DOUBLE, DECIMAL with more
+digits on both sides; 8 and 16 bit integers count as INT.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from rejoin.errors import SchemaDrift
 from rejoin.plan.model import Table
 from rejoin.sources.columns import parquet_file
-from rejoin.sources.files import PinnedFile, place
+from rejoin.sources.files import PinnedFile, corrupt, place, verify
 from rejoin.sources.values import decimal_of
 
+BATCH_ROWS = 65_536
 
-def check_parquet(table: Table, root: str, file: PinnedFile) -> None:
-    """SchemaDrift if a declared column has a type in ``file`` that cannot be widened; SourceCorrupt if the file is cut."""
+
+def parquet_rows(table: Table, root: str, file: PinnedFile) -> Iterator[pa.RecordBatch]:
+    """The declared columns that a pinned file has, in batches, with the types of the file; INT96 as microseconds without a zone.
+
+    Raises:
+        SourceFileMissing, SourceFileChanged: the pinned bytes are no longer there.
+        SourceCorrupt: the file is damaged.
+        SchemaDrift: a column does not fit.
+    """
+    verify(root, file)
     opened = parquet_file(place(root, file.path))
+    check_parquet(table, opened, file)
+    names = opened.schema_arrow.names
+    try:
+        yield from opened.iter_batches(BATCH_ROWS, columns=[c.name for c in table.columns if c.name in names])
+    except (pa.ArrowException, OSError):
+        raise corrupt(file.path, "its pages are damaged") from None
+
+
+def check_parquet(table: Table, opened: pq.ParquetFile, file: PinnedFile) -> None:
+    """SchemaDrift if a declared column has a type in ``file`` that cannot be widened."""
     schema = opened.schema_arrow
     int96 = {column.name for column in opened.schema if column.physical_type == "INT96"}
     for column in table.columns:

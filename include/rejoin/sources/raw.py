@@ -11,12 +11,13 @@ import pyarrow.compute as pc
 from rejoin.errors import BadRecord
 from rejoin.plan.model import DebeziumSource, Table
 from rejoin.sources import debezium
+from rejoin.sources.columnar import raw_rows
 from rejoin.sources.csvtext import csv_records
 from rejoin.sources.events import EventKind, events_ddl, events_schema, raw_text
 from rejoin.sources.files import PinnedFile, lines, open_pinned
 from rejoin.sources.jsontext import loads
 from rejoin.sources.pins import Pin, format_of
-from rejoin.sources.read import is_parquet, is_small, marked_errors, parquet_raw, parquet_rows, tasks
+from rejoin.sources.read import is_small, marked_errors, tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +29,7 @@ Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def read_raw_here(table: Table, pin: Pin, root: str, places: Mapping[str, frozenset[int]], *, large: bool = False) -> pa.Table | None:
-    """Records of a small pin as they were written: ``_file``, ``_line``, ``_raw``; None if it is large, or Spark's to read.
+    """Records of a small pin as they were written: ``_file``, ``_line``, ``_raw``; None if it is large.
 
     They are read again, since keeping the text of every record beside its values would double what is held of each cut.
 
@@ -42,7 +43,7 @@ def read_raw_here(table: Table, pin: Pin, root: str, places: Mapping[str, frozen
     Raises:
         SourceFileMissing, SourceFileChanged: the pinned bytes are no longer there.
     """
-    if is_parquet(pin) or not (large or is_small(pin)):
+    if not (large or is_small(pin)):
         return None
     found = [batch for file in pin.files if file.path in places for batch in _raw_of(table, root, file, places[file.path])]
     return pa.Table.from_batches(found, _RAW)
@@ -52,9 +53,6 @@ def read_raw(spark: "SparkSession", table: Table, pin: Pin, root: str, places: "
     """The same of any pin by Spark. ``places``: ``_file`` and ``_line`` of the wanted ones."""
     from pyspark.sql import functions as F
 
-    if is_parquet(pin):
-        rows = parquet_rows(spark, table, pin, root).select("_file", "_line", parquet_raw(table).alias("_raw"))
-        return rows.join(places, on=["_file", "_line"], how="left_semi")
     wanted = places.groupBy(F.col("_file").alias("path")).agg(F.collect_set("_line").alias("lines"))
     work: Work = partial(_raw_rows, table, root)
     return tasks(spark, pin).join(wanted, on="path").mapInArrow(work, _RAW_DDL)
@@ -71,19 +69,23 @@ def _raw_rows(table: Table, root: str, rows: Iterable[pa.RecordBatch]) -> Iterat
 def _raw_of(table: Table, root: str, file: PinnedFile, wanted: frozenset[int]) -> Iterator[pa.RecordBatch]:
     """The records of one file that begin on these lines. Reads all of it, so that its bytes are verified."""
     found: list[dict[str, Any]] = []
-    for line, raw in _records(table, file.path, lines(open_pinned(root, file))):
-        if line in wanted:
-            found.append({"_file": file.path, "_line": line, "_raw": raw_text(raw)})
+    for line, raw in _records(table, root, file, wanted):
+        found.append({"_file": file.path, "_line": line, "_raw": raw})
         if len(found) == _BATCH:
             yield pa.RecordBatch.from_pylist(found, _RAW)
             found = []
     yield pa.RecordBatch.from_pylist(found, _RAW)
 
 
-def _records(table: Table, path: str, numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    if not isinstance(table.source, DebeziumSource) and format_of(path) == "csv":
-        return ((line, raw) for line, raw, _ in csv_records(numbered, table.source.null, path, lambda _: None))
-    return numbered
+def _records(table: Table, root: str, file: PinnedFile, wanted: frozenset[int]) -> Iterator[tuple[int, str]]:
+    if isinstance(table.source, DebeziumSource) or format_of(file.path) == "json":
+        numbered = lines(open_pinned(root, file))
+    elif format_of(file.path) == "parquet":
+        return raw_rows(table, root, file, wanted)
+    else:
+        records = csv_records(lines(open_pinned(root, file)), table.source.null, file.path, lambda _: None)
+        numbered = ((line, raw) for line, raw, _ in records)
+    return ((line, raw_text(raw)) for line, raw in numbered if line in wanted)
 
 
 def row_columns(raw: str) -> list[str]:

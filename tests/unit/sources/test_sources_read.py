@@ -138,7 +138,8 @@ def test_parquet_files_of_records_may_have_one_name_in_two_folders(spark: Any, t
         pq.write_table(pa.table({"id": pa.array([len(folder)], pa.int64()), "name": [folder]}), tmp_path / "src" / folder / "0.parquet")
     pin = available(of, str(tmp_path), (), None)
     assert pin is not None
-    assert read_here(of, pin, str(tmp_path)) is None
+    here = read_here(of, pin, str(tmp_path))
+    assert here is not None and here["name"].to_pylist() == [".", "2026-01-01", "2026-01-02"]
     found = read(spark, of, pin, str(tmp_path)).orderBy("_arrival").collect()
     assert [(r["name"], r["_file"], r["_arrival"] >> 40) for r in found] == [
         (".", "src/0.parquet", 0),

@@ -138,4 +138,4 @@ def test_parquet_types_may_only_be_widened(tmp_path: Path, found: pa.DataType, d
     pq.write_table(pa.table({"id": pa.array([1], pa.int64()), "v": pa.array([None], found)}), tmp_path / "a.parquet")
     of = table(f"id BIGINT; v {declared}", source=SnapshotSource("x"))
     with nullcontext() if fits else pytest.raises(SchemaDrift, match=f"'v'.* declared is {re.escape(declared)}"):
-        check_parquet(of, str(tmp_path), PinnedFile("a.parquet", 0, ""))
+        check_parquet(of, pq.ParquetFile(tmp_path / "a.parquet"), PinnedFile("a.parquet", 0, ""))
