@@ -26,8 +26,9 @@ from measure import CONSOLE, tracked
 from report import write
 
 from rejoin.airflow.client import Client
-from rejoin.airflow.local import USER, free_port, state
+from rejoin.airflow.local import USER, free_port, up
 from rejoin.deployed import SHOP
+from rejoin.examples import deliver
 
 PARTS = ("commands", "dags")
 FILE = "commands.json"
@@ -172,10 +173,9 @@ DAG = "shop"
 
 def dags(root: Path, repeats: int) -> Iterator[Timed]:
     """Runs of the example ``shop`` through a real scheduler and a warm Spark Connect server."""
-    rejoin(root, "up", "--dir", "up", "--port", str(free_port()))
+    deliver(root / "up")
+    made = up(root / "up", free_port(), lambda text: CONSOLE.print(text, markup=False), schedules=False)
     try:
-        made = state(root / "up")
-        assert made is not None
         client = Client(made.url, USER, made.password)
         client.pause(DAG, paused=False)
         parts = [pid for pid, _ in made.processes.values()]

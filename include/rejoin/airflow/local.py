@@ -132,7 +132,7 @@ def settings(folder: Path, port: int, connect: int, *, schedules: bool) -> dict[
         "CORE__DAGS_FOLDER": deployed.DAGS,
         "CORE__PLUGINS_FOLDER": deployed.PLUGINS,
         "CORE__LOAD_EXAMPLES": False,
-        "CORE__PARALLELISM": max(2, os.cpu_count() or 2),
+        "CORE__PARALLELISM": max(4, os.cpu_count() or 4),
         "CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
         "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
         "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": home / "passwords.json",
@@ -143,6 +143,8 @@ def settings(folder: Path, port: int, connect: int, *, schedules: bool) -> dict[
         "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": 60,
         "SCHEDULER__USE_JOB_SCHEDULE": schedules,
         "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": 0.25,  # a task follows the one before it at once
+        # A task's last word often comes just before its process ends; then nobody looks again for so many seconds, by default 5, while it holds a slot.
+        "WORKERS__MIN_HEARTBEAT_INTERVAL": 1,
         "DAG_PROCESSOR__REFRESH_INTERVAL": 10,
         "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": 30,
         "USAGE_DATA_COLLECTION__ENABLED": False,
