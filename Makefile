@@ -96,6 +96,7 @@ bench-more: setup ## Measure many runs in a row, wide rows, many outputs and wha
 	@$(BIN)/python bench/steady.py
 	@$(BIN)/python bench/wide.py
 	@$(BIN)/python bench/fanout.py
+	@$(BIN)/python bench/joins.py
 	@$(BIN)/python bench/strain.py
 
 .PHONY: docs

@@ -28,6 +28,7 @@ class Results:
     steady: Rows
     fanout: dict[int, list[Row]]
     subscribers: dict[int, list[Row]]
+    joins: dict[int, list[Row]]
 
 
 def goals_grid(found: Results) -> Grid:
@@ -39,6 +40,7 @@ def goals_grid(found: Results) -> Grid:
     goals += [(n, _of_many_runs(rows)) for n, rows in found.steady.items()]
     goals += [(n, goal) for n, rows in found.fanout.items() for goal in _of_many_outputs(rows)]
     goals += [(n, goal) for n, rows in found.subscribers.items() for goal in _of_many_subscribers(n, rows)]
+    goals += [(n, goal) for n, rows in found.joins.items() for goal in _of_joins(n, rows, found.joins.get(SMALL, []))]
     lines = [[f"{n:,}", what, f"{goal:.2f}", f"{is_:.2f}", "yes" if is_ <= goal else "**no**"] for n, (what, goal, is_) in goals]
     return Grid("Goals", ["N", "what", "goal, at most", "measured", "met"], lines, 2)
 
@@ -100,3 +102,27 @@ def _of_many_subscribers(n: int, rows: Sequence[Row]) -> Iterator[Goal]:
     for r in rows:
         if (r.engine, r.side) == ("rejoin", "right") and duckdb is not None and n >= 10_000_000:
             yield f"one renamed customer of {r.k:,} orders / DuckDB recomputing everything", 1.0, r.seconds / duckdb
+
+
+def _of_joins(n: int, rows: Sequence[Row], small: Sequence[Row]) -> Iterator[Goal]:
+    """Joins of streams and outer joins; the seconds are asked of 10 million rows."""
+    found = {(r.engine, r.side): r for r in rows}
+    pairs, tables = found.get(("rejoin", "windows")), found.get(("tables", "windows"))
+    if pairs is not None and tables is not None:
+        new = f"two streams, {pairs.k:,} new records"
+        yield f"{new}: bytes read / bytes stored", 0.02, pairs.read / tables.written
+        yield f"{new}: seconds", 1.5, pairs.seconds
+        before = next((r for r in small if (r.engine, r.side) == ("rejoin", "windows")), None)
+        if before is not None and n > SMALL:
+            yield f"{new} / the same at {SMALL:,} rows", 1.3, pairs.seconds / before.seconds
+        load, computed = found["rejoin", "windows, load"], found["duckdb full", "windows, load"]
+        yield "two streams, first load / DuckDB's join of the same records", 2.5, load.seconds / computed.seconds
+    for kind in ("full", "same key"):
+        for side in ("left", "right"):
+            mine, left = (found.get(("rejoin", f"{k}, {side} changes")) for k in (kind, "left"))
+            if mine is not None and left is not None:
+                yield f"{kind} join, {mine.k:,} {side} changes / the left join by a foreign key", 1.2, mine.seconds / left.seconds
+    then, everything = (found.get((engine, "as of event time")) for engine in ("rejoin", "duckdb full"))
+    if then is not None and everything is not None:
+        yield f"as of event time, {then.k:,} new records: seconds", 1.0, then.seconds
+        yield "the same / DuckDB's ASOF join of everything", 0.2, then.seconds / everything.seconds

@@ -26,10 +26,10 @@ def write(folders: Folders) -> list[Grid]:
     """Writes page and pictures from all saved results; returns the page's tables."""
     curves = _by_size(folders.results, "curve", saved_rows)
     steady, storage = (_by_size(folders.results, name, _plain) for name in ("steady", "storage"))
-    fanout, subscribers = (_by_size(folders.results, name, saved_rows) for name in ("fanout", "subscribers"))
+    fanout, subscribers, joins = (_by_size(folders.results, name, saved_rows) for name in ("fanout", "subscribers", "joins"))
     waited = _plain(folders.results / "commands.json") if (folders.results / "commands.json").is_file() else []
     sections = {
-        "goals": [goals_grid(Results(curves, storage, steady, fanout, subscribers))],
+        "goals": [goals_grid(Results(curves, storage, steady, fanout, subscribers, joins))],
         "crossovers": [crossover_grid(curves)],
         "curves": [grid for n, rows in curves.items() for grid in (engines_grid(n, rows), full_grid(n, rows), runs_grid(n, rows))],
         "budgets": [budget_grid(n, rows) for n, rows in curves.items()],
@@ -41,6 +41,7 @@ def write(folders: Folders) -> list[Grid]:
             rows_grid("15 outputs over five tables", fanout),
             rows_grid("One renamed customer and its orders", subscribers),
         ],
+        "joins": [rows_grid("Joins by time and outer joins", joins)],
         "commands": [commands_grid(waited), dags_grid(waited), tasks_grid(waited)],
         "strain": [strain_grid(_by_size(folders.results, "strain", _plain))],
     }

@@ -64,11 +64,12 @@ class TableDeclaration:
 
 @dataclass(frozen=True, eq=False)
 class StreamDeclaration:
-    """What a stream says beyond a table: the columns by which it is joined, the time of its records, and how late they may come."""
+    """What a stream says beyond a table: the columns by which it is joined, the time of its records, how late others wait for them, and how late they may come."""
 
     on: object
     event_time: object
     lateness: object
+    retention: object
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,6 +334,7 @@ class Topology:
         source: SourceDeclaration | Source,
         key: str | list[str] | None = None,
         lateness: str | timedelta = "0 seconds",
+        retention: str | timedelta | None = None,
     ) -> Relation:
         """Declares a stream: facts with a time, which add up.
 
@@ -344,8 +346,9 @@ class Topology:
             source: ``records(...)`` or ``debezium(...)``.
             key: the column, or columns, by which it is joined with other streams; may repeat, and may be null: then the record has no partner.
             lateness: how much later than the newest record of its stream a record may come and still find no result without partner in its place.
+            retention: how much older than the newest record of its stream a record may be; older ones are quarantined (``TOO_LATE``). None: any age.
         """
-        declared = StreamDeclaration(key, event_time, lateness)
+        declared = StreamDeclaration(key, event_time, lateness, retention)
         return self.record(TableDeclaration(name, id, schema, source, _here(), (), declared))
 
     def relation(self, name: str) -> Relation:

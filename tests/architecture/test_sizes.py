@@ -10,9 +10,9 @@ FILES = {
     "errors.py": 458,  # one class per code
     "plan/model.py": 395,  # the plan and its JSON
     "plan/typing/grammar.py": 308,
-    "run/ingesting.py": 320,
+    "run/ingesting.py": 317,
     "sources/debezium.py": 336,
-    "topology.py": 416,  # all that a user writes, with what it means
+    "topology.py": 419,  # all that a user writes, with what it means
 }
 FUNCTIONS = {"airflow/dag.py:build": 89, "cli/runs.py:run": 47, "lake/writer.py:upsert": 52, "sources/csvtext.py:csv_records": 41}
 TAKEN = {
@@ -23,7 +23,7 @@ TAKEN = {
     "cli/sql.py:sql": 7,
     "cli/why.py:why": 7,
     "destinations.py:kafka": 13,
-    "topology.py:stream": 7,
+    "topology.py:stream": 8,
     # One too many.
     "lake/commit.py:rewrite": 7,
     "lake/fold.py:_write": 7,

@@ -14,7 +14,7 @@ from rejoin.plan.compile import compile
 from rejoin.plan.fingerprint import DEFINITION
 from rejoin.plan.model import Node
 from rejoin.plan.results import Ending, Ingested, Resolved, Responded, Result, Subscribed, Validated
-from rejoin.stages.ingest import Fate
+from rejoin.stages.fates import Fate
 
 RESULTS = [
     Ingested(read=9, skipped=1, truncates=1, applied=2, noop=1, superseded=1, duplicate=1, stale=1, quarantined=1, changes=2, live=3),

@@ -93,24 +93,26 @@ def having(
     touched = sum(min(file.record_count, inside * ROW_GROUP) for file, inside in kept)  # a row group a key at most
     if touched > PROBE_ROWS:
         return TooLarge(f"{touched:,} rows would be decoded")
-    clause = _semi_join(key, wanted) + _listed(table, key[0], wanted)
+    clause = _semi_join(key, wanted, _listed(table, key[0], wanted))
     return _read(table, [file for file, _ in kept] if pruned else found.data, found.deletes, columns, clause, {"wanted": wanted})
 
 
-def _semi_join(key: Sequence[str], wanted: pa.Table) -> str:
-    """Keeps the rows whose key is among ``wanted``, null being equal to null."""
-    if not any(wanted[k].null_count for k in key):
-        return f"SEMI JOIN wanted USING ({columns_text(key)})"
-    named = [columns_text([k]) for k in key]
-    return f"AS stored SEMI JOIN wanted ON {' AND '.join(DUCKDB.same(f'stored.{k}', f'wanted.{k}') for k in named)}"
+def _semi_join(key: Sequence[str], wanted: pa.Table, *conditions: str) -> str:
+    """Keeps the rows whose key is among ``wanted``, null being equal to null, and that meet the conditions."""
+    empty = [k for k in key if wanted[k].null_count == wanted.num_rows]  # asked apart, since that skips row groups
+    rest = [columns_text([k]) for k in key if k not in empty]
+    where = " AND ".join(["true", *(c for c in conditions if c), *(f"stored.{columns_text([k])} IS NULL" for k in empty)])
+    same = DUCKDB.same if any(wanted[k].null_count for k in key if k not in empty) else "{} = {}".format
+    join = f" SEMI JOIN wanted ON {' AND '.join(same(f'stored.{k}', f'wanted.{k}') for k in rest)}" if rest else ""
+    return f"AS stored{join} WHERE {where}"
 
 
 def _listed(table: Table, column: str, keys: pa.Table) -> str:
-    """The keys once more as a list, which skips row groups where the join does not (``by_id``)."""
+    """The keys once more as a list, which skips row groups where the join does not (``by_id``); else nothing."""
     plain = isinstance(table.schema().find_field(column).field_type, IntegerType | LongType)
     if not by_id(table) or not plain or keys.num_rows > LISTED_KEYS or keys[column].null_count:
         return ""
-    return f" WHERE {columns_text([column])} IN ({', '.join(map(str, keys[column].to_pylist()))})"
+    return f"stored.{columns_text([column])} IN ({', '.join(map(str, keys[column].to_pylist()))})"
 
 
 def among(rows: pa.Table, key: Sequence[str], keys: pa.Table) -> pa.Table:

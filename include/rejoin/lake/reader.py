@@ -9,7 +9,7 @@ from rejoin.lake import names, seen
 from rejoin.lake.access import Access, Keys
 from rejoin.lake.duck import FILE, POSITION
 from rejoin.lake.refs import Refs
-from rejoin.plan.model import Edge, Node, Plan, View
+from rejoin.plan.model import Edge, Node, Plan, Table, View
 from rejoin.stages.columns import HASH, HELD_CODES, NOT_COMPUTABLE, RUN, SOURCE_FILE, numbered
 from rejoin.stages.dialect import Dialect, text
 
@@ -103,6 +103,12 @@ class Reader(Access):
         """The newest event time of a view's table, in microseconds; None if it has no rows."""
         name, column = view.table, self._stored(view, time)
         return self.largest_time(name, column) if self.has(name) else None
+
+    def latest(self, table: Table) -> int | None:
+        """The newest event time of a stream whose records can be too old, in microseconds; None if none can be."""
+        if table.retention is None or table.event_time is None or not self.has(table.name):
+            return None
+        return self.largest_time(table.name, table.event_time)
 
     def newest_by(self, view: View, time: str, by: Sequence[str]) -> Rows:
         """``c_1``.. and ``newest``: the newest event time, in microseconds, of every value of the columns ``by`` of a view, from the table as a whole."""

@@ -123,7 +123,9 @@ class _Compiler:
         optional = schema.optional(declaration.optional, key, columns, complete, report)
         timed = None if declaration.stream is None else schema.stream(declaration.stream, columns, complete, report)
         time = None if timed is None else timed[0]
-        table = Table(str(declaration.name), key, columns, source or schema.NO_SOURCE, (), optional=optional, event_time=time)
+        kept = None if declaration.stream is None else schema.retention(declaration.stream, report)
+        source = source or schema.NO_SOURCE
+        table = Table(str(declaration.name), key, columns, source, (), optional=optional, event_time=time, retention=kept)
         if self.by_name.get(table.name) is declaration:
             self.tables[table.name] = table
         rows = rows_of(table, Side(table.name, _types(columns), complete), key)

@@ -42,7 +42,9 @@ def groups(plan: Plan) -> tuple[tuple[Step, ...], ...]:
 def _table(table: Table) -> list[str]:
     types = ", ".join(f"{column.name} {column.type}" for column in table.columns)
     lines = [f"  {table.name}", f"    key      {', '.join(table.key)}", f"    columns  {types}"]
-    lines += [f"    time     {table.event_time}"] if table.event_time is not None else []
+    if table.event_time is not None:
+        kept = "" if table.retention is None else f", at most {durations.text(table.retention)} older than the newest"
+        lines += [f"    time     {table.event_time}{kept}"]
     lines += [f"    versions of {table.versions_of}"] if table.versions_of is not None else []
     lines += [f"    used     {', '.join(table.used) or '(only the key)'}", f"    source   {_source(table.source)}"]
     return lines + _expected(table)

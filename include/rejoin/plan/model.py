@@ -144,10 +144,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A source table. ``used`` are the columns that any join, select, filter or foreign key reads, in declared order: a
-    change of the others causes no downstream work. ``optional`` are those that the source may lack. ``event_time``: of a stream, the
-    column by which it is stored. ``versions_of``: its rows are all versions of the rows of that table, each from when the source committed
-    it (``plan.versions``).
+    """A source table. ``used`` are the columns that any join, select, filter or foreign key reads, in declared order: a change of the others causes
+    no downstream work. ``optional`` are those that the source may lack. ``event_time``: of a stream, the column by which it is stored; ``retention``: how
+    many microseconds older than the newest a record may be. ``versions_of``: its rows are all versions of that table's, from when they were committed.
     """
 
     name: str
@@ -159,6 +158,7 @@ class Table:
     optional: tuple[str, ...] = ()
     event_time: str | None = None
     versions_of: str | None = None
+    retention: int | None = None
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -359,7 +359,7 @@ def _table(data: dict[str, Any]) -> Table:
     used, optional = tuple(data["used"]), tuple(data.get("optional", ()))
     read = SOURCES[source["kind"]](**source)
     expected, time, of = expectations_of(data), data.get("event_time"), data.get("versions_of")
-    return Table(data["name"], tuple(data["key"]), columns, read, used, expected, optional, time, of)
+    return Table(data["name"], tuple(data["key"]), columns, read, used, expected, optional, time, of, data.get("retention"))
 
 
 def _projections(data: list[dict[str, Any]]) -> tuple[Projection, ...]:

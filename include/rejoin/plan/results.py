@@ -37,7 +37,7 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Ingested(Result):
-    """Of a source table. ``applied`` to ``quarantined`` are the fates of its records (``stages.ingest.Fate``).
+    """Of a source table. ``applied`` to ``quarantined`` are the fates of its records (``stages.fates.Fate``).
 
     ``changes``: rows whose used columns changed, ``deleted`` of them, ``implied`` by absence from a snapshot; ``live``: rows that a snapshot found.
     """

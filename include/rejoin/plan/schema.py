@@ -116,6 +116,21 @@ def optional(
     return tuple(by_lower[name.lower()] for name in names if name.lower() in by_lower)
 
 
+def retention(declared: StreamDeclaration, report: Reporter) -> int | None:
+    """How many microseconds older than the newest record of its stream a record may be; None: any age."""
+    if declared.retention is None:
+        return None
+    kept, late = durations.micros(declared.retention), durations.micros(declared.lateness)
+    if kept is None:
+        report(BAD_OPTION, f"retention={declared.retention!r}: expected {durations.EXPECTED}")
+    elif late is not None and kept < late:
+        report(
+            BAD_OPTION,
+            f"retention={declared.retention!r} is less than lateness={declared.lateness!r}: records that others wait for would be refused",
+        )
+    return kept
+
+
 def stream(
     declared: StreamDeclaration, found: tuple[Column, ...], complete: bool, report: Reporter
 ) -> tuple[str, tuple[str, ...], int] | None:

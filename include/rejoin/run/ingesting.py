@@ -42,7 +42,8 @@ from rejoin.stages import hold_versions as hold
 from rejoin.stages import ingest
 from rejoin.stages.columns import SOURCE_FILE
 from rejoin.stages.dialect import counted, text
-from rejoin.stages.ingest import Fate, event_columns
+from rejoin.stages.fates import Fate
+from rejoin.stages.ingest import event_columns
 
 
 class Ingesting:
@@ -84,21 +85,17 @@ class Ingesting:
         if self._engine.in_process:
             landed = self._engine.landed(events_schema(table), sources.read_along(table, pin, self._root), sources.RARE)
             return self._ingest(table, landed, count_kinds(self._engine, table, landed), None)
-        events = self._by_spark(table, pin)
+        spark = self._engine.by_spark(f"the input of {table.name!r} is large")
+        events = spark.of(sources.read(spark.spark, table, pin, self._root))
         if (loaded := self._load(table, events)) is not None:
             return loaded
         with self._engine.kept(events) as kept:  # decoding is the dearest part: once
             return self._ingest(table, kept, count_kinds(self._engine, table, kept), None)
 
-    def _by_spark(self, table: Table, pin: sources.Pin) -> Rows:
-        """The events of a pin that is not decoded in this process."""
-        spark = self._engine.by_spark(f"the input of {table.name!r} is large")
-        return spark.of(sources.read(spark.spark, table, pin, self._root))
-
     def _load(self, table: Table, events: Rows) -> Outcome[Ingested] | None:
         """The first load of a feed in one pass, if it turns out to be plain; None if it has to be looked at first: what was written is garbage."""
         judged = of_level(table.expectations, Level.ROW, Which.CHANGED)
-        if judged or isinstance(table.source, SnapshotSource) or self._work.before.has(table.name):
+        if judged or table.retention is not None or isinstance(table.source, SnapshotSource) or self._work.before.has(table.name):
             return None
         observed, seen = self._engine.counted(events, kind_counts(self._sql, table))
         statement = ingest.feed(self._sql, table, stored=False, placed=True)
@@ -144,7 +141,7 @@ class Ingesting:
         known = stored is not None
         if kinds.truncated is not None:
             facts = self._engine.query(ingest.truncation(self._sql, table, kinds.truncated, stored=known), events=facts, **given)
-        statement = ingest.feed(self._sql, table, stored=known, placed=kinds.unplaced == 0)
+        statement = ingest.feed(self._sql, table, stored=known, placed=kinds.unplaced == 0, latest=self._work.before.latest(table))
         classified = self._engine.query(statement, events=facts, **given)
         if kinds.incomplete:
             classified = self._engine.query(ingest.unsettled(self._sql, table, stored=known), classified=classified, **given)

@@ -4,7 +4,8 @@ from rejoin.plan.model import Column, Table
 from rejoin.sources.events import HELD, REPLAYED
 from rejoin.stages.columns import HELD_CODE, REPLAYED_CODE, SOURCE_FILE
 from rejoin.stages.dialect import Dialect, text
-from rejoin.stages.ingest import Fate, event_columns
+from rejoin.stages.fates import Fate
+from rejoin.stages.ingest import event_columns
 
 
 def held_events(sql: Dialect, table: Table, stored: tuple[str, ...]) -> str:

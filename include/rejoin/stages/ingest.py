@@ -6,24 +6,13 @@ Both give ``classified``, which ``versions`` and ``table_rows`` turn into rows t
 """
 
 from collections.abc import Sequence
-from enum import StrEnum
 
 from rejoin.plan.model import Table
+from rejoin.stages import records
 from rejoin.stages.columns import HASH
 from rejoin.stages.dialect import Dialect, equal, text
+from rejoin.stages.fates import Fate
 from rejoin.stages.hashing import canonical, hashed
-
-
-class Fate(StrEnum):
-    """What became of one input record. Every record read has exactly one."""
-
-    APPLIED = "applied"  # changed a used column of a row, or made or deleted the row: downstream hears of it
-    NOOP = "noop"  # newest of its key, but nothing that any join uses changed (stored where it moves the version or other columns)
-    SUPERSEDED = "superseded"  # a newer record of the same key is in the same cut
-    DUPLICATE = "duplicate"  # same key and position as a stored version, or as another record of the cut
-    STALE = "stale"  # older than the stored version of its key
-    QUARANTINED = "quarantined"  # refused, kept aside with reason and coordinates
-
 
 UNRESOLVED = "TOAST_UNRESOLVED"
 """Quarantine code of an event that does not carry a column whose earlier value is not known either."""
@@ -59,7 +48,7 @@ def truncation(sql: Dialect, table: Table, position: str, *, stored: bool) -> st
     return f"SELECT {sql.names(columns)} FROM events UNION ALL SELECT {line} FROM (SELECT DISTINCT {key} FROM ({keys}))"
 
 
-def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool) -> str:
+def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool, latest: int | None = None) -> str:
     """``events``, upserts and deletes with their positions, and ``stored``, the ``Versions`` of their keys -> ``classified``.
 
     ``classified``: the event's columns and ``_fate``; for the newest fresh event of each key also ``_version`` and ``_row`` (what is
@@ -70,6 +59,7 @@ def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool) -> str:
         table: the table.
         stored: ``stored`` is an input; else nothing is.
         placed: every event has a position of its own.
+        latest: of a stream with a retention the newest stored event time, in microseconds; None: nothing is stored.
     """
     key, known = sql.names(table.key), _with_stored(sql, table, "events", stored=stored)
     if not placed:
@@ -77,7 +67,8 @@ def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool) -> str:
         line = ", ".join(f"{_placed(sql, table)} AS _position" if c == "_position" else sql.name(c) for c in columns)
         known = f"SELECT {line} FROM ({known})"
     if table.event_time is not None:
-        return _once(sql, table, known)
+        columns = [*event_columns(table), "_version", "_row"]
+        return records.once(sql, table, columns, known, latest)
     newest = f"(PARTITION BY {key}, _fate ORDER BY _position DESC NULLS LAST, _arrival DESC NULLS LAST)"
     shown = sql.names([*event_columns(table), "_version", "_row"])
     return f"""
@@ -92,13 +83,6 @@ SELECT {shown}, CASE
     ELSE {text(Fate.SUPERSEDED)}
 END AS _fate
 FROM judged"""
-
-
-def _once(sql: Dialect, table: Table, known: str) -> str:
-    """The fates of a stream's records: one counts, the first of its id; whatever comes later for that id, a delete too, is its duplicate."""
-    first = f"row_number() OVER (PARTITION BY {sql.names(table.key)}, _kind ORDER BY _position ASC NULLS FIRST, _arrival ASC NULLS FIRST)"
-    fate = f"CASE WHEN _version IS NULL AND _kind = 'upsert' AND {first} = 1 THEN {text(Fate.APPLIED)} ELSE {text(Fate.DUPLICATE)} END"
-    return f"SELECT {sql.names([*event_columns(table), '_version', '_row'])}, {fate} AS _fate FROM ({known})"
 
 
 def _with_stored(sql: Dialect, table: Table, events: str, *, stored: bool) -> str:

@@ -38,7 +38,9 @@ class Outer(OneEdge):
         subscribers = self.work.now.subscribers(self.node, self.edge, Keys(self.named(touched.rows, self._theirs, fks), touched.at_most))
         old, held = None, self.held()
         if before.has(self.node.name):
-            old = self._in_scope(before.lookup_any(self.node.name, [(self._mine, lefts), (self._theirs, touched)]), lefts, touched)
+            alone = self.engine.query(statements.alone(self.sql, self._mine, self._theirs), mine=lefts.rows, theirs=touched.rows)
+            wanted = [(self._mine, lefts), (self.node.key, Keys(alone, touched.at_most))]
+            old = self._in_scope(before.lookup_any(self.node.name, wanted), lefts, touched)
         kept = None if held is None else self._in_scope(held, lefts, touched)
         found = self._with(self._keyed(state), rights, self.named(subscribers, fks, fks))
         return Found(found, old, kept, lefts.at_most + touched.at_most)

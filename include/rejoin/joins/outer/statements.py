@@ -38,6 +38,12 @@ def met(lefts: int, rights: int) -> str:
     return f"SELECT DISTINCT {', '.join(f'{p} AS {f}' for p, f in zip(pks, fks, strict=True))} FROM state WHERE l IS NOT NULL AND r1 IS NOT NULL"
 
 
+def alone(sql: Dialect, left: Sequence[str], right: Sequence[str]) -> str:
+    """``theirs``, keys of right rows (the columns ``right``) -> the keys of their results without left row. ``mine`` lends the types of the columns ``left``."""
+    nothing = f"SELECT {sql.names(left)} FROM mine WHERE false"
+    return f"SELECT {', '.join([*(f'n.{sql.name(c)}' for c in left), *(f't.{sql.name(c)}' for c in right)])} FROM theirs AS t LEFT JOIN ({nothing}) AS n ON false"
+
+
 def in_scope(sql: Dialect, key: Sequence[str], lefts: int) -> str:
     """``rows_`` with the columns ``key`` of results -> those of left rows in ``mine`` (their key columns), and those without left row of the right rows in
     ``theirs`` (likewise).

@@ -1,0 +1,44 @@
+"""Records of a stream: which of them count."""
+
+from collections.abc import Sequence
+
+from rejoin.plan.model import Table
+from rejoin.stages.dialect import Dialect, text
+from rejoin.stages.fates import Fate
+
+TOO_LATE = "TOO_LATE"
+"""Quarantine code of a record that is older than its stream's retention allows."""
+
+
+def once(sql: Dialect, table: Table, columns: Sequence[str], known: str, latest: int | None) -> str:
+    """The fates of a stream's records: one counts, the first of its id; whatever comes later for that id, a delete too, is its duplicate.
+
+    What is older than the retention allows is quarantined. The newest record is that of all that came before, in this cut or an earlier one, so that
+    it does not matter how records are cut into runs.
+
+    Args:
+        sql: the dialect.
+        table: the stream.
+        columns: those of the result, beside ``_fate``.
+        known: SQL text of the events, with the stored ``_version`` of their ids.
+        latest: the newest stored event time, in microseconds; None: nothing is stored, or any age is taken.
+    """
+    first = f"row_number() OVER (PARTITION BY {sql.names(table.key)}, _kind ORDER BY _position ASC NULLS FIRST, _arrival ASC NULLS FIRST)"
+    fate = f"CASE WHEN _version IS NULL AND _kind = 'upsert' AND {first} = 1 THEN {text(Fate.APPLIED)} ELSE {text(Fate.DUPLICATE)} END"
+    once = f"SELECT {sql.names(columns)}, {fate} AS _fate FROM ({known})"
+    if table.retention is None or table.event_time is None:
+        return once
+    zoned = next(c.type for c in table.columns if c.name == table.event_time) == "TIMESTAMP"
+    at = f"CASE WHEN _fate = {text(Fate.APPLIED)} THEN {sql.time_micros(sql.name(table.event_time), zoned=zoned)} END"
+    so_far = (
+        f"max({at}) OVER (ORDER BY _arrival ASC NULLS FIRST, _position ASC NULLS FIRST ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    )
+    before = so_far if latest is None else f"greatest({so_far}, {sql.cast(str(latest), 'BIGINT')})"
+    late = f"coalesce({at} < {before} - {sql.cast(str(table.retention), 'BIGINT')}, false)"
+    instead = {
+        "_fate": text(Fate.QUARANTINED),
+        "_code": text(TOO_LATE),
+        "_reason": text("it is older than the retention of its stream allows"),
+    }
+    line = ", ".join(f"CASE WHEN _late THEN {instead[c]} ELSE {c} END AS {c}" if c in instead else sql.name(c) for c in [*columns, "_fate"])
+    return f"SELECT {line} FROM (SELECT *, {late} AS _late FROM ({once}))"
