@@ -114,7 +114,7 @@ class Tables:
         count = self.db.execute(f"SELECT count(*) FROM {rows}").fetchone()
         assert count is not None
         parts = max(1, -(-count[0] // 1_250_000))
-        at = "strftime(\"at\", '%Y-%m-%dT%H:%M:%S.%fZ') AS \"at\""
+        at = 'strftime("at", \'%Y-%m-%dT%H:%M:%S.%fZ\') AS "at"'
         for part in range(parts):
             file = self.root / "landing" / table / f"{self.number:05}-{part:03}.jsonl"
             self.db.execute(f"COPY (SELECT * REPLACE ({at}) FROM {rows} WHERE id % {parts} = {part}) TO '{file}' (FORMAT json)")

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rejoin.engines.engine import Engine, Rows
+from rejoin.engines.engine import Engine, Here, Rows
 from rejoin.errors import BadRecords, InvariantBroken, SnapshotEmpty, SnapshotShrunk
 from rejoin.plan.model import OnBadRecord, SnapshotSource, Table
 from rejoin.plan.results import Ingested
@@ -79,6 +79,14 @@ def kind_counts(sql: Dialect, table: Table) -> dict[str, str]:
         "truncated": "max(CASE WHEN _kind = 'truncate' THEN _position END)",
         **counted(counts),
     }
+
+
+def alone(engine: Engine, table: Table, facts: Rows) -> bool:
+    """Whether it is known that no two of many events have one key: then nothing has to be put in order."""
+    if not engine.in_process or isinstance(facts, Here):
+        return False
+    distinct = f"SELECT count(*) FROM (SELECT DISTINCT {engine.sql.names(table.key)} FROM facts)"
+    return bool(engine.one(f"SELECT count(*) = ({distinct}) AS alone FROM facts", facts=facts)["alone"])
 
 
 def count_kinds(engine: Engine, table: Table, events: Rows) -> Kinds:

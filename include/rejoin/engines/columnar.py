@@ -67,7 +67,8 @@ class ColumnarEngine(Engine):
 
     def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
         aggregates = ", ".join(f"{text} AS {self.sql.name(name)}" for name, text in counts.items())
-        return rows, lambda: self.one(f"SELECT {aggregates} FROM counted", counted=rows)
+        once = self.once(rows)  # what is counted is written, too
+        return once, lambda: self.one(f"SELECT {aggregates} FROM counted", counted=once)
 
     @contextmanager
     def kept(self, rows: Rows) -> Iterator[Rows]:

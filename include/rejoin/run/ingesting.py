@@ -11,6 +11,7 @@ from rejoin import sources
 from rejoin.checks import (
     Kinds,
     Share,
+    alone,
     check_conservation,
     check_deletes,
     check_policy,
@@ -134,14 +135,15 @@ class Ingesting:
                 parts.append(mended[0])
                 kinds = with_replayed(kinds, mended[1])
             keys = Keys(self._looked_up(table, self._together(table, parts), kinds), keys.at_most + kinds.adopted + self._facts.held(table))
-        facts, given = self._together(table, parts), {}
+        facts = self._together(table, parts)
         stored = self._work.before.versions(table.name, None if truncated else keys, before=kinds.incomplete > 0)
-        if stored is not None:
-            given["stored"] = stored
-        known = stored is not None
+        known, given = stored is not None, {} if stored is None else {"stored": stored}
         if kinds.truncated is not None:
             facts = self._engine.query(ingest.truncation(self._sql, table, kinds.truncated, stored=known), events=facts, **given)
-        statement = ingest.feed(self._sql, table, stored=known, placed=kinds.unplaced == 0, latest=self._work.before.latest(table))
+        placed, latest = kinds.unplaced == 0, self._work.before.latest(table)
+        statement = ingest.feed(
+            self._sql, table, stored=known, placed=placed, alone=placed and alone(self._engine, table, facts), latest=latest
+        )
         classified = self._engine.query(statement, events=facts, **given)
         if kinds.incomplete:
             classified = self._engine.query(ingest.unsettled(self._sql, table, stored=known), classified=classified, **given)

@@ -48,7 +48,7 @@ def truncation(sql: Dialect, table: Table, position: str, *, stored: bool) -> st
     return f"SELECT {sql.names(columns)} FROM events UNION ALL SELECT {line} FROM (SELECT DISTINCT {key} FROM ({keys}))"
 
 
-def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool, latest: int | None = None) -> str:
+def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool, alone: bool = False, latest: int | None = None) -> str:
     """``events``, upserts and deletes with their positions, and ``stored``, the ``Versions`` of their keys -> ``classified``.
 
     ``classified``: the event's columns and ``_fate``; for the newest fresh event of each key also ``_version`` and ``_row`` (what is
@@ -59,6 +59,7 @@ def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool, latest: int 
         table: the table.
         stored: ``stored`` is an input; else nothing is.
         placed: every event has a position of its own.
+        alone: no two events have one key.
         latest: of a stream with a retention the newest stored event time, in microseconds; None: nothing is stored.
     """
     key, known = sql.names(table.key), _with_stored(sql, table, "events", stored=stored)
@@ -68,13 +69,17 @@ def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool, latest: int 
         known = f"SELECT {line} FROM ({known})"
     if table.event_time is not None:
         columns = [*event_columns(table), "_version", "_row"]
-        return records.once(sql, table, columns, known, latest)
+        return records.once(sql, table, columns, known, alone=alone, latest=latest)
     newest = f"(PARTITION BY {key}, _fate ORDER BY _position DESC NULLS LAST, _arrival DESC NULLS LAST)"
     shown = sql.names([*event_columns(table), "_version", "_row"])
+    fresh = text(Fate.APPLIED if alone else "fresh")
+    judged = f"""
+    SELECT {shown}, CASE WHEN _position < _version THEN {text(Fate.STALE)} WHEN _position = _version THEN {text(Fate.DUPLICATE)} ELSE {fresh} END AS _fate
+    FROM ({known})"""
+    if alone:
+        return judged
     return f"""
-WITH judged AS (
-    SELECT *, CASE WHEN _position < _version THEN {text(Fate.STALE)} WHEN _position = _version THEN {text(Fate.DUPLICATE)} ELSE 'fresh' END AS _fate
-    FROM ({known})
+WITH judged AS ({judged}
 )
 SELECT {shown}, CASE
     WHEN _fate <> 'fresh' THEN _fate

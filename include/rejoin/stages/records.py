@@ -10,7 +10,7 @@ TOO_LATE = "TOO_LATE"
 """Quarantine code of a record that is older than its stream's retention allows."""
 
 
-def once(sql: Dialect, table: Table, columns: Sequence[str], known: str, latest: int | None) -> str:
+def once(sql: Dialect, table: Table, columns: Sequence[str], known: str, *, alone: bool, latest: int | None) -> str:
     """The fates of a stream's records: one counts, the first of its id; whatever comes later for that id, a delete too, is its duplicate.
 
     What is older than the retention allows is quarantined. The newest record is that of all that came before, in this cut or an earlier one, so that
@@ -21,10 +21,12 @@ def once(sql: Dialect, table: Table, columns: Sequence[str], known: str, latest:
         table: the stream.
         columns: those of the result, beside ``_fate``.
         known: SQL text of the events, with the stored ``_version`` of their ids.
+        alone: no two events have one id.
         latest: the newest stored event time, in microseconds; None: nothing is stored, or any age is taken.
     """
     first = f"row_number() OVER (PARTITION BY {sql.names(table.key)}, _kind ORDER BY _position ASC NULLS FIRST, _arrival ASC NULLS FIRST)"
-    fate = f"CASE WHEN _version IS NULL AND _kind = 'upsert' AND {first} = 1 THEN {text(Fate.APPLIED)} ELSE {text(Fate.DUPLICATE)} END"
+    counts = "_version IS NULL AND _kind = 'upsert'" + ("" if alone else f" AND {first} = 1")
+    fate = f"CASE WHEN {counts} THEN {text(Fate.APPLIED)} ELSE {text(Fate.DUPLICATE)} END"
     once = f"SELECT {sql.names(columns)}, {fate} AS _fate FROM ({known})"
     if table.retention is None or table.event_time is None:
         return once
