@@ -8,6 +8,7 @@ import pytest
 from plans import Shop, everything, star
 from small_lake import DAG_RUN, NASTY, SUBSCRIPTIONS, make
 
+from rejoin import Topology, debezium
 from rejoin.errors import QueryRefused
 from rejoin.lake.history import RunLine, StepLine
 from rejoin.lake.ledger import Ledger
@@ -19,6 +20,7 @@ from rejoin.page.gather import Lake
 from rejoin.page.model import Kind, Pace, StepRow
 from rejoin.page.running import State, state_of
 from rejoin.page.sparkline import sparkline
+from rejoin.plan.compile import compile
 from rejoin.plan.results import Ending
 
 DONE = StepLine(StepRecord("resolve.enriched", {}, 1.0, 0), 2.0)
@@ -153,6 +155,21 @@ def test_a_star_is_tables_then_edges_then_the_output() -> None:
     columns = {b.title: b.column for b in drawn.boxes}
     assert (columns["orders"], columns["join customers"], columns["left join products"], columns["star"]) == (0, 1, 1, 2)
     assert [b.lines for b in drawn.boxes if b.kind is Kind.OUTPUT] == [("rows not known", "no run yet")]
+
+
+def test_boxes_of_joins_without_subscriptions_say_how_rows_are_found() -> None:
+    web = Topology("web")
+    schema = "id BIGINT, ad BIGINT, at TIMESTAMP"
+    views, clicks = (web.stream(n, id="id", key="ad", event_time="at", schema=schema, source=debezium(n)) for n in ("views", "clicks"))
+    ads, more = (web.table(n, key="id", schema="id BIGINT, name STRING", source=debezium(n)) for n in ("ads", "more"))
+    ids = ["left.id", "right.id AS other"]
+    views.join(clicks, within="1 hour", select=ids, name="near")
+    views.join(clicks, before="1 minute", after="1 hour", select=ids, name="later")
+    views.join(ads, foreign_key="ad", as_of="event_time", select=["left.id"], name="then")
+    views.join(ads, foreign_key="ad", as_of="run", select=["left.id"], name="now")
+    ads.full_join(more, select=["left.id", "right.name AS other"], name="both")
+    texts = [box.lines[1] for box in graph.graph(compile(web), ()).boxes if box.kind is Kind.SUBSCRIPTIONS]
+    assert sorted(texts) == ["1 minute before to 1 hour after", "as of at", "as of the run", "by their keys", "within 1 hour"]
 
 
 def test_the_same_plan_gives_the_same_graph() -> None:

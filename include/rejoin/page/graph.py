@@ -6,6 +6,8 @@ from urllib.parse import quote
 from rejoin.lake import names
 from rejoin.page.drawing import NONE, Box, Graph, Link, drawn
 from rejoin.page.model import Kind, TableLine
+from rejoin.plan import durations
+from rejoin.plan.match import AsOf, SameKey, Window
 from rejoin.plan.model import Edge, Node, Plan
 
 Content = tuple[tuple[str, ...], str, str]
@@ -20,7 +22,7 @@ def graph(plan: Plan, tables: Sequence[TableLine]) -> Graph:
         return (summary(lines.get(name)), last_change(lines.get(name))), "", ""
 
     def edge(node: Node, edge: Edge) -> Content:
-        return (by(edge), summary(lines.get(names.subscriptions(node, edge)))), "", ""
+        return (by(edge), matched(edge) or summary(lines.get(names.subscriptions(node, edge)))), "", ""
 
     return picture(plan, table, edge, frozenset(lines))
 
@@ -66,6 +68,20 @@ def joined(edge: Edge) -> str:
 def by(edge: Edge) -> str:
     """The foreign key of a join, in a few words."""
     return f"on {', '.join(part.replace('l.`', '').replace('`', '') for part in edge.foreign_key)}"
+
+
+def matched(edge: Edge) -> str:
+    """How a join that has no subscriptions finds right rows, in a few words; empty for one by a foreign key alone."""
+    match edge.match:
+        case SameKey():
+            return "by their keys"
+        case AsOf() as as_of:
+            return f"as of {as_of.left_time or 'the run'}"
+        case Window() as window:
+            before, after = durations.text(window.before), durations.text(window.after)
+            return f"within {after}" if before == after else f"{before} before to {after} after"
+        case _:
+            return ""
 
 
 def summary(line: TableLine | None) -> str:

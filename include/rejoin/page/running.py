@@ -76,6 +76,8 @@ def picture(page: RunPage, now: float) -> Graph | None:
         return content((f"{Verb.RESOLVE}.{name}", f"{Verb.VALIDATE}.{name}"), graph.net(made) if made else "")
 
     def edge(node: Node, edge: Edge) -> graph.Content:
+        if how := graph.matched(edge):
+            return content((f"{Verb.RESOLVE}.{node.name}",), how)
         return content((f"{Verb.SUBSCRIBE}.{node.name}", f"{Verb.RESPOND}.{node.name}.{edge.name}"), graph.by(edge))
 
     def labels(node: Node, edge: Edge) -> tuple[str, str, str]:
