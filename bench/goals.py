@@ -12,7 +12,7 @@ from measure import Row
 from other_grids import Rows, quarters
 from storage import KEYS, OVERHEAD
 
-MANY = 100_000
+MANY, MERGED = 100_000, (500_000, 1_000_000)
 SMALL, LARGE = 1_000_000, 50_000_000
 """The same changes should cost about the same in both."""
 Goal = tuple[str, float, float]
@@ -50,22 +50,27 @@ def _of_the_curve(n: int, rows: Sequence[Row]) -> Iterator[Goal]:
     idle = seconds_of(rows, "rejoin", "left", 0)
     if idle is not None:
         yield "a run without changes: seconds", 1.0, idle
+    large = n >= LARGE
     for side in ("left", "right"):
-        run, merge = (seconds_of(rows, engine, side, CHANGES) for engine in ("rejoin", NAMES["incremental"][1]))
-        if run is not None and duckdb is not None and n >= 10_000_000:
-            yield f"{CHANGES:,} {side} changes / DuckDB recomputing everything", 0.25 if n >= LARGE else 1.0, run / duckdb
-        if run is not None and merge is not None:
-            yield f"{CHANGES:,} {side} changes / Spark MERGE by hand (update only)", 1.0, run / merge
-        many = seconds_of(rows, "rejoin", side, MANY)
+        run, many = (seconds_of(rows, "rejoin", side, k) for k in (CHANGES, MANY))
+        if duckdb is not None and n >= 10_000_000:
+            if run is not None:
+                yield f"{CHANGES:,} {side} changes / DuckDB recomputing everything", 0.12 if large else 0.45, run / duckdb
+            if many is not None and large:
+                yield f"{MANY:,} {side} changes / DuckDB recomputing everything", 0.6, many / duckdb
         if many is not None and spark is not None and n >= 10_000_000:
-            yield f"{MANY:,} {side} changes / Spark recomputing everything", 1 / 3, many / spark
+            yield f"{MANY:,} {side} changes / Spark recomputing everything", 0.3, many / spark
+    for k in (CHANGES, MANY, *MERGED):
+        run, merge = (seconds_of(rows, engine, "left", k) for engine in ("rejoin", NAMES["incremental"][1]))
+        if run is not None and merge is not None:
+            yield f"{k:,} left changes / Spark MERGE by hand (update only)", 0.8, run / merge
     mine, plain = (seconds_of(rows, engine, "load", n) for engine in ("rejoin", *NAMES["load"]))
     if mine is not None and plain is not None:
-        yield "first load / a plain Spark job that writes the same tables", 1.5, mine / plain
+        yield "first load / a plain Spark job that writes the same tables", 0.8, mine / plain
         for side in ("left", "right"):
             half = seconds_of(rows, "rejoin", side, n // 2)
             if half is not None:
-                yield f"half of all {side} rows changed / that Spark job", 1.3, half / plain
+                yield f"half of all {side} rows changed / that Spark job", 0.8, half / plain
 
 
 def _beside(large: Sequence[Row], small: Sequence[Row]) -> Iterator[Goal]:

@@ -1,6 +1,6 @@
 """What a user writes in ``.to(...)``: sinks. Everything here only records; ``plan.compile`` checks."""
 
-from rejoin.topology import SinkDeclaration, _here
+from rejoin.declarations import SinkDeclaration, here
 
 
 def kafka(
@@ -39,7 +39,7 @@ def kafka(
     what = (("topic", topic), ("name", name), ("value", value), ("format", format), ("key", key), ("guarantee", guarantee))
     when = (("catch_up", catch_up), ("start", start), ("batch", batch), ("partitions", partitions), ("partitioner", partitioner))
     hooks = (("interceptors", interceptors or ()), ("producer", producer or {}))
-    return SinkDeclaration("kafka", (*what, *when, *hooks), _here())
+    return SinkDeclaration("kafka", (*what, *when, *hooks), here())
 
 
 def postgres(table: str, *, name: str = "postgres", catch_up: str = "every", start: str = "snapshot", retries: int = 5) -> SinkDeclaration:
@@ -53,4 +53,4 @@ def postgres(table: str, *, name: str = "postgres", catch_up: str = "every", sta
         retries: how often a transaction is repeated that met a deadlock or a serialization failure.
     """
     options = (("table", table), ("name", name), ("catch_up", catch_up), ("start", start), ("retries", retries))
-    return SinkDeclaration("postgres", options, _here())
+    return SinkDeclaration("postgres", options, here())

@@ -6,7 +6,8 @@ Streams have the records (scenario, n): n is the order of arrival. They are join
 from collections.abc import Callable
 from typing import Final
 
-from rejoin.topology import Relation, SourceDeclaration, Topology, debezium
+from rejoin.declarations import SourceDeclaration
+from rejoin.topology import Relation, Topology, debezium
 
 Variant = tuple[tuple[str, int], ...]
 """What a scenario says beside its join: ``before_ms``, ``after_ms`` and ``grace_ms`` of a window, ``versioned`` and ``map_fk`` (1)."""

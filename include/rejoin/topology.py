@@ -3,158 +3,28 @@
 So a topology file never stops at its first mistake: all of them are reported together, each with the user's own line.
 """
 
-import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import TypedDict, Unpack
 
+from rejoin.declarations import (
+    Declaration,
+    ExpectDeclaration,
+    FilterDeclaration,
+    JoinDeclaration,
+    NameDeclaration,
+    ReferenceDeclaration,
+    SelectDeclaration,
+    SinkDeclaration,
+    SourceDeclaration,
+    StreamDeclaration,
+    TableDeclaration,
+    ToDeclaration,
+    here,
+)
 from rejoin.plan.match import JoinKind
 from rejoin.plan.model import DebeziumSource, RecordsSource, SnapshotSource, Source
-
-_PACKAGE = f"{Path(__file__).parent}{os.sep}"
-_EXAMPLES = f"{_PACKAGE}deployed{os.sep}"
-"""In an installed package the example topologies stand below it: they call it as anybody's do."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """A line of the user's own file."""
-
-    file: str
-    line: int
-
-
-def _ours(file: str) -> bool:
-    return file.startswith(_PACKAGE) and not file.startswith(_EXAMPLES)
-
-
-def _here() -> Place:
-    """The innermost line of the call stack outside this package."""
-    frame = sys._getframe(1)  # noqa: SLF001 -- the only way to a caller's line that does not read its source
-    while frame.f_back is not None and _ours(frame.f_code.co_filename):
-        frame = frame.f_back
-    return Place(frame.f_code.co_filename, frame.f_lineno)
-
-
-# --- what is recorded: as written, unchecked, hence `object` where a user can pass anything ------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class SourceDeclaration:
-    """A source as written: ``options`` are the keyword arguments of ``kind``, unchecked."""
-
-    kind: type[Source]
-    options: tuple[tuple[str, object], ...]
-    place: Place
-
-
-@dataclass(frozen=True, eq=False)
-class TableDeclaration:
-    name: str
-    key: object
-    schema: object
-    source: object
-    place: Place
-    optional: object = ()
-    stream: "StreamDeclaration | None" = None
-
-
-@dataclass(frozen=True, eq=False)
-class StreamDeclaration:
-    """What a stream says beyond a table: the columns by which it is joined, the time of its records, how late others wait for them, and how late they may come."""
-
-    on: object
-    event_time: object
-    lateness: object
-    retention: object
-
-
-@dataclass(frozen=True, eq=False)
-class JoinDeclaration:
-    """``select=None`` means both sides, without the right side's key. ``how``: the options of ``How`` that were given."""
-
-    left: "Relation"
-    right: object
-    foreign_key: object
-    select: object
-    kind: JoinKind
-    how: Mapping[str, object]
-    place: Place
-
-
-@dataclass(frozen=True, eq=False)
-class FilterDeclaration:
-    input: "Relation"
-    condition: object
-    place: Place
-
-
-@dataclass(frozen=True, eq=False)
-class SelectDeclaration:
-    input: "Relation"
-    items: object
-    place: Place
-
-
-@dataclass(frozen=True, eq=False)
-class NameDeclaration:
-    input: "Relation"
-    name: str
-    refresh: object
-    max_change_share: object
-    place: Place
-
-
-@dataclass(frozen=True, eq=False)
-class ReferenceDeclaration:
-    """A table or output by its name, which may be declared later."""
-
-    name: str
-    place: Place
-
-
-@dataclass(frozen=True, eq=False)
-class SinkDeclaration:
-    """A sink as written: ``options`` are the arguments of ``kafka(...)`` or ``postgres(...)``, unchecked."""
-
-    kind: str
-    options: tuple[tuple[str, object], ...]
-    place: Place
-
-
-@dataclass(frozen=True, eq=False)
-class ToDeclaration:
-    input: "Relation"
-    sinks: tuple[object, ...]
-    place: Place
-
-
-@dataclass(frozen=True, eq=False)
-class ExpectDeclaration:
-    """``expectations``: ``Expected`` or objects of Great Expectations."""
-
-    input: "Relation"
-    expectations: tuple[object, ...]
-    severity: object
-    rows: object
-    max_share: object
-    place: Place
-
-
-Declaration = (
-    TableDeclaration
-    | JoinDeclaration
-    | FilterDeclaration
-    | SelectDeclaration
-    | NameDeclaration
-    | ReferenceDeclaration
-    | ToDeclaration
-    | ExpectDeclaration
-)
-
 
 # --- what is written -------------------------------------------------------------------------------------------------
 
@@ -226,11 +96,11 @@ class Relation:
 
     def filter(self, condition: str) -> "Relation":
         """The rows for which a deterministic SQL condition over the (unqualified) columns is true."""
-        return self.topology.record(FilterDeclaration(self, condition, _here()))
+        return self.topology.record(FilterDeclaration(self, condition, here()))
 
     def select(self, items: list[str]) -> "Relation":
         """Other columns: ``*``, columns, or SQL expressions with ``AS``. Every key column must stay (renaming is fine)."""
-        return self.topology.record(SelectDeclaration(self, items, _here()))
+        return self.topology.record(SelectDeclaration(self, items, here()))
 
     def named(self, name: str, *, refresh: str = "auto", max_change_share: float = 0.5) -> "Relation":
         """Makes this relation an output: a table of that name. Joins built on the result read that table.
@@ -241,11 +111,11 @@ class Relation:
                 so only where its definition is new, ``"full"`` always, ``"incremental_strict"`` never (the run stops instead).
             max_change_share: a run that would change more than this share of the output's rows stops before it is visible.
         """
-        return self.topology.record(NameDeclaration(self, name, refresh, max_change_share, _here()))
+        return self.topology.record(NameDeclaration(self, name, refresh, max_change_share, here()))
 
     def to(self, *sinks: SinkDeclaration) -> "Relation":
         """Delivers the changes of this output, a named relation, to ``kafka(...)`` and ``postgres(...)`` after every run. Returns the output."""
-        self.topology.record(ToDeclaration(self, sinks, _here()))
+        self.topology.record(ToDeclaration(self, sinks, here()))
         return self
 
     def expect(self, *expectations: object, severity: str = "fail", rows: str = "changed", max_share: float = 0.05) -> "Relation":
@@ -257,12 +127,12 @@ class Relation:
             rows: ``"changed"`` looks at the rows that a run would change, ``"all"`` at the whole table in every run.
             max_share: severity ``"quarantine"`` stops the run if more than this share of the rows (and more than ten) would be held back.
         """
-        self.topology.record(ExpectDeclaration(self, expectations, severity, rows, max_share, _here()))
+        self.topology.record(ExpectDeclaration(self, expectations, severity, rows, max_share, here()))
         return self
 
     def _join(self, right: "Relation", foreign_key: object, kind: JoinKind, options: Mapping[str, object]) -> "Relation":
         how = {n: v for n, v in options.items() if n not in ("select", "name") and v is not None}
-        joined = self.topology.record(JoinDeclaration(self, right, foreign_key, options["select"], kind, how, _here()))
+        joined = self.topology.record(JoinDeclaration(self, right, foreign_key, options["select"], kind, how, here()))
         return joined if options["name"] is None else joined.named(str(options["name"]))
 
 
@@ -271,7 +141,8 @@ class How(TypedDict, total=False):
 
     With a stream: ``within`` so much time of each other, or from ``before`` the left record to ``after`` it, both ends included; ``on``, the columns
     that are equal, where they are not the ``key`` of both (a name, or ``"left name = right name"``, or a list of them); ``unmatched="at_once"``
-    shows a record without partner until one comes, instead of once none can come; ``clock``, those of the columns ``on`` whose every value has a time of its
+    shows a record without partner until one comes, instead of once none can come; ``watermark="each"`` waits until both streams have passed
+    the end of its window, instead of one of them; ``clock``, those of the columns ``on`` whose every value has a time of its
     own, such as a tenant or a device that may lag behind the others (it reads the times of both streams as a whole).
 
     With a table: ``as_of="event_time"``, the row that was valid at the time of the record, corrected if a version of it comes late;
@@ -283,6 +154,7 @@ class How(TypedDict, total=False):
     before: str | timedelta
     after: str | timedelta
     unmatched: str
+    watermark: str
     clock: str | list[str]
     as_of: str
 
@@ -296,7 +168,7 @@ class Topology:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.place = _here()
+        self.place = here()
         self._relations: list[Relation] = []
 
     @property
@@ -322,7 +194,7 @@ class Topology:
             source: ``snapshot(...)`` or ``debezium(...)``.
             optional: columns that the source may lack (not yet, or no longer, there); they are null then. A run stops at any other one.
         """
-        return self.record(TableDeclaration(name, key, schema, source, _here(), optional))
+        return self.record(TableDeclaration(name, key, schema, source, here(), optional))
 
     def stream(
         self,
@@ -349,11 +221,11 @@ class Topology:
             retention: how much older than the newest record of its stream a record may be; older ones are quarantined (``TOO_LATE``). None: any age.
         """
         declared = StreamDeclaration(key, event_time, lateness, retention)
-        return self.record(TableDeclaration(name, id, schema, source, _here(), (), declared))
+        return self.record(TableDeclaration(name, id, schema, source, here(), (), declared))
 
     def relation(self, name: str) -> Relation:
         """The table or output of that name; it may be declared further down in the file."""
-        return self.record(ReferenceDeclaration(name, _here()))
+        return self.record(ReferenceDeclaration(name, here()))
 
     def record(self, declaration: Declaration) -> Relation:
         """Adds a declaration; the methods of ``Topology`` and ``Relation`` call this, a topology file has no need to."""
@@ -380,7 +252,7 @@ def snapshot(
         max_bad_share: more bad records than this share stop the run in any case.
     """
     options = (("path", path), ("max_delete_share", max_delete_share), ("null", null))
-    return SourceDeclaration(SnapshotSource, (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), _here())
+    return SourceDeclaration(SnapshotSource, (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())
 
 
 def records(path: str, *, null: str = "", on_bad_record: str = "quarantine", max_bad_share: float = 0.05) -> SourceDeclaration:
@@ -393,7 +265,7 @@ def records(path: str, *, null: str = "", on_bad_record: str = "quarantine", max
         max_bad_share: more bad records than this share stop the run in any case.
     """
     options = (("path", path), ("null", null), ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share))
-    return SourceDeclaration(RecordsSource, options, _here())
+    return SourceDeclaration(RecordsSource, options, here())
 
 
 def debezium(
@@ -416,4 +288,4 @@ def debezium(
         max_bad_share: more bad records than this share stop the run in any case.
     """
     options = (("path", path), ("topic", topic), ("units", units or {}), ("placeholder", placeholder))
-    return SourceDeclaration(DebeziumSource, (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), _here())
+    return SourceDeclaration(DebeziumSource, (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())

@@ -2,12 +2,14 @@
 
 from rejoin.topology import Relation, Topology, debezium
 
-WINDOWS = {  # output -> kind, before, after (microseconds), whether rows without partner are there at once
-    "pairs_inner": ("INNER", 5_000_000, 5_000_000, False),
-    "pairs_left": ("LEFT", 2_000_000, 4_000_000, False),
-    "pairs_right": ("RIGHT", 0, 3_000_000, False),
-    "pairs_full": ("FULL", 3_000_000, 3_000_000, False),
-    "pairs_full_at_once": ("FULL", 1_000_000, 3_000_000, True),
+WINDOWS = {  # output -> kind, before, after (microseconds), when rows without partner are there
+    "pairs_inner": ("INNER", 5_000_000, 5_000_000, "closed"),
+    "pairs_left": ("LEFT", 2_000_000, 4_000_000, "closed"),
+    "pairs_right": ("RIGHT", 0, 3_000_000, "closed"),
+    "pairs_full": ("FULL", 3_000_000, 3_000_000, "closed"),
+    "pairs_full_at_once": ("FULL", 1_000_000, 3_000_000, "at_once"),
+    "pairs_full_each": ("FULL", 2_000_000, 1_000_000, "each"),
+    "pairs_left_each": ("LEFT", 1_000_000, 1_000_000, "each"),
 }
 LATENESS = 2_000_000
 
@@ -20,8 +22,8 @@ def topology() -> Topology:
     ads = on.table("ads", ["s", "k"], "s BIGINT, k STRING, name STRING", debezium("ads/"))
     owners = on.table("owners", ["s", "k"], "s BIGINT, k STRING, ad STRING, owner STRING", debezium("owners/"))
     both = ["left.s", "left.v", "left.k", "left.note", "right.s AS rs", "right.c", "right.k AS rk", "right.note AS rnote"]
-    for name, (kind, before, after, at_once) in WINDOWS.items():
-        more = {"unmatched": "at_once"} if at_once else {}
+    for name, (kind, before, after, when) in WINDOWS.items():
+        more = {"closed": {}, "at_once": {"unmatched": "at_once"}, "each": {"watermark": "each"}}[when]
         join = {"INNER": views.join, "LEFT": views.left_join, "RIGHT": views.right_join, "FULL": views.full_join}[kind]
         join(clicks, select=both, name=name, before=_text(before), after=_text(after), clock="s", **more)  # type: ignore[arg-type]
     of_ad = ["left.s", "left.v", "left.k", "left.at", "right.name"]
@@ -50,15 +52,17 @@ def _stream(on: Topology, name: str, number: str) -> Relation:
 
 
 MARKS = f'SELECT s, max("at") - {LATENESS} AS mark FROM (SELECT s, "at" FROM views UNION ALL SELECT s, "at" FROM clicks) GROUP BY s'
+EACH = f"""SELECT s, min(newest) - {LATENESS} AS mark FROM (
+    SELECT s, max("at") AS newest FROM views GROUP BY s UNION ALL SELECT s, max("at") FROM clicks GROUP BY s) GROUP BY s HAVING count(*) = 2"""
 """Of the streams ``views`` and ``clicks``; times are BIGINT, microseconds."""
 
 
-def _window(kind: str, before: int, after: int, at_once: bool, left: str, shown: str) -> str:
+def _window(kind: str, before: int, after: int, when: str, left: str, shown: str) -> str:
     met = f'l.s = r.s AND l.k = r.k AND r."at" - l."at" BETWEEN -{before} AND {after}'
-    waits = "true" if at_once else f'(l.k IS NULL OR l."at" + {after} < m.mark)'
-    theirs = "true" if at_once else f'(r.k IS NULL OR r."at" + {before} < m.mark)'
+    waits = "true" if when == "at_once" else f'(l.k IS NULL OR l."at" + {after} < m.mark)'
+    theirs = "true" if when == "at_once" else f'(r.k IS NULL OR r."at" + {before} < m.mark)'
     return f"""
-        SELECT {shown} FROM {left} AS l {kind} JOIN clicks AS r ON {met} LEFT JOIN ({MARKS}) AS m ON m.s = coalesce(l.s, r.s)
+        SELECT {shown} FROM {left} AS l {kind} JOIN clicks AS r ON {met} LEFT JOIN ({EACH if when == "each" else MARKS}) AS m ON m.s = coalesce(l.s, r.s)
         WHERE (l.s IS NOT NULL AND r.s IS NOT NULL) OR (r.s IS NULL AND {waits}) OR (l.s IS NULL AND {theirs})"""
 
 
@@ -68,7 +72,7 @@ QUERIES = {
     **{name: _window(*of, "views", "l.s, l.v, l.k, l.note, r.s AS rs, r.c, r.k AS rk, r.note AS rnote") for name, of in WINDOWS.items()},
     "named_left": _NAMED.format(name="r.name", kind="LEFT", on=_VALID),
     "named_inner": _NAMED.format(name="r.name", kind="INNER", on=f"{_VALID} AND r.name <> 'b'"),
-    "named_pairs": _window("LEFT", 3_000_000, 3_000_000, False, "named_left", "l.s, l.v, l.name, r.s AS rs, r.c"),
+    "named_pairs": _window("LEFT", 3_000_000, 3_000_000, "closed", "named_left", "l.s, l.v, l.name, r.s AS rs, r.c"),
     "same_full": "SELECT s, k, name, owner FROM ads FULL JOIN owners USING (s, k)",
     "same_right": "SELECT s, k, name, owner FROM ads RIGHT JOIN owners USING (s, k)",
     "same_left": "SELECT s, k, name, owner FROM ads LEFT JOIN owners USING (s, k)",

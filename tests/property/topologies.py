@@ -13,7 +13,8 @@ import expressions
 from expressions import BIGINT, STRING
 
 from rejoin import Topology, debezium, snapshot
-from rejoin.topology import Relation, SourceDeclaration
+from rejoin.declarations import SourceDeclaration
+from rejoin.topology import Relation
 
 CSV_NULL: Final = "\\N"
 FEED: Final = "debezium"

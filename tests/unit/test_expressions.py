@@ -4,11 +4,11 @@ import re
 
 import pytest
 
+from rejoin.declarations import Place
 from rejoin.errors import Problem
 from rejoin.plan import functions, types
 from rejoin.plan.expressions import Expression, Scope, Side, column, expression, select_item
 from rejoin.plan.problems import Problems
-from rejoin.topology import Place
 
 COLUMNS = {
     "id": "BIGINT",

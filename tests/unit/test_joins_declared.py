@@ -142,6 +142,18 @@ MISTAKES: dict[str, tuple[Callable[[Web], object], str]] = {
         lambda w: w.views.join(w.clicks, within="1 second", unmatched="at_once", select=PAIR, name="x"),
         "BAD_OPTION unmatched: an inner join has no rows without partner",
     ),
+    "a watermark of an inner join": (
+        lambda w: w.views.join(w.clicks, within="1 second", watermark="each", select=PAIR, name="x"),
+        "BAD_OPTION watermark: an inner join has no rows without partner",
+    ),
+    "an unknown watermark": (
+        lambda w: w.views.left_join(w.clicks, within="1 second", watermark="both", select=PAIR, name="x"),
+        "BAD_OPTION watermark='both' is not 'newest' or 'each'",
+    ),
+    "a watermark for which nothing waits": (
+        lambda w: w.views.left_join(w.clicks, within="1 second", watermark="each", unmatched="at_once", select=PAIR, name="x"),
+        "BAD_OPTION watermark='each': with unmatched='at_once' nothing waits for a watermark",
+    ),
     "a lost right key": (
         lambda w: w.views.join(w.clicks, within="1 second", select=["left.view_id"], name="x"),
         "KEY_LOST select: the key column 'click_id' of clicks is lost",

@@ -9,13 +9,13 @@ from click.testing import CliRunner
 from rejoin import Topology, debezium, opening, snapshot
 from rejoin.cli import main
 from rejoin.conduct import Topology as OnLake
+from rejoin.declarations import SourceDeclaration
 from rejoin.errors import SchemaRefused
 from rejoin.lake.config import lake_config
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.records import StepRecord, Write
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
-from rejoin.topology import SourceDeclaration
 
 ORDERS = "id BIGINT, customer_id BIGINT, note STRING"
 

@@ -2,6 +2,17 @@
 
 from dataclasses import replace
 
+from rejoin.declarations import (
+    Declaration,
+    ExpectDeclaration,
+    FilterDeclaration,
+    JoinDeclaration,
+    NameDeclaration,
+    ReferenceDeclaration,
+    SelectDeclaration,
+    TableDeclaration,
+    ToDeclaration,
+)
 from rejoin.errors import TopologyError
 from rejoin.plan import assemble, expect, problems, schema, sinkcheck
 from rejoin.plan.expressions import Scope, Side, column, expression
@@ -13,19 +24,7 @@ from rejoin.plan.problems import Problems, did_you_mean
 from rejoin.plan.rules import Expectation
 from rejoin.plan.shapes import Draft, Join, Materialised, Rows, Shape, Timed, filtered, joined, rows_of, selected, side, stands_alone
 from rejoin.plan.versions import COLUMNS, versions
-from rejoin.topology import (
-    Declaration,
-    ExpectDeclaration,
-    FilterDeclaration,
-    JoinDeclaration,
-    NameDeclaration,
-    ReferenceDeclaration,
-    Relation,
-    SelectDeclaration,
-    TableDeclaration,
-    ToDeclaration,
-    Topology,
-)
+from rejoin.topology import Relation, Topology
 
 
 def compile(topology: Topology) -> Plan:

@@ -144,7 +144,8 @@ def _matched(edge: Edge) -> str:
         case Window():
             before, after = durations.text(edge.match.before), durations.text(edge.match.after)
             late = f", {durations.text(edge.match.lateness)} late" if edge.match.lateness else ""
-            return f"a join of streams from {before} before to {after} after{late}{', at once' if edge.match.at_once else ''}"
+            closed = ", at once" if edge.match.at_once else ", once both have passed" if edge.match.each else ""
+            return f"a join of streams from {before} before to {after} after{late}{closed}"
 
 
 def _turned(was: str, now: str) -> str:

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
+from rejoin.declarations import ExpectDeclaration
 from rejoin.expectations import Expected
 from rejoin.plan import arguments, wording
 from rejoin.plan.expressions import Expression, Scope, Side, column, expression
 from rejoin.plan.model import Node, Plan
 from rejoin.plan.problems import BAD_OPTION, UNKNOWN_COLUMN, Reporter, did_you_mean
 from rejoin.plan.rules import Expectation, Level, Rows, Severity
-from rejoin.topology import ExpectDeclaration
 
 OWN: Final = {"computable": Level.ROW, "condition": Level.ROW, "row_count": Level.TABLE, "matched": Level.TABLE, "fresh": Level.TABLE}
 """Types that Great Expectations does not have, or not as a share of the last run."""

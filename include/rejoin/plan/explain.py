@@ -104,7 +104,8 @@ def _time(edge: Edge) -> str:
             return f", as of {as_of.left_time}"
         case Window() as window:
             reach = f"from {durations.text(window.before)} before to {durations.text(window.after)} after"
-            alone = "at once" if window.at_once else f"once the window is over, {durations.text(window.lateness)} late at most"
+            both = " in both streams" if window.each else ""
+            alone = "at once" if window.at_once else f"once the window is over{both}, {durations.text(window.lateness)} late at most"
             clock = f", a clock for each {', '.join(window.left_clock)}" if window.left_clock else ""
             waits = "" if edge.kind is JoinKind.INNER else f"; without partner: {alone}{clock}"
             return f", {window.right_time} {reach} {window.left_time}{waits}"

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rejoin.declarations import JoinDeclaration
 from rejoin.plan import problems, schema, types
 from rejoin.plan.expressions import LEFT, RIGHT, Expression, Ref, Scope, expression, select_item
 from rejoin.plan.match import Match
 from rejoin.plan.problems import Reporter
 from rejoin.plan.shapes import Join, Shape, side
-from rejoin.topology import JoinDeclaration
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,8 @@ class Window:
     ``on``: the columns of the right view that the foreign key is equal to. ``left_time``, ``right_time``: columns of the views, the event times.
     ``lateness``: the watermark stays so many microseconds behind the newest record; a record without partner is in the result
     once the watermark has passed the end of its window, or with ``at_once`` as long as it has none. ``left_clock``, ``right_clock``: columns of the
-    views, equal in a pair, whose every value has a watermark of its own; without them there is one.
+    views, equal in a pair, whose every value has a watermark of its own; without them there is one. ``each``: the watermark is that of the stream
+    that is behind, not of the one that is ahead; there is none before both have records.
     """
 
     on: tuple[str, ...]
@@ -64,6 +65,7 @@ class Window:
     at_once: bool = False
     left_clock: tuple[str, ...] = ()
     right_clock: tuple[str, ...] = ()
+    each: bool = False
     kind: str = "window"
 
 

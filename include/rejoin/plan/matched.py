@@ -35,12 +35,16 @@ def window(node: Node, match: Window, relation: Relation, shown: Shown) -> list[
         return lines
     sides = ((node.left, match.left_time, match.left_clock), (edge.right, match.right_time, match.right_clock))
     times = " UNION ALL ".join(
-        f"SELECT {', '.join([*(f'{view.column(c).sql} AS c_{i}' for i, c in enumerate(clock, 1)), f'{_micros_of(view, time)} AS at'])} FROM {relation(view.table)} AS t"
-        for view, time, clock in sides
+        f"SELECT {', '.join([*(f'{view.column(c).sql} AS c_{i}' for i, c in enumerate(clock, 1)), f'{_micros_of(view, time)} AS at', f'{side} AS side'])} FROM {relation(view.table)} AS t"
+        for side, (view, time, clock) in enumerate(sides)
     )
     clocks = [f"c_{i}" for i in range(1, len(match.left_clock) + 1)]
     grouped = f" GROUP BY {', '.join(clocks)}" if clocks else ""
-    marks = f"(SELECT {', '.join([*clocks, f'max(at) - {match.lateness} AS mark'])} FROM ({times}){grouped})"
+    mark = "max(at)"
+    if match.each:
+        times = f"SELECT {', '.join([*clocks, 'side', 'max(at) AS at'])} FROM ({times}) GROUP BY {', '.join([*clocks, 'side'])}"
+        mark = "CASE WHEN count(at) = 2 THEN min(at) END"
+    marks = f"(SELECT {', '.join([*clocks, f'{mark} - {match.lateness} AS mark'])} FROM ({times}){grouped})"
     pairs = zip(match.left_clock, match.right_clock, clocks, strict=True)
     same = " AND ".join(["true", *(f"coalesce(l.`{a}`, r1.`{b}`) = m.{c}" for a, b, c in pairs)])
     return [*lines, f"LEFT JOIN {marks} AS m ON {same}"]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rejoin.declarations import JoinDeclaration
 from rejoin.plan import durations, problems, schema
 from rejoin.plan.expressions import LEFT, RIGHT, Expression, Ref, Scope, column
 from rejoin.plan.joins import check_items, foreign_key, made, of_type
@@ -11,9 +12,8 @@ from rejoin.plan.model import DebeziumSource, Table
 from rejoin.plan.problems import Reporter
 from rejoin.plan.shapes import Join, Rows, Shape, Timed, side
 from rejoin.plan.versions import VALID_FROM
-from rejoin.topology import JoinDeclaration
 
-WINDOWED = ("within", "before", "after", "unmatched", "clock")
+WINDOWED = ("within", "before", "after", "unmatched", "clock", "watermark")
 OF_STREAMS = (*WINDOWED, "on")
 EVENT_TIME, ARRIVAL, RUN = "event_time", "arrival", "run"
 
@@ -101,8 +101,14 @@ def _window(declaration: JoinDeclaration, left: Shape, right: Shape, report: Rep
     unmatched = how.get("unmatched", "closed")
     if unmatched not in ("closed", "at_once"):
         report(problems.BAD_OPTION, f"unmatched={unmatched!r} is not 'closed' or 'at_once'")
-    if "unmatched" in how and declaration.kind is JoinKind.INNER:
-        report(problems.BAD_OPTION, "unmatched: an inner join has no rows without partner")
+    watermark = how.get("watermark", "newest")
+    if watermark not in ("newest", "each"):
+        report(problems.BAD_OPTION, f"watermark={watermark!r} is not 'newest' or 'each'")
+    if watermark == "each" and unmatched == "at_once":
+        report(problems.BAD_OPTION, "watermark='each': with unmatched='at_once' nothing waits for a watermark")
+    for option in ("unmatched", "watermark"):
+        if option in how and declaration.kind is JoinKind.INNER:
+            report(problems.BAD_OPTION, f"{option}: an inner join has no rows without partner")
     on = _on(how.get("on"), left.timed, right.timed, report)
     if on is None:
         return None
@@ -115,7 +121,9 @@ def _window(declaration: JoinDeclaration, left: Shape, right: Shape, report: Rep
     names = tuple(side(right).find(name) or name for name in on[1])
     clock = _clock(how.get("clock"), on[0], report)
     clocks = tuple(side(left).find(on[0][i]) or "" for i in clock), tuple(names[i] for i in clock)
-    match = Window(names, left.timed.time, right.timed.time, before, after, lateness, unmatched == "at_once", *clocks)
+    match = Window(
+        names, left.timed.time, right.timed.time, before, after, lateness, unmatched == "at_once", *clocks, each=watermark == "each"
+    )
     return made(declaration, pairs, chosen, match)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from rejoin.declarations import Place
 from rejoin.errors import Problem
-from rejoin.topology import Place
 
 AMBIGUOUS_COLUMN: Final = "AMBIGUOUS_COLUMN"  # both sides of a join have the column
 BAD_EXPRESSION: Final = "BAD_EXPRESSION"  # not one SQL expression, or not one that fits here

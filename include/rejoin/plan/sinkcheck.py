@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
+from rejoin.declarations import SinkDeclaration, ToDeclaration
 from rejoin.plan import producer
 from rejoin.plan.problems import BAD_OPTION, DUPLICATE_NAME, UNSAFE_NAME, Problems, Reporter
 from rejoin.plan.schema import check_name
 from rejoin.plan.sinks import CURSORS, MURMUR2, CatchUp, Format, Guarantee, KafkaSink, Key, PostgresSink, Sink, Start, Value
-from rejoin.topology import SinkDeclaration, ToDeclaration
 
 _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _CODE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")

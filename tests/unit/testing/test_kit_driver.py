@@ -13,10 +13,10 @@ import pytest
 
 import rejoin
 from rejoin import Topology, computable, condition, debezium, snapshot
+from rejoin.declarations import SourceDeclaration
 from rejoin.errors import BadTestTable, EngineRefused, SnapshotEmpty, TopologyFileError, UnknownTable
 from rejoin.plan.model import RunOptions, Source
 from rejoin.testing import Driver
-from rejoin.topology import SourceDeclaration
 
 ORDERS = "order_id BIGINT, customer_id BIGINT, total DECIMAL(10,2)"
 FIRST = {"orders": "1 | 7 | 12.50\n 2 | 9 | 3", "customers": "7 | Ann"}

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from rejoin import Topology, debezium, records, snapshot
+from rejoin.declarations import SourceDeclaration
 from rejoin.errors import BadTestTable, TopologyError
 from rejoin.plan.compile import compile
 from rejoin.testing import Driver
-from rejoin.topology import SourceDeclaration
 
 SCHEMA = "id STRING, key STRING, at TIMESTAMP"
 

@@ -108,9 +108,16 @@ def marks(window: Window, *, before: Sequence[str], now: Sequence[str]) -> str:
         for of, flag in ((before, "true"), (now, "false"))
         for n in of
     ]
-    old, new = (f"coalesce(max(CASE WHEN {is_old} THEN newest END), -{FOREVER}) - {window.lateness}" for is_old in ("is_old", "NOT is_old"))
+    old, new = (
+        f"coalesce({_mark(window, f'CASE WHEN {of} THEN newest END')}, -{FOREVER}) - {window.lateness}" for of in ("is_old", "NOT is_old")
+    )
     grouped = f" GROUP BY {', '.join(clocks)}" if clocks else ""
     return f"SELECT {', '.join([*clocks, f'{old} AS old_mark', f'{new} AS mark'])} FROM ({' UNION ALL '.join(parts)}){grouped}"
+
+
+def _mark(window: Window, newest: str) -> str:
+    """The watermark of what is the newest event time of either stream."""
+    return f"CASE WHEN count({newest}) = 2 THEN min({newest}) END" if window.each else f"max({newest})"
 
 
 def closing(window: Window, *, left: bool) -> str:
