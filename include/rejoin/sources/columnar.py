@@ -56,6 +56,7 @@ def raw_rows(table: Table, root: str, file: PinnedFile, wanted: Iterable[int]) -
 
 
 def _columns(layout: Layout, ordinal: int, rows: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Rows with the types of their file -> columns of events."""
     keys, found = [c.name for c in layout.key], dict(zip(rows.schema.names, rows.columns, strict=True))
     lacking = reduce(pc.or_, (pc.is_null(found[k]) if k in found else pa.repeat(pa.scalar(True), rows.num_rows) for k in keys))
     wrong = [_Wrong(lacking, MISSING_KEY, f"key column {' or '.join(keys)} is null", of_key=True)]
@@ -68,13 +69,10 @@ def _columns(layout: Layout, ordinal: int, rows: pa.RecordBatch) -> dict[str, pa
         found = {name: _without(values, no_key if name in keys else refused) for name, values in found.items()}
         made["_position"] = _without(made["_position"], refused)
         made["_kind"] = pc.if_else(refused, str(EventKind.QUARANTINED), made["_kind"])
-        made["_code"], made["_reason"] = (_first([(w.rows, text) for w, text in zip(wrong, texts, strict=True)]) for texts in _told(wrong))
+        made["_code"] = _first([(w.rows, w.code) for w in wrong])
+        made["_reason"] = _first([(w.rows, w.reason) for w in wrong])
         made["_raw"] = _at(refused, _raw_of(layout, rows.filter(refused)), rows.num_rows)
     return made | {name: _cast(values, layout.schema.field(name).type) for name, values in found.items()}
-
-
-def _told(wrong: list[_Wrong]) -> tuple[list[str], list[str]]:
-    return [w.code for w in wrong], [w.reason for w in wrong]
 
 
 def _either(wrong: list[_Wrong], count: int) -> pa.BooleanArray:
