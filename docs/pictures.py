@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import click
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.wait import WebDriverWait
@@ -89,10 +90,9 @@ def shown(driver: WebDriver) -> str:
 
 
 def wait_for(driver: WebDriver, condition, what: str):  # type: ignore[no-untyped-def]  # whatever the condition returns
-    """Waits until the condition holds."""
-    return WebDriverWait(driver, PATIENCE, poll_frequency=0.2).until(
-        lambda _: condition(), f"waited {PATIENCE:.0f} s for {what}, at {driver.current_url}"
-    )
+    """Waits until the condition holds. A page that looks again by itself may replace an element between finding and reading it: then once more."""
+    waiting = WebDriverWait(driver, PATIENCE, poll_frequency=0.2, ignored_exceptions=[StaleElementReferenceException])
+    return waiting.until(lambda _: condition(), f"waited {PATIENCE:.0f} s for {what}, at {driver.current_url}")
 
 
 def requested(driver: WebDriver) -> list[str]:

@@ -225,7 +225,8 @@ def test_a_run_is_followed_while_it_goes_on_and_a_failed_step_is_told(server: Ai
     try:
         topology.cut(run)
         browser.get(f"{server.url}/rejoin/t/shop/runs/{run.number}")
-        state = lambda: browser.find_element(By.CSS_SELECTOR, "#graph .box.source").get_attribute("class").split()[-1]  # noqa: E731
+        look = "return document.querySelector('#graph .box.source').classList"  # in one call: the page may replace the box at any time
+        state = lambda: browser.execute_script(look)[-1]  # noqa: E731
         assert state() == "waiting"
         browser.execute_script("window.same = true")
         ledger.began(run.number, "ingest.orders")
@@ -234,7 +235,7 @@ def test_a_run_is_followed_while_it_goes_on_and_a_failed_step_is_told(server: Ai
         ledger.broke(run.number, "ingest.orders", "SOURCE_MISSING <orders>\n  next: look for it")
         pictures.wait_for(browser, lambda: state() == "failed", "the state that failed")
         assert "ingest.orders failed in try 2" in pictures.shown(browser)
-        assert "SOURCE_MISSING <orders>" in browser.find_element(By.ID, "failed").text
+        pictures.wait_for(browser, lambda: "SOURCE_MISSING <orders>" in browser.find_element(By.ID, "failed").text, "the error as text")
         ledger.abandon(run.number, "the test is over")
         pictures.wait_for(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, "[data-live]"), "the last look")
         assert browser.execute_script("return window.same"), "the page was never loaded anew"
