@@ -25,7 +25,8 @@ SIDES = {"windows": ("windows",), "outer": ("left", "full", "same key"), "as_of"
 """How the rows of a part begin."""
 DAYS = 30
 MICROS = DAYS * 86_400_000_000
-BEGIN = "TIMESTAMP '2026-01-01'"
+HOUR = 3_600_000_000
+BEGIN = "TIMESTAMPTZ '2026-01-01 00:00:00+00'"
 
 WINDOWS = """
 from rejoin import Topology, records
@@ -149,7 +150,7 @@ def windows(n: int, folders: Folders) -> Iterator[Row]:
             tables.records(table, f"SELECT {columns} FROM range({first}, {last + 1}) t(p)")
 
     land(range(n))
-    met = "v.ad = c.ad AND c.at BETWEEN v.at - INTERVAL 1 HOUR AND v.at + INTERVAL 1 HOUR"
+    met = f"v.ad = c.ad AND epoch_us(c.at) BETWEEN epoch_us(v.at) - {HOUR} AND epoch_us(v.at) + {HOUR}"
     query = f"SELECT v.id AS view, c.id AS click, v.ad, v.at, c.at AS clicked FROM {tables.rows('views')} v JOIN {tables.rows('clicks')} c ON {met}"
     yield row("duckdb full", n, 2 * n, "windows, load", [spend(partial(tables.computed, query)) for _ in range(2)])
     yield row("rejoin", n, 2 * n, "windows, load", [spend(tables.lake.run)])
@@ -233,7 +234,7 @@ def as_of(n: int, folders: Folders) -> Iterator[Row]:
     ends = iter(range(keys, 1_000 * keys, NEW))
     yield row("rejoin", n, NEW, "as of event time", repeated(tables, lambda: land(next(ends), NEW), "as of"))
     query = f"""SELECT v.id, v.at, p.price FROM {tables.rows("views")} v
-ASOF LEFT JOIN (SELECT *, make_timestamp((ms * 1000)::BIGINT) AS since FROM {tables.rows("products")}) p ON v.product = p.id AND v.at >= p.since"""
+ASOF LEFT JOIN (SELECT *, to_timestamp(ms / 1000) AS since FROM {tables.rows("products")}) p ON v.product = p.id AND v.at >= p.since"""
     yield row("duckdb full", n, keys, "as of event time", [spend(partial(tables.computed, query)) for _ in range(3)])
     tables.lake.check()
 
