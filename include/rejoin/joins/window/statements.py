@@ -68,9 +68,23 @@ def rows(sql: Dialect, key: Sequence[str]) -> str:
     return f"SELECT {sql.names(key)}, t AS _row FROM ({sides.images(sql, key, 'changes', '_after')} UNION ALL {read})"
 
 
-def _met(window: Window, left: str, right: str) -> str:
-    within = f"{right}.rt BETWEEN {left}.lt - {window.before} AND {left}.lt + {window.after}"
-    return f"{sides.met(len(window.on), left, right)} AND {within}"
+def _pairs(window: Window, count: int, left: str, right: str) -> str:
+    """The pairs ``l_``, ``r_`` of ``Lefts`` and ``Rights``, as the text behind FROM.
+
+    Time is cut into slots as long as the window, so the window of a left record lies in at most two of them: records meet by equality of a slot, and
+    not everything of one key meets everything else of it.
+    """
+    width = max(window.before + window.after, 1)
+    first = _slot(f"(lt - {window.before})", width)
+    lefts = f"SELECT s.*, {first} + n * {width} AS slot FROM {left} AS s CROSS JOIN (VALUES (0), (1)) AS twice(n)"
+    rights = f"SELECT s.*, {_slot('rt', width)} AS slot FROM {right} AS s"
+    within = f"r_.rt BETWEEN l_.lt - {window.before} AND l_.lt + {window.after}"
+    return f"({lefts}) AS l_ JOIN ({rights}) AS r_ ON {sides.met(count, 'l_', 'r_')} AND l_.slot = r_.slot AND {within}"
+
+
+def _slot(at: str, width: int) -> str:
+    """The begin of the slot that a time is in; ``%`` has the sign of the time."""
+    return f"{at} - ({at} % {width} + {width}) % {width}"
 
 
 def lonely(sql: Dialect, node: Node, keys: Keys, *, left: bool, given: Sequence[str]) -> str:
@@ -87,9 +101,9 @@ def lonely(sql: Dialect, node: Node, keys: Keys, *, left: bool, given: Sequence[
     if own in given:
         parts.append(f"SELECT {sql.renamed(key, ks)} FROM {own}")
     if other in given:
-        met = _met(window, *(("side", "o") if left else ("o", "side")))
-        images = _images(sql, node, keys, other, left=not left)
-        parts.append(f"SELECT {sql.names(ks, 'side')} FROM side JOIN ({images}) AS o ON {met}")
+        images = f"({_images(sql, node, keys, other, left=not left)})"
+        pairs = _pairs(window, len(window.on), *(("side", images) if left else (images, "side")))
+        parts.append(f"SELECT {sql.names(ks, 'l_' if left else 'r_')} FROM {pairs}")
     return f"WITH side AS ({side}) SELECT DISTINCT {sql.names(ks)} FROM ({' UNION ALL '.join(parts)})"
 
 
@@ -147,51 +161,54 @@ def state(sql: Dialect, node: Node, keys: Keys, *, scoped: Sequence[str] | None)
     window = window_of(edge)
     left = _marked(sql, window, _side(sql, node, keys, sides.stored(sql, keys.left, "lefts"), left=True), left=True)
     right = _marked(sql, window, _side(sql, node, keys, sides.stored(sql, keys.right, "rights"), left=False), left=False)
-    result = [*(f"l_.{p} AS {w}" for p, w in zip(keys.pks, keys.whole, strict=False)), *_right_part(keys), "l_.l", "r_.r1"]
-    line, met = ", ".join(result), _met(window, "l_", "r_")
-    parts = [f"SELECT {line} FROM ls AS l_ JOIN rs AS r_ ON {met}" + _of_changed(sql, keys, scoped)]
+    line = ", ".join([*_named(keys.pks, keys.whole, "l_"), *_named(keys.rks, keys.whole[len(keys.left) :], "r_"), "l_.l", "r_.r1"])
+    pairs = f"SELECT {line} FROM {_pairs(window, len(window.on), 'ls', 'rs')}"
+    parts = [f"SELECT * FROM pairs AS p{_of_changed(sql, keys, scoped)}"]
     if edge.kind.keeps_left:
-        mine = _only(sql, keys.pks, "l_", "lonely_left", scoped=scoped is not None)
-        closed = _closed(window, "l_", left=True)
-        parts.append(f"SELECT {line} FROM ls AS l_ LEFT JOIN rs AS r_ ON {met} WHERE r_.{keys.rks[0]} IS NULL AND {closed}{mine}")
+        parts.append(_unpaired(sql, window, keys, left=True, scoped=scoped is not None))
     if edge.kind.keeps_right:
-        mine = _only(sql, keys.rks, "r_", "lonely_right", scoped=scoped is not None)
-        closed = _closed(window, "r_", left=False)
-        parts.append(f"SELECT {line} FROM rs AS r_ LEFT JOIN ls AS l_ ON {met} WHERE l_.{keys.pks[0]} IS NULL AND {closed}{mine}")
-    return f"WITH ls AS ({left}), rs AS ({right}) {' UNION ALL '.join(parts)}"
+        parts.append(_unpaired(sql, window, keys, left=False, scoped=scoped is not None))
+    return f"WITH ls AS ({left}), rs AS ({right}), pairs AS ({pairs}) {' UNION ALL '.join(parts)}"
 
 
-def _right_part(keys: Keys) -> list[str]:
-    return [f"r_.{r} AS {w}" for r, w in zip(keys.rks, keys.whole[len(keys.left) :], strict=True)]
+def _named(key: Sequence[str], names: Sequence[str], of: str) -> list[str]:
+    return [f"{of}.{k} AS {name}" for k, name in zip(key, names, strict=False)]
+
+
+def _unpaired(sql: Dialect, window: Window, keys: Keys, *, left: bool, scoped: bool) -> str:
+    """The records of one side that are in no pair, and whose window has closed: of all, or of those that have to be judged anew."""
+    mine, theirs = keys.whole[: len(keys.left)], keys.whole[len(keys.left) :]
+    ks, own, side, among = (keys.pks, mine, "ls", "lonely_left") if left else (keys.rks, theirs, "rs", "lonely_right")
+    names = [*(f"s.{k}" for k in ks), *("NULL" for _ in (theirs if left else mine))]
+    line = ", ".join([*names, "s.l", "NULL"] if left else [*names[len(ks) :], *names[: len(ks)], "NULL", "s.r1"])
+    paired = " AND ".join(f"p.{name} = s.{k}" for name, k in zip(own, ks, strict=True))
+    judged = f" AND EXISTS (SELECT 1 FROM {among} AS x WHERE {sql.on(ks, 'x', 's')})" if scoped else ""
+    return f"SELECT {line} FROM {side} AS s WHERE {_closed(window, left=left)}{judged} AND NOT EXISTS (SELECT 1 FROM pairs AS p WHERE {paired})"
 
 
 def _of_changed(sql: Dialect, keys: Keys, scoped: Sequence[str] | None) -> str:
     if scoped is None:
         return ""
-    return f" WHERE {_any_changed(sql, keys, scoped, 'l_', 'r_', (keys.pks, keys.rks))}"
+    return f" WHERE {_any_changed(sql, keys, scoped, 'p', (keys.whole[: len(keys.left)], keys.whole[len(keys.left) :]))}"
 
 
-def _any_changed(sql: Dialect, keys: Keys, given: Sequence[str], left: str, right: str, names: tuple[Sequence[str], Sequence[str]]) -> str:
+def _any_changed(sql: Dialect, keys: Keys, given: Sequence[str], pair: str, names: tuple[Sequence[str], Sequence[str]]) -> str:
     """Whether a record of a pair changed in this run."""
     parts = []
-    for changes, side, own, key in (("left_changes", left, names[0], keys.left), ("right_changes", right, names[1], keys.right)):
+    for changes, own, key in (("left_changes", names[0], keys.left), ("right_changes", names[1], keys.right)):
         if changes in given:
-            same = " AND ".join(f"c.{sql.name(k)} = {side}.{sql.name(n)}" for k, n in zip(key, own, strict=True))
+            same = " AND ".join(f"c.{sql.name(k)} = {pair}.{sql.name(n)}" for k, n in zip(key, own, strict=True))
             parts.append(f"EXISTS (SELECT 1 FROM {changes} AS c WHERE {same})")
     return f"({' OR '.join(parts)})" if parts else "false"
 
 
-def _only(sql: Dialect, key: Sequence[str], of: str, among: str, *, scoped: bool) -> str:
-    return f" AND EXISTS (SELECT 1 FROM {among} AS x WHERE {sql.on(key, 'x', of)})" if scoped else ""
-
-
-def _closed(window: Window, of: str, *, left: bool) -> str:
+def _closed(window: Window, *, left: bool) -> str:
     """Whether no partner can come any more: the watermark has passed the end of the window, or there never is one."""
     if window.at_once:
         return "true"
-    time, reach = (f"{of}.lt", window.after) if left else (f"{of}.rt", window.before)
-    equal = [f"{of}.{'fk' if left else 'on'}_{i} IS NULL" for i in range(1, len(window.on) + 1)]
-    return f"({' OR '.join([*equal, f'{time} IS NULL', f'{time} + {reach} < {of}.mark'])})"
+    time, reach = ("s.lt", window.after) if left else ("s.rt", window.before)
+    equal = [f"s.{'fk' if left else 'on'}_{i} IS NULL" for i in range(1, len(window.on) + 1)]
+    return f"({' OR '.join([*equal, f'{time} IS NULL', f'{time} + {reach} < s.mark'])})"
 
 
 def in_scope(sql: Dialect, key: Sequence[str], keys: Keys, *, given: Sequence[str], kept: tuple[bool, bool]) -> str:
@@ -199,7 +216,7 @@ def in_scope(sql: Dialect, key: Sequence[str], keys: Keys, *, given: Sequence[st
     and of the right, are in the result without partner.
     """
     mine, theirs = key[: len(keys.left)], key[len(keys.left) :]
-    parts = [_any_changed(sql, keys, given, "o", "o", (mine, theirs))]
+    parts = [_any_changed(sql, keys, given, "o", (mine, theirs))]
     for judged, own, other, ks, name in (
         (kept[0], mine, theirs, keys.pks, "lonely_left"),
         (kept[1], theirs, mine, keys.rks, "lonely_right"),
