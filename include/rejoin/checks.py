@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from rejoin.engines.engine import Engine, Here, Rows
 from rejoin.errors import BadRecords, InvariantBroken, SnapshotEmpty, SnapshotShrunk
 from rejoin.plan.model import OnBadRecord, SnapshotSource, Table
+from rejoin.plan.place import by_place
 from rejoin.plan.results import Ingested
 from rejoin.stages.dialect import Dialect, counted
 
@@ -83,8 +84,8 @@ def kind_counts(sql: Dialect, table: Table) -> dict[str, str]:
 
 def alone(engine: Engine, table: Table, facts: Rows) -> bool:
     """Whether it is known that no two of many events have one key: then nothing has to be put in order."""
-    if not engine.in_process or isinstance(facts, Here):
-        return False
+    if by_place(table) or not engine.in_process or isinstance(facts, Here):
+        return by_place(table)
     distinct = f"SELECT count(*) FROM (SELECT DISTINCT {engine.sql.names(table.key)} FROM facts)"
     return bool(engine.one(f"SELECT count(*) = ({distinct}) AS alone FROM facts", facts=facts)["alone"])
 

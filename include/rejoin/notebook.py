@@ -58,7 +58,7 @@ class Lake:
 
         return asked(cuts(self.location, topology, as_of), query)
 
-    def run(self, topology: Topology | str, *, root: str | Path = ".", options: RunOptions | None = None) -> "Run":
+    def run(self, topology: Topology | str | Path, *, root: str | Path = ".", options: RunOptions | None = None) -> "Run":
         """One run of a topology, or of a topology file, as ``rejoin run`` does it. Returns the committed run.
 
         Args:
@@ -78,7 +78,7 @@ class Lake:
         from rejoin.load import load
         from rejoin.plan.compile import compile
 
-        plan = load(topology) if isinstance(topology, str) else compile(topology)
+        plan = compile(topology) if isinstance(topology, Topology) else load(str(topology))
         opened = conduct.Topology(plan, lake_config(self.location), str(Path(root).resolve()))
         who, left = owner.this_process(), opened.ledger.open_run()
         if left is not None and left.owner == who and left.standing == "failed":

@@ -200,10 +200,10 @@ class Topology:
         self,
         name: str,
         *,
-        id: str | list[str],  # noqa: A002 -- the word for it
         event_time: str,
         schema: str,
         source: SourceDeclaration | Source,
+        id: str | list[str] | None = None,  # noqa: A002 -- the word for it
         key: str | list[str] | None = None,
         lateness: str | timedelta = "0 seconds",
         retention: str | timedelta | None = None,
@@ -212,10 +212,11 @@ class Topology:
 
         Args:
             name: its name in this topology.
-            id: the column, or columns, that tell one record from all others: a record that is delivered again is no second one.
             event_time: the column that says when it happened, TIMESTAMP or TIMESTAMP_NTZ.
             schema: as of a table.
             source: ``records(...)`` or ``debezium(...)``.
+            id: the column, or columns, that tell one record from all others: a record that is delivered again is no second one. None: where it was read
+                tells it, which the stream then has as a column ``record``; only for ``records(...)``.
             key: the column, or columns, by which it is joined with other streams; may repeat, and may be null: then the record has no partner.
             lateness: how much later than the newest record of its stream a record may come and still find no result without partner in its place.
             retention: how much older than the newest record of its stream a record may be; older ones are quarantined (``TOO_LATE``). None: any age.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
@@ -32,6 +33,8 @@ PROBE_ROWS = 100_000_000
 """A lookup that would have to decode more rows than these is left to Spark. 50 million take 2 seconds, by Spark on the same two cores 15."""
 LISTED_KEYS = 10_000
 """No longer list of keys is written into a query."""
+TELLING = 4
+"""A column tells much of keys if it has a value of its own for every so many of them."""
 ROW_GROUP = 8_192
 """Rows in a row group of the tables that rejoin writes: small enough for lookups, large enough for scans (docs/benchmarks.md)."""
 
@@ -98,13 +101,24 @@ def having(
 
 
 def _semi_join(key: Sequence[str], wanted: pa.Table, *conditions: str) -> str:
-    """Keeps the rows whose key is among ``wanted``, null being equal to null, and that meet the conditions."""
+    """Keeps the rows whose key is among ``wanted``, null being equal to null, and that meet the conditions.
+
+    DuckDB skips row groups by the values of one column, but not of several at once: so one is asked alone first, the first that tells much, since
+    tables are in the order of their keys.
+    """
     empty = [k for k in key if wanted[k].null_count == wanted.num_rows]  # asked apart, since that skips row groups
-    rest = [columns_text([k]) for k in key if k not in empty]
+    rest = [k for k in key if k not in empty]
     where = " AND ".join(["true", *(c for c in conditions if c), *(f"stored.{columns_text([k])} IS NULL" for k in empty)])
-    same = DUCKDB.same if any(wanted[k].null_count for k in key if k not in empty) else "{} = {}".format
-    join = f" SEMI JOIN wanted ON {' AND '.join(same(f'stored.{k}', f'wanted.{k}') for k in rest)}" if rest else ""
-    return f"AS stored{join} WHERE {where}"
+    same = DUCKDB.same if any(wanted[k].null_count for k in rest) else "{} = {}".format
+    asked = [rest] if rest else []
+    values = {k: pc.count_distinct(wanted[k]).as_py() for k in rest if not wanted[k].null_count}
+    if len(rest) > 1 and values:
+        asked.insert(0, [next((k for k, n in values.items() if n * TELLING >= wanted.num_rows), max(values, key=values.__getitem__))])
+    joins = (
+        f" SEMI JOIN wanted AS w{i} ON {' AND '.join(same(f'stored.{c}', f'w{i}.{c}') for c in map(DUCKDB.name, columns))}"
+        for i, columns in enumerate(asked)
+    )
+    return f"AS stored{''.join(joins)} WHERE {where}"
 
 
 def _listed(table: Table, column: str, keys: pa.Table) -> str:

@@ -144,8 +144,16 @@ class Reader(Access):
 
     def subscribers(self, node: Node, edge: Edge, keys: Keys | None) -> Rows:
         """Live ``Subscriptions`` of an edge to the given foreign keys (columns ``fk_1``..; None: all)."""
+        return self._subscriptions(node, edge, keys, [HASH])
+
+    def subscribed(self, node: Node, edge: Edge, keys: Keys) -> Rows:
+        """Those of the given foreign keys (columns ``fk_1``..) that have a live subscription."""
+        fks = self.engine.sql.names(numbered("fk", len(edge.foreign_key)))
+        return self.engine.query(f"SELECT DISTINCT {fks} FROM live", live=self._subscriptions(node, edge, keys, []))
+
+    def _subscriptions(self, node: Node, edge: Edge, keys: Keys | None, also: Sequence[str]) -> Rows:
         fks, pks = numbered("fk", len(edge.foreign_key)), numbered("pk", len(self._plan.left_key(node)))
-        columns = [*fks, *pks, RUN, "_op", HASH]
+        columns = [*fks, *pks, RUN, "_op", *also]
         found = self.having(names.subscriptions(node, edge), fks, keys, columns)
         newest = self._latest(names.subscriptions(node, edge), found, [*fks, *pks])
         return self.engine.query(f"SELECT {self.engine.sql.names(columns)} FROM newest WHERE _op = 'S'", newest=newest)

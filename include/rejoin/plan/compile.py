@@ -20,6 +20,7 @@ from rejoin.plan.joins import check_join, check_select
 from rejoin.plan.match import AsOf
 from rejoin.plan.matching import by_foreign_key, check
 from rejoin.plan.model import Column, Plan, Table
+from rejoin.plan.place import PLACE
 from rejoin.plan.problems import Problems, did_you_mean
 from rejoin.plan.rules import Expectation
 from rejoin.plan.shapes import Draft, Join, Materialised, Rows, Shape, Timed, filtered, joined, rows_of, selected, side, stands_alone
@@ -114,9 +115,11 @@ class _Compiler:
     def _table(self, declaration: TableDeclaration) -> Rows:
         report = self.problems.at(declaration.place, f"table {declaration.name!r}: ")
         before = len(self.problems.found)
-        columns = schema.columns(declaration.schema, report)
+        columns, named = schema.columns(declaration.schema, report), declaration.key
+        if named is None and declaration.stream is not None:
+            columns, named = schema.with_place(columns, report), PLACE.name
         complete = len(self.problems.found) == before
-        key = schema.key(declaration.key, columns, complete, report)
+        key = schema.key(named, columns, complete, report)
         complete = len(self.problems.found) == before
         source = schema.source(declaration, columns, complete, report)
         optional = schema.optional(declaration.optional, key, columns, complete, report)

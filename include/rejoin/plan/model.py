@@ -102,12 +102,13 @@ class SnapshotSource:
 
 @dataclass(frozen=True)
 class RecordsSource:
-    """Files of records of a stream, each of which adds its own; none says anything of those that it lacks. ``null``: as of a snapshot."""
+    """Files of records of a stream; none says anything of those that it lacks. ``null``: as of a snapshot. ``places``: records have no id (``place``)."""
 
     path: str
     null: str = ""
     on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
     max_bad_share: float = 0.05
+    places: bool = False
     kind: str = "records"
 
 
@@ -356,10 +357,9 @@ def _table(data: dict[str, Any]) -> Table:
     if source["kind"] == "debezium":
         source["units"] = tuple((c, u) for c, u in source["units"])
     columns = tuple(Column(**c) for c in data["columns"])
-    used, optional = tuple(data["used"]), tuple(data.get("optional", ()))
-    read = SOURCES[source["kind"]](**source)
-    expected, time, of = expectations_of(data), data.get("event_time"), data.get("versions_of")
-    return Table(data["name"], tuple(data["key"]), columns, read, used, expected, optional, time, of, data.get("retention"))
+    key, used, optional = (tuple(data.get(of, ())) for of in ("key", "used", "optional"))
+    read, expected = SOURCES[source["kind"]](**source), expectations_of(data)
+    return Table(data["name"], key, columns, read, used, expected, optional, *map(data.get, ("event_time", "versions_of", "retention")))
 
 
 def _projections(data: list[dict[str, Any]]) -> tuple[Projection, ...]:

@@ -7,6 +7,7 @@ from typing import Final
 from rejoin.declarations import NameDeclaration, SourceDeclaration, StreamDeclaration, TableDeclaration
 from rejoin.plan import durations, types
 from rejoin.plan.model import DECLARABLE, Column, DebeziumSource, OnBadRecord, Policy, RecordsSource, Refresh, SnapshotSource, Source
+from rejoin.plan.place import PLACE
 from rejoin.plan.problems import BAD_OPTION, BAD_SCHEMA, DUPLICATE_NAME, UNSAFE_NAME, Reporter, did_you_mean
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -77,6 +78,17 @@ def _column(part: str, report: Reporter) -> Column | None:
     if of_type is None:
         report(BAD_SCHEMA, f"schema: column {name!r}: {types.refused(written)}")
     return Column(name, of_type) if check_column_name(name, report) and of_type is not None else None
+
+
+def with_place(found: tuple[Column, ...], report: Reporter) -> tuple[Column, ...]:
+    """The columns of a stream whose records are told by where they were read."""
+    if any(column.name.lower() == PLACE.name for column in found):
+        report(
+            BAD_SCHEMA,
+            f"without id= a stream has a column {PLACE.name!r}, the place of each record, and the schema has one, too; name the id",
+        )
+        return found
+    return (PLACE, *found)
 
 
 def key(declared: object, found: tuple[Column, ...], complete: bool, report: Reporter) -> tuple[str, ...]:
@@ -178,7 +190,7 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], complete: b
     if kind is DebeziumSource:
         made = _debezium(options, *common, found, complete, report)
     elif kind is RecordsSource:
-        made = RecordsSource(common[0], _text("null", options, report), common[2], common[1])
+        made = RecordsSource(common[0], _text("null", options, report), common[2], common[1], declaration.key is None)
     else:
         made = _snapshot(options, *common, report)
     _check_fits(made, declaration, report)
@@ -192,6 +204,8 @@ def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -
     elif declaration.stream is not None and isinstance(made, SnapshotSource):
         said = "snapshot(...) is for a table, whose rows a newer snapshot replaces"
         report(BAD_OPTION, f"{said}; a stream has records(...), of whose files each adds its records, or debezium(...)")
+    elif declaration.key is None and isinstance(made, DebeziumSource):
+        report(BAD_OPTION, "a stream of change events needs id=, the columns of their key; only files of records(...) are read once")
 
 
 def policy(declaration: NameDeclaration, report: Reporter) -> Policy:

@@ -30,6 +30,7 @@ from rejoin.lake.records import Write
 from rejoin.lake.tables import source_schema
 from rejoin.plan.expect import of_level
 from rejoin.plan.model import DebeziumSource, SnapshotSource, Table
+from rejoin.plan.place import by_place
 from rejoin.plan.results import Ingested
 from rejoin.plan.rules import Expectation, Level
 from rejoin.plan.rules import Rows as Which
@@ -136,23 +137,20 @@ class Ingesting:
                 kinds = with_replayed(kinds, mended[1])
             keys = Keys(self._looked_up(table, self._together(table, parts), kinds), keys.at_most + kinds.adopted + self._facts.held(table))
         facts = self._together(table, parts)
-        stored = self._work.before.versions(table.name, None if truncated else keys, before=kinds.incomplete > 0)
+        looked = not by_place(table)  # no place comes twice
+        stored = self._work.before.versions(table.name, None if truncated else keys, before=kinds.incomplete > 0) if looked else None
         known, given = stored is not None, {} if stored is None else {"stored": stored}
         if kinds.truncated is not None:
             facts = self._engine.query(ingest.truncation(self._sql, table, kinds.truncated, stored=known), events=facts, **given)
         placed, latest = kinds.unplaced == 0, self._work.before.latest(table)
-        statement = ingest.feed(
-            self._sql, table, stored=known, placed=placed, alone=placed and alone(self._engine, table, facts), latest=latest
-        )
+        single = placed and alone(self._engine, table, facts)
+        statement = ingest.feed(self._sql, table, stored=known, placed=placed, alone=single, latest=latest)
         classified = self._engine.query(statement, events=facts, **given)
         if kinds.incomplete:
             classified = self._engine.query(ingest.unsettled(self._sql, table, stored=known), classified=classified, **given)
         made = self._versions(table, classified, keep_unchanged=True)
-        at_most = (
-            kinds.read
-            + (self._facts.before.rows(table.name) if truncated else 0)
-            + (self._facts.held(table) if again or held is not None else 0)
-        )
+        at_most = kinds.read + (self._facts.before.rows(table.name) if truncated else 0)
+        at_most += self._facts.held(table) if again or held is not None else 0
         return self._store(table, made, kinds, self._refused(events), at_most, held)
 
     def _together(self, table: Table, parts: list[Rows]) -> Rows:

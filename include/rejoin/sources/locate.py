@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from rejoin.errors import SourceError
 from rejoin.plan.model import Table
+from rejoin.plan.place import PLACE, by_place
 from rejoin.sources.decode import decode_file
 from rejoin.sources.events import EventKind, arrow_type
 from rejoin.sources.files import PinnedFile, check_size, place
@@ -31,6 +32,9 @@ def locate(table: Table, pin: Pin, root: str, key: Mapping[str, Any], position: 
         key: values of the key columns.
         position: the version's (``_version``).
     """
+    if by_place(table):
+        path, _, line = str(key[PLACE.name]).rpartition(":")
+        return path, int(line)
     if not is_parquet(pin) and not is_small(pin):
         return f"its run read more than {LOCAL_BYTES >> 20} MiB, which is not read again for one record"
     found: list[Found] = []

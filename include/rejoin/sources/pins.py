@@ -8,6 +8,7 @@ from pyarrow.fs import FileSelector
 
 from rejoin.errors import SnapshotEmpty, SnapshotOrder, SourceMissing
 from rejoin.plan.model import Table
+from rejoin.plan.place import delivered
 from rejoin.sources.columns import check_drift, columns_of
 from rejoin.sources.files import PinnedFile, Place, changed, children, corrupt, pin_file, place
 
@@ -143,7 +144,7 @@ def _columns_of_records(table: Table, root: str, fresh: tuple[PinnedFile, ...], 
     if not full:
         return last.columns if last else ()
     columns = columns_of(full, format_)
-    check_drift(table, columns, last.columns if last else ())
+    check_drift(delivered(table), columns, last.columns if last else ())
     return columns
 
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from rejoin.errors import BadRecord
 from rejoin.plan.model import DebeziumSource, Table
+from rejoin.plan.place import delivered
 from rejoin.sources import debezium
 from rejoin.sources.columnar import raw_rows
 from rejoin.sources.csvtext import csv_records
@@ -81,7 +82,7 @@ def _records(table: Table, root: str, file: PinnedFile, wanted: frozenset[int]) 
     if isinstance(table.source, DebeziumSource) or format_of(file.path) == "json":
         numbered = lines(open_pinned(root, file))
     elif format_of(file.path) == "parquet":
-        return raw_rows(table, root, file, wanted)
+        return raw_rows(delivered(table), root, file, wanted)
     else:
         records = csv_records(lines(open_pinned(root, file)), table.source.null, file.path, lambda _: None)
         numbered = ((line, raw) for line, raw, _ in records)

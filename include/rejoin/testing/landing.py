@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rejoin.errors import BadTestTable
 from rejoin.plan.model import DebeziumSource, Plan, RecordsSource, SnapshotSource, Source, Table
+from rejoin.plan.place import delivered
 from rejoin.sources.events import arrow_type
 from rejoin.testing.text import Cell, lines, read, split
 from rejoin.testing.values import json_text, normal
@@ -56,6 +57,7 @@ class Owner:
     _named: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self.table = delivered(self.table)
         self.types = {c.name: arrow_type(c.type) for c in self.table.columns}
         self._header = tuple(self.types)
         path = self.root / self.table.source.path
@@ -106,7 +108,7 @@ class Owner:
 
     def _is_header(self, cells: Sequence[str]) -> bool:
         """Names of columns only, or the whole key beside what may be a slip of the pen."""
-        return set(cells) <= set(self.types) or set(self.table.key) <= set(cells)
+        return set(cells) <= set(self.types) or (set(self.table.key) <= set(cells) and bool(self.table.key))
 
     def _head(self, cells: Sequence[str]) -> None:
         unknown = [c for c in cells if c not in self.types]
@@ -130,7 +132,7 @@ class Owner:
                 f"a row of table {self.table.name!r} has a cell with nothing in it: {line}", expected='NULL, or "" for the empty text'
             )
         given = {c: read(cell) for c, cell in zip(self._header, cells, strict=True)}
-        key = self._key([given[c] for c in self.table.key])
+        key = self._key([given[c] for c in self.table.key]) or (str(len(self.rows)),)  # records without id are told by their places
         row = self.rows[key] = {**self.rows.get(key, {}), **given}
         return key, row
 

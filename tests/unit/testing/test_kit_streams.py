@@ -94,3 +94,14 @@ def test_many_records_are_read_along(driver: Driver, monkeypatch: pytest.MonkeyP
     driver.run(views="a | A | 2026-01-01 10:00:00\n c | A | 2026-01-01 10:00:10")
     assert driver.table("clicked") == "id | click\n a | 1\n c | 1"
     assert driver.quarantine("views") == "id | code\n b | VALUE_TYPE"
+
+
+def test_records_without_an_id_are_told_by_their_places() -> None:
+    web = Topology("web")
+    views = web.stream("views", key="ad", event_time="at", schema="ad STRING, at TIMESTAMP", source=records("views"))
+    views.select(["record", "upper(ad) AS ad", "at"]).named("shown")
+    with Driver(web) as driver:
+        changes = driver.run(views="ad | at\n A | 2026-01-01 10:00:00\n A | 2026-01-01 10:00:00\n B | today")
+        assert changes["views"] == "op | record | ad\n I | views/000001.jsonl:1 | A\n I | views/000001.jsonl:2 | A"
+        assert driver.quarantine("views") == "record | code\n views/000001.jsonl:3 | VALUE_TYPE"
+        assert driver.run(views="A | 2026-01-01 10:00:00")["views"] == "op | record\n I | views/000002.jsonl:1"

@@ -3,6 +3,7 @@
 KIP-213 has no such join. The subscription table answers whether a right row has a left one.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rejoin.engines.engine import Rows
@@ -28,27 +29,37 @@ class Outer(OneEdge):
         """``state`` of all left rows -> of all results."""
         keyed = self._keyed(state)
         taken = self.engine.query(statements.met(self._lefts, len(self.right_key)), state=keyed)
-        return self._with(keyed, self.work.now.current(self.right), taken)
+        return self._with(keyed, self._free(self.work.now.current(self.right), self.right_key, taken))
 
     def follow(self, state: Rows, lefts: Keys) -> Found:
         """The results that can change: those of the affected left rows, whose ``state`` and keys are known, and those of right rows alone."""
         touched, before = self._touched(), self.work.before
-        fks = tuple(numbered("fk", len(self._theirs)))
-        rights = self.work.now.lookup(self.right, Keys(self.named(touched.rows, self._theirs, self.right_key), touched.at_most))
-        subscribers = self.work.now.subscribers(self.node, self.edge, Keys(self.named(touched.rows, self._theirs, fks), touched.at_most))
         old, held = None, self.held()
         if before.has(self.node.name):
             alone = self.engine.query(statements.alone(self.sql, self._mine, self._theirs), mine=lefts.rows, theirs=touched.rows)
             wanted = [(self._mine, lefts), (self.node.key, Keys(alone, touched.at_most))]
             old = self._in_scope(before.lookup_any(self.node.name, wanted), lefts, touched)
         kept = None if held is None else self._in_scope(held, lefts, touched)
-        found = self._with(self._keyed(state), rights, self.named(subscribers, fks, fks))
-        return Found(found, old, kept, lefts.at_most + touched.at_most)
+        free = self.named(self._untaken(touched), self._theirs, self.right_key)
+        rights = self.work.now.lookup(self.right, Keys(free, touched.at_most))
+        return Found(self._with(self._keyed(state), rights), old, kept, lefts.at_most + touched.at_most)
+
+    def _untaken(self, touched: Keys) -> Rows:
+        """Those of the right rows that no left row has now. Most have just got one: only the others are looked up."""
+        rows, fks = touched.rows, tuple(numbered("fk", len(self._theirs)))
+        sent = self._sent()
+        if sent is not None:
+            rows = self._free(rows, self._theirs, self.engine.query("SELECT * FROM sent WHERE _op = 'S'", sent=sent))
+        taken = self.work.now.subscribed(self.node, self.edge, Keys(self.named(rows, self._theirs, fks), touched.at_most))
+        return self._free(rows, self._theirs, taken)
+
+    def _sent(self) -> Rows | None:
+        return self.work.now.sent(self.node, self.edge, self.facts.run.number) if self.facts.sent(self.node) else None
 
     def _touched(self) -> Keys:
         """The right rows (columns: the right part of the output's key) that may have gained their first left row or lost the last, or changed."""
         parts, at_most, names = list[Rows](), 0, self._theirs
-        sent = self.work.now.sent(self.node, self.edge, self.facts.run.number) if self.facts.sent(self.node) else None
+        sent = self._sent()
         if sent is not None:
             parts.append(self.named(sent, numbered("fk", len(names)), names))
             at_most += self.facts.sent(self.node)
@@ -71,9 +82,12 @@ class Outer(OneEdge):
         text = statements.in_scope(self.sql, self.node.key, self._lefts)
         return self.engine.query(text, rows_=rows, mine=lefts.rows, theirs=touched.rows)
 
-    def _with(self, keyed: Rows, rights: Rows, taken: Rows) -> Rows:
+    def _free(self, rows: Rows, key: Sequence[str], taken: Rows) -> Rows:
+        return self.engine.query(statements.free(self.sql, key), rows_=rows, taken=taken)
+
+    def _with(self, keyed: Rows, rights: Rows) -> Rows:
         text = statements.lonely(self.sql, self.spoken, self._lefts, self.right_key)
-        lonely = self.engine.query(text, rights=rights, taken=taken, state=keyed)
+        lonely = self.engine.query(text, rights=rights, state=keyed)
         return self.together([keyed, lonely], self.sql.names(keyed.columns))
 
     def _keyed(self, state: Rows) -> Rows:

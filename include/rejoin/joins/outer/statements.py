@@ -17,19 +17,22 @@ def keyed(sql: Dialect, node: Node, lefts: int) -> str:
 
 
 def lonely(sql: Dialect, node: Node, lefts: int, right_key: Sequence[str]) -> str:
-    """``rights``, Rows of the right table, without those whose key is in ``taken`` (``fk_1``..) -> rows as ``keyed`` gives them, with a null left row.
+    """``rights``, Rows of the right table that no left row has -> rows as ``keyed`` gives them, with a null left row.
 
     ``state`` lends its types.
     """
     edge = node.edges[0]
-    rks, fks = numbered("rk", len(right_key)), numbered("fk", len(right_key))
-    pks = numbered("pk", lefts + len(right_key))
+    rks, pks = numbered("rk", len(right_key)), numbered("pk", lefts + len(right_key))
     right = sides.rights(sql, edge.right, edge.right.key, right_key, sides.stored(sql, right_key, "rights"))
-    taken = " AND ".join(f"t.{f} = r.{k}" for f, k in zip(fks, rks, strict=True))
-    free = f"SELECT * FROM ({right}) AS r WHERE NOT EXISTS (SELECT 1 FROM taken AS t WHERE {taken})"
     shown = [*(f"n.{p}" for p in pks[:lefts]), *(f"r.{k} AS {p}" for k, p in zip(rks, pks[lefts:], strict=True))]
     nothing = f"SELECT {', '.join([*pks[:lefts], 'l'])} FROM state WHERE false"
-    return f"SELECT {', '.join(shown)}, n.l, r.r1 FROM ({free}) AS r LEFT JOIN ({nothing}) AS n ON false"
+    return f"SELECT {', '.join(shown)}, n.l, r.r1 FROM ({right}) AS r LEFT JOIN ({nothing}) AS n ON false"
+
+
+def free(sql: Dialect, key: Sequence[str]) -> str:
+    """The ``rows_`` whose ``key``, that of a right row, is not in ``taken`` (``fk_1``..)."""
+    same = " AND ".join(f"t.{f} = o.{k}" for f, k in zip(numbered("fk", len(key)), map(sql.name, key), strict=True))
+    return f"SELECT * FROM rows_ AS o WHERE NOT EXISTS (SELECT 1 FROM taken AS t WHERE {same})"
 
 
 def met(lefts: int, rights: int) -> str:
