@@ -24,24 +24,23 @@ equals the placeholder cannot be told apart from it (Debezium's own limit).
 import base64
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.errors import BadRecord
 from rejoin.plan.model import DebeziumSource, Table
-from rejoin.plan.versions import unversioned
 from rejoin.sources.envelope import Converters, Readers, Unwrapper
 from rejoin.sources.events import Event, EventKind, Layout
-from rejoin.sources.files import lines as numbered
-from rejoin.sources.jsontext import BAD_JSON, Unsure, loads_shallow
+from rejoin.sources.jsontext import BAD_JSON, loads_shallow
 from rejoin.sources.plain import PlainEvents
 from rejoin.sources.positions import position
-from rejoin.sources.proven import Judge, by_shape
+from rejoin.sources.proven import Judge
 from rejoin.sources.rowshapes import of_events
 from rejoin.sources.runs import batches
 from rejoin.sources.shape import TEXT, Shape, leaves
+from rejoin.sources.temporal import MAX_MICROS, MIN_MICROS
 from rejoin.sources.values import decimal_of
 
 _KINDS = {
@@ -58,23 +57,6 @@ MISSING_KEY, MISSING_AFTER, TOAST_KEY, UNKNOWN_OP = "MISSING_KEY", "MISSING_AFTE
 UNKNOWN_TIME = "UNKNOWN_TIME"
 
 
-def decode(table: Table, file: str, index: int, lines: Iterator[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
-    """Numbered lines of one file -> record batches of ``events_schema(table)``, one row a line.
-
-    Args:
-        file: path as pinned, for ``_file``.
-        index: place of the file in the pin, for ``_arrival``.
-    """
-    return (_Decoder(table) if table.versions_of is None else _Versions(table)).batches(file, index, lines)
-
-
-def decode_pieces(table: Table, file: str, index: int, pieces: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
-    """The same of a whole file as it is read."""
-    if table.versions_of is not None:  # no version is read by its shape
-        return decode(table, file, index, numbered(pieces))
-    return by_shape(file, index, pieces, _Decoder(table))
-
-
 def placeholders(text: str) -> frozenset[str]:
     """All texts that stand for an unchanged value. ``hex:...`` is Debezium's way to configure bytes as placeholder."""
     octets = text.encode()
@@ -85,46 +67,7 @@ def placeholders(text: str) -> frozenset[str]:
     return frozenset({text, octets.decode("utf-8", "replace"), *encoded})
 
 
-class _Versions:
-    """Decodes one file into versions (``plan.versions``): every insert, update and delete is one, valid from when the source committed it.
-
-    A tombstone repeats the delete before it. A truncate, which names no row, is refused.
-    """
-
-    def __init__(self, table: Table) -> None:
-        self._layout, self._rows = Layout(table), _Decoder(unversioned(table))
-
-    def batches(self, file: str, index: int, lines: Iterator[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
-        records = ((number, raw) for number, raw in lines if not raw.isspace() and raw)
-        return batches(self._layout, file, index, records, self)
-
-    def raw(self, record: tuple[int, bytes]) -> bytes:
-        return record[1]
-
-    def plain(self, record: tuple[int, bytes]) -> NoReturn:  # noqa: ARG002 -- no version is read by whole columns
-        raise Unsure
-
-    def columns(self, run: object) -> NoReturn:  # noqa: ARG002
-        raise Unsure
-
-    def event(self, record: tuple[int, bytes]) -> Event:
-        number, raw = record
-        event = self._rows.event(record)
-        try:
-            if event.kind is EventKind.TRUNCATE:
-                raise BadRecord(UNKNOWN_OP, "a truncate names no row whose versions it could end")
-            if event.kind not in (EventKind.UPSERT, EventKind.DELETE):
-                return event._replace(key=(*event.key, None), values=(*event.values, None))
-            at = self._rows.committed(raw)
-        except BadRecord as bad:
-            return self._layout.quarantined(number, bad, raw, (*event.key, None))
-        if at is None:
-            return Event(EventKind.SKIPPED, number, self._layout.no_key, self._layout.no_values)
-        deleted = event.kind is EventKind.DELETE
-        return event._replace(kind=EventKind.UPSERT, key=(*event.key, at), values=(*event.values, deleted), old_key=None)
-
-
-class _Decoder:
+class Decoder:
     """Decodes one file; remembers, per key, the position of a delete that a tombstone may follow."""
 
     def __init__(self, table: Table) -> None:
@@ -154,10 +97,9 @@ class _Decoder:
 
     def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[tuple[int, bytes]]) -> list[pa.RecordBatch] | None:
         """What is remembered from line to line: how texts of decimals are written, and where a row was deleted."""
-        wholes = self._values.readers(has_schema=False).whole_values
-        decimals = {c.name: whole.seen for c, whole in zip(self.layout.values, wholes, strict=True) if decimal_of(str(c.type))}
-        if slow and not all("number" in seen for seen in decimals.values()):
+        if slow and not self.settled():
             return None
+        decimals = self._decimals()
         before, kept = dict(self._deleted_at), {name: set(seen) for name, seen in decimals.items()}
         others = list(self.batches(file, index, iter(slow)))
         deleted = {key for batch in others for key in self._deletes(batch)} | before.keys()
@@ -169,10 +111,23 @@ class _Decoder:
             for name, seen in decimals.items():
                 seen.intersection_update(kept[name])
             return None
-        for name, seen in decimals.items():
+        self.saw(fast)
+        return others
+
+    def _decimals(self) -> dict[str, set[str]]:
+        """Decimal column -> how its texts have been written so far."""
+        wholes = self._values.readers(has_schema=False).whole_values
+        return {c.name: whole.seen for c, whole in zip(self.layout.values, wholes, strict=True) if decimal_of(str(c.type))}
+
+    def settled(self) -> bool:
+        """Whether it is known how texts of decimals are written: then no line can say it of another."""
+        return all("number" in seen for seen in self._decimals().values())
+
+    def saw(self, fast: pa.Table) -> None:
+        """Remembers how decimals are written in proven lines."""
+        for name, seen in self._decimals().items():
             if name in self._texts and fast[name].null_count < fast.num_rows:
                 seen.add("number")
-        return others
 
     def _deletes(self, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
         gone = batch.filter(pc.equal(batch["_kind"], str(EventKind.DELETE)))
@@ -214,7 +169,10 @@ class _Decoder:
         for name, per_micro in (("ts_us", 1), ("ts_ns", 1_000), ("ts_ms", None)):
             value = source.get(name) if type(source) is dict else None
             if type(value) is int:
-                return value * 1_000 if per_micro is None else value // per_micro
+                at = value * 1_000 if per_micro is None else value // per_micro
+                if not MIN_MICROS <= at <= MAX_MICROS:
+                    raise BadRecord("VALUE_RANGE", "the time of its commit lies outside the years 0001 to 9999")
+                return at
         raise BadRecord(UNKNOWN_TIME, "the event does not say when it was committed (source.ts_ms)")
 
     def _bare(self, kind: EventKind, number: int, at: str | None = None) -> Event:

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from rejoin.plan.model import Table
 from rejoin.plan.place import by_place, delivered
-from rejoin.sources import debezium, snapshot
+from rejoin.sources import changefeed, snapshot
 from rejoin.sources.columnar import decode_parquet
 from rejoin.sources.events import placed
 from rejoin.sources.files import PinnedFile, lines, open_pinned
@@ -24,7 +24,7 @@ def decode_file(table: Table, pin_kind: str, ordinal: int, file: PinnedFile, ind
         return decode_parquet(table, ordinal, file, index, root)
     pieces = open_pinned(root, file)
     if pin_kind == "debezium":
-        return debezium.decode_pieces(table, file.path, index, pieces)
+        return changefeed.decode_pieces(table, file.path, index, pieces)
     if format_of(file.path) == "csv":
         return snapshot.decode_csv(table, ordinal, file.path, index, lines(pieces))
     return snapshot.decode_json_pieces(table, ordinal, file.path, index, pieces)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from rejoin.errors import BadRecord
 from rejoin.plan.model import DebeziumSource, Table
 from rejoin.plan.place import delivered
-from rejoin.sources import debezium
+from rejoin.sources import changefeed
 from rejoin.sources.columnar import raw_rows
 from rejoin.sources.csvtext import csv_records
 from rejoin.sources.events import EventKind, events_ddl, events_schema, raw_text
@@ -115,7 +115,7 @@ def read_again(table: Table, records: Iterable[Mapping[str, Any]]) -> Iterator[p
         those = list(group)
         arrival = {record["_line"]: record["_arrival"] for record in those}
         numbered = ((record["_line"], (record["_raw"] or "").encode()) for record in those)
-        for batch in debezium.decode(table, file, 0, numbered):
+        for batch in changefeed.decode(table, file, 0, numbered):
             at = pa.array([arrival[line] for line in batch["_line"].to_pylist()], pa.int64())
             yield batch.set_column(batch.schema.get_field_index("_arrival"), "_arrival", at).filter(pc.is_in(batch["_kind"], facts))
 

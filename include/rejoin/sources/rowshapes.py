@@ -6,6 +6,7 @@ from rejoin.plan.model import Column, DebeziumSource
 from rejoin.sources.events import Layout
 from rejoin.sources.proven import Judge
 from rejoin.sources.shape import NULL, TEXT, WHOLE, Branch, Leaf, Path, Shape, at
+from rejoin.sources.temporal import MAX_MICROS
 from rejoin.sources.typed import Typed, typed
 from rejoin.sources.values import decimal_of
 
@@ -41,6 +42,21 @@ def of_events(layout: Layout, source: DebeziumSource, unchanged: Collection[str]
         holds.append(f"coalesce({at('j', ('topic',))} = {_text(source.topic)}, true)")
     paths = {c.name: ("key", c.name) for c in layout.key} | {c.name: ("value", "after", c.name) for c in layout.values}
     return _judge(layout, paths, shape, position.value, [*holds, position.holds], units=dict(source.units), unchanged=unchanged)
+
+
+def committed(shape: Shape) -> Typed | None:
+    """What ``Decoder.committed`` makes of the clocks of an event: the first that says it, in microseconds."""
+    known, of_millis = [], f"CASE WHEN {{0}} BETWEEN 0 AND {MAX_MICROS // 1000} THEN {{0}} * 1000 END"
+    for name, micros in (("ts_us", "{0}"), ("ts_ns", "{0} // 1000"), ("ts_ms", of_millis)):
+        member = _member(shape.root, ("value", "source", name))
+        if isinstance(member, Leaf) and member.kind == WHOLE:
+            known.append((at("j", ("value", "source", name)), micros))
+        elif member is not None and not (isinstance(member, Leaf) and member.kind == NULL):
+            return None
+    if not known:
+        return None
+    value = f"CASE {' '.join(f'WHEN {text} IS NOT NULL THEN {micros.format(text)}' for text, micros in known)} END"
+    return Typed(value, f"coalesce({value} BETWEEN 0 AND {MAX_MICROS}, false)")  # before 1970 the careful way
 
 
 def _judge(

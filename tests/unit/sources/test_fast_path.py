@@ -16,7 +16,7 @@ from test_sources_debezium import NAMED, ONE, REFUSED
 
 from rejoin.errors import BadRecord, SourceCorrupt
 from rejoin.plan.model import DebeziumSource, SnapshotSource, Table
-from rejoin.sources import debezium, jsontext, plain, runs, snapshot
+from rejoin.sources import changefeed, jsontext, plain, runs, snapshot
 from rejoin.sources.files import lines as numbered
 
 TYPES = (
@@ -49,7 +49,7 @@ def check(of: Table, data: bytes, how: str = "debezium", length: int = 2) -> int
     def read() -> Iterator[pa.RecordBatch]:
         lines = numbered(iter([data]))
         if how == "debezium":
-            return debezium.decode(of, "f.jsonl", 3, lines)
+            return changefeed.decode(of, "f.jsonl", 3, lines)
         return (snapshot.decode_csv if how == "csv" else snapshot.decode_json)(of, 7, "f", 3, lines)
 
     with patch.object(plain.PlainEvents, "plain", _refuse), patch.object(snapshot._Rows, "plain", _refuse):

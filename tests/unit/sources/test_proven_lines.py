@@ -13,7 +13,8 @@ from source_cases import table
 from source_fuzz import PLAIN, RAW_NUMBERS, VALUES, feed, mutated
 
 from rejoin.plan.model import DebeziumSource, SnapshotSource, Table
-from rejoin.sources import chunks, debezium, proven, runs, snapshot
+from rejoin.plan.versions import versions
+from rejoin.sources import changefeed, chunks, proven, runs, snapshot
 from rejoin.sources.files import lines as numbered
 
 TYPES = (
@@ -41,13 +42,13 @@ def check(of: Table, data: bytes) -> tuple[int, int]:
     with ExitStack() as patches:
         patches.enter_context(patch.object(runs, "BATCH_ROWS", 10))
         lines = numbered(iter([data]))
-        careful = rows(debezium.decode(of, "f.jsonl", 3, lines) if is_feed else snapshot.decode_json(of, 7, "f.jsonl", 3, lines))
+        careful = rows(changefeed.decode(of, "f.jsonl", 3, lines) if is_feed else snapshot.decode_json(of, 7, "f.jsonl", 3, lines))
         for name, value in (("LINES", 30), ("FEWEST", 0)):
             patches.enter_context(patch.object(chunks, name, value))
         patches.enter_context(patch.object(proven, "_judged", counted))
         pieces = iter([data[i : i + 1000] for i in range(0, len(data), 1000)])
         fast = rows(
-            debezium.decode_pieces(of, "f.jsonl", 3, pieces) if is_feed else snapshot.decode_json_pieces(of, 7, "f.jsonl", 3, pieces)
+            changefeed.decode_pieces(of, "f.jsonl", 3, pieces) if is_feed else snapshot.decode_json_pieces(of, 7, "f.jsonl", 3, pieces)
         )
     assert fast == careful
     return found, len(careful)
@@ -99,6 +100,27 @@ def test_deletes_tombstones_and_ambiguous_decimals_among_plain_lines_are_read_al
         else:
             found.append(plain(i))
     assert check(ONE, b"\n".join(found))[0] > 0
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_versions_among_odd_clocks_deletes_and_ambiguous_decimals_are_read_alike(seed: int) -> None:
+    random_, found, now = random.Random(f"{seed} clocks"), [], 1_767_225_600_000
+    for i in range(300):
+        clocks: dict[str, Any] = {"ts_ms": now + i}
+        if seed % 3:
+            clocks |= {"ts_us": (now + i) * 1_000 + 7, "ts_ns": (now + i) * 1_000_000 + 7_999}
+        kind = random_.randrange(40 if seed % 2 else 8) if i > 40 else 9
+        if kind == 0:
+            clocks[random_.choice(list(clocks))] = random_.choice([None, -1, 0, 2**52, -(2**52), 2**62, -(2**62), 2**70, "1", 1.5, True])
+        elif kind == 1:
+            clocks.pop(random_.choice(list(clocks)))
+        made = plain(i, "d" if kind == 2 else "u", price=random_.choice(["1234", 5, None]) if kind == 3 else "1.50")
+        told = json.loads(made)
+        told["value"]["source"] |= clocks
+        found.append(json.dumps(told, separators=STYLES[0], ensure_ascii=False).encode())
+        if kind == 2:
+            found.append(json.dumps({"key": {"id": i % 7}, "value": None}, separators=STYLES[0]).encode())
+    assert check(versions(ONE), b"\n".join(found))[0] > 0
 
 
 @pytest.mark.parametrize("seed", range(6))
