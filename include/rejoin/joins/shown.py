@@ -31,5 +31,5 @@ def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str]]:
                     yield f"lonely_{'left' if of_left else 'right'}", window.lonely(sql, node, keys, left=of_left, given=both)
             yield "state, from lefts, rights, marks and changes", window.state(sql, node, keys, scoped=both)
         case None:
-            yield "state, by both keys", outer.keyed(sql, node, len(left))
-            yield "state, of right rows alone, from rights and taken", outer.lonely(sql, node, len(left), right)
+            yield "rights, of changed keys without a left row", outer.free(sql, right)
+            yield "state, by both keys, from state and rights", outer.results(sql, node, len(left), right)

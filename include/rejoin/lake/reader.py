@@ -84,7 +84,7 @@ class Reader(Access):
             earlier = {f"keys_{i}": before.rows for i, (_, before) in enumerate(wanted[:at])}
             same = [sql.on(columns, "k", "r", nulls=self._plan.null_keys(name)) for columns, _ in wanted[:at]]
             new = [f"NOT EXISTS (SELECT 1 FROM keys_{i} AS k WHERE {on})" for i, on in enumerate(same)]
-            found.append(self.engine.query(f"SELECT * FROM rows_ AS r WHERE {' AND '.join(['true', *new])}", rows_=rows, **earlier))
+            found.append(self.engine.query(f"SELECT * FROM rows_ AS r WHERE {' AND '.join(new)}", rows_=rows, **earlier) if new else rows)
         if len(places) == len(wanted):
             every = pa.concat_tables(places, promote_options="permissive")  # a part without rows has Arrow's large strings
             self.located[name] = every.group_by([FILE, POSITION, *self._plan.key_of(name)]).aggregate([])

@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -12,7 +13,7 @@ import pytest
 from source_cases import table
 from source_fuzz import PLAIN, RAW_NUMBERS, VALUES, feed, mutated
 
-from rejoin.plan.model import DebeziumSource, SnapshotSource, Table
+from rejoin.plan.model import DebeziumSource, RecordsSource, SnapshotSource, Table
 from rejoin.plan.versions import versions
 from rejoin.sources import changefeed, chunks, proven, runs, snapshot
 from rejoin.sources.files import lines as numbered
@@ -73,6 +74,12 @@ def test_all_lines_of_a_plain_feed_are_proven(style: tuple[str, str], ending: by
     after = {"id": 1, "name": "ä 😀 '", "n": -5, "price": "-0.50", "at": None}
     lines = [line("cur"[i % 3], {"id": i}, after | {"id": i}, i, style, topic="t") for i in range(100)]
     assert check(ONE, b"\xef\xbb\xbf" * (style == STYLES[0]) + b"\n".join(lines) + ending) == (100, 100)
+
+
+def test_records_without_a_key_are_proven() -> None:
+    of = replace(table("ad STRING; at TIMESTAMP", "ad", RecordsSource("f")), key=())
+    made = [f'{{"ad":{ad},"at":"2024-02-29T11:14:{i % 60:02}Z"}}' for i, ad in enumerate(['"a"', '"b"', "null", "7"] * 50)]
+    assert check(of, "\n".join(made).encode()) == (150, 200)
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -1,6 +1,6 @@
 """Statements of what right and full foreign-key joins add to the star: right rows without a left row."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rejoin.joins import sides
 from rejoin.plan.model import Node
@@ -8,7 +8,7 @@ from rejoin.stages.columns import numbered
 from rejoin.stages.dialect import Dialect
 
 
-def keyed(sql: Dialect, node: Node, lefts: int) -> str:
+def _keyed(sql: Dialect, node: Node, lefts: int) -> str:
     """``state`` of a star with one edge -> the same keyed by both rows, ``pk_1``.. of so many ``lefts`` columns and then the right key (null without a right row)."""
     right = node.edges[0].right
     pks = numbered("pk", lefts + len(right.key))
@@ -16,29 +16,36 @@ def keyed(sql: Dialect, node: Node, lefts: int) -> str:
     return f"SELECT {', '.join([*pks[:lefts], *named])}, l, r1 FROM state"
 
 
-def lonely(sql: Dialect, node: Node, lefts: int, right_key: Sequence[str]) -> str:
-    """``rights``, Rows of the right table that no left row has -> rows as ``keyed`` gives them, with a null left row.
-
-    ``state`` lends its types.
-    """
+def results(sql: Dialect, node: Node, lefts: int, right_key: Sequence[str]) -> str:
+    """``state`` of a star with one edge, and ``rights``, Rows of the right table that no left row has -> ``state`` of all results, keyed by both rows (``pk_1``..)."""
     edge = node.edges[0]
     rks, pks = numbered("rk", len(right_key)), numbered("pk", lefts + len(right_key))
     right = sides.rights(sql, edge.right, edge.right.key, right_key, sides.stored(sql, right_key, "rights"))
     shown = [*(f"n.{p}" for p in pks[:lefts]), *(f"r.{k} AS {p}" for k, p in zip(rks, pks[lefts:], strict=True))]
     nothing = f"SELECT {', '.join([*pks[:lefts], 'l'])} FROM state WHERE false"
-    return f"SELECT {', '.join(shown)}, n.l, r.r1 FROM ({right}) AS r LEFT JOIN ({nothing}) AS n ON false"
+    alone = f"SELECT {', '.join(shown)}, n.l, r.r1 FROM ({right}) AS r LEFT JOIN ({nothing}) AS n ON false"
+    return f"{_keyed(sql, node, lefts)} UNION ALL {alone}"
 
 
-def free(sql: Dialect, key: Sequence[str]) -> str:
-    """The ``rows_`` whose ``key``, that of a right row, is not in ``taken`` (``fk_1``..)."""
+def free(sql: Dialect, key: Sequence[str], *, shown: str = "*", where: str = "true") -> str:
+    """What is ``shown`` of those ``rows_`` whose ``key``, that of a right row, is not in ``taken`` (``fk_1``..), of which those count that meet a condition."""
     same = " AND ".join(f"t.{f} = o.{k}" for f, k in zip(numbered("fk", len(key)), map(sql.name, key), strict=True))
-    return f"SELECT * FROM rows_ AS o WHERE NOT EXISTS (SELECT 1 FROM taken AS t WHERE {same})"
+    return f"SELECT {shown} FROM rows_ AS o WHERE NOT EXISTS (SELECT 1 FROM taken AS t WHERE {where} AND {same})"
 
 
-def met(lefts: int, rights: int) -> str:
-    """``state`` as ``keyed`` gives it -> ``fk_1``.., the right keys that a left row has."""
+def met(sql: Dialect, node: Node, lefts: int) -> str:
+    """``state`` of a star with one edge -> ``fk_1``.., the right keys that a left row has."""
+    rights = len(node.edges[0].right.key)
     pks, fks = numbered("pk", lefts + rights)[lefts:], numbered("fk", rights)
-    return f"SELECT DISTINCT {', '.join(f'{p} AS {f}' for p, f in zip(pks, fks, strict=True))} FROM state WHERE l IS NOT NULL AND r1 IS NOT NULL"
+    shown = ", ".join(f"{p} AS {f}" for p, f in zip(pks, fks, strict=True))
+    return f"SELECT DISTINCT {shown} FROM ({_keyed(sql, node, lefts)}) WHERE l IS NOT NULL AND r1 IS NOT NULL"
+
+
+def touched(sql: Dialect, given: Mapping[str, Sequence[str]], names: Sequence[str]) -> str:
+    """Inputs, each with its columns of a right key -> those keys under other names, each once, of which something is known."""
+    every = " UNION ALL ".join(f"SELECT {sql.renamed(key, names)} FROM {name}" for name, key in given.items())
+    known = " OR ".join(f"{sql.name(k)} IS NOT NULL" for k in names)
+    return f"SELECT DISTINCT * FROM ({every}) WHERE {known}"
 
 
 def alone(sql: Dialect, left: Sequence[str], right: Sequence[str]) -> str:
