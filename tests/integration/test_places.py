@@ -1,6 +1,7 @@
 """Streams whose records have no id: what tells them from each other is where they were read, so equal records are two."""
 
 import gzip
+import importlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,9 +35,13 @@ def lines(*rows: tuple[str, int]) -> str:
     return "".join(json.dumps({"ad": ad, "at": at(second)}) + "\n" for ad, second in rows)
 
 
-@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.slow)])
+@pytest.fixture(
+    params=["local", pytest.param("spark", marks=pytest.mark.slow), pytest.param("spark, by its workers", marks=pytest.mark.slow)]
+)
 def web(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("REJOIN_ENGINE", request.param)
+    monkeypatch.setenv("REJOIN_ENGINE", request.param.partition(",")[0])
+    if "workers" in request.param:
+        monkeypatch.setattr(importlib.import_module("rejoin.sources.read"), "LOCAL_BYTES", 0)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "web.py").write_text(FILE)
     for name in ("views", "clicks"):

@@ -14,7 +14,7 @@ _UNITS: Final = {
     "week": 604_800_000_000,
 }
 _PART: Final = re.compile(rf"(\d+)\s*({'|'.join(_UNITS)})s?")
-EXPECTED: Final = "a text such as '10 seconds', '1 hour 30 minutes' or '250 milliseconds', or a timedelta"
+EXPECTED: Final = "a text such as '10 seconds', '1 hour 30 minutes' or '250 milliseconds', or a timedelta; ten years at most"
 LONGEST: Final = 3_660 * _UNITS["day"]
 """Ten years: times of any stream, moved by so much, stay within what 64 bits hold."""
 
