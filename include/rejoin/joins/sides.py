@@ -41,6 +41,13 @@ def images(sql: Dialect, key: Sequence[str], changes: str, *sides: str) -> str:
     return " UNION ALL ".join(f"SELECT {sql.names(key)}, {side} AS t FROM {changes} WHERE {side} IS NOT NULL" for side in sides)
 
 
+def as_of_now(sql: Dialect, key: Sequence[str]) -> str:
+    """Rows as of this run: those in ``read``, Rows, and of what this run changed, whether it was read or not, the rows after it in ``changes``."""
+    known = f"SELECT 1 FROM changes AS c WHERE {sql.on(key, 'c', 'r', nulls=True)}"
+    read = f"SELECT {sql.names(key, 'r')}, r._row AS t FROM read AS r WHERE NOT EXISTS ({known})"
+    return f"SELECT {sql.names(key)}, t AS _row FROM ({images(sql, key, 'changes', '_after')} UNION ALL {read})"
+
+
 def micros(sql: Dialect, view: View, row: str, time: str) -> str:
     """The microseconds of a time of a view."""
     return sql.time_micros(sql.get(row, time), zoned=view.column(time).type != "TIMESTAMP_NTZ")

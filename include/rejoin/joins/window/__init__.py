@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rejoin.engines.engine import Rows
+from rejoin.joins import sides
 from rejoin.joins.kind import Found, Kind
 from rejoin.joins.spans import Spans
 from rejoin.joins.window import statements
@@ -75,8 +76,7 @@ class WindowJoin(Kind):
     def _rows(self, read: Rows, changes: Rows | None, key: tuple[str, ...]) -> Rows:
         if changes is None:
             return read
-        text = statements.rows(self.sql, key)
-        return self.engine.query(text, read=read, changes=changes)
+        return self.engine.query(sides.as_of_now(self.sql, key), read=read, changes=changes)
 
     def _times(self, changes: Rows, *, left: bool) -> Spans:
         return Spans.of(self.engine, statements.times(self.sql, self.spoken, self._keys, left=left), changes)

@@ -61,13 +61,6 @@ def _side(sql: Dialect, node: Node, keys: Keys, rows: str, *, left: bool) -> str
     return sides.rights(sql, edge.right, window.on, keys.right, rows, time=window.right_time)
 
 
-def rows(sql: Dialect, key: Sequence[str]) -> str:
-    """The rows of a stream: ``read``, Rows of some spans, and those that changed in this run, whatever their time, from ``changes``."""
-    known = f"SELECT 1 FROM changes AS c WHERE {sql.on(key, 'c', 'r')}"
-    read = f"SELECT {sql.names(key, 'r')}, r._row AS t FROM read AS r WHERE NOT EXISTS ({known})"
-    return f"SELECT {sql.names(key)}, t AS _row FROM ({sides.images(sql, key, 'changes', '_after')} UNION ALL {read})"
-
-
 def _pairs(window: Window, count: int, left: str, right: str) -> str:
     """The pairs ``l_``, ``r_`` of ``Lefts`` and ``Rights``, as the text behind FROM.
 
