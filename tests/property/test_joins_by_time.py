@@ -116,7 +116,6 @@ def differences(lake: Lake, events: list[Event]) -> list[str]:
 @pytest.mark.parametrize(
     ("histories", "engine"),
     [
-        pytest.param(20, "local", id="20 histories"),
         pytest.param(200, "local", id="200 histories", marks=pytest.mark.slow),
         pytest.param(200, "spark", id="200 histories by Spark", marks=pytest.mark.nightly),
         pytest.param(10_000, "auto", id="10,000 histories", marks=pytest.mark.nightly),

@@ -253,6 +253,7 @@ def test_nothing_is_left_of_a_test() -> None:
         Driver(root / "shop.py")
 
 
+@pytest.mark.slow
 def test_pytest_shows_what_differs(tmp_path: Path) -> None:
     (tmp_path / "topologies.py").write_text(
         "from rejoin import Topology, snapshot\nt = Topology('t')\n"
