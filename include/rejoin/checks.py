@@ -84,8 +84,10 @@ def kind_counts(sql: Dialect, table: Table) -> dict[str, str]:
 
 def alone(engine: Engine, table: Table, facts: Rows) -> bool:
     """Whether it is known that no two of many events have one key: then nothing has to be put in order."""
-    if by_place(table) or not engine.in_process or isinstance(facts, Here):
-        return by_place(table)
+    if by_place(table):
+        return True
+    if not engine.in_process or isinstance(facts, Here):
+        return False
     distinct = f"SELECT count(*) FROM (SELECT DISTINCT {engine.sql.names(table.key)} FROM facts)"
     return bool(engine.one(f"SELECT count(*) = ({distinct}) AS alone FROM facts", facts=facts)["alone"])
 

@@ -72,7 +72,7 @@ class _Versions:
     def plain(self, record: tuple[int, bytes]) -> NoReturn:  # noqa: ARG002 -- no version is read by whole columns
         raise Unsure
 
-    def columns(self, run: object) -> NoReturn:  # noqa: ARG002
+    def columns(self, run: object) -> NoReturn:  # noqa: ARG002 -- likewise
         raise Unsure
 
     def event(self, record: tuple[int, bytes]) -> Event:

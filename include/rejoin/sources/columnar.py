@@ -58,8 +58,8 @@ def raw_rows(table: Table, root: str, file: PinnedFile, wanted: Iterable[int]) -
 def _columns(layout: Layout, ordinal: int, rows: pa.RecordBatch) -> dict[str, pa.Array]:
     """Rows with the types of their file -> columns of events."""
     keys, found = [c.name for c in layout.key], dict(zip(rows.schema.names, rows.columns, strict=True))
-    every, none = (pa.repeat(pa.scalar(of), rows.num_rows) for of in (True, False))
-    lacking = reduce(pc.or_, (pc.is_null(found[k]) if k in found else every for k in keys), none)
+    yes, no = (pa.repeat(pa.scalar(of), rows.num_rows) for of in (True, False))
+    lacking = reduce(pc.or_, (pc.is_null(found[k]) if k in found else yes for k in keys), no)
     wrong = [_Wrong(lacking, MISSING_KEY, f"key column {' or '.join(keys)} is null", of_key=True)]
     for name, values in found.items():
         wrong += [_Wrong(bad, code, reason, name in keys) for bad, code, reason in _faults(name, values)]

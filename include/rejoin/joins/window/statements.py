@@ -35,6 +35,11 @@ class Keys:
         """The key of a result, as ``state`` names it."""
         return numbered("pk", len(self.left) + len(self.right))
 
+    @property
+    def sides(self) -> tuple[list[str], list[str]]:
+        """The left and the right part of it."""
+        return self.whole[: len(self.left)], self.whole[len(self.left) :]
+
 
 def window_of(edge: Edge) -> Window:
     assert isinstance(edge.match, Window)
@@ -61,7 +66,7 @@ def _side(sql: Dialect, node: Node, keys: Keys, rows: str, *, left: bool) -> str
     return sides.rights(sql, edge.right, window.on, keys.right, rows, time=window.right_time)
 
 
-def _pairs(window: Window, count: int, left: str, right: str) -> str:
+def _pairs(window: Window, left: str, right: str) -> str:
     """The pairs ``l_``, ``r_`` of ``Lefts`` and ``Rights``, as the text behind FROM.
 
     Time is cut into slots as long as the window, so the window of a left record lies in at most two of them: records meet by equality of a slot, and
@@ -72,7 +77,7 @@ def _pairs(window: Window, count: int, left: str, right: str) -> str:
     lefts = f"SELECT s.*, {first} + n * {width} AS slot FROM {left} AS s CROSS JOIN (VALUES (0), (1)) AS twice(n)"
     rights = f"SELECT s.*, {_slot('rt', width)} AS slot FROM {right} AS s"
     within = f"r_.rt BETWEEN l_.lt - {window.before} AND l_.lt + {window.after}"
-    return f"({lefts}) AS l_ JOIN ({rights}) AS r_ ON {sides.met(count, 'l_', 'r_')} AND l_.slot = r_.slot AND {within}"
+    return f"({lefts}) AS l_ JOIN ({rights}) AS r_ ON {sides.met(len(window.on), 'l_', 'r_')} AND l_.slot = r_.slot AND {within}"
 
 
 def _slot(at: str, width: int) -> str:
@@ -95,7 +100,7 @@ def lonely(sql: Dialect, node: Node, keys: Keys, *, left: bool, given: Sequence[
         parts.append(f"SELECT {sql.renamed(key, ks)} FROM {own}")
     if other in given:
         images = f"({_images(sql, node, keys, other, left=not left)})"
-        pairs = _pairs(window, len(window.on), *(("side", images) if left else (images, "side")))
+        pairs = _pairs(window, *(("side", images) if left else (images, "side")))
         parts.append(f"SELECT {sql.names(ks, 'l_' if left else 'r_')} FROM {pairs}")
     return f"WITH side AS ({side}) SELECT DISTINCT {sql.names(ks)} FROM ({' UNION ALL '.join(parts)})"
 
@@ -154,8 +159,9 @@ def state(sql: Dialect, node: Node, keys: Keys, *, scoped: Sequence[str] | None)
     window = window_of(edge)
     left = _marked(sql, window, _side(sql, node, keys, sides.stored(sql, keys.left, "lefts"), left=True), left=True)
     right = _marked(sql, window, _side(sql, node, keys, sides.stored(sql, keys.right, "rights"), left=False), left=False)
-    line = ", ".join([*_named(keys.pks, keys.whole, "l_"), *_named(keys.rks, keys.whole[len(keys.left) :], "r_"), "l_.l", "r_.r1"])
-    pairs = f"SELECT {line} FROM {_pairs(window, len(window.on), 'ls', 'rs')}"
+    mine, theirs = keys.sides
+    line = ", ".join([*_named(keys.pks, mine, "l_"), *_named(keys.rks, theirs, "r_"), "l_.l", "r_.r1"])
+    pairs = f"SELECT {line} FROM {_pairs(window, 'ls', 'rs')}"
     parts = [f"SELECT * FROM pairs AS p{_of_changed(sql, keys, scoped)}"]
     if edge.kind.keeps_left:
         parts.append(_unpaired(sql, window, keys, left=True, scoped=scoped is not None))
@@ -165,12 +171,12 @@ def state(sql: Dialect, node: Node, keys: Keys, *, scoped: Sequence[str] | None)
 
 
 def _named(key: Sequence[str], names: Sequence[str], of: str) -> list[str]:
-    return [f"{of}.{k} AS {name}" for k, name in zip(key, names, strict=False)]
+    return [f"{of}.{k} AS {name}" for k, name in zip(key, names, strict=True)]
 
 
 def _unpaired(sql: Dialect, window: Window, keys: Keys, *, left: bool, scoped: bool) -> str:
     """The records of one side that are in no pair, and whose window has closed: of all, or of those that have to be judged anew."""
-    mine, theirs = keys.whole[: len(keys.left)], keys.whole[len(keys.left) :]
+    mine, theirs = keys.sides
     ks, own, side, among = (keys.pks, mine, "ls", "lonely_left") if left else (keys.rks, theirs, "rs", "lonely_right")
     names = [*(f"s.{k}" for k in ks), *("NULL" for _ in (theirs if left else mine))]
     line = ", ".join([*names, "s.l", "NULL"] if left else [*names[len(ks) :], *names[: len(ks)], "NULL", "s.r1"])
@@ -182,7 +188,7 @@ def _unpaired(sql: Dialect, window: Window, keys: Keys, *, left: bool, scoped: b
 def _of_changed(sql: Dialect, keys: Keys, scoped: Sequence[str] | None) -> str:
     if scoped is None:
         return ""
-    return f" WHERE {_any_changed(sql, keys, scoped, 'p', (keys.whole[: len(keys.left)], keys.whole[len(keys.left) :]))}"
+    return f" WHERE {_any_changed(sql, keys, scoped, 'p', keys.sides)}"
 
 
 def _any_changed(sql: Dialect, keys: Keys, given: Sequence[str], pair: str, names: tuple[Sequence[str], Sequence[str]]) -> str:
