@@ -53,10 +53,10 @@ def best(work: Callable[[], float], times: int = 2) -> float:
 
 def batches(lake: Lake) -> list[pa.RecordBatch]:
     topology = lake.topology()
-    state = topology.ledger.states(topology.ledger.head())
-    log = names.changes("people")
+    states = topology.ledger.states(topology.ledger.head())
+    log, output = (feed.State(topology.refs.require(name, states[name]), states[name]) for name in (names.changes("people"), "people"))
     columns = [c for c, _ in COLUMNS]
-    return list(feed.changes(topology.refs.require(log, state[log]), state[log], feed.Between(0, 1, net=False), ["id"], columns))
+    return list(feed.changes(log, output, feed.Between(0, 1, net=False), ["id"], columns))
 
 
 def raw_kafka(address: str, rows: list[pa.RecordBatch], *, transactional: bool) -> float:

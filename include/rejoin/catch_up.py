@@ -158,14 +158,14 @@ class Attempt:
         refs, key, columns = self._topology.refs, self._node.key, self._columns
         if log not in self._states:
             return iter(())
-        changes, state = refs.require(log, self._states[log]), self._states[log]
+        changes, stored = (feed.State(refs.require(name, self._states[name]), self._states[name]) for name in (log, output))
         if not work.snapshot:
             several = self._deliveries.upkeep(work.done, work.upto) or sum(work.done < run <= work.upto for run in self._runs) > 1
             between = feed.Between(work.done, work.upto, net=several)
-            return feed.changes(changes, state, between, key, columns, offset=work.offset)
-        then = self._topology.ledger.states(work.upto)
-        gone = (changes, state, work.upto) if work.content is Content.REPLACEMENT else None
-        return feed.rows(refs.require(output, then[output]), then[output], key, columns, gone=gone, offset=work.offset)
+            return feed.changes(changes, stored, between, key, columns, offset=work.offset)
+        then = self._topology.ledger.states(work.upto)[output]
+        gone = (changes, work.upto) if work.content is Content.REPLACEMENT else None
+        return feed.rows(feed.State(refs.require(output, then), then), key, columns, gone=gone, offset=work.offset)
 
 
 def _gained(before: Position, work: Position) -> tuple[str, ...]:

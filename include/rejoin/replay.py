@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from rejoin import conduct, owner, schedule
 from rejoin.engines.placement import chosen, placed
 from rejoin.errors import SetupError
-from rejoin.lake import names
 from rejoin.lake.config import LakeConfig, lake_config
 from rejoin.lake.records import topologies
 from rejoin.lake.session import session
@@ -168,11 +167,10 @@ class _Shape:
 
         ledger, sql, changes, rows = self._topology.ledger, engine.sql, list[dict[str, Any]](), list[dict[str, Any]]()
         reader = Reader(engine, self._topology.plan, ledger.states(ledger.head()), self._topology.refs)
-        if reader.has(log := names.changes(OUTPUT)):
-            found = reader.every(log, ["_run", "_before", "_after"])
-            known = ", ".join(f"coalesce({sql.get('_after', c)}, {sql.get('_before', c)}) AS {c}" for c in ("scenario", "id"))
-            changes = _sorted(engine.query(f"SELECT _run, {known}, {sql.get('_after', 'value')} AS value FROM found", found=found))
         if reader.has(OUTPUT):
+            known = ", ".join(f"coalesce({sql.get('_after', c)}, {sql.get('_before', c)}) AS {c}" for c in ("scenario", "id"))
+            statement = f"SELECT _run, {known}, {sql.get('_after', 'value')} AS value FROM found"
+            changes = _sorted(engine.query(statement, found=reader.feed(OUTPUT)))
             rows = _sorted(reader.every(OUTPUT, ["scenario", "id", "value", *(["at"] if self._of_streams else [])]))
         return changes, rows
 

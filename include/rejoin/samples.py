@@ -8,6 +8,7 @@ from rejoin.lake import look, names
 from rejoin.lake.pointquery import plain
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Plan
+from rejoin.stages.loaded import LOADED
 from rejoin.why.model import differing
 
 SAMPLED = 6
@@ -42,9 +43,19 @@ def samples(refs: Refs, plan: Plan, run: int, writes: Mapping[str, int]) -> tupl
             table = refs.table(names.changes(node.name))
             there = table is not None and table.snapshot_by_id(snapshot) is not None
             rows = look.of_run(table, snapshot, run, SAMPLED) if table is not None and there else None
+            if rows and rows[0]["_op"] == LOADED:
+                rows = _loaded(refs, node.name, run, writes)
             changes = None if rows is None else tuple(row_change(r["_op"], plain(r["_before"]), plain(r["_after"])) for r in rows)
             found.append(Sample(node.name, node.key, changes))
     return tuple(found)
+
+
+def _loaded(refs: Refs, output: str, run: int, writes: Mapping[str, int]) -> list[dict[str, Any]] | None:
+    """Some inserts of the run that loaded an output."""
+    table = refs.table(output)
+    if table is None or table.snapshot_by_id(writes[output]) is None:
+        return None
+    return [{"_op": "I", "_before": None, "_after": row} for row in look.of_run(table, writes[output], run, SAMPLED)]
 
 
 def row_change(op: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> RowChange:

@@ -17,6 +17,7 @@ from rejoin.lake import names
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import StepRecord, Write
 from rejoin.load import load
+from rejoin.stages.loaded import reference
 
 SOURCE = """
 from rejoin import Topology, kafka, postgres, snapshot
@@ -93,7 +94,7 @@ class Lake:
         log, output = self._table(topology, names.changes("people"), CHANGES), self._table(topology, "people", OUTPUT)
         with output.update_schema() as update:
             update.union_by_name(OUTPUT)  # an output really loses the columns that its plan lacks
-        log.append(pa.Table.from_pylist(rows, CHANGES))
+        log.append(pa.Table.from_pylist(rows, CHANGES) if output.metadata.snapshots else reference(CHANGES, run.number))
         rows_after = pa.Table.from_pylist(list(self.state.values()), OUTPUT)
         output.overwrite(rows_after) if output.metadata.snapshots else output.append(rows_after)
         writes = []

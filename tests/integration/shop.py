@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from feeds import changes_of
 from pyiceberg.expressions import AlwaysTrue
 
 from rejoin.conduct import Topology
-from rejoin.lake import names
 from rejoin.lake.config import lake_config
 from rejoin.lake.state import state_tables
 from rejoin.load import load
@@ -115,7 +115,7 @@ def output(topology: Topology, node: str = "enriched") -> dict[object, Row]:
 def folded(topology: Topology, node: str = "enriched") -> dict[object, Row]:
     """The changes table folded from the start; asserts that every change is real and fits the row before it (I5)."""
     state: dict[object, Row] = {}
-    for change in sorted(rows(topology, names.changes(node)), key=lambda r: int(str(r["_run"]))):
+    for change in sorted(changes_of(topology, node), key=lambda r: int(str(r["_run"]))):
         key, before, after = change["id"], _plain(change["_before"]), _plain(change["_after"])
         assert before == state.get(key), f"run {change['_run']}: the row before the change is another one"
         assert before != after, f"run {change['_run']}: not a change"

@@ -7,13 +7,14 @@ from typing import Any
 
 import psycopg
 import pytest
+from feeds import changes_of
 from integration.conftest import Sessions
-from integration.shop import Row, folded, output, rows
+from integration.shop import Row, folded, output
 from psycopg.rows import dict_row
 
 from rejoin.conduct import Topology
 from rejoin.errors import ChangeTooLarge, RefreshRefused
-from rejoin.lake import names, probe
+from rejoin.lake import probe
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run, StepRecord
 from rejoin.load import load
@@ -74,7 +75,7 @@ class Shop:
 
     def changes(self) -> list[tuple[object, ...]]:
         """All changes so far, without the runs' numbers and hashes."""
-        found = rows(self.topology, names.changes("enriched"))
+        found = changes_of(self.topology, "enriched")
         return sorted((r["_run"], r["id"], r["_op"], plain(r["_before"]), plain(r["_after"])) for r in found)
 
     def differences(self) -> int:

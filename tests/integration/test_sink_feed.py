@@ -1,5 +1,6 @@
 """What sinks are given: in the order of the key whatever files there are, net over several runs, and from any offset. No Spark, no server."""
 
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,13 +23,20 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return made
 
 
-def read(topology: Topology, after: int, upto: int, offset: int = 0) -> list[dict[str, object]]:
-    table = topology.refs.table(LOG)
-    assert table is not None and table.current_snapshot() is not None
+def now(topology: Topology, name: str) -> feed.State:
+    table = topology.refs.table(name)
+    assert table is not None
     snapshot = table.current_snapshot()
     assert snapshot is not None
-    between = feed.Between(after, upto, net=upto > after + 1)
-    found = feed.changes(table, snapshot.snapshot_id, between, ["id"], NAMES, offset=offset)
+    return feed.State(table, snapshot.snapshot_id)
+
+
+def changes(topology: Topology, between: feed.Between, columns: list[str] = NAMES, offset: int = 0) -> Iterator[pa.RecordBatch]:
+    return feed.changes(now(topology, LOG), now(topology, "people"), between, ["id"], columns, offset=offset)
+
+
+def read(topology: Topology, after: int, upto: int, offset: int = 0) -> list[dict[str, object]]:
+    found = changes(topology, feed.Between(after, upto, net=upto > after + 1), offset=offset)
     return pa.Table.from_batches(list(found)).to_pylist() if after < upto else []
 
 
@@ -74,16 +82,11 @@ def test_a_net_change_is_there_for_every_key_that_changed_though_it_is_back_at_i
 
 def test_fault_a13_what_an_offset_counts_does_not_depend_on_the_columns_that_are_asked_for(lake: Lake) -> None:
     topology = lake.topology()
-    table = topology.refs.table(LOG)
-    assert table is not None
-    snapshot = table.current_snapshot()
-    assert snapshot is not None
     between = feed.Between(0, 6, net=True)
     whole = read(topology, 0, 6)
     fewer = [c for c in NAMES if c not in ("name", "seen")]
     for columns in (fewer, [*fewer, "added later"]):
-        batches = feed.changes(table, snapshot.snapshot_id, between, ["id"], columns, offset=5)
-        found = pa.Table.from_batches(list(batches)).to_pylist()
+        found = pa.Table.from_batches(list(changes(topology, between, columns, 5))).to_pylist()
         assert [(c["id"], c["_op"], c["_run"]) for c in found] == [(c["id"], c["_op"], c["_run"]) for c in whole[5:]]
         for one, other in zip(found, whole[5:], strict=True):
             for side in ("_before", "_after"):
@@ -93,12 +96,7 @@ def test_fault_a13_what_an_offset_counts_does_not_depend_on_the_columns_that_are
 
 def test_the_rows_of_a_run_and_deletes_of_what_went_before_it(lake: Lake) -> None:
     topology = lake.topology()
-    output, log = topology.refs.table("people"), topology.refs.table(LOG)
-    assert output is not None and log is not None
-    now = topology.ledger.states(6)["people"]
-    snapshot = log.current_snapshot()
-    assert snapshot is not None
-    batches = list(feed.rows(output, now, ["id"], NAMES, gone=(log, snapshot.snapshot_id, 6)))
+    batches = list(feed.rows(now(topology, "people"), ["id"], NAMES, gone=(now(topology, LOG), 6)))
     found = pa.Table.from_batches(batches).to_pylist()
     assert {r["id"]: r["_after"] for r in found if r["_op"] == "R"} == lake.rows()
     ever = {c["id"] for run in range(1, 7) for c in read(topology, run - 1, run)}
@@ -107,31 +105,17 @@ def test_the_rows_of_a_run_and_deletes_of_what_went_before_it(lake: Lake) -> Non
 
 
 def test_a_column_that_the_changes_never_had_is_null(lake: Lake) -> None:
-    table = lake.topology().refs.table(LOG)
-    assert table is not None
-    snapshot = table.current_snapshot()
-    assert snapshot is not None
-    [batch] = feed.changes(table, snapshot.snapshot_id, feed.Between(0, 1, net=False), ["id"], ["id", "new"])
+    [batch] = changes(lake.topology(), feed.Between(0, 1, net=False), ["id", "new"])
     assert {tuple(r) for r in (row["_after"] for row in batch.to_pylist())} == {("id", "new")}
     assert all(row["_after"]["new"] is None for row in batch.to_pylist())
 
 
 def test_runs_without_changes_give_nothing(lake: Lake) -> None:
-    topology = lake.topology()
-    table = topology.refs.table(LOG)
-    assert table is not None
-    snapshot = table.current_snapshot()
-    assert snapshot is not None
-    assert list(feed.changes(table, snapshot.snapshot_id, feed.Between(6, 9, net=True), ["id"], NAMES)) == []
+    assert list(changes(lake.topology(), feed.Between(6, 9, net=True))) == []
 
 
 def test_memory_follows_the_batch_and_not_the_changes(tmp_path: Path) -> None:
     lake = Lake(tmp_path, "")
     lake.run({key: lake.row(key) for key in range(60_000)})
-    table = lake.topology().refs.table(LOG)
-    assert table is not None
-    snapshot = table.current_snapshot()
-    assert snapshot is not None
-    between = feed.Between(0, 1, net=False)
-    sizes = [b.num_rows for b in feed.changes(table, snapshot.snapshot_id, between, ["id"], NAMES)]
+    sizes = [b.num_rows for b in changes(lake.topology(), feed.Between(0, 1, net=False))]
     assert sum(sizes) == 60_000 and max(sizes) <= 2 * feed.BATCH_ROWS

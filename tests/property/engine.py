@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from feeds import changes_of
 from file_bounds import counted_above, wrong_bounds
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from values import same
 
 from rejoin.compact import compact
@@ -83,8 +84,12 @@ class Engine:
         def side(row: dict[str, Any] | None) -> Row | None:
             return None if row is None else _values(row, columns)
 
-        found = self._scan(names.changes(node.name), EqualTo("_run", run))
+        found = [change for change in self.feed(node) if change["_run"] == run]
         return [Change(row["_op"], _values(row, node.key), side(row["_before"]), side(row["_after"])) for row in found]
+
+    def feed(self, node: Node) -> list[dict[str, Any]]:
+        """All changes of an output."""
+        return changes_of(self._topology, node.name)
 
     def subscriptions(self, node: Node, edge: Edge) -> list[tuple[Row, Row]]:
         """((fk_1.., pk_1..), (hash of the left row,)) of the live subscriptions."""

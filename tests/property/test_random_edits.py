@@ -17,7 +17,6 @@ from engine import Engine, Row
 from oracle import Oracle
 
 from rejoin.ahead import compared
-from rejoin.lake import names
 from rejoin.lake.config import lake_config
 from rejoin.lake.ledger import Ledger
 from rejoin.plan.compile import compile
@@ -38,11 +37,11 @@ def folded(engine: Engine, node: Node) -> list[tuple[Row, Row]]:
     """The changes of all runs, one after the other, in the columns that the output has now."""
     state: dict[Row, Row] = {}
     columns = [p.name for p in node.columns]
-    for change in sorted(engine._scan(names.changes(node.name)), key=lambda c: c["_run"]):
+    for change in sorted(engine.feed(node), key=lambda c: c["_run"]):
         key = tuple(change[k] for k in node.key)
         state.pop(key, None)
         if change["_op"] != "D":
-            state[key] = tuple(change["_after"][c] for c in columns)
+            state[key] = tuple(change["_after"].get(c) for c in columns)
     return list(state.items())
 
 

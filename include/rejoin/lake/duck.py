@@ -208,6 +208,13 @@ def stored_types(table: Table) -> dict[str, str]:
     return {f.name: _type(f.field_type) for f in table.schema().fields}
 
 
+def field_types(table: Table, struct: str) -> dict[str, str]:
+    """The fields of a column that is a struct and what they are to DuckDB."""
+    kind = table.schema().find_field(struct).field_type
+    assert isinstance(kind, StructType)
+    return {f.name: _type(f.field_type) for f in kind.fields}
+
+
 def columns_text(names: Sequence[str]) -> str:
     """Column names as SQL text."""
     return ", ".join(map(_quoted, names))

@@ -11,11 +11,13 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyiceberg.expressions import And, BooleanExpression, GreaterThan, LessThanOrEqual
+from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThan, LessThanOrEqual, NotEqualTo
 from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.table import Table
 
-from rejoin.lake.duck import columns_text, cursor
+from rejoin.lake.duck import columns_text, cursor, field_types
+from rejoin.lake.loads import load_of
+from rejoin.stages import loaded
 from rejoin.stages.dialect import DUCKDB
 
 BATCH_ROWS = 8_192
@@ -37,62 +39,71 @@ class Between:
     net: bool
 
 
+@dataclass(frozen=True)
+class State:
+    """A table at a snapshot."""
+
+    table: Table
+    snapshot_id: int
+
+
 def changes(
-    table: Table, snapshot_id: int, between: Between, key: Sequence[str], columns: Sequence[str], *, offset: int = 0
+    log: State, output: State, between: Between, key: Sequence[str], columns: Sequence[str], *, offset: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """The changes of some runs.
 
     Args:
-        table: a changes table.
-        snapshot_id: its state to read.
+        log: a changes table.
+        output: its output, after the same run: what it was loaded with is read from there.
         between: of which runs.
         key: its key columns.
         columns: the columns of the images.
         offset: leaves out so many rows: the same ones for the same ``between``, whatever ``columns`` are.
     """
-    both = And(_condition(GreaterThan, between.after), _condition(LessThanOrEqual, between.upto))
-    source = _reader(table, snapshot_id, both)
+    later, upto = _condition(GreaterThan, between.after), _condition(LessThanOrEqual, between.upto)
+    load = load_of(log.table, log.snapshot_id, between.after, between.upto)
+    source = _reader(log, And(later, upto) if load is None else later)
     if source is None:
         return
     have = set(source.schema.field("_after").type.names)
     before, image = (_image(side, columns, have) for side in ("_before", "_after"))
     keys = columns_text(key)
-    plain = f"SELECT _run, _op, {keys}, {before} AS _before, {image} AS _after FROM source"
+    found, frames = "source", {"source": source}
+    if load is not None:
+        stored = _reader(output, _condition(EqualTo, load))
+        frames["stored"] = _none_of(output) if stored is None else stored
+        every = loaded.changes(DUCKDB, key, field_types(log.table, "_after"))
+        found = f"(WITH log AS MATERIALIZED (SELECT * FROM source) SELECT * FROM ({every}) WHERE _run <= {between.upto})"
+    plain = f"SELECT _run, _op, {keys}, {before} AS _before, {image} AS _after FROM {found}"
     if between.net:
         # Windows keep every value as it is; an aggregate of structs, such as arg_max, makes 0.0 of -0.0.
         first = f"first_value(_before) OVER (PARTITION BY {keys} ORDER BY _run) AS _before"
         last = f"QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY _run DESC) = 1"
         op = "CASE WHEN _after IS NULL THEN 'D' WHEN _before IS NULL THEN 'I' ELSE 'U' END AS _op"
         plain = f"SELECT _run, {op}, {keys}, _before, _after FROM (SELECT _run, {keys}, {first}, _after FROM ({plain}) {last})"
-    yield from _sorted(f"{plain} ORDER BY {keys} OFFSET {offset}", source=source)
+    yield from _sorted(f"{plain} ORDER BY {keys} OFFSET {offset}", **frames)
 
 
 def rows(
-    table: Table,
-    snapshot_id: int,
-    key: Sequence[str],
-    columns: Sequence[str],
-    *,
-    gone: tuple[Table, int, int] | None = None,
-    offset: int = 0,
+    output: State, key: Sequence[str], columns: Sequence[str], *, gone: tuple[State, int] | None = None, offset: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """The rows of an output, as changes from nothing; with ``gone`` also a delete for every key that was deleted and did not come back.
 
     Args:
-        table: an output.
-        snapshot_id: its state to read.
+        output: the output.
         key: its key columns.
         columns: its columns.
-        gone: its changes table, that table's snapshot, and the run of the state.
+        gone: its changes table, and the run of the output's state.
         offset: leaves out so many rows.
     """
-    source = _reader(table, snapshot_id, None)
+    source = _reader(output, None)
     if source is None:
-        source = schema_to_pyarrow(table.schema(), include_field_ids=False).empty_table().to_reader()
+        source = _none_of(output)
     keys, have = columns_text(key), set(source.schema.names)
     image = _struct({c: columns_text([c]) if c in have else "NULL" for c in columns})
     sql, frames = f"SELECT _run, 'R' AS _op, {keys}, NULL AS _before, {image} AS _after FROM source", {"source": source}
-    deleted = None if gone is None else _reader(gone[0], gone[1], _condition(LessThanOrEqual, gone[2]), ("_run", *key))
+    changed = None if gone is None else And(_condition(LessThanOrEqual, gone[1]), _condition(NotEqualTo, loaded.LOADED, "_op"))
+    deleted = None if gone is None else _reader(gone[0], changed, ("_run", "_op", *key))
     if deleted is not None:
         frames["deleted"] = deleted
         same = DUCKDB.on(key, "ever", "live", nulls=True)
@@ -101,9 +112,13 @@ def rows(
     yield from _sorted(f"SELECT * FROM ({sql}) ORDER BY {keys} OFFSET {offset}", **frames)
 
 
-def _condition(kind: type, run: int) -> BooleanExpression:
-    made: BooleanExpression = kind("_run", run)
+def _condition(kind: type, value: int | str, column: str = "_run") -> BooleanExpression:
+    made: BooleanExpression = kind(column, value)
     return made
+
+
+def _none_of(state: State) -> pa.RecordBatchReader:
+    return schema_to_pyarrow(state.table.schema(), include_field_ids=False).empty_table().to_reader()
 
 
 def _image(side: str, columns: Sequence[str], have: set[str]) -> str:
@@ -116,11 +131,9 @@ def _struct(fields: dict[str, str]) -> str:
     return f"struct_pack({', '.join(f'{columns_text([name])} := {value}' for name, value in fields.items())})"
 
 
-def _reader(
-    table: Table, snapshot_id: int, condition: BooleanExpression | None, columns: Sequence[str] = ("*",)
-) -> pa.RecordBatchReader | None:
+def _reader(state: State, condition: BooleanExpression | None, columns: Sequence[str] = ("*",)) -> pa.RecordBatchReader | None:
     """The rows that fulfil a condition, file after file; None if no file can have any."""
-    selected = {"selected_fields": tuple(columns), "snapshot_id": snapshot_id}
+    table, selected = state.table, {"selected_fields": tuple(columns), "snapshot_id": state.snapshot_id}
     scan = table.scan(**selected) if condition is None else table.scan(row_filter=condition, **selected)  # type: ignore[arg-type]
     tasks = list(scan.plan_files())
     if not tasks:

@@ -13,11 +13,14 @@ from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import FileScanTask, Table
 
 from rejoin.errors import RunUnknown, UnknownTable
-from rejoin.lake import metrics, names
+from rejoin.lake import feed, metrics, names
+from rejoin.lake.duck import field_types
 from rejoin.lake.ledger import Ledger
+from rejoin.lake.loads import load_of
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, Plan
-from rejoin.stages.columns import numbered
+from rejoin.stages.columns import HASH, numbered
+from rejoin.stages.loaded import LOADED
 
 Row = dict[str, Any]
 
@@ -71,8 +74,9 @@ class PointQuery:
         """
         columns = self._columns(name)
         if not self.plan.is_table(name):
-            rows = self._having(name, names.changes(name), key)
+            rows = [r for r in self._having(name, names.changes(name), key) if r["_op"] != LOADED]
             found = [(r["_run"], r["_op"], plain(r["_before"]), plain(r["_after"])) for r in rows]
+            found += self._loaded_row(name, key, found)
         else:
             rows = self._having(name, name, key)
             key_columns = self.plan.key_of(name)
@@ -87,6 +91,15 @@ class PointQuery:
             ]
         newest = sorted(found, key=lambda r: -int(r[0]))[:most]
         return [dict(zip(("run", "op", "before", "after"), r, strict=True)) for r in newest]
+
+    def _loaded_row(self, name: str, key: tuple[str | None, ...], later: list[tuple[int, str, Row | None, Row | None]]) -> list[Any]:
+        """The insert of a row with this key by the run that loaded the output, if it had it then. ``later``: all other changes of it."""
+        log = names.changes(name)
+        load = load_of(self._refs.require(log, self._states[log]), self._states[log]) if log in self._states else None
+        if load is None:
+            return []
+        after = min(later, key=lambda r: r[0])[2] if later else next((plain(r) for r in self._having(name, name, key)), None)
+        return [] if after is None else [(load, "I", None, after)]
 
     def changes(self, name: str, run: int) -> Iterator[Row]:
         """What a run changed in an output: ``{"op", "before", "after"}`` in key order.
@@ -105,10 +118,13 @@ class PointQuery:
             )
         if plan is None:
             raise self._unknown(name, [n.name for n in self.plan.nodes])
-        key = plan.key_of(name)
-        rows = self._scan(names.changes(name), _equal("_run", run))
-        for row in sorted(rows, key=lambda r: tuple(str(r[k]) for k in key)):
-            yield {"op": row["_op"], "before": plain(row["_before"]), "after": plain(row["_after"])}
+        if name not in self._states:
+            return
+        log, output = (feed.State(self._refs.require(n, self._states[n]), self._states[n]) for n in (names.changes(name), name))
+        columns = [c for c in field_types(log.table, "_after") if c != HASH]
+        for batch in feed.changes(log, output, feed.Between(run - 1, run, net=False), plan.key_of(name), columns):
+            for row in batch.to_pylist():
+                yield {"op": row["_op"], "before": row["_before"], "after": row["_after"]}
 
     def stored(self, name: str, key: Sequence[Any]) -> list[Row]:
         """The stored rows of a source table (its versions) or output with this key (texts or values), bookkeeping columns included.
@@ -151,8 +167,14 @@ class PointQuery:
     def changed_key(self, name: str) -> tuple[Any, ...] | None:
         """The key of one row that this run inserted or updated in an output; None if there is none. Reads no more files than it has to."""
         table, key = names.changes(name), self.plan.key_of(name)
-        found = self._batches(table, _equal("_run", self.run), (*key, "_op")) if table in self._states else iter(())
-        return next((tuple(row[k] for k in key) for batch in found for row in batch.to_pylist() if row["_op"] != "D"), None)
+        if table not in self._states:
+            return None
+        found = self._batches(table, _equal("_run", self.run), (*key, "_op"))
+        rows = (row for batch in found for row in batch.to_pylist() if row["_op"] != "D")
+        row = next(rows, None)
+        if row is not None and row["_op"] == LOADED:
+            row = next((r for batch in self._batches(name, _equal("_run", self.run), key) for r in batch.to_pylist()), None)
+        return None if row is None else tuple(row[k] for k in key)
 
     def search(self, name: str, text: str, most: int) -> list[tuple[Any, ...]] | None:
         """Keys of a source table or output with a column that is ``text``, or begins with it where it is a STRING; deleted ones too. At most

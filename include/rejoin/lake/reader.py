@@ -8,8 +8,10 @@ from rejoin.engines.engine import Engine, Rows
 from rejoin.lake import names, seen
 from rejoin.lake.access import Access, Keys
 from rejoin.lake.duck import FILE, POSITION
+from rejoin.lake.loads import load_of
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, Plan, Table, View
+from rejoin.stages import loaded
 from rejoin.stages.columns import HASH, HELD_CODES, NOT_COMPUTABLE, RUN, SOURCE_FILE, numbered
 from rejoin.stages.dialect import Dialect, text
 
@@ -41,9 +43,22 @@ class Reader(Access):
         table = names.changes(name)
         if not self.has(table):
             return None
-        found, sql = self.of_run(table, run), self.engine.sql
+        loads = load_of(self._table(table), self.states[table], run - 1, run) is not None
+        found, sql = self.feed(name) if loads else self.of_run(table, run), self.engine.sql
         sides = ", ".join(f"{seen.struct(self.engine, found.schema, side, self._fields(name))} AS {side}" for side in ("_before", "_after"))
-        return self.engine.query(f"SELECT {sql.names(self._plan.key_of(name))}, _op, {sides} FROM found", found=found)
+        return self.engine.query(f"SELECT {sql.names(self._plan.key_of(name))}, _op, {sides} FROM found WHERE {RUN} = {run}", found=found)
+
+    def feed(self, name: str) -> Rows:
+        """The stored changes of all runs in an output that was written, with the rows that the first one has loaded."""
+        table = names.changes(name)
+        log = self.every(table, self.columns(table))
+        load = load_of(self._table(table), self.states[table])
+        if load is None:
+            return log
+        image = self.schema(table).field("_after").type
+        types = {f.name: self.engine.type(f.type) for f in (image.field(i) for i in range(image.num_fields))}
+        every = loaded.changes(self.engine.sql, self._plan.key_of(name), types)
+        return self.engine.query(every, log=log, stored=self.of_run(name, load))
 
     def versions(self, name: str, keys: Keys | None, *, before: bool) -> Rows | None:
         """``Versions`` of a source table for some keys (None: all keys); None if it was never written.

@@ -11,14 +11,18 @@ from functools import cached_property
 from pathlib import Path
 
 from rejoin.errors import RunUnknown, UnknownTable
+from rejoin.lake import names
 from rejoin.lake.config import LakeConfig, is_there, lake_config
-from rejoin.lake.duck import columns_text, relation, stored_types
+from rejoin.lake.duck import columns_text, field_types, relation, stored_types
 from rejoin.lake.files import files_of, unique
 from rejoin.lake.history import History, heads
+from rejoin.lake.loads import load_of
 from rejoin.lake.readonly import Files
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Plan
+from rejoin.stages import loaded
 from rejoin.stages.columns import RUN
+from rejoin.stages.dialect import DUCKDB
 
 _TYPES = {"STRING": "VARCHAR", "BINARY": "BLOB", "TIMESTAMP": "TIMESTAMPTZ", "TIMESTAMP_NTZ": "TIMESTAMP"}
 """Types of Spark that DuckDB calls by another name."""
@@ -82,6 +86,21 @@ class Cut:
         columns = self._columns(name)
         if name not in self._states:
             return _nothing({column: _duck(kind) for column, kind in (columns or {}).items()})
+        output = name.removesuffix(names.changes(""))
+        if columns is None and name == names.changes(output) and _columns(self.plan, output) is not None:
+            return self._changes(name, output, files)
+        return self._rows(name, columns, files)
+
+    def _changes(self, name: str, output: str, files: Files) -> str:
+        """The changes of all runs, with the rows that the first one has loaded."""
+        table = self._refs.require(name, self._states[name])
+        log, stored = self._rows(name, None, files), self._rows(output, None, files)
+        if load_of(table, self._states[name]) is None:
+            return log
+        every = loaded.changes(DUCKDB, self.plan.key_of(output), field_types(table, "_after"))
+        return f"WITH log AS MATERIALIZED ({log}), stored AS ({stored}) SELECT * FROM ({every})"
+
+    def _rows(self, name: str, columns: Mapping[str, str | None] | None, files: Files) -> str:
         table = self._refs.require(name, self._states[name])
         found, types = files_of(table, self._states[name]), stored_types(table)
         wanted = _selected(columns, types)

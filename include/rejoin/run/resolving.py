@@ -19,7 +19,7 @@ from rejoin.plan.model import Fuse, Node, Refresh
 from rejoin.plan.results import Changed, Ending, Resolved
 from rejoin.plan.steps import Verb
 from rejoin.run.joining import left_changes
-from rejoin.run.output import OPS, apply
+from rejoin.run.output import OPS, apply, load, loading
 from rejoin.run.sifting import Sieve, can_sift
 from rejoin.run.work import Outcome, Work
 from rejoin.stages import hold, resolve
@@ -242,6 +242,9 @@ class Resolving:
         columns = f"{self._sql.cast(str(self._facts.run.number), 'BIGINT')} AS _run, _op, {self._sql.names(node.key)}, _before, _after"
         rows = self._engine.query(f"SELECT {columns} FROM difference WHERE _op <> 'N'", difference=observed)
         written = self._engine.small(rows, at_most)
+        if loading(self._work, node):
+            writes = load(self._work, self._writer, node, written)
+            return Outcome(Resolved.of({"stale": stale, **seen()}), writes)
         log = self._writer.append(names.changes(node.name), written, node.key)
         crash.point(f"resolve.{node.name}:changes")
         made = Resolved.of({"stale": stale, **seen()})

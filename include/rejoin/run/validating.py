@@ -11,7 +11,7 @@ from rejoin.plan.results import Changed, Ending, Validated
 from rejoin.plan.rules import Expectation
 from rejoin.run.facts import watched
 from rejoin.run.judging import Judging, hours_since_newest, measured, share_matched
-from rejoin.run.output import OPS, apply
+from rejoin.run.output import OPS, apply, load, loading
 from rejoin.run.work import Outcome, Work
 from rejoin.stages import hold
 from rejoin.stages.dialect import counted
@@ -55,9 +55,13 @@ class Validating:
         at_most = made.changes + made.held_before + made.uncomputable
         good, seen = self._engine.counted(self._engine.query(hold.published(self._sql, node.key, run), judged=judged), counted(OPS))
         written = self._engine.small(good, at_most)
-        log = self._work.writer.append(names.changes(node.name), written, node.key)
-        done = Changed.of(seen())
-        writes = apply(self._work, self._work.writer, node, written, log, done, None)
+        if loading(self._work, node):
+            writes = load(self._work, self._work.writer, node, written)
+            done = Changed.of(seen())
+        else:
+            log = self._work.writer.append(names.changes(node.name), written, node.key)
+            done = Changed.of(seen())
+            writes = apply(self._work, self._work.writer, node, written, log, done, None)
         if bad is not None or made.held_before or made.uncomputable:
             ops = counted({"held_back": "_op = 'Q'", "released": "_op = 'R'"})
             aside, seen = self._engine.counted(self._engine.query(hold.set_aside(self._sql, node, run), judged=judged), ops)

@@ -1,0 +1,26 @@
+"""Which run an output was loaded by, if its changes table only refers to the rows that this run wrote (``stages.loaded``)."""
+
+import pyarrow as pa
+from pyiceberg.expressions import EqualTo
+from pyiceberg.table import Table
+
+from rejoin.lake.files import bounds, files_of
+from rejoin.stages.columns import RUN
+from rejoin.stages.loaded import LOADED
+
+
+def load_of(table: Table, snapshot_id: int, after: int = 0, upto: int | None = None) -> int | None:
+    """The run that a changes table refers to, if it is above ``after`` and not above ``upto``. From metadata where there is none.
+
+    The reference is the table's first row: of its run nothing else is there.
+    """
+    for file in files_of(table, snapshot_id).data:
+        op, run = bounds(table, file, "_op"), bounds(table, file, RUN)
+        if op is not None and run is not None and (op[0] > LOADED or run[0] <= after or (upto is not None and run[0] > upto)):
+            continue
+        # pydantic hides the positional form from mypy
+        condition = EqualTo("_op", LOADED)  # type: ignore[call-arg, arg-type]
+        found: pa.Table = table.scan(row_filter=condition, selected_fields=(RUN,), snapshot_id=snapshot_id).to_arrow()
+        number = found[RUN][0].as_py() if found.num_rows else None
+        return number if number is not None and after < number and (upto is None or number <= upto) else None
+    return None

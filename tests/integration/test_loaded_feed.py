@@ -1,0 +1,138 @@
+"""The feed of an output begins with a reference to its rows (``stages.loaded``). Everyone who reads the feed sees all changes nevertheless."""
+
+import os
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from feeds import changes_of, stored_ops
+from integration.conftest import Sessions
+
+from rejoin import Topology, debezium
+from rejoin.compact import compact
+from rejoin.engines.columnar import ColumnarEngine
+from rejoin.engines.engine import Engine
+from rejoin.engines.spark import SparkEngine
+from rejoin.lake import feed, names
+from rejoin.lake.pointquery import PointQuery
+from rejoin.lake.reader import Reader
+from rejoin.owner import this_process
+from rejoin.samples import samples
+from rejoin.stages.loaded import LOADED
+from rejoin.testing import Driver
+
+NODES = {"starred": ("id",), "every": ("id", "region")}
+Change = tuple[int, str, tuple[Any, ...] | None, tuple[Any, ...] | None]
+
+
+def pairs() -> Topology:
+    """An output by the left key, and one whose keys have null parts."""
+    made = Topology("pairs")
+    people = made.table("people", key="id", schema="id BIGINT, home STRING, name STRING", source=debezium("landing/people"))
+    regions = made.table("regions", key="code", schema="code STRING, title STRING", source=debezium("landing/regions"))
+    made.table("later", key="id", schema="id BIGINT, note STRING", source=debezium("landing/later"))
+    people.left_join(regions, "home", ["left.*", "right.title"]).named("starred")
+    people.full_join(regions, "home", ["left.id", "right.code AS region", "left.name", "right.title"]).named("every")
+    return made
+
+
+def some(seed: random.Random, run: int) -> dict[str, str]:
+    """Rows that are new, changed, gone, and back; in the first run all there are."""
+    people = [f"{i} | {seed.choice(['a', 'b', 'c', 'NULL'])} | n{seed.randrange(4)}" for i in range(12) if not run or seed.random() < 0.3]
+    gone = [f"- {i}" for i in range(12) if run and seed.random() < 0.15 and not any(p.startswith(f"{i} |") for p in people)]
+    regions = [f"{c} | t{seed.randrange(3)}" for c in "abcd" if not run or seed.random() < 0.3]
+    lost = [f"- {c}" for c in "abcd" if run and seed.random() < 0.15 and not any(r.startswith(c) for r in regions)]
+    given = {"people": [*people, *gone], "regions": [*regions, *lost]}
+    return {table: "\n".join(lines) for table, lines in given.items() if lines}
+
+
+@pytest.fixture(scope="module", params=[0, 1, 2])
+def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
+    seed = int(os.environ.get("REJOIN_SEED") or 20_261_124) + request.param
+    print(f"REJOIN_SEED={seed - request.param}")
+    with Driver(pairs()) as made:
+        rng = random.Random(seed)
+        for run in range(6):
+            made.run(**some(rng, run))
+        yield made
+
+
+def shown(changes: Sequence[dict[str, Any]]) -> list[Change]:
+    def side(row: dict[str, Any] | None) -> tuple[Any, ...] | None:
+        return None if row is None else tuple(row[c] for c in row if not c.startswith("_"))
+
+    return sorted(((c["_run"], c["_op"], side(c["_before"]), side(c["_after"])) for c in changes), key=repr)
+
+
+def everyone(driver: Driver, node: str, engines: Sequence[Engine] = ()) -> dict[str, list[Change]]:
+    """What each reader says that the changes of all runs are."""
+    topology = driver._topology
+    states, key = topology.ledger.states(topology.ledger.head()), NODES[node]
+    log, output = (feed.State(topology.refs.require(n, states[n]), states[n]) for n in (names.changes(node), node))
+    columns = [p.name for p in topology.plan.node(node).columns]
+    runs = range(1, 7)
+    sink = [c for n in runs for b in feed.changes(log, output, feed.Between(n - 1, n, net=False), key, columns) for c in b.to_pylist()]
+    point = [
+        {"_run": n, **{f"_{k}": v for k, v in c.items()}} for n in runs for c in PointQuery(topology.ledger, topology.refs).changes(node, n)
+    ]
+    asked = driver.lake.sql(f"SELECT * FROM {names.changes(node)}").to_arrow().to_pylist()
+    found = {"a sink": shown(sink), "rejoin changes": shown(point), "SQL": shown(asked)}
+    for engine in (ColumnarEngine(topology.plan), *engines):
+        reader = Reader(engine, topology.plan, states, topology.refs)
+        found[f"the feed by {type(engine).__name__}"] = shown(reader.feed(node).here().to_pylist())
+        every = [{"_run": n, **c} for n in runs if (made := reader.changes(node, n)) is not None for c in made.here().to_pylist()]
+        found[f"each run by {type(engine).__name__}"] = shown(every)
+    return found
+
+
+@pytest.mark.invariant("I5")
+@pytest.mark.parametrize("node", NODES)
+def test_every_reader_sees_all_changes_and_they_fold_to_the_output(driver: Driver, node: str) -> None:
+    expected = shown(changes_of(driver._topology, node))
+    assert stored_ops(driver._topology, node)[1] == [LOADED], "the first run stores no copy of its rows"
+    assert len([c for c in expected if c[0] == 1]) > 10 and len(expected) > 20
+    for reader, found in everyone(driver, node).items():
+        assert found == expected, reader
+    state: dict[Any, Any] = {}
+    for _, op, before, after in sorted(expected, key=lambda c: c[0]):
+        assert before is None or state.pop(before[: len(NODES[node])]) == before
+        assert op == ("D" if after is None else "I" if before is None else "U")
+        if after is not None:
+            assert state.setdefault(after[: len(NODES[node])], after) is after
+    rows = driver.lake.sql(f"SELECT * FROM {node}").to_arrow().to_pylist()
+    assert sorted(state.values(), key=repr) == sorted((tuple(r.values()) for r in rows), key=repr)
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_the_history_of_a_key_goes_back_to_the_run_that_loaded_it(driver: Driver, node: str) -> None:
+    query, changes = PointQuery(driver._topology.ledger, driver._topology.refs), changes_of(driver._topology, node)
+    keys = {tuple(c[k] for k in NODES[node]) for c in changes}
+    for key in keys:
+        of_key = sorted((c for c in changes if tuple(c[k] for k in NODES[node]) == key), key=lambda c: -c["_run"])
+        found = query.history(node, tuple(None if k is None else str(k) for k in key), 100)
+        assert [(c["run"], c["op"]) for c in found] == [(c["_run"], c["_op"]) for c in of_key]
+        assert shown([{f"_{k}": v for k, v in c.items()} for c in found]) == shown(of_key)
+
+
+def test_a_page_shows_rows_that_were_loaded(driver: Driver) -> None:
+    topology = driver._topology
+    found = samples(topology.refs, topology.plan, 1, topology.ledger.states(1))
+    for sample in found:
+        assert sample.changes and all(c.op == "I" and c.before is None and c.after is not None for c in sample.changes)
+        assert {tuple((c.after or {}).values()) for c in sample.changes} <= {
+            c[3] for c in shown(changes_of(topology, sample.output)) if c[0] == 1
+        }
+
+
+@pytest.mark.invariant("I5")
+@pytest.mark.parametrize("node", NODES)
+def test_the_feed_is_the_same_by_spark_and_after_a_compaction(driver: Driver, node: str, sessions: Sessions) -> None:
+    expected = shown(changes_of(driver._topology, node))
+
+    def no_spark() -> Any:
+        raise AssertionError("small tables are compacted in the process")
+
+    compact(driver._topology, no_spark, this_process())
+    for reader, found in everyone(driver, node, [SparkEngine(sessions(driver._topology))]).items():
+        assert found == expected, reader
