@@ -8,9 +8,10 @@ import pyarrow.compute as pc
 
 from rejoin.engines.engine import Engine, Here, Rows
 from rejoin.errors import BadRecords, InvariantBroken, SnapshotEmpty, SnapshotShrunk
-from rejoin.plan.model import OnBadRecord, SnapshotSource, Table
+from rejoin.plan.model import Table
 from rejoin.plan.place import by_place
 from rejoin.plan.results import Ingested
+from rejoin.plan.sources import OnBadRecord, SnapshotSource
 from rejoin.stages.dialect import Dialect, counted
 
 ALLOWED_BAD = 10

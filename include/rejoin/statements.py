@@ -7,7 +7,8 @@ from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import NeedsSpark
 from rejoin.joins.shown import shown
 from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Node, Plan, SnapshotSource, Table
+from rejoin.plan.model import Node, Plan, Table
+from rejoin.plan.sources import SnapshotSource
 from rejoin.plan.steps import Verb
 from rejoin.stages import ingest, resolve, respond, subscribe
 from rejoin.stages.columns import numbered

@@ -6,12 +6,7 @@ from collections.abc import Iterator
 from checker import PACKAGE, ROOT
 
 LINES, FUNCTION, ARGUMENTS = 300, 40, 6
-FILES = {
-    "errors.py": 458,  # one class per code
-    "plan/model.py": 395,  # the plan and its JSON
-    "plan/typing/grammar.py": 308,
-    "run/ingesting.py": 317,
-}
+FILES: dict[str, int] = {}
 FUNCTIONS = {"airflow/dag.py:build": 89, "cli/runs.py:run": 47, "lake/writer.py:upsert": 52, "sources/csvtext.py:csv_records": 41}
 TAKEN = {
     # What a user calls, with keywords.

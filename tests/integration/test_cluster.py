@@ -13,7 +13,7 @@ from integration.test_refresh import ORDERS, Shop
 from rejoin.conduct import Topology
 from rejoin.lake.config import lake_config
 from rejoin.load import load
-from rejoin.plan.model import Fuse
+from rejoin.plan.policy import Fuse
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 

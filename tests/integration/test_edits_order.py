@@ -16,7 +16,7 @@ from rejoin.conduct import Topology
 from rejoin.lake import probe
 from rejoin.lake.config import lake_config
 from rejoin.load import load
-from rejoin.plan.model import Refresh, RunOptions
+from rejoin.plan.policy import Refresh, RunOptions
 from rejoin.plan.query import topology_query
 from rejoin.schedule import run_topology
 from rejoin.verify import verify

@@ -23,7 +23,7 @@ from rejoin.engines.engine import Here
 from rejoin.engines.spark import SparkEngine
 from rejoin.errors import EngineRefused, NotComputable
 from rejoin.lake.state import Role, state_tables
-from rejoin.plan.model import Fuse, Refresh
+from rejoin.plan.policy import Fuse, Refresh
 from rejoin.report import decisions
 from rejoin.stages.hashing import canonical, hashed
 from rejoin.verify import verify

@@ -17,7 +17,7 @@ from rejoin.lake import names, probe
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run, StepRecord
 from rejoin.load import load
-from rejoin.plan.model import Fuse, Refresh, RunOptions
+from rejoin.plan.policy import Fuse, Refresh, RunOptions
 from rejoin.plan.results import Ending, Resolved
 from rejoin.run import refresh
 from rejoin.schedule import run_topology

@@ -20,7 +20,7 @@ from rejoin.lake import names, probe
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run
 from rejoin.load import load
-from rejoin.plan.model import Fuse, Refresh, RunOptions
+from rejoin.plan.policy import Fuse, Refresh, RunOptions
 from rejoin.quarantine import drop, entries
 from rejoin.run.judging import Judging
 from rejoin.schedule import run_topology

@@ -15,7 +15,8 @@ from rejoin.errors import BadRecords, SchemaDrift, SnapshotEmpty, SnapshotShrunk
 from rejoin.lake.config import lake_config
 from rejoin.lake.session import session
 from rejoin.plan.compile import compile
-from rejoin.plan.model import Column, SnapshotSource, Table
+from rejoin.plan.model import Column, Table
+from rejoin.plan.sources import SnapshotSource
 from rejoin.quarantine import Entry, entries
 from rejoin.schedule import run_topology
 from rejoin.sources.files import lines

@@ -26,7 +26,8 @@ from rejoin.cli.jsontext import print_json, print_lines
 from rejoin.cli.plan import agree, yes_option
 from rejoin.engines import ENGINES
 from rejoin.errors import RunUnknown, SinksBehind
-from rejoin.plan.model import DECLARABLE, Fuse, Plan, Refresh, RunOptions
+from rejoin.plan.model import Plan
+from rejoin.plan.policy import DECLARABLE, Fuse, Refresh, RunOptions
 from rejoin.progress_shown import shown
 
 
@@ -121,7 +122,9 @@ def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number:
         one, steps = ledger.run(number), list(ledger.steps(number).values())
         print_json(summary_data(one, steps)) if as_json else decisions(out, one, steps)
     elif as_json:
-        click.echo(plan.to_json())
+        from rejoin.plan import saved
+
+        click.echo(saved.to_json(plan))
     elif mermaid:
         click.echo(explained.mermaid(plan))
     elif sql:

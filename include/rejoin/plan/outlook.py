@@ -8,7 +8,8 @@ from rejoin.errors import RefreshRefused, RejoinError, SchemaRefused
 from rejoin.plan.compatible import fits, only, refuse_incompatible, refuse_other_meaning
 from rejoin.plan.edits import SEEN, expectation_edits, lost_and_gained, node_edits, sink_edits, table_edits
 from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Node, Plan, Refresh
+from rejoin.plan.model import Node, Plan
+from rejoin.plan.policy import Refresh
 from rejoin.plan.sinks import KafkaSink, Sink, Start, sink_id
 
 

@@ -1,6 +1,6 @@
 """Which way a run brings an output up to date: by following the changes, or by recomputing all of it and comparing."""
 
-from rejoin.plan.model import Fuse, Policy, Refresh
+from rejoin.plan.policy import Fuse, Policy, Refresh
 
 FULL_SHARE = 0.3
 """Above this share of affected rows recomputing is cheaper: measured, the curves cross between a quarter and a half (docs/benchmarks.md)."""

@@ -15,7 +15,8 @@ from rejoin.lake import names, probe
 from rejoin.lake.access import BROADCAST_KEYS, Keys
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.match import AsOf, Window
-from rejoin.plan.model import Fuse, Node, Refresh
+from rejoin.plan.model import Node
+from rejoin.plan.policy import Fuse, Refresh
 from rejoin.plan.results import Changed, Ending, Resolved
 from rejoin.plan.steps import Verb
 from rejoin.run.joining import left_changes

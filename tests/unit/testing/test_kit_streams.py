@@ -9,6 +9,7 @@ import pytest
 from rejoin import Topology, debezium, records, snapshot
 from rejoin.declarations import SourceDeclaration
 from rejoin.errors import BadTestTable, TopologyError
+from rejoin.plan import saved
 from rejoin.plan.compile import compile
 from rejoin.testing import Driver
 
@@ -83,7 +84,7 @@ def test_a_stream_reads_records_or_change_events_and_a_table_no_records() -> Non
 
 def test_a_source_of_records_is_part_of_the_plan() -> None:
     plan = compile(visits(records("views", null="-", on_bad_record="fail"), debezium("clicks")))
-    again = type(plan).from_json(plan.to_json())
+    again = saved.from_json(saved.to_json(plan))
     assert again == plan
     assert again.table("views").source.kind == "records"
 
