@@ -7,7 +7,10 @@ from checker import PACKAGE, ROOT
 
 LINES, FUNCTION, ARGUMENTS = 300, 40, 6
 FILES: dict[str, int] = {}
-FUNCTIONS = {"airflow/dag.py:build": 89, "cli/runs.py:run": 47, "lake/writer.py:upsert": 52, "sources/csvtext.py:csv_records": 41}
+FUNCTIONS = {
+    "airflow/dag.py:build": 89,  # what a user may say of a DAG, and its documentation: 45 lines
+    "lake/writer.py:upsert": 52,
+}
 TAKEN = {
     # What a user calls, with keywords.
     "airflow/dag.py:build": 17,
@@ -18,13 +21,9 @@ TAKEN = {
     "destinations.py:kafka": 13,
     "topology.py:stream": 8,
     # One too many.
-    "lake/commit.py:rewrite": 7,
-    "lake/fold.py:_write": 7,
     "lake/probe.py:_read": 7,
-    "lake/refs.py:commit_rewrite": 7,
     "lake/writer.py:upsert": 8,
     "page/status.py:status": 7,
-    "plan/outlook.py:_sink": 7,
     "plan/schema.py:_debezium": 7,
     "run/output.py:apply": 7,
     "sources/locate.py:_records": 7,

@@ -68,7 +68,7 @@ class Lake:
     def fold(self, versions: fold.Versions | None = None) -> fold.Folded:
         done = fold.fold(self.table, self.head, ["key"], versions)
         assert done is not None
-        self.head = self.refs.commit_rewrite("rows", "folded", self.head, done.kept, done.added, done.deletes)
+        self.head = self.refs.commit_rewrite("rows", "folded", self.head, done)
         return done
 
     def keys(self) -> list[str]:
@@ -161,7 +161,7 @@ def test_fault_a1_a_compaction_repairs_the_bounds_of_files_that_it_leaves_where_
     before = {f.file_path for f in stored_files(lake.table, lake.head)}
     assert lake.above_z() == 0 and fold.todo(lake.table, lake.head, ["key"])
     repaired = fold.repair(lake.table, lake.head)
-    lake.head = lake.refs.commit_rewrite("rows", "repaired", lake.head, repaired.kept, repaired.added, repaired.deletes)
+    lake.head = lake.refs.commit_rewrite("rows", "repaired", lake.head, repaired)
     assert {f.file_path for f in stored_files(lake.table, lake.head)} == before
     assert of_snapshot(lake.table, lake.head) == [] and metrics.exact(lake.table, lake.head)
     assert lake.above_z() == 1
