@@ -17,6 +17,7 @@ from rejoin.lake import names
 from rejoin.lake.plainly import PlainReader
 from rejoin.lake.recompute import Recomputation, without_pushdown
 from rejoin.lake.session import JobCounter
+from rejoin.limits import limits
 from rejoin.plan import places
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Node, Plan
@@ -53,10 +54,6 @@ class Difference:
     @property
     def total(self) -> int:
         return self.missing + self.extra + self.different + self.subscriptions + self.hidden
-
-
-SORTED_ROWS = 400_000
-"""About how many rows a task of a comparison sorts. With 12 million of 50 million rows in each of four tasks, Java's heap of 4 GiB was full."""
 
 
 def verify(topology: Topology, spark: SparkSession, *, fast: bool, progress: Progress = SILENT) -> list[Difference]:
@@ -112,7 +109,7 @@ def _spread(spark: SparkSession, rows: int) -> Iterator[None]:
     """Shuffles into enough partitions for this many rows, meanwhile."""
     setting = "spark.sql.shuffle.partitions"
     before = str(spark.conf.get(setting))
-    spark.conf.set(setting, str(max(int(before), rows // SORTED_ROWS)))
+    spark.conf.set(setting, str(max(int(before), rows // limits().compared_rows)))
     try:
         yield
     finally:

@@ -34,6 +34,7 @@ from pyiceberg.typedef import EMPTY_DICT, Record
 
 from rejoin.lake import metrics
 from rejoin.lake.files import files_of
+from rejoin.limits import limits
 
 _PATH_ID, _POS_ID = 2147483546, 2147483545  # reserved field ids of position delete files
 _SPLIT_OFFSETS = [field.name for field in DATA_FILE_TYPE[2].fields].index("split_offsets")
@@ -280,6 +281,4 @@ def _added(file: DataFile, snapshot_id: int) -> ManifestEntry:
 
 def _row_group() -> int:
     """Rows in a row group. What reads files, DuckDB, is loaded for those only who write some."""
-    from rejoin.lake import probe
-
-    return probe.ROW_GROUP
+    return limits().row_group

@@ -13,13 +13,11 @@ from rejoin.lake import commit, metrics
 from rejoin.lake.commit import Contents, Entries
 from rejoin.lake.duck import columns_text, cursor, listed, relation, scan
 from rejoin.lake.files import Files, bounds, files_of, repaired_files
-from rejoin.lake.layout import MERGE_FILES, NULLS, Layout, Lie, layout, to_fold, to_merge
+from rejoin.lake.layout import NULLS, Layout, Lie, layout, to_fold, to_merge
 from rejoin.lake.paths import native
 from rejoin.lake.state import Versions
+from rejoin.limits import limits
 from rejoin.stages.columns import RUN
-
-DRIVER_ROWS = 20_000_000
-"""A key range with more rows than these is folded by Spark."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
     units = choice.lay.units
     starts = [u.start for u in units] or [None]
     largest = max((units[n].rows for n in choice.folds), default=0) if units else sum(f.record_count for f in files.data)
-    if largest > DRIVER_ROWS or any(native(f.file_path) is None for f in (*files.data, *files.deletes)):
+    if largest > limits().folded_rows or any(native(f.file_path) is None for f in (*files.data, *files.deletes)):
         return None
     deltas = [files.data[i] for i in choice.lay.deltas]
     added, gone, writing = [], set(), _Writing(table, files.deletes, key, versions)
@@ -98,7 +96,7 @@ def _choose(table: Table, files: Files, column: str) -> _Choice:
         return _Choice(lay, [0] if len(lies) > 1 or files.deletes else [], [])
     folds = to_fold(lay.units, _changed(table, files, lay, column)) if lay.deltas or files.deletes else []
     merges = [] if folds else to_merge(lies, lay.deltas)
-    return _Choice(lay, folds, merges or ([] if len(files.deletes) < MERGE_FILES else list(lay.deltas)))
+    return _Choice(lay, folds, merges or ([] if len(files.deletes) < limits().merged_files else list(lay.deltas)))
 
 
 def _ends(table: Table, file: DataFile, column: str) -> tuple[Any, Any]:

@@ -20,11 +20,12 @@ from rejoin.checks import (
     with_replayed,
 )
 from rejoin.engines.engine import Here, Rows
-from rejoin.lake import names, probe
+from rejoin.lake import names
 from rejoin.lake.access import Keys
 from rejoin.lake.reader import Reader
 from rejoin.lake.records import Write
 from rejoin.lake.tables import source_schema
+from rejoin.limits import limits
 from rejoin.plan.expect import of_level
 from rejoin.plan.model import Table
 from rejoin.plan.place import by_place
@@ -96,7 +97,7 @@ class Ingesting:
         observed, seen = self._engine.counted(events, kind_counts(self._sql, table))
         statement = ingest.feed(self._sql, table, stored=False, placed=True)
         classified = self._engine.query(statement, events=self._facts_of(observed))
-        fates, _, write = self._storing.write(self._versions(table, classified, keep_unchanged=True), probe.LOCAL_ROWS + 1)
+        fates, _, write = self._storing.write(self._versions(table, classified, keep_unchanged=True), limits().large)
         kinds = Kinds(**seen())
         if not kinds.plain:
             self._work = replace(self._work, writer=self._work.writer.again())
@@ -183,7 +184,7 @@ class Ingesting:
         latest_first = f"row_number() OVER (ORDER BY _run DESC, {SOURCE_FILE} DESC, _line DESC)"
         arrival = self._sql.cast(f"{REPLAYED + 1} - {latest_first}", "BIGINT")
         records = self._engine.query(f"SELECT {SOURCE_FILE} AS _file, _line, _raw, {arrival} AS _arrival FROM refused", refused=refused)
-        if not self._engine.in_process and self._facts.before.rows(names.quarantine(table.name)) > probe.LOCAL_ROWS:
+        if not self._engine.in_process and not limits().small(self._facts.before.rows(names.quarantine(table.name))):
             spark = self._engine.by_spark(f"many records of {table.name!r} are replayed")
             again = spark.of(sources.read_again_on_workers(table, spark.frame(records)))
             return again, count_kinds(self._engine, table, again)

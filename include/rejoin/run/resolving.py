@@ -11,8 +11,9 @@ from rejoin.engines.engine import Here, Rows
 from rejoin.errors import ChangeTooLarge, RefreshRefused
 from rejoin.joins import Found, kind_of
 from rejoin.joins.outer import Outer
-from rejoin.lake import names, probe
-from rejoin.lake.access import BROADCAST_KEYS, Keys
+from rejoin.lake import names
+from rejoin.lake.access import Keys
+from rejoin.limits import limits
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.match import AsOf, Window
 from rejoin.plan.model import Node
@@ -28,8 +29,6 @@ from rejoin.stages.columns import numbered
 from rejoin.stages.dialect import counted
 
 Kept = Callable[[], Rows | None]
-FUSE_ROWS = 1_000
-"""Outputs with fewer rows have no fuse: a few changes are a large share of them."""
 
 
 class Resolving:
@@ -106,7 +105,7 @@ class Resolving:
         left = self._facts.plan.left_key(node)
         which = resolve.affected(self._sql, key, left, changed=changes is not None, told=touched is not None)
         keys = Keys(self._engine.query(which, **sides), self._facts.affected(node))
-        if keys.at_most <= probe.LOCAL_ROWS:
+        if limits().small(keys.at_most):
             kept = Here(paired.here())
             here = kept.arrow.select(numbered("pk", len(key))).rename_columns(list(left))
             return self._difference(node, kept, kept, _lacking(node, kept.arrow), replace(keys, here=here))
@@ -157,7 +156,7 @@ class Resolving:
         state = self._engine.query(resolve.pair(self._sql, spoken, key, {}, changed=False, looked_up=True), lefts=lefts)
         for number, edge in enumerate(spoken.edges, start=1):
             rights, right_key = self._work.now.current(edge.right.table), self._facts.plan.key_of(edge.right.table)
-            if self._facts.now.rows(edge.right.table) <= BROADCAST_KEYS:
+            if self._facts.now.rows(edge.right.table) <= limits().broadcast_keys:
                 rights = self._engine.everywhere(rights)  # no shuffle by the foreign key, so no task of the most frequent one
             state = self._engine.query(resolve.fill(self._sql, state.columns, number, edge, right_key), state=state, rights=rights)
         return Outer(self._work, node).everything(state) if node.two_sided else state
@@ -263,7 +262,7 @@ class Resolving:
         if (
             self._facts.rebuilt(node)
             or self._facts.plan.repair  # no input is read: whatever changes was wrong, or was made of what was wrong
-            or rows < FUSE_ROWS
+            or rows < limits().fuse_rows
             or changes <= policy.max_change_share * rows
             or policy.fuse in (Fuse.APPLY, Fuse.RECOMPUTE)
         ):

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from rejoin.checks import Kinds, Share, check_conservation, check_policy
 from rejoin.engines.engine import Here, Rows
-from rejoin.lake import names, probe
+from rejoin.lake import names
 from rejoin.lake.records import Write
+from rejoin.limits import limits
 from rejoin.plan.expect import of_level
 from rejoin.plan.model import Table
 from rejoin.plan.results import Ingested
@@ -51,7 +52,7 @@ class Storing:
         """
         if not of_level(self._table.expectations, Level.ROW, Which.CHANGED):
             return self._append(made, kinds, refused, at_most, held)
-        small = at_most <= probe.LOCAL_ROWS
+        small = limits().small(at_most)
         with self._engine.kept(Here(made.here()) if small else made) as kept:
             judging = self.judging()
             bad = judging.changed_rows(self._engine.query(hold.new_rows(self._sql, self._table), made=kept), at_most)

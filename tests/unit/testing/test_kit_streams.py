@@ -1,10 +1,10 @@
 """Streams under test: their records in files, each of which adds its own; what is refused, what comes twice, what is joined."""
 
-import importlib
 import json
 from collections.abc import Iterator
 
 import pytest
+from limited import limited
 
 from rejoin import Topology, debezium, records, snapshot
 from rejoin.declarations import SourceDeclaration
@@ -90,7 +90,7 @@ def test_a_source_of_records_is_part_of_the_plan() -> None:
 
 
 def test_many_records_are_read_along(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.import_module("rejoin.sources.read"), "LOCAL_BYTES", 0)
+    limited(monkeypatch, fetched_bytes=0)
     driver.run(views="a | A | 2026-01-01 10:00:00\n b | B | today", clicks="1 | A | 2026-01-01 10:00:09")
     driver.run(views="a | A | 2026-01-01 10:00:00\n c | A | 2026-01-01 10:00:10")
     assert driver.table("clicked") == "id | click\n a | 1\n c | 1"
