@@ -13,6 +13,7 @@ from rejoin.engines.engine import Rows
 from rejoin.engines.spark import Frame, SparkEngine, by_key
 from rejoin.errors import RunUnknown
 from rejoin.failures import named_errors
+from rejoin.joins.foreign_key import resolve as star
 from rejoin.lake import names
 from rejoin.lake.plainly import PlainReader
 from rejoin.lake.recompute import Recomputation, without_pushdown
@@ -171,7 +172,7 @@ class _Comparison:
         node, sql, state = self.node, self.engine.sql, self._lefts()
         for number, edge in enumerate(node.edges, start=1):
             lacking = self.engine.query(f"SELECT *, true AS lacks_{number} FROM state", state=state)
-            fill = resolve.fill(sql, lacking.columns, number, edge, self.plan.key_of(edge.right.table))
+            fill = star.fill(sql, lacking.columns, number, edge, self.plan.key_of(edge.right.table))
             state = self.engine.query(fill, state=lacking, rights=self.reader.current(edge.right.table))
         made = self.engine.frame_of(resolve.join(sql, node, fingerprint(self.plan, node)), state=state).where("new IS NOT NULL")
         keys = [F.col(c).alias(k) for c, k in zip(numbered("pk", len(node.key)), node.key, strict=True)]

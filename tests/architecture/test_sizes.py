@@ -29,7 +29,6 @@ TAKEN = {
     "sources/locate.py:_records": 7,
     "sources/rowshapes.py:_judge": 8,
     "sources/whole.py:__init__": 7,
-    "stages/resolve.py:_with_response": 7,
 }
 
 

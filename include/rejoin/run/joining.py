@@ -1,6 +1,8 @@
 """subscribe and respond: left changes become subscriptions, and these and right changes become responses."""
 
 from rejoin.engines.engine import Rows
+from rejoin.joins.foreign_key import respond as responding
+from rejoin.joins.foreign_key import subscribe as subscribing
 from rejoin.lake import names
 from rejoin.lake.access import Keys
 from rejoin.limits import limits
@@ -9,8 +11,6 @@ from rejoin.plan.results import Responded, Subscribed
 from rejoin.plan.steps import Verb
 from rejoin.run.sifting import Sieve, can_sift
 from rejoin.run.work import Outcome, Work
-from rejoin.stages import respond as responding
-from rejoin.stages import subscribe as subscribing
 from rejoin.stages.columns import numbered
 from rejoin.stages.dialect import counted
 
