@@ -8,13 +8,12 @@ import pyarrow.compute as pc
 
 from rejoin.engines.engine import Engine, Here, Rows
 from rejoin.errors import BadRecords, InvariantBroken, SnapshotEmpty, SnapshotShrunk
-from rejoin.plan.model import OnBadRecord, SnapshotSource, Table
+from rejoin.limits import limits
+from rejoin.plan.model import Table
 from rejoin.plan.place import by_place
 from rejoin.plan.results import Ingested
+from rejoin.plan.sources import OnBadRecord, SnapshotSource
 from rejoin.stages.dialect import Dialect, counted
-
-ALLOWED_BAD = 10
-"""So many refused records never stop a run, whatever share of a small cut they are."""
 
 
 @dataclass(frozen=True)
@@ -170,9 +169,9 @@ def check_policy(engine: Engine, table: Table, read: Share, refused: Share, reco
     """
     source = table.source
     failing = source.on_bad_record is OnBadRecord.FAIL
-    if not refused.records or not (failing or refused.lines > max(ALLOWED_BAD, source.max_bad_share * read.lines)):
+    if not refused.records or not (failing or refused.lines > max(limits().refused_records, source.max_bad_share * read.lines)):
         return
-    limit = "none" if failing else f"at most {source.max_bad_share:.0%} (or {ALLOWED_BAD} records)"
+    limit = "none" if failing else f"at most {source.max_bad_share:.0%} (or {limits().refused_records} records)"
     bad = "SELECT _code, _file, _line, _reason FROM records WHERE _code IS NOT NULL ORDER BY _file, _line LIMIT 5"
     first = engine.query(bad, records=records).here().to_pylist()
     where = "; ".join(f"{r['_code']} at {r['_file']}:{r['_line']}: {r['_reason']}" for r in first)

@@ -60,7 +60,7 @@ def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, 
         assert known is not None
         write = _rewrite(topology, spark(), run, known, attempt, progress)
     else:
-        made = topology.refs.commit_rewrite(table, names.branch(run.number, attempt), states[table], done.kept, done.added, done.deletes)
+        made = topology.refs.commit_rewrite(table, names.branch(run.number, attempt), states[table], done)
         write = Write(table, made)
         counts = {"folded": done.folded, "merged": done.merged, "repaired": int(not metrics.exact(existing, states[table]))}
     crash.point(f"compact.{table}:written")

@@ -18,7 +18,8 @@ from rejoin.lease import trying, working
 from rejoin.plan import places
 from rejoin.plan.compatible import left_behind
 from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Plan, RunOptions
+from rejoin.plan.model import Plan
+from rejoin.plan.policy import RunOptions
 from rejoin.plan.results import Ending
 from rejoin.plan.steps import Step, Verb, steps
 from rejoin.progress import SILENT, Progress

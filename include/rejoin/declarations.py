@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rejoin.plan.match import JoinKind
-from rejoin.plan.model import Source
+from rejoin.plan.sources import Source
 
 if TYPE_CHECKING:
     from rejoin.topology import Relation

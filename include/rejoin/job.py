@@ -22,7 +22,7 @@ from rejoin.lake.records import Run, StepRecord
 from rejoin.lake.session import session
 from rejoin.lease import alive
 from rejoin.load import load
-from rejoin.plan.model import RunOptions
+from rejoin.plan.policy import RunOptions
 from rejoin.plan.steps import Verb, steps
 
 if TYPE_CHECKING:

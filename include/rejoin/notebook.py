@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rejoin.plan.model import RunOptions
+from rejoin.plan.policy import RunOptions
 from rejoin.topology import Topology
 
 if TYPE_CHECKING:

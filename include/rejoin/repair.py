@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rejoin.conduct import Topology
 from rejoin.errors import SinksBehind
 from rejoin.lake.records import Run, StepRecord
-from rejoin.plan.model import RunOptions
+from rejoin.plan.policy import RunOptions
 from rejoin.progress import SILENT, Progress
 from rejoin.schedule import run_topology
 from rejoin.verify import Difference, verify

@@ -21,7 +21,7 @@ from rejoin.lake.config import LakeConfig, lake_config
 from rejoin.lake.records import topologies
 from rejoin.lake.session import session
 from rejoin.plan.compile import compile
-from rejoin.plan.model import Fuse, RunOptions
+from rejoin.plan.policy import Fuse, RunOptions
 from rejoin.progress import SILENT, START, Progress, telling
 from rejoin.replay_joins import OF_STREAMS, Variant
 from rejoin.replay_scenarios import Event, Scenario, scenarios

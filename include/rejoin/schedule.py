@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rejoin.conduct import EVERYTHING, Topology
 from rejoin.lake.records import Run, StepRecord
 from rejoin.lease import working
-from rejoin.plan.model import RunOptions
+from rejoin.plan.policy import RunOptions
 from rejoin.plan.steps import Step, Verb, steps
 from rejoin.progress import SILENT, Progress, telling
 

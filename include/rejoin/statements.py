@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import NeedsSpark
-from rejoin.joins.shown import shown
+from rejoin.joins import shown
 from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Node, Plan, SnapshotSource, Table
+from rejoin.plan.model import Node, Plan, Table
+from rejoin.plan.sources import SnapshotSource
 from rejoin.plan.steps import Verb
-from rejoin.stages import ingest, resolve, respond, subscribe
-from rejoin.stages.columns import numbered
+from rejoin.stages import ingest, resolve
 from rejoin.stages.dialect import DUCKDB, SPARK, Dialect
 
 HERE = "DuckDB, in this process where it is small and the lake is a directory"
@@ -52,29 +52,8 @@ def _of_table(sql: Dialect, table: Table) -> Iterator[tuple[str, str]]:
 
 
 def _of_node(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
-    step = f"{Verb.RESOLVE}.{node.name}"
-    if node.match is None:
-        yield from _of_star(sql, plan, node)
-    if node.match is not None or node.two_sided:
-        yield from ((step, part, text) for part, text in shown(sql, plan, node))
+    yield from shown(sql, plan, node)
+    step, types = f"{Verb.RESOLVE}.{node.name}", {p.name: sql.type(p.type or "STRING") for p in node.columns}
     yield step, "made, from state", resolve.join(sql, node, fingerprint(plan, node))
-    types = {p.name: sql.type(p.type or "STRING") for p in node.columns}
     everything = node.match is not None or node.two_sided
     yield step, "changes, from made and old", resolve.difference(sql, node, types, stored=True, everything=everything)
-
-
-def _of_star(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
-    key, pks = plan.key_of(node.left.table), len(plan.key_of(node.left.table))
-    for edge in node.edges:
-        yield f"{Verb.SUBSCRIBE}.{node.name}", f"subscriptions on {edge.name}", subscribe.subscribe(sql, node.left, edge, key, 0)
-    for edge in node.edges:
-        step, right = f"{Verb.RESPOND}.{node.name}.{edge.name}", plan.key_of(edge.right.table)
-        yield step, "answers, from subscriptions and rights", respond.answer_subscriptions(sql, edge, right, pks)
-        yield step, "moved, from changes of the right table", respond.moved(sql, edge, right)
-        yield step, "answers, from moved and subscribers", respond.answer_right_changes(sql, edge, pks, 0)
-    step, answers = f"{Verb.RESOLVE}.{node.name}", {e.name: f"answers_{i}" for i, e in enumerate(node.edges, start=1)}
-    yield step, "state, from changes, lefts and answers", resolve.pair(sql, node, key, answers, changed=True, looked_up=True)
-    columns = [*numbered("pk", pks), "l", "changed"]
-    for i, edge in enumerate(node.edges, start=1):
-        columns += [f"r{i}", f"stale_{i}", f"lacks_{i}"]
-        yield step, f"state, with right rows of {edge.name}", resolve.fill(sql, columns, i, edge, plan.key_of(edge.right.table))

@@ -24,7 +24,7 @@ from rejoin.declarations import (
     here,
 )
 from rejoin.plan.match import JoinKind
-from rejoin.plan.model import DebeziumSource, RecordsSource, SnapshotSource, Source
+from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource, Source
 
 # --- what is written -------------------------------------------------------------------------------------------------
 

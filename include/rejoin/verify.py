@@ -13,10 +13,12 @@ from rejoin.engines.engine import Rows
 from rejoin.engines.spark import Frame, SparkEngine, by_key
 from rejoin.errors import RunUnknown
 from rejoin.failures import named_errors
+from rejoin.joins.foreign_key import resolve as star
 from rejoin.lake import names
 from rejoin.lake.plainly import PlainReader
 from rejoin.lake.recompute import Recomputation, without_pushdown
 from rejoin.lake.session import JobCounter
+from rejoin.limits import limits
 from rejoin.plan import places
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Node, Plan
@@ -53,10 +55,6 @@ class Difference:
     @property
     def total(self) -> int:
         return self.missing + self.extra + self.different + self.subscriptions + self.hidden
-
-
-SORTED_ROWS = 400_000
-"""About how many rows a task of a comparison sorts. With 12 million of 50 million rows in each of four tasks, Java's heap of 4 GiB was full."""
 
 
 def verify(topology: Topology, spark: SparkSession, *, fast: bool, progress: Progress = SILENT) -> list[Difference]:
@@ -112,7 +110,7 @@ def _spread(spark: SparkSession, rows: int) -> Iterator[None]:
     """Shuffles into enough partitions for this many rows, meanwhile."""
     setting = "spark.sql.shuffle.partitions"
     before = str(spark.conf.get(setting))
-    spark.conf.set(setting, str(max(int(before), rows // SORTED_ROWS)))
+    spark.conf.set(setting, str(max(int(before), rows // limits().compared_rows)))
     try:
         yield
     finally:
@@ -174,7 +172,7 @@ class _Comparison:
         node, sql, state = self.node, self.engine.sql, self._lefts()
         for number, edge in enumerate(node.edges, start=1):
             lacking = self.engine.query(f"SELECT *, true AS lacks_{number} FROM state", state=state)
-            fill = resolve.fill(sql, lacking.columns, number, edge, self.plan.key_of(edge.right.table))
+            fill = star.fill(sql, lacking.columns, number, edge, self.plan.key_of(edge.right.table))
             state = self.engine.query(fill, state=lacking, rights=self.reader.current(edge.right.table))
         made = self.engine.frame_of(resolve.join(sql, node, fingerprint(self.plan, node)), state=state).where("new IS NOT NULL")
         keys = [F.col(c).alias(k) for c, k in zip(numbered("pk", len(node.key)), node.key, strict=True)]

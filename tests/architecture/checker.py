@@ -45,12 +45,19 @@ IMPORT_RULES = (
         "stages are statements: a plan in, SQL text out; engines run them",
     ),
     ImportRule(
-        tuple(
-            f"{PACKAGE}/joins/{part}"
-            for part in ("sides.py", "shown.py", *(f"{k}/statements.py" for k in ("as_of", "outer", "same_key", "window")))
-        ),
+        (f"{PACKAGE}/joins",),
         ("airflow", "duckdb", "pyiceberg", "pyspark", "rejoin.engines", "rejoin.lake", "rejoin.run", "rejoin.sinks"),
-        "the statements of a join are statements as those of stages",
+        "the statements of a join are statements as those of stages; the file of the folder itself says how a run uses them",
+        but=(
+            *(file.relative_to(ROOT).as_posix() for file in (ROOT / PACKAGE / "joins").rglob("__init__.py")),
+            f"{PACKAGE}/joins/kind.py",
+            f"{PACKAGE}/joins/spans.py",
+        ),
+    ),
+    ImportRule(
+        (f"{PACKAGE}/joins",),
+        ("airflow", "pyiceberg", "pyspark", "rejoin.airflow", "rejoin.conduct", "rejoin.schedule", "rejoin.sinks"),
+        "a join is found by statements and by lookups, whoever runs them",
     ),
     ImportRule(
         (f"{PACKAGE}/engines",),

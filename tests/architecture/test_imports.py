@@ -65,6 +65,8 @@ BROKEN = {
     "a stage that imports the lake from its parent": ("stages/x.py", "from rejoin import lake", "imports rejoin.lake"),
     "a stage that imports the runner in a function": ("stages/x.py", "def f():\n    import rejoin.run", "imports rejoin.run"),
     "a stage that knows Spark": ("stages/x.py", "def f():\n    from pyspark.sql import functions", "imports pyspark.sql.functions"),
+    "a statement of a join that imports the lake": ("joins/x/resolve.py", "from rejoin.lake import probe", "imports rejoin.lake.probe"),
+    "a join that knows Spark": ("joins/same_key/__init__.py", "import pyspark", "imports pyspark"),
     "a runner that loads Spark": ("run/x.py", "from pyspark.sql import functions as F", "imports pyspark.sql.functions"),
     "an engine that knows runs": ("engines/x.py", "from rejoin.run import Attempt", "imports rejoin.run.Attempt"),
     "a stage that imports Airflow": ("stages/x.py", "import airflow.sdk", "imports airflow.sdk"),
@@ -102,6 +104,7 @@ def test_the_checker_sees(file: str, source: str, message: str) -> None:
 
 ALLOWED = {
     "a runner that loads Spark when it is needed": ("run/x.py", "def f():\n    from pyspark.sql import functions as F"),
+    "a join that looks rows up": ("joins/same_key/__init__.py", "from rejoin.lake.access import Keys"),
     "a sink with its client": ("sinks/x.py", "import confluent_kafka, psycopg"),
     "the lake with PyIceberg and writes": ("lake/x.py", "import pyiceberg\nframe.writeTo('t').append()\nspark.sql('SELECT 1')"),
     "a DAG renderer that loads Spark when a task runs": ("airflow/x.py", "def task():\n    import pyspark"),

@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from checker import PACKAGE, ROOT
 
 LINES, FUNCTION, ARGUMENTS = 300, 40, 6
-FILES = {
-    "errors.py": 458,  # one class per code
-    "plan/model.py": 395,  # the plan and its JSON
-    "plan/typing/grammar.py": 308,
-    "run/ingesting.py": 317,
+FILES: dict[str, int] = {}
+FUNCTIONS = {
+    "airflow/dag.py:build": 89,  # what a user may say of a DAG, and its documentation: 45 lines
+    "lake/writer.py:upsert": 52,
 }
-FUNCTIONS = {"airflow/dag.py:build": 89, "cli/runs.py:run": 47, "lake/writer.py:upsert": 52, "sources/csvtext.py:csv_records": 41}
 TAKEN = {
     # What a user calls, with keywords.
     "airflow/dag.py:build": 17,
@@ -23,19 +21,14 @@ TAKEN = {
     "destinations.py:kafka": 13,
     "topology.py:stream": 8,
     # One too many.
-    "lake/commit.py:rewrite": 7,
-    "lake/fold.py:_write": 7,
     "lake/probe.py:_read": 7,
-    "lake/refs.py:commit_rewrite": 7,
     "lake/writer.py:upsert": 8,
     "page/status.py:status": 7,
-    "plan/outlook.py:_sink": 7,
     "plan/schema.py:_debezium": 7,
     "run/output.py:apply": 7,
     "sources/locate.py:_records": 7,
     "sources/rowshapes.py:_judge": 8,
     "sources/whole.py:__init__": 7,
-    "stages/resolve.py:_with_response": 7,
 }
 
 

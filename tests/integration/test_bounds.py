@@ -10,10 +10,11 @@ import pytest
 from file_bounds import READERS, counted_above, wrong_bounds
 from integration.conftest import Go, Sessions
 from integration.shop import Row, event, folded, output
+from limited import limited
 
 from rejoin.compact import compact
 from rejoin.conduct import Topology
-from rejoin.lake import metrics, probe
+from rejoin.lake import metrics
 from rejoin.lake.config import lake_config
 from rejoin.lake.pointquery import PointQuery
 from rejoin.load import load
@@ -172,7 +173,7 @@ def test_fault_a1_a_filter_that_nan_passes_keeps_it_when_spark_reads_the_table(
     (tmp_path / "landing" / "persons").mkdir(parents=True)
     (tmp_path / "landing" / "persons" / "1.csv").write_text("id,share\n1,1.5\n2,NaN\n3,-2\n")
     topology = Topology(load(str(tmp_path / "shares.py")), lake_config(str(tmp_path / "lake")), str(tmp_path))
-    monkeypatch.setattr(probe, "LOCAL_ROWS", 0)
+    limited(monkeypatch, small_rows=0)
     go(topology)
     assert list(output(topology, "rich")) == [2]
     assert sum(d.total for d in verify(topology, sessions(topology), fast=False)) == 0

@@ -13,7 +13,7 @@ from integration.test_refresh import ORDERS, Shop
 from rejoin.conduct import Topology
 from rejoin.lake.config import lake_config
 from rejoin.load import load
-from rejoin.plan.model import Fuse
+from rejoin.plan.policy import Fuse
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
@@ -31,8 +31,8 @@ uri = "sqlite:///{root}/cluster/catalog.db"
 # Everything by Spark: on the driver a cluster has nothing to do.
 RUN = """
 import sys
-from rejoin.lake import probe
-probe.LOCAL_ROWS = 0
+from rejoin import limits
+limits.in_force = limits.Limits(small_rows=0)
 from rejoin.cli import main
 main(["run", "t.py", "--lake", "cluster.toml", "--root", ".", "--fuse", "apply"])
 """

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from integration.conftest import Go, Sessions
 from integration.servers import KafkaServer
 from integration.shop import SOURCE, Shop, check, output
+from limited import limited
 from pyiceberg.catalog.sql import SqlCatalog
 
 from rejoin.airflow.local import free_port
@@ -17,7 +18,7 @@ from rejoin.cli import main
 from rejoin.compact import compact
 from rejoin.deliver import oldest_needed
 from rejoin.errors import SinksBehind
-from rejoin.lake import fold, layout, names
+from rejoin.lake import names
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.postgres]
 
@@ -73,8 +74,7 @@ def test_undelivered_changes_outlive_a_compaction_and_a_new_definition_and_the_t
     assert shop.topology().ledger.run(3).rebuild == ("enriched",)
     assert oldest_needed(shop.topology()) == 2
 
-    for module in (layout, fold):
-        monkeypatch.setattr(module, "MERGE_FILES", 2)
+    limited(monkeypatch, merged_files=2)
     topology = shop.topology()
     folded = compact(topology, lambda: sessions(topology), "test")
     assert folded is not None and f"compact.{names.changes('enriched')}" in topology.ledger.steps(folded.number)

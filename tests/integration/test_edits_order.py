@@ -10,13 +10,13 @@ import pytest
 import sqlglot
 from integration.conftest import Go, Sessions
 from integration.shop import Row, output
+from limited import limited
 from pyspark.errors import PySparkException
 
 from rejoin.conduct import Topology
-from rejoin.lake import probe
 from rejoin.lake.config import lake_config
 from rejoin.load import load
-from rejoin.plan.model import Refresh, RunOptions
+from rejoin.plan.policy import Refresh, RunOptions
 from rejoin.plan.query import topology_query
 from rejoin.schedule import run_topology
 from rejoin.verify import verify
@@ -128,7 +128,7 @@ def test_fault_a10_what_a_filter_leaves_out_is_not_computed_on_any_path(
     given.land(CHANGES)
     go(given.topology)  # subscribe, respond, resolve
     given.check()
-    monkeypatch.setattr(probe, "LOCAL_ROWS", 0)  # the same by Spark
+    limited(monkeypatch, small_rows=0)  # the same by Spark
     given.land(ROWS)
     go(given.topology)
     given.check()

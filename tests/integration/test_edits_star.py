@@ -13,7 +13,7 @@ from rejoin.conduct import Topology
 from rejoin.errors import Unexpected
 from rejoin.lake.config import lake_config
 from rejoin.load import load
-from rejoin.plan.model import Refresh, RunOptions
+from rejoin.plan.policy import Refresh, RunOptions
 from rejoin.schedule import run_topology
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from datetime import UTC, date, datetime, timezone
 from decimal import Decimal
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from integration.conftest import Sessions
 from integration.shop import Shop as Town
 from integration.shop import check
 from integration.test_refresh import Shop
+from limited import limited
 from rich.console import Console
 
 from rejoin.engines.columnar import ColumnarEngine
@@ -23,7 +23,7 @@ from rejoin.engines.engine import Here
 from rejoin.engines.spark import SparkEngine
 from rejoin.errors import EngineRefused, NotComputable
 from rejoin.lake.state import Role, state_tables
-from rejoin.plan.model import Fuse, Refresh
+from rejoin.plan.policy import Fuse, Refresh
 from rejoin.report import decisions
 from rejoin.stages.hashing import canonical, hashed
 from rejoin.verify import verify
@@ -112,10 +112,9 @@ def test_every_row_is_the_same_where_much_is_put_off_until_it_is_written(
     monkeypatch.setenv("REJOIN_ENGINE", "local")
     found = []
     for limit in (200_000, rows):
-        monkeypatch.setattr("rejoin.lake.probe.LOCAL_ROWS", limit)
-        monkeypatch.setattr("rejoin.lake.probe.SPARSE", 0 if limit == rows else 20)
+        limited(monkeypatch, small_rows=limit, sparse=0 if limit == rows else 20)
         # The package has a function of this name.
-        monkeypatch.setattr(import_module("rejoin.sources.read"), "LOCAL_BYTES", 0 if limit == rows else 32 << 20)
+        limited(monkeypatch, fetched_bytes=0 if limit == rows else 32 << 20)
         shop = Shop(tmp_path / str(limit), sessions)
         for number in range(4):
             if number:

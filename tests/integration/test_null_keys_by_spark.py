@@ -1,17 +1,16 @@
 """Outputs whose key has null parts, and joins of every kind, as Spark reads, writes and compares them."""
 
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import pytest
 from integration.conftest import Sessions
+from limited import limited
 
 from rejoin import Topology as Declared
 from rejoin import debezium
 from rejoin.conduct import Topology
 from rejoin.expectations import computable
-from rejoin.lake import probe
 from rejoin.lake.config import lake_config
 from rejoin.plan.compile import compile
 from rejoin.testing import Driver
@@ -60,12 +59,10 @@ def test_by_spark_alone_as_in_this_process(sessions: Sessions, monkeypatch: pyte
         for number, tables in enumerate(HISTORY):
             here.run(**tables)
             with monkeypatch.context() as small:
-                small.setattr(probe, "LOCAL_ROWS", 0)
-                small.setattr(probe, "SPARSE", 0)
-                small.setattr(import_module("rejoin.sources.read"), "LOCAL_BYTES", 0)
+                limited(small, small_rows=0, sparse=0, fetched_bytes=0)
                 there.run(**tables)
                 if number == 1:
-                    small.setattr(import_module("rejoin.lake.access"), "PRUNED_ROWS", 0)
+                    limited(small, pruned_rows=0)
             assert {n: rows(here, n) for n in ("people", "walks")} == {n: rows(there, n) for n in ("people", "walks")}
         for fast in (False, True):
             assert {n: d.total for n, d in differences(there, on, sessions, fast=fast).items()} == {"people": 0, "walks": 0}

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from integration.conftest import Go, Sessions
 from integration.shop import SOURCE, Shop, check, event
+from limited import limited
 
 from rejoin.compact import compact
 from rejoin.expire import expire
-from rejoin.lake import probe
 from rejoin.page.gather import Lake
 from rejoin.verify import verify
 
@@ -46,12 +46,12 @@ def test_fault_a5_everything_works_in_a_folder_with_odd_letters_and_nothing_is_b
     shop = Odd(tmp_path / "env=prod" / ODD)
     shop.file.write_text(SOURCE)
     for number, rows in enumerate((0, 200_000, 0, 200_000), 1):  # by Spark and on the driver in turn
-        monkeypatch.setattr(probe, "LOCAL_ROWS", rows)
+        limited(monkeypatch, small_rows=rows)
         shop.orders_of(number, {key: (key + number) % 4 for key in range(number, number + 5)})
         shop.snapshot(f"{number} {NAME}", {1: f"Ann {number}", 2: "Bob", number + 2: "Cleo"})
         go(shop.topology())
         check(shop)
-    monkeypatch.setattr(probe, "LOCAL_ROWS", 200_000)
+    limited(monkeypatch, small_rows=200_000)
     topology = shop.topology()
     spark = sessions(topology)
     assert sum(d.total for d in verify(topology, spark, fast=False)) == 0

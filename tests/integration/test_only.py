@@ -9,7 +9,7 @@ from integration.shop import SOURCE, Shop, folded, output
 from rejoin.compact import compact
 from rejoin.conduct import Topology
 from rejoin.errors import UnknownTable
-from rejoin.plan.model import RunOptions
+from rejoin.plan.policy import RunOptions
 from rejoin.schedule import run_topology
 from rejoin.verify import verify
 

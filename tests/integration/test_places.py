@@ -1,7 +1,6 @@
 """Streams whose records have no id: what tells them from each other is where they were read, so equal records are two."""
 
 import gzip
-import importlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from limited import limited
 
 from rejoin import Lake, Topology, debezium, records
 from rejoin.cli import main
@@ -41,7 +41,7 @@ def lines(*rows: tuple[str, int]) -> str:
 def web(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("REJOIN_ENGINE", request.param.partition(",")[0])
     if "workers" in request.param:
-        monkeypatch.setattr(importlib.import_module("rejoin.sources.read"), "LOCAL_BYTES", 0)
+        limited(monkeypatch, fetched_bytes=0)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "web.py").write_text(FILE)
     for name in ("views", "clicks"):

@@ -10,17 +10,16 @@ import pytest
 from feeds import changes_of
 from integration.conftest import Sessions
 from integration.shop import Row, folded, output
+from limited import limited
 from psycopg.rows import dict_row
 
 from rejoin.conduct import Topology
 from rejoin.errors import ChangeTooLarge, RefreshRefused
-from rejoin.lake import probe
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run, StepRecord
 from rejoin.load import load
-from rejoin.plan.model import Fuse, Refresh, RunOptions
+from rejoin.plan.policy import Fuse, Refresh, RunOptions
 from rejoin.plan.results import Ending, Resolved
-from rejoin.run import refresh
 from rejoin.schedule import run_topology
 from rejoin.verify import verify
 
@@ -130,7 +129,7 @@ def test_every_way_gives_the_same_rows_and_the_same_changes(
 ) -> None:
     found = []
     for number, (how, limit) in enumerate(ways):
-        monkeypatch.setattr(probe, "LOCAL_ROWS", limit)
+        limited(monkeypatch, small_rows=limit)
         made = Shop(tmp_path / str(number), sessions)
         made.run()
         found.append(history(made, how))
@@ -139,7 +138,7 @@ def test_every_way_gives_the_same_rows_and_the_same_changes(
 
 
 def test_auto_recomputes_when_most_rows_are_affected_and_follows_changes_when_few_are(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refresh, "FULL_ROWS", 1_000)
+    limited(monkeypatch, full_rows=1_000)
     shop.orders(range(10), "few")
     assert shop.how(shop.run()) == "incremental"
     shop.customers(["c0"], "one right row, half of the orders")

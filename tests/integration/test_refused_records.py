@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 from integration.conftest import Sessions
 from integration.texts import UNCHANGED, Lake, line, put
+from limited import limited
 
 from rejoin.cli import main
 from rejoin.errors import BadRecords, SourceCorrupt
-from rejoin.lake import probe
 
 pytestmark = pytest.mark.slow
 reading = importlib.import_module("rejoin.sources.read")
@@ -95,14 +95,13 @@ def test_fault_a7_every_refused_record_is_kept_as_it_came_and_applied_by_a_repla
     tmp_path: Path, sessions: Sessions, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if path == "workers":
-        monkeypatch.setattr(reading, "LOCAL_BYTES", 0)
-        monkeypatch.setattr(probe, "LOCAL_ROWS", 0)
+        limited(monkeypatch, fetched_bytes=0, small_rows=0)
     lake = Lake(tmp_path, sessions, THINGS.format(**BEFORE))
     lake.land("things/1.jsonl", "\n".join([thing(1, "good"), *(text for text, _ in REFUSED.values())]))
     lake.land("csv/1.csv", "\n".join(CSV))
     lake.land("jsonl/1.jsonl", "\n".join(JSONL))
     lake.land("parquet/1/a.parquet", pa.table({"id": [1, 3, 3, 4], "name": ["Ann", "Cid", None, "Dee"]}))
-    monkeypatch.setattr("rejoin.checks.ALLOWED_BAD", len(REFUSED))
+    limited(monkeypatch, refused_records=len(REFUSED))
     lake.run()
     assert set(lake.rows("published")) == {"good"}
     expected = {("things/1.jsonl", at): (code, text) for at, (code, (text, _)) in enumerate(REFUSED.items(), 2)}
@@ -138,7 +137,7 @@ def test_fault_look_older_records_that_stay_refused_do_not_keep_later_ones_from_
     lake.land("notes/2.jsonl", put(1, 1, n=2**40, big="B"))
     lake.run()
     lake.declare(NOTES.format(more=", n BIGINT"))
-    monkeypatch.setattr(probe, "LOCAL_ROWS", 3)
+    limited(monkeypatch, small_rows=3)
     lake.run(replay=("notes",))
     assert lake.rows("published")[1]["n"] == 2**40
     assert {place[0] for place in lake.kept_aside("notes")} == {"notes/1.jsonl"}
@@ -149,7 +148,7 @@ def test_fault_a4_a_snapshot_with_an_unclosed_quote_changes_nothing_whatever_it_
     tmp_path: Path, sessions: Sessions, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if path == "workers":
-        monkeypatch.setattr(reading, "LOCAL_BYTES", 0)
+        limited(monkeypatch, fetched_bytes=0)
     text = 't.table("c", key="id", schema="id BIGINT, name STRING", source=snapshot("c")).filter("id > 0").named("published")'
     lake = Lake(tmp_path, sessions, text)
     good = ["id,name", *(f'{i},"name {i}"' for i in range(1, 101))]

@@ -7,12 +7,12 @@ import pytest
 from integration.by_hand import edit, with_value, without
 from integration.conftest import Sessions
 from integration.texts import Lake
+from limited import limited
 from psycopg.rows import dict_row
 
 from rejoin.compact import compact
 from rejoin.errors import ChangeTooLarge
 from rejoin.repair import Repaired, repair
-from rejoin.run import resolving
 
 pytestmark = pytest.mark.slow
 
@@ -98,7 +98,7 @@ def test_where_nothing_is_wrong_no_run_is_opened(tmp_path: Path, sessions: Sessi
 def test_an_output_that_was_made_of_a_wrong_one_follows_however_much_of_it_changes(
     tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resolving, "FUSE_ROWS", 1)
+    limited(monkeypatch, fuse_rows=1)
     shop = Shop(tmp_path, sessions)
     edit(shop.topology, "enriched", without(1, 2, 3))
     shop.redefine_known()

@@ -20,9 +20,9 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from integration.conftest import Go, Sessions
 from integration.servers import KafkaServer
 from integration.shop import SOURCE, Row, Shop, folded, output
+from limited import limited
 
 from rejoin.compact import compact
-from rejoin.lake import fold, layout
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(600)]
 
@@ -131,8 +131,7 @@ def test_after_edits_kills_and_catch_ups_a_topic_and_a_table_are_the_output(
     patch = request.getfixturevalue("monkeypatch")
     patch.setenv("REJOIN_SINK_KAFKA", broker.address)
     patch.setenv("REJOIN_SINK_POSTGRES", database)
-    for module in (layout, fold):
-        patch.setattr(module, "MERGE_FILES", 3)
+    limited(patch, merged_files=3)
     history = History(Shop(tmp_path, seed=number), f"edited{number}", random.Random(seed))
     shop = history.shop
     for step in range(STEPS):

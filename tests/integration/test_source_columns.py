@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from integration.conftest import Sessions
 from integration.texts import Lake, put
+from limited import limited
 
 from rejoin.errors import SchemaDrift
 
@@ -23,7 +24,7 @@ def test_fault_look_a_column_of_a_feed_that_is_renamed_at_its_source_stops_the_r
     tmp_path: Path, sessions: Sessions, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if path == "workers":
-        monkeypatch.setattr(reading, "LOCAL_BYTES", 0)
+        limited(monkeypatch, fetched_bytes=0)
     lake = Lake(tmp_path, sessions, feed())
     lake.land("f/1.jsonl", put(1, 1, Name="Ann"))
     with pytest.raises(SchemaDrift, match=r"newest event of table 'f' lacks: name; it has, not declared \(renamed\?\): Name"):

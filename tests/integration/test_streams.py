@@ -8,7 +8,7 @@ import pytest
 
 from rejoin import Lake, Topology, debezium
 from rejoin.expectations import between
-from rejoin.plan.model import Fuse, RunOptions
+from rejoin.plan.policy import Fuse, RunOptions
 
 
 @pytest.fixture

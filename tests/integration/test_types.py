@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from integration.conftest import Sessions
 from integration.shop import rows
+from limited import limited
 
 from rejoin.compact import compact
 from rejoin.conduct import Topology
 from rejoin.engines import engine
-from rejoin.lake import fold, probe
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run
 from rejoin.load import load
@@ -91,13 +91,12 @@ class Lake:
     def run(self, *, here: bool, wrong: bool = False) -> Run:
         """One run, on the driver or by Spark; ``wrong``: on the driver as versions before did it."""
         self._patch.setattr(engine, "_loose", instants if wrong else LOOSE)
-        self._patch.setattr(probe, "LOCAL_ROWS", 200_000 if here else 0)
-        self._patch.setattr(probe, "SPARSE", 20 if here else 0)
+        limited(self._patch, small_rows=200_000 if here else 0, sparse=20 if here else 0)
         topology = self.topology
         return run_topology(topology, lambda: self._sessions(topology), f"test {len(topology.ledger.runs())}")
 
     def compact(self, *, here: bool) -> None:
-        self._patch.setattr(fold, "DRIVER_ROWS", 20_000_000 if here else -1)
+        limited(self._patch, folded_rows=20_000_000 if here else -1)
         topology = self.topology
         assert compact(topology, lambda: self._sessions(topology), "compactor") is not None
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from integration.conftest import Sessions
 from integration.shop import Row, event, folded, output, rows
+from limited import limited
 
 from rejoin.conduct import Topology
 from rejoin.engines.columnar import ColumnarEngine
@@ -16,11 +17,11 @@ from rejoin.engines.engine import Engine, Here
 from rejoin.engines.spark import Frame, SparkEngine
 from rejoin.engines.types import collected
 from rejoin.errors import UnknownTable, ValidationFailed
-from rejoin.lake import names, probe
+from rejoin.lake import names
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run
 from rejoin.load import load
-from rejoin.plan.model import Fuse, Refresh, RunOptions
+from rejoin.plan.policy import Fuse, Refresh, RunOptions
 from rejoin.quarantine import drop, entries
 from rejoin.run.judging import Judging
 from rejoin.schedule import run_topology
@@ -271,7 +272,7 @@ rows.filter("id > 0").named("out")
     table = plan.table("rows")
     made = [(1_000, *GOOD.values()), *((1_001 + i, *{**GOOD, **bad}.values()) for i, bad in enumerate(ROW_KINDS.values()))]
     frame = spark.createDataFrame(made, SCHEMA).selectExpr("struct(*) AS _row")
-    monkeypatch.setattr(probe, "LOCAL_ROWS", limit)
+    limited(monkeypatch, small_rows=limit)
     engine: Engine = SparkEngine(spark) if by == "spark" else ColumnarEngine(plan)
     rows = Frame(frame) if by == "spark" else Here(collected(frame))
     bad = Judging(engine, table, 1, tmp_path / "report").changed_rows(rows, len(made))

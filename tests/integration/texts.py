@@ -12,7 +12,7 @@ from integration.shop import Row, rows
 from rejoin.conduct import Topology
 from rejoin.lake.config import lake_config
 from rejoin.load import load
-from rejoin.plan.model import RunOptions
+from rejoin.plan.policy import RunOptions
 from rejoin.quarantine import entries
 from rejoin.schedule import run_topology
 

@@ -2,20 +2,21 @@
 
 import gzip
 import random
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from damage import DAMAGE, FORMATS, made, records, written
 from engine import Engine
+from limited import limited
 
 from rejoin import Topology, snapshot
 from rejoin.errors import BadRecords, SchemaDrift, SnapshotEmpty, SnapshotShrunk, SourceCorrupt
 from rejoin.lake.config import lake_config
 from rejoin.lake.session import session
 from rejoin.plan.compile import compile
-from rejoin.plan.model import Column, SnapshotSource, Table
+from rejoin.plan.model import Column, Table
+from rejoin.plan.sources import SnapshotSource
 from rejoin.quarantine import Entry, entries
 from rejoin.schedule import run_topology
 from rejoin.sources.files import lines
@@ -97,7 +98,7 @@ def test_a_damaged_snapshot_changes_nothing_or_what_is_whole_is_read_as_it_is(
     assert damaged.run(f"{FORMATS.index(form)}_000.{form}", written(records(made(rng, 150, 0), form), form)) == []
     for number, damage in enumerate(DAMAGE, 1):
         path = rng.choice(("driver", "workers"))
-        monkeypatch.setattr(import_module("rejoin.sources.read"), "LOCAL_BYTES", 32 << 20 if path == "driver" else 0)
+        limited(monkeypatch, fetched_bytes=32 << 20 if path == "driver" else 0)
         rows = made(rng, 150, number)
         file = f"{FORMATS.index(form)}_{number:03}.{form}"
         data, before = DAMAGE[damage](rng, records(rows, form), form), damaged.state

@@ -21,7 +21,8 @@ from topologies import generate
 
 from rejoin.lake import names
 from rejoin.plan.compile import compile
-from rejoin.plan.model import Plan, Refresh, RunOptions
+from rejoin.plan.model import Plan
+from rejoin.plan.policy import Refresh, RunOptions
 from rejoin.stages.columns import HELD_CODE
 
 pytestmark = [

@@ -6,20 +6,19 @@
 import os
 from collections import Counter
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import checks
 import pytest
 from checks import unlike, unreal
 from engine import Change
+from limited import limited
 from model import Model
 from patterns import ALL, patterns
 from scenario import Case, Play, play, prepare
 from shapes import SHAPES
 
-from rejoin import verify
-from rejoin.lake import layout, probe, writer
+from rejoin.lake import writer
 from rejoin.lake.config import LakeConfig, lake_config
 from rejoin.plan.compile import compile
 
@@ -92,12 +91,7 @@ def limit(paths: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     # What is large has many tasks a stage; Spark would make one of them, as all is small here. Four are as good as 48.
     lake[1]().conf.set("spark.sql.adaptive.coalescePartitions.enabled", str(paths != "spark").lower())
     lake[1]().conf.set("spark.sql.shuffle.partitions", "4")
-    monkeypatch.setattr(import_module("rejoin.sources.read"), "LOCAL_BYTES", size)  # the package has a function of this name
-    monkeypatch.setattr(probe, "LOCAL_ROWS", rows)
-    monkeypatch.setattr(probe, "SPARSE", 0)
-    monkeypatch.setattr(layout, "BASE_ROWS", base)
-    monkeypatch.setattr(verify, "SORTED_ROWS", base)
-    monkeypatch.setattr(probe, "ROW_GROUP", ROW_GROUP)
+    limited(monkeypatch, fetched_bytes=size, small_rows=rows, sparse=0, base_rows=base, compared_rows=base, row_group=ROW_GROUP)
     for name in ("limit", "check-min-record-count", "check-max-record-count"):
         monkeypatch.setitem(writer.PROPERTIES, f"write.parquet.row-group-{name}", str(ROW_GROUP))
     monkeypatch.setitem(writer.PROPERTIES, "write.parquet.row-group-size-bytes", "1")

@@ -16,10 +16,10 @@ import checks
 import pytest
 from engine import Engine
 from expressions import BIGINT, STRING
+from limited import limited
 from oracle import Oracle
 
 from rejoin import Topology, debezium
-from rejoin.lake import layout, probe
 from rejoin.lake.config import lake_config
 from rejoin.plan.compile import compile
 from rejoin.topology import Relation
@@ -181,8 +181,7 @@ def test_after_every_run_the_outputs_are_what_a_second_engine_computes(
     shape: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REJOIN_ENGINE", "local")
-    monkeypatch.setattr(layout, "BASE_ROWS", 3)
-    monkeypatch.setattr(probe, "ROW_GROUP", 4)
+    limited(monkeypatch, base_rows=3, row_group=4)
     rng = random.Random(f"{seed} {shape}")
     sources, plan = Sources(rng), compile(topology(shape, shape))
     config = lake_config(str(tmp_path / "lake"))

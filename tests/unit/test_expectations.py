@@ -9,7 +9,7 @@ from plans import Shop, star
 import rejoin
 from rejoin import between, computable, condition, fresh, in_set, matched, matches, not_null, row_count, unique
 from rejoin.errors import TopologyError, ValidationFailed
-from rejoin.plan import expect, wording
+from rejoin.plan import expect, saved, wording
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan
 from rejoin.plan.rules import Expectation, Level, Severity
@@ -43,7 +43,7 @@ def test_expectations_are_data_of_the_plan_and_no_part_of_the_definition() -> No
         (Level.ROW, Severity.QUARANTINE),
     ]
     assert plan.table("orders").expectations[0].kwargs["resolved"] == "t.`total` >= CAST('0' AS DECIMAL(10,2))"
-    assert Plan.from_json(plan.to_json()) == plan
+    assert saved.from_json(saved.to_json(plan)) == plan
     assert fingerprint(plan, plan.node("star")) == fingerprint(plain, plain.node("star"))
     assert expect.changed(plain, plan) == ("orders", "star") and expect.changed(plan, plan) == ()
     assert steps(plan) == steps(plain)

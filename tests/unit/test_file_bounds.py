@@ -5,10 +5,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from file_bounds import of_snapshot, stored_files
+from limited import limited
 from pyiceberg.expressions import AlwaysTrue, GreaterThan
 from pyiceberg.table import Table
 
-from rejoin.lake import fold, layout, metrics, probe
+from rejoin.lake import fold, metrics, probe
 from rejoin.lake.commit import data_files
 from rejoin.lake.config import lake_config
 from rejoin.lake.files import bounds, files_of, unique
@@ -68,7 +69,7 @@ class Lake:
     def fold(self, versions: fold.Versions | None = None) -> fold.Folded:
         done = fold.fold(self.table, self.head, ["key"], versions)
         assert done is not None
-        self.head = self.refs.commit_rewrite("rows", "folded", self.head, done.kept, done.added, done.deletes)
+        self.head = self.refs.commit_rewrite("rows", "folded", self.head, done)
         return done
 
     def keys(self) -> list[str]:
@@ -155,13 +156,13 @@ def test_fault_a1_bounds_of_texts_that_an_older_rejoin_wrote_are_not_trusted_and
 def test_fault_a1_a_compaction_repairs_the_bounds_of_files_that_it_leaves_where_they_are(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layout, "BASE_ROWS", 1_000)
+    limited(monkeypatch, base_rows=1_000)
     lake.old(rows([*numbered(0, SHORT), LONG]))
     lake.old(rows([f"p{i:06d}" for i in range(2_000)]))
     before = {f.file_path for f in stored_files(lake.table, lake.head)}
     assert lake.above_z() == 0 and fold.todo(lake.table, lake.head, ["key"])
     repaired = fold.repair(lake.table, lake.head)
-    lake.head = lake.refs.commit_rewrite("rows", "repaired", lake.head, repaired.kept, repaired.added, repaired.deletes)
+    lake.head = lake.refs.commit_rewrite("rows", "repaired", lake.head, repaired)
     assert {f.file_path for f in stored_files(lake.table, lake.head)} == before
     assert of_snapshot(lake.table, lake.head) == [] and metrics.exact(lake.table, lake.head)
     assert lake.above_z() == 1
@@ -175,7 +176,7 @@ def test_fault_a1_a_compaction_repairs_the_bounds_of_files_that_it_leaves_where_
 def test_fault_a1_a_fold_by_key_range_loses_no_row_whose_key_is_beyond_what_the_manifest_says(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, old: bool
 ) -> None:
-    monkeypatch.setattr(layout, "BASE_ROWS", 1_000)
+    limited(monkeypatch, base_rows=1_000)
     write = lake.old if old else lake.write
     write(rows([*numbered(0, SHORT), LONG]))  # by its bounds all below p
     write(rows([f"p{i:06d}" for i in range(2_000)]))

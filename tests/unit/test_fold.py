@@ -5,6 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from limited import limited
 from pyiceberg.catalog import load_catalog
 from pyiceberg.manifest import ManifestEntry
 from pyiceberg.table import Table
@@ -13,9 +14,11 @@ from rejoin.lake import fold
 from rejoin.lake.commit import delete_file
 from rejoin.lake.config import lake_config
 from rejoin.lake.files import Files, files_of
-from rejoin.lake.layout import BASE_ROWS, MERGE_FILES
 from rejoin.lake.paths import native
 from rejoin.lake.state import Versions
+from rejoin.limits import limits
+
+BASE_ROWS, MERGE_FILES = limits().base_rows, limits().merged_files
 
 KEY = ["_run", "n"]
 
@@ -45,7 +48,7 @@ def folded(table: Table) -> fold.Folded | None:
 def test_a_range_too_large_for_the_driver_does_not_keep_it_from_merging_what_runs_added(
     feed: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fold, "DRIVER_ROWS", BASE_ROWS - 1)
+    limited(monkeypatch, folded_rows=BASE_ROWS - 1)
     done = folded(feed)
     assert done is not None
     assert (done.folded, done.merged) == (0, MERGE_FILES)
@@ -58,7 +61,7 @@ def test_a_range_that_has_to_be_folded_and_is_too_large_for_the_driver_is_left_t
 ) -> None:
     feed.append(rows(100, BASE_ROWS // 2))
     assert (done := folded(feed)) is not None and done.folded == 1
-    monkeypatch.setattr(fold, "DRIVER_ROWS", BASE_ROWS - 1)
+    limited(monkeypatch, folded_rows=BASE_ROWS - 1)
     assert folded(feed) is None
 
 
@@ -100,7 +103,7 @@ def versions(run: int, op: str, keys: range, nulls: int = 0) -> pa.Table:
 def test_rows_with_a_null_in_the_first_part_of_their_key_are_folded_with_each_other_and_none_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: range
 ) -> None:
-    monkeypatch.setattr("rejoin.lake.layout.BASE_ROWS", 30)
+    limited(monkeypatch, base_rows=30)
     catalog = load_catalog("lake", **lake_config(str(tmp_path)).pyiceberg_settings())
     catalog.create_namespace("t")
     held = catalog.create_table(("t", "held"), versions(1, "Q", range(0)).schema)
@@ -118,7 +121,7 @@ def test_rows_with_a_null_in_the_first_part_of_their_key_are_folded_with_each_ot
         live = {key for key, row in newest.items() if row["_op"] == "Q"}
         assert live == {(n, 0) for n in (*range(100), *more) if n not in (1, 2)} | {(None, n) for n in (*range(10), *range(20, 40))}
         held.append(versions(9, "R", range(100, 200)))
-        monkeypatch.setattr("rejoin.lake.layout.FOLD_SHARE", 0.0)
+        limited(monkeypatch, fold_share=0.0)
 
 
 def rows_of(table: Table, file: object) -> list[dict[str, object]]:

@@ -7,7 +7,7 @@ import pytest
 
 from rejoin import Topology, debezium, snapshot
 from rejoin.errors import TopologyError
-from rejoin.plan import durations
+from rejoin.plan import durations, saved
 from rejoin.plan.compile import compile
 from rejoin.plan.match import AsOf, SameKey, Window
 from rejoin.plan.model import Plan
@@ -32,7 +32,7 @@ class Web:
 
     def plan(self) -> Plan:
         made = compile(self.on)
-        assert Plan.from_json(made.to_json()) == made
+        assert saved.from_json(saved.to_json(made)) == made
         return made
 
 

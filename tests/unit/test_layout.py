@@ -5,9 +5,11 @@ from itertools import pairwise
 
 import pytest
 
-from rejoin.lake.layout import BASE_ROWS, FOLD_SHARE, MERGE_FILES, NULLS, Lie, layout, to_fold, to_merge
+from rejoin.lake.layout import NULLS, Lie, layout, to_fold, to_merge
+from rejoin.limits import limits
 
 M = 1_000_000
+BASE_ROWS, FOLD_SHARE, MERGE_FILES = limits().base_rows, limits().fold_share, limits().merged_files
 
 
 def lies(*files: tuple[int, object, object]) -> list[Lie]:

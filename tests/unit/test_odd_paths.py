@@ -72,7 +72,7 @@ def check(stored: Stored) -> None:
     assert look.live_rows(stored.table(), stored.head, [stored.names[0]]) == len(left)
     done = fold.fold(stored.table(), stored.head, [stored.names[0]], None)
     assert done is not None and not done.kept.data and not done.deletes
-    folded = stored.refs.commit_rewrite("rows", "b3", stored.head, done.kept, done.added, done.deletes)
+    folded = stored.refs.commit_rewrite("rows", "b3", stored.head, done)
     found = stored.table(folded).scan(snapshot_id=folded).to_arrow().select(columns)
     assert found.to_pylist() == stored.expected(left)
 

@@ -7,8 +7,9 @@ import pytest
 from rejoin import Topology, debezium, kafka, not_null, postgres, snapshot
 from rejoin.plan.compile import compile
 from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Plan, RunOptions
+from rejoin.plan.model import Plan
 from rejoin.plan.outlook import Change, Entry, Stored, outlook, rows_at_most
+from rejoin.plan.policy import RunOptions
 
 ORDERS = "id BIGINT, customer_id INT, total DECIMAL(10,2), note STRING"
 

@@ -4,12 +4,13 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from limited import limited
 from small_lake import DAG_RUN, NASTY, SUBSCRIPTIONS, append, make, plan
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from rejoin.errors import RunUnknown, UnknownTable
-from rejoin.lake import history, look, pointquery
+from rejoin.lake import history, look
 from rejoin.lake.history import History
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.look import Newest, Refused, Skew
@@ -75,7 +76,7 @@ def test_rows_are_what_readers_see_and_stored_rows_what_lies_there(lake: Lake) -
 
 
 def test_what_is_too_large_to_count_is_only_bounded(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(look, "COUNTED_ROWS", 4)
+    limited(monkeypatch, counted_rows=4)
     assert line(lake, "orders").rows == Rows(8, exact=False, why="more than 4 stored versions are not counted")
 
 
@@ -208,7 +209,7 @@ def test_a_key_is_searched_in_every_table(lake: Lake) -> None:
 
 
 def test_a_table_that_is_too_large_is_not_searched(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pointquery, "SEARCHED_ROWS", 1)
+    limited(monkeypatch, searched_rows=1)
     assert [h.keys for h in lake.search("shop", "2").hits] == [None, None]
 
 
@@ -241,7 +242,7 @@ def test_only_the_newest_refused_records_are_read(location: str, tmp_path: Path)
 
 
 def test_a_newest_file_that_is_too_large_is_not_read(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(look, "NEWEST_FILE_ROWS", 0)
+    limited(monkeypatch, newest_file_rows=0)
     refusals = lake.table("shop", "orders").refusals
     assert refusals is not None
     assert isinstance(refusals.found, Refused)
@@ -259,13 +260,13 @@ def test_skew_of_more_subscriptions_is_sampled_by_primary_key_and_of_too_many_re
     refs = Refs(lake.config, "shop")
     written = append(refs, SUBSCRIPTIONS, [{"fk_1": i % 2, "pk_1": 100 + i, "_run": 3, "_op": "S"} for i in range(4000)])
     table = refs.require(SUBSCRIPTIONS, written.snapshot_id)
-    monkeypatch.setattr(look, "SKEW_ROWS", 1000)
+    limited(monkeypatch, skew_rows=1000)
     found = look.skew(table, written.snapshot_id, ["fk_1"], ["pk_1"], 2)
     assert isinstance(found, Skew)
     assert found.sampled == 5
     assert [k for k, _ in sorted(found.top)] == [(0,), (1,)]
     assert all(1400 < n < 2600 for _, n in found.top)
-    monkeypatch.setattr(look, "SKEW_REFUSED", 1000)
+    limited(monkeypatch, skew_refused=1000)
     assert isinstance(look.skew(table, written.snapshot_id, ["fk_1"], ["pk_1"]), Refused)
 
 

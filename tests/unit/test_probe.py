@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from limited import limited
 from pyiceberg.table import Table
 
 from rejoin.lake import probe
@@ -17,6 +18,7 @@ from rejoin.lake.config import lake_config
 from rejoin.lake.duck import FILE, POSITION, cursor
 from rejoin.lake.files import files_of
 from rejoin.lake.refs import Refs
+from rejoin.limits import limits
 
 KEYS: dict[str, tuple[pa.DataType, Any]] = {
     "BIGINT": (pa.int64(), lambda i: i - 50),
@@ -138,11 +140,10 @@ def test_the_rows_of_one_run_are_read_from_its_files(lake: Lake) -> None:
 def test_what_is_too_large_is_refused_with_a_reason(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.write(rows("BIGINT", list(range(50)), 1))
     keys = pa.table({"k": pa.array(range(-50, 0), pa.int64())})
-    monkeypatch.setattr(probe, "LOCAL_ROWS", 49)
-    monkeypatch.setattr(probe, "VERSIONS", 1)
+    limited(monkeypatch, small_rows=49, found_times=1)
     assert "more than 49" in getattr(probe.having(lake.table, lake.head, ["k"], keys, ["n"]), "why", "")
     assert "50 rows" in getattr(probe.every(lake.table, lake.head, ["n"]), "why", "")
-    monkeypatch.setattr(probe, "PROBE_ROWS", 10)
+    limited(monkeypatch, decoded_rows=10)
     assert "decoded" in getattr(probe.having(lake.table, lake.head, ["k"], keys, ["n"]), "why", "")
 
 
@@ -150,8 +151,7 @@ def test_what_is_too_large_is_refused_with_a_reason(lake: Lake, monkeypatch: pyt
 def test_only_row_groups_in_whose_files_a_key_can_be_are_counted(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     for run, first in enumerate((0, 100, 200), 1):
         lake.write(rows("BIGINT", list(range(first, first + 50)), run))
-    monkeypatch.setattr(probe, "ROW_GROUP", 16)
-    monkeypatch.setattr(probe, "PROBE_ROWS", 47)
+    limited(monkeypatch, row_group=16, decoded_rows=47)
 
     def found(*numbers: int | None) -> list[int] | None:
         keys = pa.table({"k": pa.array([None if n is None else n - 50 for n in numbers], pa.int64())})
@@ -167,8 +167,7 @@ def test_only_row_groups_in_whose_files_a_key_can_be_are_counted(lake: Lake, mon
 @pytest.mark.parametrize("lake", ["BOOLEAN"], indirect=True)
 def test_keys_that_share_their_first_column_are_counted_one_by_one(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.write(rows("BOOLEAN", list(range(0, 100, 2)), 1))
-    monkeypatch.setattr(probe, "ROW_GROUP", 16)
-    monkeypatch.setattr(probe, "PROBE_ROWS", 47)
+    limited(monkeypatch, row_group=16, decoded_rows=47)
 
     def asked(*numbers: int) -> pa.Table:
         return pa.table({"k": [True] * len(numbers), "n": pa.array(numbers, pa.int64())})
@@ -195,7 +194,7 @@ def test_floating_point_keys_are_left_to_spark(tmp_path: Path) -> None:
     ],
 )
 def test_many_keys_are_looked_up_here_where_a_scan_would_cost_more(keys: int, stored: int, here: bool) -> None:
-    assert probe.worth(keys, stored) is here
+    assert limits().worth(keys, stored) is here
 
 
 def test_what_duckdb_cannot_hold_goes_to_the_systems_temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

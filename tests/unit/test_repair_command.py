@@ -14,7 +14,8 @@ from rejoin.conduct import Topology
 from rejoin.errors import SinksBehind, UnknownTable
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import StepRecord
-from rejoin.plan.model import Plan, RunOptions
+from rejoin.plan.model import Plan
+from rejoin.plan.policy import RunOptions
 from rejoin.repair import Repaired
 from rejoin.verify import Difference
 

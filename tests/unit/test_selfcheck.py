@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from limited import limited
 from pyiceberg.manifest import DataFile
 
 from rejoin import Topology, snapshot
@@ -17,7 +18,6 @@ from rejoin.lake.records import Run
 from rejoin.lake.refs import Refs
 from rejoin.plan.compile import compile
 from rejoin.plan.results import Changed
-from rejoin.run import selfcheck
 from rejoin.run.selfcheck import SelfCheck
 
 VALUES = [("id", pa.string()), ("note", pa.string()), ("share", pa.float64())]
@@ -94,7 +94,7 @@ def test_fault_a1_a_second_row_of_a_key_is_found_in_a_file_whose_bounds_rule_the
     made = checked.append("noted", [stored(KEY, 2, "second")], checked.before["noted"])
     with pytest.raises(InvariantBroken, match="has 2 rows for 1 changed keys"):
         checked.check(made, [change("I", KEY, "second")], inserted=1)
-    monkeypatch.setattr(selfcheck, "OPENED_FILES", 1)
+    limited(monkeypatch, opened_files=1)
     assert checked.check(made, [change("I", KEY, "second")], inserted=1) == 1  # of a table of many files only some are opened
 
 

@@ -10,7 +10,7 @@ from pyiceberg.types import LongType
 
 from rejoin.conduct import Topology
 from rejoin.lake import names
-from rejoin.lake.commit import Entries
+from rejoin.lake.commit import Contents, Entries
 from rejoin.lake.config import lake_config
 from rejoin.lake.files import repaired_files
 from rejoin.lake.ledger import Ledger
@@ -45,7 +45,7 @@ def test_fault_look_an_edit_that_is_committed_while_a_compaction_opens_its_run_k
     def rewrite(run: Run) -> None:
         base = ledger.states(run.base)["enriched"]
         entries = Entries(repaired_files(topology.refs.require("enriched", base), base).data_entries, ())
-        made = topology.refs.commit_rewrite("enriched", names.branch(run.number, "compact"), base, entries, [], [])
+        made = topology.refs.commit_rewrite("enriched", names.branch(run.number, "compact"), base, Contents(entries, []))
         ledger.register(run.number, StepRecord("compact.enriched", {}, 0.0, 0), "compact", (Write("enriched", made),))
 
     monkeypatch.setattr(Ledger, "open", commits_an_edit_first)

@@ -5,7 +5,8 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from rejoin.plan.model import DECLARABLE, Fuse, Plan, Refresh, RunOptions
+from rejoin.plan.model import Plan
+from rejoin.plan.policy import DECLARABLE, Fuse, Refresh, RunOptions
 
 AS_DECLARED = "as declared"
 """The choice that leaves a setting as the topology has it."""

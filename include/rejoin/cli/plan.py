@@ -8,7 +8,8 @@ import click
 from rejoin.cli.common import err, json_option, lake_option, loaded, out, root_option, topology_argument
 from rejoin.cli.jsontext import print_json
 from rejoin.errors import PlanNotApproved
-from rejoin.plan.model import Plan, RunOptions
+from rejoin.plan.model import Plan
+from rejoin.plan.policy import RunOptions
 
 yes_option = click.option(
     "--yes", "agreed", is_flag=True, help="Agree to what an edited topology rebuilds, leaves behind or changes for sinks."

@@ -22,7 +22,7 @@ from rejoin.cli.common import (
 )
 from rejoin.cli.jsontext import print_lines
 from rejoin.cli.plan import agree, yes_option
-from rejoin.plan.model import RunOptions
+from rejoin.plan.policy import RunOptions
 from rejoin.progress_shown import shown
 
 

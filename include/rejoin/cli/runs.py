@@ -26,7 +26,8 @@ from rejoin.cli.jsontext import print_json, print_lines
 from rejoin.cli.plan import agree, yes_option
 from rejoin.engines import ENGINES
 from rejoin.errors import RunUnknown, SinksBehind
-from rejoin.plan.model import DECLARABLE, Fuse, Plan, Refresh, RunOptions
+from rejoin.plan.model import Plan
+from rejoin.plan.policy import DECLARABLE, Fuse, Refresh, RunOptions
 from rejoin.progress_shown import shown
 
 
@@ -72,7 +73,7 @@ def run(
     from rejoin.report_sinks import deliveries_data
     from rejoin.schedule import run_topology
 
-    plan, behind = loaded(topology_file), None
+    plan, behind, owned_by = loaded(topology_file), None, who or owner.this_process()
     options = RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note=note)
     agree(plan, location, options, agreed=agreed)
     topology = opened(plan, location, root, engine)
@@ -80,20 +81,11 @@ def run(
         extras.require("rejoin run", "pyspark")  # before a run is open
     with shown(None if as_json else err) as progress:
         try:
-            done = run_topology(
-                topology,
-                session_of(topology.config, progress),
-                who or owner.this_process(),
-                progress,
-                options,
-            )
+            done = run_topology(topology, session_of(topology.config, progress), owned_by, progress, options)
         except SinksBehind as error:
             done, behind = topology.ledger.run(topology.ledger.head() or 0), error
-    steps = list(topology.ledger.steps(done.number).values())
-    if as_json:
-        print_json(summary_data(done, steps) | deliveries_data(topology))
-    else:
-        ending(out, topology, done, steps, where(topology, location))
+    steps, at = list(topology.ledger.steps(done.number).values()), where(topology, location)
+    print_json(summary_data(done, steps) | deliveries_data(topology)) if as_json else ending(out, topology, done, steps, at)
     if behind is not None:
         raise behind
 
@@ -121,7 +113,9 @@ def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number:
         one, steps = ledger.run(number), list(ledger.steps(number).values())
         print_json(summary_data(one, steps)) if as_json else decisions(out, one, steps)
     elif as_json:
-        click.echo(plan.to_json())
+        from rejoin.plan import saved
+
+        click.echo(saved.to_json(plan))
     elif mermaid:
         click.echo(explained.mermaid(plan))
     elif sql:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from rejoin.engines.engine import Counts, Engine, Here, NeedsSpark, Rows
 from rejoin.engines.later import Later, bound, database, landed
-from rejoin.lake import probe
+from rejoin.limits import limits
 from rejoin.plan import portable
 from rejoin.plan.model import Node, Plan, Table, View
 from rejoin.plan.portable import NotPortable
@@ -60,7 +60,7 @@ class ColumnarEngine(Engine):
         return rows
 
     def small(self, rows: Rows, at_most: int) -> Rows:
-        return Here(rows.here()) if at_most <= probe.LOCAL_ROWS else rows
+        return Here(rows.here()) if limits().small(at_most) else rows
 
     def once(self, rows: Rows) -> Rows:
         return rows.kept() if isinstance(rows, Later) else rows

@@ -15,7 +15,7 @@ from pyspark.sql.types import BinaryType
 from rejoin.engines.engine import Counts, Engine, Here, Rows
 from rejoin.engines.types import arrow_schema, collected, spark_types
 from rejoin.errors import EngineFailed
-from rejoin.lake import probe
+from rejoin.limits import limits
 from rejoin.plan.model import Node, Table
 from rejoin.plan.rules import Expectation
 from rejoin.stages.dialect import SPARK
@@ -110,7 +110,7 @@ class SparkEngine(Engine):
         return Frame(self.frame(rows).coalesce(1))  # Spark forgets, after calling Python, that there is one partition only
 
     def small(self, rows: Rows, at_most: int) -> Rows:
-        return Here(rows.here()) if at_most <= probe.LOCAL_ROWS else rows
+        return Here(rows.here()) if limits().small(at_most) else rows
 
     def once(self, rows: Rows) -> Rows:
         return rows

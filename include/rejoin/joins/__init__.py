@@ -1,32 +1,58 @@
-"""The kinds of joins beside the star of foreign keys: one folder each, with its statements and how a run follows changes with them.
+"""The kinds of joins: one folder each, with its statements and how a run follows changes with them. ``KINDS`` lists them.
 
-``same_key`` two tables by their primary keys; ``as_of`` a stream with a table; ``window`` two streams; ``outer`` what right and full foreign-key
-joins add to the star. ``kind_of`` finds the one of a node.
+``foreign_key`` the star of tables by foreign keys; ``outer`` what right and full foreign-key joins add to it; ``same_key`` two tables by their
+primary keys; ``as_of`` a stream with a table; ``window`` two streams.
 """
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rejoin.joins.as_of import AsOfJoin
+from rejoin.joins import as_of, same_key, window
+from rejoin.joins.as_of import statements as of_as_of
+from rejoin.joins.foreign_key import statements as of_foreign_key
 from rejoin.joins.kind import Found, Kind
-from rejoin.joins.same_key import SameKeyJoin
-from rejoin.joins.window import WindowJoin
-from rejoin.plan.match import AsOf, SameKey, Window
-from rejoin.plan.model import Node
+from rejoin.joins.same_key import statements as of_same_key
+from rejoin.joins.window import statements as of_window
+from rejoin.plan.model import Node, Plan
+from rejoin.stages.dialect import Dialect
 
 if TYPE_CHECKING:
     from rejoin.run.work import Work
 
-__all__ = ["Found", "Kind", "kind_of"]
+__all__ = ["Found", "Kind", "kind_of", "shown"]
+
+
+@dataclass(frozen=True)
+class Faces:
+    """What a kind of join shows of itself: every statement that it may need, and how a run finds results with them.
+
+    ``found`` is None for the star, whose results are found by messages (``run.joining`` and ``run.resolving``).
+    """
+
+    shown: Callable[[Dialect, Plan, Node], Iterator[tuple[str, str, str]]]
+    found: "Callable[[Work, Node], Kind] | None"
+
+
+KINDS = {
+    "foreign_key": Faces(of_foreign_key.shown, None),
+    "same_key": Faces(of_same_key.shown, same_key.SameKeyJoin),
+    "as_of": Faces(of_as_of.shown, as_of.AsOfJoin),
+    "window": Faces(of_window.shown, window.WindowJoin),
+}
+"""By the ``kind`` of a node's match; ``foreign_key`` where it has none."""
+
+
+def _faces(node: Node) -> Faces:
+    return KINDS["foreign_key" if node.match is None else node.match.kind]
 
 
 def kind_of(work: "Work", node: Node) -> Kind | None:
     """How the results of a node are found; None for a star of foreign keys."""
-    match node.match:
-        case SameKey():
-            return SameKeyJoin(work, node)
-        case AsOf():
-            return AsOfJoin(work, node)
-        case Window():
-            return WindowJoin(work, node)
-        case None:
-            return None
+    found = _faces(node).found
+    return None if found is None else found(work, node)
+
+
+def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
+    """What finds the results of a node, whose texts are in the dialect: the step, a title and the statement."""
+    return _faces(node).shown(sql, plan, node)

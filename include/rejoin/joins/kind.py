@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rejoin.engines.engine import Rows
 from rejoin.joins import sides
-from rejoin.lake import probe
+from rejoin.limits import limits
 from rejoin.plan.model import Edge, Node
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class OneEdge:
     def fetched(self, rows: Rows) -> tuple[Rows, int]:
         """A relation that is used more than once, computed now, and how many rows it has."""
         here = rows.here()
-        return self.engine.rows(here, many=here.num_rows > probe.LOCAL_ROWS), here.num_rows
+        return self.engine.rows(here, many=not limits().small(here.num_rows)), here.num_rows
 
 
 class Kind(OneEdge, ABC):

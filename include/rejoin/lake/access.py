@@ -13,15 +13,11 @@ from rejoin.lake import metrics, names, probe
 from rejoin.lake.duck import FILE, POSITION
 from rejoin.lake.files import files_of, newest, unique
 from rejoin.lake.refs import Refs
+from rejoin.limits import limits
 from rejoin.stages.columns import RUN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-BROADCAST_KEYS = 1_000_000
-"""Key sets up to this size are sent to every task of a scan; larger ones are joined by a shuffle."""
-PRUNED_ROWS = 5_000_000
-"""A scan of a table with more rows first asks for the smallest and largest key, so that files and row groups outside are skipped."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +109,7 @@ class Access:
         if keys is None:
             return self.every(name, columns)
         which = self.engine.sql.names(key)
-        if not probe.worth(keys.at_most, self.stored(name)):
+        if not limits().worth(keys.at_most, self.stored(name)):
             wanted = self.engine.query(f"SELECT {which} FROM keys", keys=keys.rows)
             return self._scanned(name, columns, f"{keys.at_most:,} keys", _Wanted(wanted, keys.at_most, nulls))
         asked = keys.here
@@ -186,7 +182,7 @@ class Access:
     def _local(self, name: str, found: pa.Table, why: str, among: int = 0) -> Rows:
         """As one partition, unless there are many, or the stage has many rows of its own (``among``)."""
         self.reads.append(Read(name, "local", why, found.num_rows))
-        return self.engine.rows(found, many=max(found.num_rows, among) > probe.LOCAL_ROWS)
+        return self.engine.rows(found, many=not limits().small(max(found.num_rows, among)))
 
     def _scanned(self, name: str, columns: Sequence[str], why: str, wanted: "_Wanted | None" = None, run: int | None = None) -> Rows:
         """The rows of the keys, to be computed where they are needed: by DuckDB over the files, or by Spark."""
@@ -211,13 +207,13 @@ class Access:
         from rejoin.engines.spark import by_key
 
         asked = spark.frame(wanted.keys)
-        if self.stored(name) > PRUNED_ROWS:
+        if self.stored(name) > limits().pruned_rows:
             first = F.col(f"`{asked.columns[0]}`")
             bounds = asked.agg(F.min(first).alias("low"), F.max(first).alias("high")).first()
             assert bounds is not None
             inside = first.between(F.lit(bounds["low"]), F.lit(bounds["high"]))
             table = table.where(inside | first.isNull() if wanted.nulls else inside)
-        spread = F.broadcast(asked) if wanted.at_most <= BROADCAST_KEYS else asked
+        spread = F.broadcast(asked) if wanted.at_most <= limits().broadcast_keys else asked
         return spark.of(by_key(table, spread, asked.columns, "left_semi", nulls=wanted.nulls))
 
     def _table(self, name: str) -> Table:

@@ -34,6 +34,7 @@ from pyiceberg.typedef import EMPTY_DICT, Record
 
 from rejoin.lake import metrics
 from rejoin.lake.files import files_of
+from rejoin.limits import limits
 
 _PATH_ID, _POS_ID = 2147483546, 2147483545  # reserved field ids of position delete files
 _SPLIT_OFFSETS = [field.name for field in DATA_FILE_TYPE[2].fields].index("split_offsets")
@@ -154,12 +155,10 @@ def rewrite(
     table: Table,
     branch: str,
     base: int,
-    entries: "Entries",
-    added: Sequence[DataFile],
-    deletes: Sequence[DataFile],
+    holds: "Contents",
     columns: Callable[[Transaction], None] | None = None,
 ) -> int:
-    """Starts ``branch`` at ``base`` with a snapshot that holds the old files ``entries`` and the new ones, and no others.
+    """Starts ``branch`` at ``base`` with a snapshot that holds these files and no others.
 
     The bounds of the old files have to hold, as those of ``files_of`` and ``repaired_files`` do. The snapshot has one manifest of data files and
     one of delete files, however many its base had. ``columns`` changes the table's columns in the same commit, and then ``main`` comes along if it
@@ -172,11 +171,11 @@ def rewrite(
     producer = _Rewrite(
         operation=Operation.OVERWRITE, transaction=transaction, io=table.io, snapshot_properties=metrics.SUMMARY, branch=branch
     )
-    producer.deletes, producer.kept = tuple(deletes), entries
+    producer.deletes, producer.kept = tuple(holds.deletes), holds.kept
     held = files_of(table, base)
-    stay = {e.data_file.file_path for e in (*entries.data, *entries.deletes)}
+    stay = {e.data_file.file_path for e in (*holds.kept.data, *holds.kept.deletes)}
     producer.gone = tuple(f for f in (*held.data, *held.deletes) if f.file_path not in stay)
-    for file in added:
+    for file in holds.added:
         producer.append_data_file(file)
     producer.commit()
     if columns is not None and table.metadata.current_snapshot_id == base:
@@ -191,6 +190,15 @@ class Entries:
 
     data: tuple[ManifestEntry, ...]
     deletes: tuple[ManifestEntry, ...]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The files of a snapshot that is not made of its base's: those that stay, and new ones with rows and with deletes."""
+
+    kept: Entries
+    added: Sequence[DataFile]
+    deletes: Sequence[DataFile] = ()
 
 
 class _Transaction(Transaction):
@@ -273,6 +281,4 @@ def _added(file: DataFile, snapshot_id: int) -> ManifestEntry:
 
 def _row_group() -> int:
     """Rows in a row group. What reads files, DuckDB, is loaded for those only who write some."""
-    from rejoin.lake import probe
-
-    return probe.ROW_GROUP
+    return limits().row_group

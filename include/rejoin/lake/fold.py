@@ -10,27 +10,22 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from rejoin.lake import commit, metrics
-from rejoin.lake.commit import Entries
+from rejoin.lake.commit import Contents, Entries
 from rejoin.lake.duck import columns_text, cursor, listed, relation, scan
 from rejoin.lake.files import Files, bounds, files_of, repaired_files
-from rejoin.lake.layout import MERGE_FILES, NULLS, Layout, Lie, layout, to_fold, to_merge
+from rejoin.lake.layout import NULLS, Layout, Lie, layout, to_fold, to_merge
 from rejoin.lake.paths import native
 from rejoin.lake.state import Versions
+from rejoin.limits import limits
 from rejoin.stages.columns import RUN
-
-DRIVER_ROWS = 20_000_000
-"""A key range with more rows than these is folded by Spark."""
 
 
 @dataclass(frozen=True)
-class Folded:
+class Folded(Contents):
     """What a compaction of a table wrote and what stays; ``folded`` units, ``merged`` deltas."""
 
-    kept: Entries
-    added: list[DataFile]
-    deletes: list[DataFile]
-    folded: int
-    merged: int
+    folded: int = 0
+    merged: int = 0
 
 
 @dataclass(frozen=True)
@@ -66,20 +61,20 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
     units = choice.lay.units
     starts = [u.start for u in units] or [None]
     largest = max((units[n].rows for n in choice.folds), default=0) if units else sum(f.record_count for f in files.data)
-    if largest > DRIVER_ROWS or any(native(f.file_path) is None for f in (*files.data, *files.deletes)):
+    if largest > limits().folded_rows or any(native(f.file_path) is None for f in (*files.data, *files.deletes)):
         return None
     deltas = [files.data[i] for i in choice.lay.deltas]
-    added, gone = [], set()
+    added, gone, writing = [], set(), _Writing(table, files.deletes, key, versions)
     for number in choice.folds:
         base = [files.data[i] for i in units[number].files] if units else []
         after = starts[number + 1] if number + 1 < len(starts) else None
-        added += _write(table, [*base, *deltas], files.deletes, key, versions, [(starts[number], after)], final=True)
+        added += writing.files([*base, *deltas], [(starts[number], after)], final=True)
         gone |= {f.file_path for f in base}
     merged = deltas if choice.folds else [files.data[i] for i in choice.merges]
     gone |= {f.file_path for f in merged}
     rest = [(s, starts[n + 1] if n + 1 < len(starts) else None) for n, s in enumerate(starts) if n not in choice.folds]
     if merged and rest:
-        added += _write(table, merged, files.deletes, key, versions, rest if choice.folds else [(None, None)], final=False)
+        added += writing.files(merged, rest if choice.folds else [(None, None)], final=False)
     kept = tuple(e for e in files.data_entries if e.data_file.file_path not in gone)
     deletes = _remaining(table, files, gone)
     stay = () if deletes is not None else files.delete_entries
@@ -89,7 +84,7 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
 def repair(table: Table, snapshot_id: int) -> Folded:
     """The same files, with the bounds that hold."""
     files = repaired_files(table, snapshot_id)
-    return Folded(Entries(files.data_entries, files.delete_entries), [], [], 0, 0)
+    return Folded(Entries(files.data_entries, files.delete_entries), [])
 
 
 def _choose(table: Table, files: Files, column: str) -> _Choice:
@@ -101,7 +96,7 @@ def _choose(table: Table, files: Files, column: str) -> _Choice:
         return _Choice(lay, [0] if len(lies) > 1 or files.deletes else [], [])
     folds = to_fold(lay.units, _changed(table, files, lay, column)) if lay.deltas or files.deletes else []
     merges = [] if folds else to_merge(lies, lay.deltas)
-    return _Choice(lay, folds, merges or ([] if len(files.deletes) < MERGE_FILES else list(lay.deltas)))
+    return _Choice(lay, folds, merges or ([] if len(files.deletes) < limits().merged_files else list(lay.deltas)))
 
 
 def _ends(table: Table, file: DataFile, column: str) -> tuple[Any, Any]:
@@ -141,41 +136,41 @@ def _changed(table: Table, files: Files, lay: Layout, column: str) -> list[int]:
     return counts
 
 
-def _write(
-    table: Table,
-    data: Sequence[DataFile],
-    deletes: Sequence[DataFile],
-    key: Sequence[str],
-    versions: Versions | None,
-    ranges: Sequence[tuple[Any, Any]],
-    *,
-    final: bool,
-) -> list[DataFile]:
-    """Writes the rows of some files in some ranges of the first key column, sorted by key.
+@dataclass(frozen=True)
+class _Writing:
+    """What is the same of everything that a compaction of a table writes."""
 
-    ``final``: no other file holds rows of these ranges, so deletes that nobody needs can go.
-    """
-    source = relation(table, data, deletes)
-    assert source is not None
-    first, names = columns_text([key[0]]), [f.name for f in table.schema().fields]
-    parameters: dict[str, Any] = dict(source.parameters)
-    within = []
-    for number, (start, after) in enumerate(ranges):
-        parts = [_from(first, start, f"start_{number}", last=after is None), _before(first, after, f"after_{number}")]
-        parameters |= {f"start_{number}": start} if start not in (None, NULLS) else {}
-        parameters |= {f"after_{number}": after} if after not in (None, NULLS) else {}
-        within.append(" AND ".join(filter(None, parts)) or "true")
-    rows = f"SELECT * FROM {source.sql} WHERE {' OR '.join(f'({w})' for w in within)}"
-    if versions is not None:
-        rows += f" QUALIFY row_number() OVER (PARTITION BY {columns_text(key)} ORDER BY {columns_text([RUN])} DESC) = 1"
-        rows = f"SELECT * FROM ({rows}) WHERE {versions.alive if final else 'true'}"
-    shown = [_shown(name, versions) for name in names]
-    sql = f"SELECT {', '.join(shown)} FROM ({rows}) ORDER BY {columns_text(key)}"
-    with cursor() as database:
-        reader = database.sql(sql, params=parameters).to_arrow_reader(100_000)
-        fields = table.schema().as_arrow()
-        typed = pa.RecordBatchReader.from_batches(fields, (batch.cast(fields) for batch in reader))
-        return commit.data_files(table, typed)
+    table: Table
+    deletes: Sequence[DataFile]
+    key: Sequence[str]
+    versions: Versions | None
+
+    def files(self, data: Sequence[DataFile], ranges: Sequence[tuple[Any, Any]], *, final: bool) -> list[DataFile]:
+        """Writes the rows of some files in some ranges of the first key column, sorted by key.
+
+        ``final``: no other file holds rows of these ranges, so deletes that nobody needs can go.
+        """
+        source = relation(self.table, data, self.deletes)
+        assert source is not None
+        first, names = columns_text([self.key[0]]), [f.name for f in self.table.schema().fields]
+        parameters: dict[str, Any] = dict(source.parameters)
+        within = []
+        for number, (start, after) in enumerate(ranges):
+            parts = [_from(first, start, f"start_{number}", last=after is None), _before(first, after, f"after_{number}")]
+            parameters |= {f"start_{number}": start} if start not in (None, NULLS) else {}
+            parameters |= {f"after_{number}": after} if after not in (None, NULLS) else {}
+            within.append(" AND ".join(filter(None, parts)) or "true")
+        rows = f"SELECT * FROM {source.sql} WHERE {' OR '.join(f'({w})' for w in within)}"
+        if self.versions is not None:
+            rows += f" QUALIFY row_number() OVER (PARTITION BY {columns_text(self.key)} ORDER BY {columns_text([RUN])} DESC) = 1"
+            rows = f"SELECT * FROM ({rows}) WHERE {self.versions.alive if final else 'true'}"
+        shown = [_shown(name, self.versions) for name in names]
+        sql = f"SELECT {', '.join(shown)} FROM ({rows}) ORDER BY {columns_text(self.key)}"
+        with cursor() as database:
+            reader = database.sql(sql, params=parameters).to_arrow_reader(100_000)
+            fields = self.table.schema().as_arrow()
+            typed = pa.RecordBatchReader.from_batches(fields, (batch.cast(fields) for batch in reader))
+            return commit.data_files(self.table, typed)
 
 
 def _from(column: str, start: Any, parameter: str, *, last: bool) -> str:

@@ -16,6 +16,7 @@ from rejoin.errors import LedgerConflict, RunUnknown
 from rejoin.lake import ledger_schema as t
 from rejoin.lake.records import StepRecord
 from rejoin.lake.sqlite import is_sqlite
+from rejoin.plan import saved
 from rejoin.plan.model import Plan
 
 
@@ -134,7 +135,7 @@ class History:
             text = db.execute(select(t.runs.c.plan).where(self._is(t.runs, number))).scalar()
         if text is None:
             raise RunUnknown(f"topology {self.topology!r} has no run {number}", next_step="see `rejoin history`")
-        return Plan.from_json(text)
+        return saved.from_json(text)
 
     def published_at(self, numbers: Sequence[int]) -> dict[int, float]:
         """When these runs were committed; a run that was not is left out."""

@@ -13,12 +13,7 @@ from functools import total_ordering
 from itertools import groupby
 from typing import Any
 
-FOLD_SHARE = 0.25
-"""A unit is folded when its delta and hidden rows reach this share of its rows."""
-MERGE_FILES = 8
-"""So many deltas of about one size are merged; sizes are about one when they are within this factor."""
-BASE_ROWS = 50_000
-"""Files with fewer rows are always deltas, unless the whole table is smaller."""
+from rejoin.limits import limits
 
 
 @total_ordering
@@ -69,7 +64,7 @@ def layout(files: Sequence[Lie]) -> Layout:
     """Which files are the base: the largest ones, as far as their ranges do not overlap. Files that only touch share a unit."""
     base: list[Lie] = []  # in key order
     for file in sorted(files, key=lambda f: (-f.rows, f.index)):
-        if file.rows < BASE_ROWS or file.low is None:
+        if file.rows < limits().base_rows or file.low is None:
             continue
         at = bisect_right(base, (file.low, file.high), key=lambda f: (f.low, f.high))
         if (at == 0 or base[at - 1].high <= file.low) and (at == len(base) or file.high <= base[at].low):
@@ -92,18 +87,18 @@ def to_fold(units: Sequence[Unit], changed: Sequence[int]) -> list[int]:
         units: the units.
         changed: for each unit, its delta rows and hidden rows.
     """
-    return [n for n, (unit, rows) in enumerate(zip(units, changed, strict=True)) if rows >= FOLD_SHARE * unit.rows]
+    return [n for n, (unit, rows) in enumerate(zip(units, changed, strict=True)) if rows >= limits().fold_share * unit.rows]
 
 
 def to_merge(files: Sequence[Lie], deltas: Sequence[int]) -> list[int]:
     """The places of the deltas to merge into one: all that are not larger than a crowd of about one size."""
     small = sorted((f for f in files if f.index in set(deltas)), key=lambda f: f.rows)
-    crowded = [tier for tier, group in groupby(small, key=_tier) if len(list(group)) >= MERGE_FILES]
+    crowded = [tier for tier, group in groupby(small, key=_tier) if len(list(group)) >= limits().merged_files]
     return [f.index for f in small if crowded and _tier(f) <= max(crowded)]
 
 
 def _tier(file: Lie) -> int:
     tier, rows = 0, max(file.rows, 1)
-    while rows >= MERGE_FILES:
-        tier, rows = tier + 1, rows // MERGE_FILES
+    while rows >= limits().merged_files:
+        tier, rows = tier + 1, rows // limits().merged_files
     return tier

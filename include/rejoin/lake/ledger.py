@@ -23,6 +23,7 @@ from rejoin.errors import LedgerConflict, RunBusy, RunCommitted, RunSuperseded
 from rejoin.lake import ledger_schema as t
 from rejoin.lake.records import Records, Run, StepRecord, Write
 from rejoin.owner import Life
+from rejoin.plan import saved
 from rejoin.plan.model import Plan
 
 LEASE_SECONDS = 60.0
@@ -236,7 +237,7 @@ class Ledger(Records):
                 owner=owner,
                 lease_until=now + LEASE_SECONDS,
                 base=head,
-                plan=plan.to_json(),
+                plan=saved.to_json(plan),
                 rebuild=json.dumps(rebuild),
                 fingerprints=json.dumps(fingerprints, sort_keys=True),
                 opened_at=now,

@@ -15,19 +15,8 @@ from pyiceberg.table import Table
 from rejoin.lake.duck import cursor, relation
 from rejoin.lake.files import bounds, files_of
 from rejoin.lake.paths import native
+from rejoin.limits import limits
 from rejoin.stages.columns import RUN
-
-COUNTED_ROWS = 1_000_000
-"""Live rows of a table are counted up to so many stored versions; above, only a bound is known."""
-
-SKEW_ROWS = 1_000_000
-"""So many stored subscriptions are looked at; of more, a sample by primary key."""
-
-SKEW_REFUSED = 50_000_000
-"""Not even a sample is taken of more subscriptions: every file would have to be read."""
-
-NEWEST_FILE_ROWS = 100_000
-"""The newest rows are taken from files with at most so many rows."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +97,8 @@ def live_rows(table: Table, snapshot_id: int, key: Sequence[str]) -> int | Refus
     known = size(table, snapshot_id)
     if known.rows == 0:
         return 0
-    if known.rows > COUNTED_ROWS:
-        return Refused(f"more than {COUNTED_ROWS:,} stored versions are not counted")
+    if known.rows > limits().counted_rows:
+        return Refused(f"more than {limits().counted_rows:,} stored versions are not counted")
     if not known.local:
         return Refused("its files are not on this machine")
     return _live_rows(_Snapshot(table, snapshot_id), tuple(key))
@@ -120,11 +109,11 @@ def skew(table: Table, snapshot_id: int, fks: Sequence[str], pks: Sequence[str],
     known = size(table, snapshot_id)
     if known.rows == 0:
         return Skew(0, 0, (), 1)
-    if known.rows > SKEW_REFUSED:
-        return Refused(f"more than {SKEW_REFUSED:,} stored subscriptions are not looked at")
+    if known.rows > limits().skew_refused:
+        return Refused(f"more than {limits().skew_refused:,} stored subscriptions are not looked at")
     if not known.local:
         return Refused("its files are not on this machine")
-    return _skew(_Snapshot(table, snapshot_id), tuple(fks), tuple(pks), most, ceil(known.rows / SKEW_ROWS))
+    return _skew(_Snapshot(table, snapshot_id), tuple(fks), tuple(pks), most, ceil(known.rows / limits().skew_rows))
 
 
 def newest(table: Table, snapshot_id: int, most: int) -> Newest | Refused:
@@ -138,11 +127,11 @@ def newest(table: Table, snapshot_id: int, most: int) -> Newest | Refused:
         low, taken = first if low is None else min(low, first), taken + count
     if low is None:
         return Newest((), all=True)
-    if taken > NEWEST_FILE_ROWS:
-        return Refused(f"its newest file has more than {NEWEST_FILE_ROWS:,} rows")
+    if taken > limits().newest_file_rows:
+        return Refused(f"its newest file has more than {limits().newest_file_rows:,} rows")
     # pydantic hides the positional form from mypy
     condition = GreaterThanOrEqual(RUN, low)  # type: ignore[call-arg, arg-type]
-    rows = table.scan(row_filter=condition, snapshot_id=snapshot_id, limit=NEWEST_FILE_ROWS).to_arrow().to_pylist()
+    rows = table.scan(row_filter=condition, snapshot_id=snapshot_id, limit=limits().newest_file_rows).to_arrow().to_pylist()
     rows.sort(key=lambda r: -int(r[RUN]))
     return Newest(tuple(rows[:most]), all=len(rows) <= most and len(rows) == sum(f.record_count for f in files))
 

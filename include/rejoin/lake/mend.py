@@ -88,7 +88,7 @@ def mend(refs: Refs, name: str, branch: str, base: int, walls: Iterable[Path]) -
         if transaction.table_metadata.schema() != shadow.schema():
             raise CommitFailedException("the columns have changed meanwhile")
 
-    return refs.commit_rewrite(name, branch, base, commit.Entries((), ()), added, [], change)
+    return refs.commit_rewrite(name, branch, base, commit.Contents(commit.Entries((), ()), added), change)
 
 
 def retype_empty(refs: Refs, name: str, walls: Iterable[Path]) -> None:

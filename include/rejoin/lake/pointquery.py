@@ -18,14 +18,12 @@ from rejoin.lake.duck import field_types
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.loads import load_of
 from rejoin.lake.refs import Refs
+from rejoin.limits import limits
 from rejoin.plan.model import Edge, Node, Plan
 from rejoin.stages.columns import HASH, numbered
 from rejoin.stages.loaded import LOADED
 
 Row = dict[str, Any]
-
-SEARCHED_ROWS = 2_000_000
-"""A search for a key reads files with at most so many rows."""
 
 
 class PointQuery:
@@ -178,7 +176,7 @@ class PointQuery:
 
     def search(self, name: str, text: str, most: int) -> list[tuple[Any, ...]] | None:
         """Keys of a source table or output with a column that is ``text``, or begins with it where it is a STRING; deleted ones too. At most
-        so many. None: more than ``SEARCHED_ROWS`` rows would have to be read.
+        so many. None: more than ``searched_rows`` would have to be read.
 
         Raises:
             UnknownTable: no such table.
@@ -194,7 +192,7 @@ class PointQuery:
                 files = list(planned)
             except ValueError:  # no value of this column
                 continue
-            if sum(f.file.record_count for f in files) > SEARCHED_ROWS:
+            if sum(f.file.record_count for f in files) > limits().searched_rows:
                 return None
             for file in files:
                 for batch in reading.to_record_batches([file]) if len(found) < most else ():

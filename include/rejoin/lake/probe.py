@@ -16,37 +16,12 @@ from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
 
 from rejoin.lake.duck import FILE, POSITION, by_id, columns_text, cursor, relation, stored_types
 from rejoin.lake.files import bounds, files_of, holding, overlapping
+from rejoin.limits import limits
 from rejoin.stages.columns import RUN
 from rejoin.stages.dialect import DUCKDB, Dialect, text
 
-LOCAL_ROWS = 200_000
-"""A stage over no more rows than these is done on the driver."""
-VERSIONS = 4
-"""A lookup may find so many times more stored rows: old versions that are not compacted yet, or subscribers. It may also ask for as many keys
-of a sparse set, whose rows then go to Spark.
-"""
-SPARSE = 20
-"""More keys than ``LOCAL_ROWS`` are looked up on the driver where the table has so many times more rows: else Spark scans the table in less time
-than it takes to hand over what was found.
-"""
-PROBE_ROWS = 100_000_000
-"""A lookup that would have to decode more rows than these is left to Spark. 50 million take 2 seconds, by Spark on the same two cores 15."""
-LISTED_KEYS = 10_000
-"""No longer list of keys is written into a query."""
 TELLING = 4
 """A column tells much of keys if it has a value of its own for every so many of them."""
-ROW_GROUP = 8_192
-"""Rows in a row group of the tables that rejoin writes: small enough for lookups, large enough for scans (docs/benchmarks.md)."""
-
-
-def worth(keys: int, stored: int) -> bool:
-    """Whether to look so many keys up on the driver, in a table of so many stored rows."""
-    return keys <= LOCAL_ROWS or (keys <= most() and stored >= SPARSE * keys)
-
-
-def most() -> int:
-    """The keys that a lookup on the driver may ask for, and the rows that it may find."""
-    return VERSIONS * LOCAL_ROWS
 
 
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -93,8 +68,8 @@ def having(
     found = files_of(table, snapshot_id)
     wanted = keys.group_by(list(key)).aggregate([])  # of a composite key: many with one first column
     kept = holding(table, found.data, key[0], wanted[key[0]].to_pylist())
-    touched = sum(min(file.record_count, inside * ROW_GROUP) for file, inside in kept)  # a row group a key at most
-    if touched > PROBE_ROWS:
+    touched = sum(min(file.record_count, inside * limits().row_group) for file, inside in kept)  # a row group a key at most
+    if touched > limits().decoded_rows:
         return TooLarge(f"{touched:,} rows would be decoded")
     clause = _semi_join(key, wanted, _listed(table, key[0], wanted))
     return _read(table, [file for file, _ in kept] if pruned else found.data, found.deletes, columns, clause, {"wanted": wanted})
@@ -124,7 +99,7 @@ def _semi_join(key: Sequence[str], wanted: pa.Table, *conditions: str) -> str:
 def _listed(table: Table, column: str, keys: pa.Table) -> str:
     """The keys once more as a list, which skips row groups where the join does not (``by_id``); else nothing."""
     plain = isinstance(table.schema().find_field(column).field_type, IntegerType | LongType)
-    if not by_id(table) or not plain or keys.num_rows > LISTED_KEYS or keys[column].null_count:
+    if not by_id(table) or not plain or keys.num_rows > limits().listed_keys or keys[column].null_count:
         return ""
     return f"stored.{columns_text([column])} IN ({', '.join(map(str, keys[column].to_pylist()))})"
 
@@ -142,7 +117,7 @@ def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str], sam
     found = files_of(table, snapshot_id)
     data = [file for file, _ in holding(table, found.data, RUN, [run])]
     own = sum(file.record_count for file in data if bounds(table, file, RUN) == (run, run))
-    if sample is None and own - sum(file.record_count for file in found.deletes) > most():
+    if sample is None and own - sum(file.record_count for file in found.deletes) > limits().most:
         return TooLarge(f"{own:,} rows")
     return _read(table, data, found.deletes, columns, f"WHERE {columns_text([RUN])} = {run}", {}, sample)
 
@@ -171,7 +146,7 @@ def _instant(sql: Dialect, micros: int, kind: pa.DataType) -> str:
 def every(table: Table, snapshot_id: int, columns: Sequence[str]) -> pa.Table | TooLarge:
     """All rows of a snapshot."""
     found = files_of(table, snapshot_id)
-    if found.rows > LOCAL_ROWS:
+    if not limits().small(found.rows):
         return TooLarge(f"{found.rows:,} rows")
     return _read(table, found.data, found.deletes, columns, "", {})
 
@@ -193,10 +168,10 @@ def _read(
     with cursor() as database:
         for name, frame in frames.items():
             database.register(name, frame)
-        few = f"USING SAMPLE {sample} ROWS" if sample is not None else f"LIMIT {most() + 1}"
+        few = f"USING SAMPLE {sample} ROWS" if sample is not None else f"LIMIT {limits().most + 1}"
         sql = f"SELECT {columns_text(columns)} FROM {source.sql} {few}"
         found: pa.Table = database.sql(sql, params=source.parameters).to_arrow_table()
-    return TooLarge(f"more than {most():,} rows were found") if found.num_rows > most() else found
+    return TooLarge(f"more than {limits().most:,} rows were found") if found.num_rows > limits().most else found
 
 
 def _nothing(table: Table, columns: Sequence[str]) -> pa.Table:

@@ -11,6 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from rejoin.errors import LedgerConflict, RunUnknown
 from rejoin.lake import ledger_schema as t
+from rejoin.plan import saved
 from rejoin.plan.model import Plan
 from rejoin.plan.results import Ending
 
@@ -205,7 +206,7 @@ class Records:
             state=row.state,
             owner=row.owner,
             base=row.base,
-            plan=Plan.from_json(row.plan),
+            plan=saved.from_json(row.plan),
             rebuild=tuple(json.loads(row.rebuild)),
             opened_at=row.opened_at,
             closed_at=row.closed_at,

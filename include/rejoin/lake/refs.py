@@ -20,7 +20,7 @@ from pyiceberg.table.update.schema import UpdateSchema
 
 from rejoin.errors import LedgerConflict, SnapshotExpired
 from rejoin.lake import names
-from rejoin.lake.commit import Entries, commit, refs_of, rewrite
+from rejoin.lake.commit import Contents, commit, refs_of, rewrite
 from rejoin.lake.config import CATALOG, LakeConfig
 
 
@@ -87,14 +87,12 @@ class Refs:
         name: str,
         branch: str,
         base: int,
-        kept: Entries,
-        added: Sequence[DataFile],
-        deletes: Sequence[DataFile],
+        holds: Contents,
         columns: Callable[[Transaction], None] | None = None,
     ) -> int:
-        """Starts ``branch`` at ``base`` with a snapshot of the kept and the new files, and no others (``commit.rewrite``). Returns its id."""
+        """Starts ``branch`` at ``base`` with a snapshot of these files and no others (``commit.rewrite``). Returns its id."""
         made: list[int] = []
-        self._commit(name, lambda table: made.append(rewrite(table, branch, base, kept, added, deletes, columns)))
+        self._commit(name, lambda table: made.append(rewrite(table, branch, base, holds, columns)))
         return made[-1]
 
     def start_branch(self, name: str, branch: str, base: int) -> None:

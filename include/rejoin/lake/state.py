@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rejoin.lake import names
-from rejoin.plan.model import Edge, Node, Plan, SnapshotSource, Table
+from rejoin.plan.model import Edge, Node, Plan, Table
+from rejoin.plan.sources import SnapshotSource
 from rejoin.stages.columns import numbered
 
 

@@ -19,6 +19,7 @@ from rejoin.lake.local import fitted, in_parts, streamed
 from rejoin.lake.paths import native
 from rejoin.lake.records import Write
 from rejoin.lake.refs import Refs
+from rejoin.limits import limits
 from rejoin.stages.columns import HASH, RUN
 from rejoin.stages.dialect import SPARK
 
@@ -39,12 +40,12 @@ PROPERTIES = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "10",
     "write.parquet.compression-codec": "zstd",
-    # Exactly ROW_GROUP rows a row group, by Spark (which only looks at the size every so many rows) and by PyIceberg.
+    # Exactly `row_group` rows a row group, by Spark (which only looks at the size every so many rows) and by PyIceberg.
     "write.parquet.row-group-size-bytes": "1024",
-    "write.parquet.row-group-check-min-record-count": str(probe.ROW_GROUP),
-    "write.parquet.row-group-check-max-record-count": str(probe.ROW_GROUP),
+    "write.parquet.row-group-check-min-record-count": str(limits().row_group),
+    "write.parquet.row-group-check-max-record-count": str(limits().row_group),
     "write.target-file-size-bytes": str(128 << 20),  # PyIceberg counts bytes in memory, about a million narrow rows; Spark bytes on disk
-    "write.parquet.row-group-limit": str(probe.ROW_GROUP),
+    "write.parquet.row-group-limit": str(limits().row_group),
     # Pages of 1,024 rows, so that a lookup decompresses only those around a row (PyIceberg looks at the bytes after every so many rows), and
     # no dictionaries of values that hardly repeat: PyIceberg's default made one of every hash. Lookups took 0.6 of the time, files 14 % less.
     "write.parquet.page-row-limit": "1024",

@@ -6,6 +6,7 @@ from rejoin.lake import look, names
 from rejoin.lake.history import History, RunLine
 from rejoin.lake.refs import Refs
 from rejoin.lake.tried import verified
+from rejoin.limits import limits
 from rejoin.page.model import Pace, Rows, Status
 from rejoin.plan.model import Plan
 from rejoin.plan.steps import Verb
@@ -13,8 +14,6 @@ from rejoin.quarantine import open_entries
 
 PACES = 30
 """Runs in the sparkline."""
-READ_ASIDE = 10_000
-"""What is kept aside of a table is counted up to so many stored rows; above, only a bound is known."""
 
 
 def status(history: History, ledger: str, refs: Refs, plan: Plan, head: int | None, runs: Sequence[RunLine], within: float) -> Status:
@@ -48,11 +47,13 @@ def _aside(states: Mapping[str, int], refs: Refs, plan: Plan) -> Iterator[tuple[
         if table not in states:
             continue
         stored = refs.require(table, states[table])
-        found = look.newest(stored, states[table], READ_ASIDE)
+        found = look.newest(stored, states[table], limits().aside_rows)
         if isinstance(found, look.Newest) and found.all:
             rows = Rows(sum(1 for _ in open_entries(plan, name, found.rows)))
         else:
-            rows = Rows(look.size(stored, states[table]).rows, exact=False, why=f"more than {READ_ASIDE:,} stored rows are not read")
+            rows = Rows(
+                look.size(stored, states[table]).rows, exact=False, why=f"more than {limits().aside_rows:,} stored rows are not read"
+            )
         if rows.value:
             yield name, rows
 

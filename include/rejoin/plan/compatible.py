@@ -5,7 +5,8 @@ of a name that was away.
 import re
 
 from rejoin.errors import SchemaRefused
-from rejoin.plan.model import DebeziumSource, Plan, Source
+from rejoin.plan.model import Plan
+from rejoin.plan.sources import DebeziumSource, Source
 
 _WIDENINGS = {("INT", "BIGINT"), ("FLOAT", "DOUBLE")}
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from rejoin.plan import durations
 from rejoin.plan.match import AsOf, SameKey, Window
-from rejoin.plan.model import Edge, Node, Plan, Projection, Source, Table, View
+from rejoin.plan.model import Edge, Node, Plan, Projection, Table, View
 from rejoin.plan.rules import Expectation
 from rejoin.plan.sinks import Sink
+from rejoin.plan.sources import Source
 
 SEEN = ("kind", "topic", "table", "value", "format", "key", "partitioner", "interceptors")
 """Fields of a sink that readers of its target notice; the others say how records get there."""

@@ -4,8 +4,9 @@
 
 from rejoin.plan import durations
 from rejoin.plan.match import AsOf, JoinKind, Window
-from rejoin.plan.model import DebeziumSource, Edge, Node, Plan, Projection, RecordsSource, SnapshotSource, Source, Table, View
+from rejoin.plan.model import Edge, Node, Plan, Projection, Table, View
 from rejoin.plan.sinks import KafkaSink, Sink
+from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource, Source
 from rejoin.plan.steps import Step, Verb, steps
 from rejoin.plan.unchecked import unchecked
 

@@ -8,9 +8,10 @@ from rejoin.plan import durations, problems, schema
 from rejoin.plan.expressions import LEFT, RIGHT, Expression, Ref, Scope, column
 from rejoin.plan.joins import check_items, foreign_key, made, of_type
 from rejoin.plan.match import AsOf, JoinKind, SameKey, Window
-from rejoin.plan.model import DebeziumSource, Table
+from rejoin.plan.model import Table
 from rejoin.plan.problems import Reporter
 from rejoin.plan.shapes import Join, Rows, Shape, Timed, side
+from rejoin.plan.sources import DebeziumSource
 from rejoin.plan.versions import VALID_FROM
 
 WINDOWED = ("within", "before", "after", "unmatched", "clock", "watermark")

@@ -1,4 +1,4 @@
-"""The plan: what a topology compiles to. Frozen, deterministic, JSON both ways; ``explain``, ``airflow`` and ``run`` read the same plan.
+"""The plan: what a topology compiles to. Frozen, deterministic, JSON both ways (``saved``); ``explain``, ``airflow`` and ``run`` read the same plan.
 
 SQL texts in a plan are Spark SQL whose columns are all qualified and quoted with backticks:
 
@@ -13,126 +13,15 @@ A node's output is by definition the result of this query (``plan.sql`` renders 
 """
 
 import dataclasses
-import json
 from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
+from dataclasses import dataclass, field
 
 from rejoin.errors import UnknownTable
-from rejoin.plan.match import AsOf, JoinKind, Match, Window, match_of
-from rejoin.plan.rules import Expectation, expectations_of
-from rejoin.plan.sinks import Sink, sink_of
-
-
-class OnBadRecord(StrEnum):
-    """What happens to a record that cannot be applied."""
-
-    QUARANTINE = "quarantine"  # kept with reason and coordinates, counted; the run goes on below ``max_bad_share``
-    FAIL = "fail"  # the run stops before anything is visible
-
-
-class Refresh(StrEnum):
-    """How a run brings an output up to date. The result, its changes and its guarantees are the same."""
-
-    AUTO = "auto"  # by what changed, unless recomputing is estimated to be cheaper
-    INCREMENTAL = "incremental"  # by what changed; by recomputing only where the definition is new
-    FULL = "full"  # by recomputing all of it and comparing with what is there
-    INCREMENTAL_STRICT = "incremental_strict"  # by what changed, or the run stops
-    SKIP = "skip"  # not in this run; the next one recomputes it (asked of a run by ``RunOptions.only``, never declared)
-
-
-DECLARABLE = tuple(str(r) for r in Refresh if r is not Refresh.SKIP)
-"""What a topology or a run may name as its refresh."""
-
-
-class Fuse(StrEnum):
-    """What a run does about an output of which it would change more than the stated share."""
-
-    STOP = "stop"  # stops before anything is visible
-    APPLY = "apply"  # goes on
-    SKIP = "skip"  # leaves this output as it is; the next run recomputes it
-    RECOMPUTE = "recompute"  # recomputes the output instead of trusting the changes, and goes on
-
-
-@dataclass(frozen=True)
-class Policy:
-    """How an output is maintained; no part of its definition. ``max_change_share``: of its rows, above which ``fuse`` acts."""
-
-    refresh: Refresh = Refresh.AUTO
-    max_change_share: float = 0.5
-    fuse: Fuse = Fuse.STOP
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """What somebody asks of one run.
-
-    ``refresh`` and ``fuse`` replace those of every output; ``only`` names the outputs to bring up to date, with what they are made
-    of (empty: all; what is left out is recomputed by the next run that does not leave it out); ``replay`` names tables and outputs whose
-    rows and records that are kept aside are judged again; ``note`` is kept with the run.
-
-    ``repair`` names outputs to recompute from what is stored. Such a run reads no input and keeps the plan of the last committed run; of the
-    other options it heeds only ``note``.
-    """
-
-    refresh: Refresh | None = None
-    fuse: Fuse | None = None
-    only: tuple[str, ...] = ()
-    replay: tuple[str, ...] = ()
-    note: str = ""
-    repair: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class SnapshotSource:
-    """Full snapshots: one completed file or directory each, in name order; rows that are absent were deleted.
-
-    ``max_delete_share``: a snapshot that would delete more than this share of the live rows is refused.
-    ``null``: the text that means NULL in a CSV field.
-    """
-
-    path: str
-    max_delete_share: float = 0.3
-    null: str = ""
-    on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
-    max_bad_share: float = 0.05
-    kind: str = "snapshot"
-
-
-@dataclass(frozen=True)
-class RecordsSource:
-    """Files of records of a stream; none says anything of those that it lacks. ``null``: as of a snapshot. ``places``: records have no id (``place``)."""
-
-    path: str
-    null: str = ""
-    on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
-    max_bad_share: float = 0.05
-    places: bool = False
-    kind: str = "records"
-
-
-@dataclass(frozen=True)
-class DebeziumSource:
-    """Change events as Debezium writes them: files of JSON lines ``{"key", "value", "headers"[, "topic"]}``.
-
-    ``topic``: read only the lines of this topic (None: all lines).
-    ``units``: (column, "ms" | "us" | "ns") for integer timestamps whose event carries no schema; default "us".
-    ``placeholder``: the text that stands for an unchanged TOAST value.
-    """
-
-    path: str
-    topic: str | None = None
-    units: tuple[tuple[str, str], ...] = ()
-    placeholder: str = "__debezium_unavailable_value"
-    on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
-    max_bad_share: float = 0.05
-    kind: str = "debezium"
-
-
-Source = SnapshotSource | RecordsSource | DebeziumSource
-SOURCES: dict[str, type[Source]] = {"snapshot": SnapshotSource, "records": RecordsSource, "debezium": DebeziumSource}
-"""By ``kind``, which is also the name of the function that a topology calls."""
+from rejoin.plan.match import AsOf, JoinKind, Match, Window
+from rejoin.plan.policy import Policy, Refresh, RunOptions
+from rejoin.plan.rules import Expectation
+from rejoin.plan.sinks import Sink
+from rejoin.plan.sources import Source
 
 
 @dataclass(frozen=True)
@@ -232,7 +121,7 @@ class Node:
     key: tuple[str, ...]
     used: tuple[str, ...]
     published: bool
-    policy: Policy = Policy()
+    policy: Policy = field(default_factory=Policy)
     sinks: tuple[Sink, ...] = ()
     expectations: tuple[Expectation, ...] = ()
     null_keys: bool = False
@@ -340,56 +229,3 @@ class Plan:
         """
         self._outputs(outputs)
         return dataclasses.replace(self, replay=(), repair=tuple(sorted(outputs)))
-
-    def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self), sort_keys=True, ensure_ascii=False)
-
-    @staticmethod
-    def from_json(text: str) -> "Plan":
-        data = json.loads(text)
-        tables, nodes = tuple(_table(t) for t in data["tables"]), tuple(_node(n) for n in data["nodes"])
-        return Plan(data["topology"], tables, nodes, replay=tuple(data.get("replay", ())), repair=tuple(data.get("repair", ())))
-
-
-def _table(data: dict[str, Any]) -> Table:
-    source = dict(data["source"])
-    source["on_bad_record"] = OnBadRecord(source["on_bad_record"])
-    if source["kind"] == "debezium":
-        source["units"] = tuple((c, u) for c, u in source["units"])
-    columns = tuple(Column(**c) for c in data["columns"])
-    key, used, optional = (tuple(data.get(of, ())) for of in ("key", "used", "optional"))
-    read, expected = SOURCES[source["kind"]](**source), expectations_of(data)
-    return Table(data["name"], key, columns, read, used, expected, optional, *map(data.get, ("event_time", "versions_of", "retention")))
-
-
-def _projections(data: list[dict[str, Any]]) -> tuple[Projection, ...]:
-    return tuple(Projection(**p) for p in data)
-
-
-def _view(data: dict[str, Any]) -> View:
-    return View(data["table"], _projections(data["columns"]), data["where"], tuple(data["key"]))
-
-
-def _edge(data: dict[str, Any]) -> Edge:
-    return Edge(data["name"], _view(data["right"]), tuple(data["foreign_key"]), JoinKind(data["kind"]), match_of(data.get("match")))
-
-
-def _policy(data: dict[str, Any]) -> Policy:
-    return Policy(Refresh(data["refresh"]), data["max_change_share"], Fuse(data["fuse"]))
-
-
-def _node(data: dict[str, Any]) -> Node:
-    return Node(
-        name=data["name"],
-        left=_view(data["left"]),
-        edges=tuple(_edge(e) for e in data["edges"]),
-        columns=_projections(data["columns"]),
-        where=data["where"],
-        key=tuple(data["key"]),
-        used=tuple(data["used"]),
-        published=data["published"],
-        policy=_policy(data["policy"]) if "policy" in data else Policy(),
-        sinks=tuple(sink_of(s) for s in data.get("sinks", ())),
-        expectations=expectations_of(data),
-        null_keys=data.get("null_keys", False),
-    )

@@ -8,7 +8,8 @@ from rejoin.errors import RefreshRefused, RejoinError, SchemaRefused
 from rejoin.plan.compatible import fits, only, refuse_incompatible, refuse_other_meaning
 from rejoin.plan.edits import SEEN, expectation_edits, lost_and_gained, node_edits, sink_edits, table_edits
 from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Node, Plan, Refresh
+from rejoin.plan.model import Node, Plan
+from rejoin.plan.policy import Refresh
 from rejoin.plan.sinks import KafkaSink, Sink, Start, sink_id
 
 
@@ -170,7 +171,7 @@ def _sinks(plan: Plan, stored: Stored, nodes: Mapping[str, Entry], moving: Colle
     was, now = ({sink_id(n.name, s): (n, s) for n in p.nodes for s in n.sinks} for p in (stored.plan, plan))
     for name, (node, sink) in now.items():
         if name in was:
-            yield _sink(name, was[name][1], node, sink, stored, nodes[node.name], follows=node.name in moving)
+            yield _sink(was[name][1], node, sink, stored, nodes[node.name], follows=node.name in moving)
         elif nodes[node.name].change is Change.BACK:
             yield _new(name, Kind.SINK, _target(sink), "goes on where it stopped if it was delivered to before, else: " + _first(sink))
         else:
@@ -180,9 +181,9 @@ def _sinks(plan: Plan, stored: Stored, nodes: Mapping[str, Entry], moving: Colle
             yield Entry(name, Kind.SINK, Change.LEFT, (_target(sink), "gets nothing more; the target stays as it is"), asks=True)
 
 
-def _sink(name: str, old: Sink, node: Node, sink: Sink, stored: Stored, output: Entry, *, follows: bool) -> Entry:
+def _sink(old: Sink, node: Node, sink: Sink, stored: Stored, output: Entry, *, follows: bool) -> Entry:
     """A sink of the last run's plan and of this one. ``follows``: its output changes by more than the new input makes."""
-    edits = sink_edits(old, sink)
+    name, edits = sink_id(node.name, sink), sink_edits(old, sink)
     why, asks = list(edits.values()), any(field in SEEN for field in edits)
     if edits.keys() & {"kind", "topic", "table"}:
         why.append(f"its target is another one: the delivery stops (SINK_CURSOR_LOST) until `rejoin publish --sink {name} --snapshot`")

@@ -6,7 +6,8 @@ A file of records is read once, so a place never comes twice.
 from dataclasses import replace
 from typing import Final
 
-from rejoin.plan.model import Column, RecordsSource, Table
+from rejoin.plan.model import Column, Table
+from rejoin.plan.sources import RecordsSource
 
 PLACE: Final = Column("record", "STRING")
 """The column that such a stream has beside those of its source: path and first line (in Parquet the row's number), as ``landing/clicks/7.csv:12``."""

@@ -6,9 +6,11 @@ from typing import Final
 
 from rejoin.declarations import NameDeclaration, SourceDeclaration, StreamDeclaration, TableDeclaration
 from rejoin.plan import durations, types
-from rejoin.plan.model import DECLARABLE, Column, DebeziumSource, OnBadRecord, Policy, RecordsSource, Refresh, SnapshotSource, Source
+from rejoin.plan.model import Column
 from rejoin.plan.place import PLACE
+from rejoin.plan.policy import DECLARABLE, Policy, Refresh
 from rejoin.plan.problems import BAD_OPTION, BAD_SCHEMA, DUPLICATE_NAME, UNSAFE_NAME, Reporter, did_you_mean
+from rejoin.plan.sources import DebeziumSource, OnBadRecord, RecordsSource, SnapshotSource, Source
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _COLUMN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from rejoin.plan import types
 from rejoin.plan.expressions import LEFT, Expression, Ref, Side, both, column, guarded
 from rejoin.plan.match import JoinKind, Match, Window
-from rejoin.plan.model import Policy, Table
+from rejoin.plan.model import Table
+from rejoin.plan.policy import Policy
 from rejoin.plan.sinks import Sink
 
 

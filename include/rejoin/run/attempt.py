@@ -13,7 +13,8 @@ from rejoin.lake.reader import Reader
 from rejoin.lake.records import Run
 from rejoin.lake.refs import Refs
 from rejoin.lake.writer import Writer
-from rejoin.plan.model import Node, Plan, Refresh
+from rejoin.plan.model import Node, Plan
+from rejoin.plan.policy import Refresh
 from rejoin.plan.results import Ending, Ingested, Resolved, Responded, Result, Subscribed, Validated
 from rejoin.plan.steps import Step, Verb
 from rejoin.run.facts import Facts, watched
@@ -22,7 +23,7 @@ from rejoin.run.joining import Joining
 from rejoin.run.resolving import Resolving
 from rejoin.run.selfcheck import SelfCheck
 from rejoin.run.validating import Validating, as_resolved
-from rejoin.run.work import Outcome, Work
+from rejoin.run.work import Cut, Outcome, Work
 
 SKIPPED: dict[Verb, Result] = {Verb.SUBSCRIBE: Subscribed(), Verb.RESPOND: Responded(), Verb.RESOLVE: Resolved(ending=Ending.KEPT)}
 """What the steps of a node come to that the run leaves out."""
@@ -99,7 +100,9 @@ class Attempt:
             case Verb.INGEST:
                 with sources.coded_errors():
                     table = plan.table(step.target)
-                    outcome = Ingesting(work, self._place(table.name)).run(table, self._pins[table.name], self._root)
+                    pinned = self._pins[table.name]
+                    cut = Cut(None if pinned is None else sources.Pin.from_dict(pinned), self._root)
+                    outcome = Ingesting(work, cut, self._place(table.name)).run(table)
             case Verb.SUBSCRIBE:
                 outcome = Joining(work).subscribe(plan.node(step.target))
             case Verb.RESPOND:

@@ -7,7 +7,8 @@ from rejoin.lake import names
 from rejoin.lake.files import Sizes
 from rejoin.lake.records import Run, StepRecord
 from rejoin.plan.match import Window
-from rejoin.plan.model import Edge, Node, Refresh, Table
+from rejoin.plan.model import Edge, Node, Table
+from rejoin.plan.policy import Refresh
 from rejoin.plan.results import Ending, Ingested, Resolved, Responded, Result, Subscribed, Validated
 from rejoin.plan.rules import Severity
 from rejoin.plan.steps import Verb

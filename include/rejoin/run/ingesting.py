@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,9 +9,7 @@ import pyarrow.compute as pc
 from rejoin import sources
 from rejoin.checks import (
     Kinds,
-    Share,
     alone,
-    check_conservation,
     check_deletes,
     check_policy,
     check_rows,
@@ -23,28 +20,28 @@ from rejoin.checks import (
     with_replayed,
 )
 from rejoin.engines.engine import Here, Rows
-from rejoin.lake import names, probe
+from rejoin.lake import names
 from rejoin.lake.access import Keys
 from rejoin.lake.reader import Reader
 from rejoin.lake.records import Write
 from rejoin.lake.tables import source_schema
+from rejoin.limits import limits
 from rejoin.plan.expect import of_level
-from rejoin.plan.model import DebeziumSource, SnapshotSource, Table
+from rejoin.plan.model import Table
 from rejoin.plan.place import by_place
 from rejoin.plan.results import Ingested
 from rejoin.plan.rules import Expectation, Level
 from rejoin.plan.rules import Rows as Which
+from rejoin.plan.sources import DebeziumSource, SnapshotSource
 from rejoin.run.drift import check_columns
 from rejoin.run.facts import watched
-from rejoin.run.judging import Judging, hours_since_newest, measured
-from rejoin.run.texts import raw_of
-from rejoin.run.work import Outcome, Work
+from rejoin.run.judging import hours_since_newest, measured
+from rejoin.run.storing import Storing
+from rejoin.run.work import Cut, Outcome, Work
 from rejoin.sources.events import REPLAYED, events_schema
 from rejoin.stages import hold_versions as hold
 from rejoin.stages import ingest
 from rejoin.stages.columns import SOURCE_FILE
-from rejoin.stages.dialect import counted, text
-from rejoin.stages.fates import Fate
 from rejoin.stages.ingest import event_columns
 
 
@@ -53,25 +50,23 @@ class Ingesting:
 
     Args:
         work: what the attempt works with.
+        cut: what the run reads of it.
         place: where the results of the table's validation are kept; None: only in the ledger.
     """
 
-    def __init__(self, work: Work, place: Path | None) -> None:
-        self._work, self._facts, self._place = work, work.facts, place
+    def __init__(self, work: Work, cut: Cut, place: Path | None) -> None:
+        self._work, self._facts, self._cut, self._place = work, work.facts, cut, place
         self._engine, self._sql = work.engine, work.engine.sql
-        self._judge: Judging | None = None
-        self._pin: sources.Pin | None = None
-        self._root = ""
 
-    def run(self, table: Table, pinned: dict[str, Any] | None, root: str) -> Outcome[Ingested]:
+    def run(self, table: Table) -> Outcome[Ingested]:
         """Ingests what the cut has pinned, and judges what it comes to."""
-        self._pin, self._root = None if pinned is None else sources.Pin.from_dict(pinned), root
-        outcome = self._ingested(table, self._pin)
+        self._storing = Storing(self._work, table, self._cut, self._place)
+        outcome = self._ingested(table, self._cut.pin)
         after = self._work.after(outcome.writes)
         if not table.expectations or not (outcome.result.changes or self._facts.asked_again(table.name) or watched(table)):
             return outcome
         measures = {n: self._measure(table, e, after) for n, e in measured(table)}
-        judging = self._judging(table)
+        judging = self._storing.judging()
         judging.table(after, after.stored(table.name), measures)
         return replace(outcome, detail={**outcome.detail, **judging.detail()})
 
@@ -81,14 +76,14 @@ class Ingesting:
             if known and held is not None and self._facts.judged_again(table):
                 return self._ingest_feed(table, Here(events_schema(table).empty_table()), no_kinds(), Keys(held, self._facts.held(table)))
             return Outcome(Ingested(), () if known else (self._touch(table),))
-        here = sources.read_here(table, pin, self._root)
+        here = sources.read_here(table, pin, self._cut.root)
         if here is not None:
             return self._ingest(table, Here(here), kinds_of(table, here), here)
         if self._engine.in_process:
-            landed = self._engine.landed(events_schema(table), sources.read_along(table, pin, self._root), sources.RARE)
+            landed = self._engine.landed(events_schema(table), sources.read_along(table, pin, self._cut.root), sources.RARE)
             return self._ingest(table, landed, count_kinds(self._engine, table, landed), None)
         spark = self._engine.by_spark(f"the input of {table.name!r} is large")
-        events = spark.of(sources.read(spark.spark, table, pin, self._root))
+        events = spark.of(sources.read(spark.spark, table, pin, self._cut.root))
         if (loaded := self._load(table, events)) is not None:
             return loaded
         with self._engine.kept(events) as kept:  # decoding is the dearest part: once
@@ -102,12 +97,13 @@ class Ingesting:
         observed, seen = self._engine.counted(events, kind_counts(self._sql, table))
         statement = ingest.feed(self._sql, table, stored=False, placed=True)
         classified = self._engine.query(statement, events=self._facts_of(observed))
-        fates, _, write = self._write(table, self._versions(table, classified, keep_unchanged=True), probe.LOCAL_ROWS + 1)
+        fates, _, write = self._storing.write(self._versions(table, classified, keep_unchanged=True), limits().large)
         kinds = Kinds(**seen())
         if not kinds.plain:
             self._work = replace(self._work, writer=self._work.writer.again())
+            self._storing = Storing(self._work, table, self._cut, self._place)
             return None
-        return Outcome(self._accounted(table, fates, kinds), (write,))
+        return Outcome(self._storing.accounted(fates, kinds), (write,))
 
     def _facts_of(self, events: Rows) -> Rows:
         return self._engine.query("SELECT * FROM events WHERE _kind IN ('upsert', 'delete')", events=events)
@@ -120,7 +116,7 @@ class Ingesting:
         if isinstance(table.source, SnapshotSource):
             return self._ingest_snapshot(table, events, kinds)
         if kinds.absent:
-            check_columns(self._engine, table, events, self._work.before, self._given(), self._root)
+            check_columns(self._engine, table, events, self._work.before, self._cut.given, self._cut.root)
         return self._ingest_feed(table, events, kinds, self._keys(table, events, here, kinds))
 
     def _ingest_feed(self, table: Table, events: Rows, kinds: Kinds, keys: Keys) -> Outcome[Ingested]:
@@ -151,7 +147,7 @@ class Ingesting:
         made = self._versions(table, classified, keep_unchanged=True)
         at_most = kinds.read + (self._facts.before.rows(table.name) if truncated else 0)
         at_most += self._facts.held(table) if again or held is not None else 0
-        return self._store(table, made, kinds, self._refused(events), at_most, held)
+        return self._storing.store(made, kinds, self._refused(events), at_most, held)
 
     def _together(self, table: Table, parts: list[Rows]) -> Rows:
         """Events of several origins."""
@@ -171,93 +167,9 @@ class Ingesting:
         inputs = {"events": rows, "bad_keys": bad, **({} if stored is None else {"stored": stored})}
         statement = ingest.snapshot(self._sql, table, stored=stored is not None, deletes=kinds.quarantined_without_key == 0)
         made = self._versions(table, self._engine.query(statement, **inputs), keep_unchanged=False)
-        outcome = self._store(table, made, kinds, refused, kinds.read + self._facts.before.rows(table.name), self._held(table, None))
+        outcome = self._storing.store(made, kinds, refused, kinds.read + self._facts.before.rows(table.name), self._held(table, None))
         check_deletes(table, outcome.result, self._facts.run.number)
         return outcome
-
-    def _store(self, table: Table, made: Rows, kinds: Kinds, refused: Rows, at_most: int, held: Rows | None) -> Outcome[Ingested]:
-        """Judges the new versions and appends those that pass; appends what is kept aside; counts every record's fate and checks that none is lost (I4).
-
-        Args:
-            table: the table.
-            made: what ``ingest.versions`` gives.
-            kinds: counts of the cut.
-            refused: records that could not be decoded.
-            at_most: rows of ``made`` at most.
-            held: what the quarantine table holds back of the keys of this cut.
-        """
-        if not of_level(table.expectations, Level.ROW, Which.CHANGED):
-            return self._append(table, made, kinds, refused, at_most, held)
-        small = at_most <= probe.LOCAL_ROWS
-        with self._engine.kept(Here(made.here()) if small else made) as kept:
-            judging = self._judging(table)
-            bad = judging.changed_rows(self._engine.query(hold.new_rows(self._sql, table), made=kept), at_most)
-            marked = kept
-            if bad is not None:
-                statement = hold.held_back(self._sql, table, kept.columns)
-                marked = self._engine.query(statement, made=kept, bad=self._engine.everywhere(bad))
-            return replace(self._append(table, marked, kinds, refused, at_most, held), detail=judging.detail())
-
-    def _write(self, table: Table, made: Rows, at_most: int) -> tuple[Ingested, int, Write]:
-        """Appends the new versions, and counts the fate of every record among them, what changes, and the lines of what is refused."""
-        effective = "(_op IN ('I', 'U') OR (_op = 'D' AND _before IS NOT NULL))"
-        conditions = {str(fate): f"{REAL} AND _fate = {text(fate)}" for fate in Fate} | {
-            "changes": effective,
-            "deleted": f"{effective} AND _op = 'D'",
-            "implied": f"{effective} AND NOT {REAL}",
-            "live": f"_row IS NOT NULL AND _fate IN ({text(Fate.APPLIED)}, {text(Fate.NOOP)})",
-        }
-        bad = f"coalesce(sum(CASE WHEN {REAL} AND _fate = {text(Fate.QUARANTINED)} THEN _lines END), 0)"
-        observed, seen = self._engine.counted(made, {**counted(conditions), "bad_lines": bad})
-        rows = self._engine.query(ingest.table_rows(self._sql, table, self._facts.run.number), made=observed)
-        write = self._work.writer.append(table.name, self._engine.small(rows, at_most), table.order)
-        counts = {k: int(v) for k, v in seen().items()}
-        bad_lines = counts.pop("bad_lines")
-        return Ingested.of(counts), bad_lines, write
-
-    def _accounted(self, table: Table, fates: Ingested, kinds: Kinds) -> Ingested:
-        """The result of the step: the fates of ``_write``, and of the records that never came so far."""
-        quarantined = fates.quarantined + kinds.quarantined
-        done = replace(fates, read=kinds.read, skipped=kinds.skipped, truncates=kinds.truncates, quarantined=quarantined)
-        check_conservation(table, done, self._facts.run.number)
-        return done
-
-    def _append(self, table: Table, made: Rows, kinds: Kinds, refused: Rows, at_most: int, held: Rows | None) -> Outcome[Ingested]:
-        fates, late_lines, write = self._write(table, made, at_most)
-        late, writes = fates.quarantined, [write]
-        done = self._accounted(table, fates, kinds)
-        judged = self._engine.query(f"SELECT * FROM made WHERE {REAL}", made=made)
-        if done.quarantined:
-            bad = self._bad(refused, judged) if late else refused
-            all_bad = Share(done.quarantined, kinds.quarantined_lines + late_lines)
-            check_policy(self._engine, table, kinds.whole, all_bad, bad, self._facts.run.number)
-        if done.quarantined or held is not None or self._facts.judged_again(table):
-            inputs = {"refused": refused, "judged": self._as_written(table, judged) if late else judged, "made": made}
-            statement = hold.records_aside(self._sql, table, self._facts.run.number, held=held is not None)
-            aside = self._engine.query(statement, **inputs, **({} if held is None else {"held": held}))
-            at_most = done.quarantined + self._facts.held(table)
-            writes.append(self._work.writer.append(names.quarantine(table.name), self._engine.small(aside, at_most), table.key))
-        return Outcome(done, tuple(writes))
-
-    def _bad(self, refused: Rows, judged: Rows) -> Rows:
-        """Where and why records of the cut are refused: those that could not be decoded, and those that were refused later."""
-        where = "SELECT _code, _file, _line, _reason FROM"
-        late = f"{where} judged WHERE _fate = {text(Fate.QUARANTINED)}"
-        return self._engine.query(f"{where} refused UNION ALL {late}", refused=refused, judged=judged)
-
-    def _as_written(self, table: Table, judged: Rows) -> Rows:
-        """The records of the cut that were refused after they were decoded, with their text."""
-        bad = self._engine.query(f"SELECT * FROM judged WHERE _fate = {text(Fate.QUARANTINED)}", judged=judged)
-        places = self._engine.query("SELECT _file, _line FROM bad", bad=bad)
-        texts = raw_of(self._engine, table, self._given(), self._root, places)
-        line = ", ".join("t._raw AS _raw" if c == "_raw" else f"b.{self._sql.name(c)}" for c in bad.columns)
-        met = f"SELECT {line} FROM bad AS b LEFT JOIN texts AS t ON b._file = t._file AND b._line = t._line"
-        return self._engine.query(met, bad=bad, texts=texts)
-
-    def _given(self) -> sources.Pin:
-        """What this run reads, where there is something."""
-        assert self._pin is not None
-        return self._pin
 
     def _held(self, table: Table, keys: Keys | None) -> Rows | None:
         """The rows that are held back, of some keys or of all."""
@@ -272,18 +184,12 @@ class Ingesting:
         latest_first = f"row_number() OVER (ORDER BY _run DESC, {SOURCE_FILE} DESC, _line DESC)"
         arrival = self._sql.cast(f"{REPLAYED + 1} - {latest_first}", "BIGINT")
         records = self._engine.query(f"SELECT {SOURCE_FILE} AS _file, _line, _raw, {arrival} AS _arrival FROM refused", refused=refused)
-        if not self._engine.in_process and self._facts.before.rows(names.quarantine(table.name)) > probe.LOCAL_ROWS:
+        if not self._engine.in_process and not limits().small(self._facts.before.rows(names.quarantine(table.name))):
             spark = self._engine.by_spark(f"many records of {table.name!r} are replayed")
             again = spark.of(sources.read_again_on_workers(table, spark.frame(records)))
             return again, count_kinds(self._engine, table, again)
         found = sources.read_again_here(table, sorted(records.here().to_pylist(), key=lambda record: record["_arrival"]))
         return Here(found), kinds_of(table, found)
-
-    def _judging(self, table: Table) -> Judging:
-        """One for the table's rows and the table, so that the results are kept together."""
-        if self._judge is None:
-            self._judge = Judging(self._engine, table, self._facts.run.number, self._place)
-        return self._judge
 
     def _measure(self, table: Table, one: Expectation, after: Reader) -> float | None:
         if one.type == "fresh":
@@ -311,7 +217,3 @@ class Ingesting:
             old = ", ".join(f"{self._sql.get('_old_key', k)} AS {self._sql.name(k)}" for k in table.key)
             statement += f" UNION ALL SELECT {old} FROM facts WHERE _old_key IS NOT NULL"
         return self._engine.query(statement, facts=facts)
-
-
-REAL = "coalesce(_arrival >= 0, false)"
-"""Whether a row is a record of the cut."""

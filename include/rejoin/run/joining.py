@@ -1,15 +1,16 @@
 """subscribe and respond: left changes become subscriptions, and these and right changes become responses."""
 
 from rejoin.engines.engine import Rows
-from rejoin.lake import names, probe
+from rejoin.joins.foreign_key import respond as responding
+from rejoin.joins.foreign_key import subscribe as subscribing
+from rejoin.lake import names
 from rejoin.lake.access import Keys
+from rejoin.limits import limits
 from rejoin.plan.model import Edge, Node
 from rejoin.plan.results import Responded, Subscribed
 from rejoin.plan.steps import Verb
 from rejoin.run.sifting import Sieve, can_sift
 from rejoin.run.work import Outcome, Work
-from rejoin.stages import respond as responding
-from rejoin.stages import subscribe as subscribing
 from rejoin.stages.columns import numbered
 from rejoin.stages.dialect import counted
 
@@ -96,7 +97,7 @@ class Joining:
         subscribers = self._work.now.subscribers(node, edge, Keys(moved, self._facts.changed(right)))
         found = self._work.now.reads[-1].rows
         told = self._engine.query(responding.answer_right_changes(self._sql, edge, pks, run), subscribers=subscribers, moved=moved)
-        return told, probe.LOCAL_ROWS + 1 if found is None else found
+        return told, limits().large if found is None else found
 
 
 def _subscription_key(edge: Edge, key: tuple[str, ...]) -> list[str]:

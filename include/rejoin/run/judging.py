@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from rejoin.engines.engine import Engine, Rows
-from rejoin.lake import probe
 from rejoin.lake.reader import Reader
+from rejoin.limits import limits
 from rejoin.plan.model import Node, Plan, Table
 from rejoin.plan.rules import Expectation, Level, Severity
 from rejoin.plan.rules import Rows as Which
@@ -66,7 +66,7 @@ class Judging:
         if not numbered:
             return None
         shown, here = self._with_conditions(rows, numbered), None
-        if count <= probe.LOCAL_ROWS:
+        if limits().small(count):
             here = shown.here()
             answers = self._session.ask_rows("changed rows", here, row_questions(numbered)) if here.num_rows else []
         else:
@@ -106,7 +106,7 @@ class Judging:
         if whole:
             shown = self._with_conditions(reader.current(self._of.name), whole)
             questions = row_questions(whole)
-            if rows <= probe.LOCAL_ROWS:
+            if limits().small(rows):
                 self._judge(self._session.ask_rows("whole table", shown.here(), questions))
             else:
                 self._judge(self._session.ask_frame("whole table", self._frame(shown), questions))

@@ -1,11 +1,7 @@
 """Which way a run brings an output up to date: by following the changes, or by recomputing all of it and comparing."""
 
-from rejoin.plan.model import Fuse, Policy, Refresh
-
-FULL_SHARE = 0.3
-"""Above this share of affected rows recomputing is cheaper: measured, the curves cross between a quarter and a half (docs/benchmarks.md)."""
-FULL_ROWS = 200_000
-"""Below so many left rows either way takes about the same time, and following the changes is the default."""
+from rejoin.limits import limits
+from rejoin.plan.policy import Fuse, Policy, Refresh
 
 
 def why_recompute(policy: Policy, *, rebuilt: bool, affected: int, rows: int) -> str | None:
@@ -23,6 +19,6 @@ def why_recompute(policy: Policy, *, rebuilt: bool, affected: int, rows: int) ->
         return "refresh is full"
     if policy.fuse is Fuse.RECOMPUTE:
         return "the run was told to recompute"
-    if policy.refresh is Refresh.AUTO and rows > FULL_ROWS and affected > FULL_SHARE * rows:
+    if policy.refresh is Refresh.AUTO and rows > limits().full_rows and affected > limits().full_share * rows:
         return f"{affected:,} of {rows:,} rows are affected"
     return None

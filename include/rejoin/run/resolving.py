@@ -10,12 +10,15 @@ from rejoin import crash
 from rejoin.engines.engine import Here, Rows
 from rejoin.errors import ChangeTooLarge, RefreshRefused
 from rejoin.joins import Found, kind_of
+from rejoin.joins.foreign_key import resolve as star
 from rejoin.joins.outer import Outer
-from rejoin.lake import names, probe
-from rejoin.lake.access import BROADCAST_KEYS, Keys
+from rejoin.lake import names
+from rejoin.lake.access import Keys
+from rejoin.limits import limits
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.match import AsOf, Window
-from rejoin.plan.model import Fuse, Node, Refresh
+from rejoin.plan.model import Node
+from rejoin.plan.policy import Fuse, Refresh
 from rejoin.plan.results import Changed, Ending, Resolved
 from rejoin.plan.steps import Verb
 from rejoin.run.joining import left_changes
@@ -27,8 +30,6 @@ from rejoin.stages.columns import numbered
 from rejoin.stages.dialect import counted
 
 Kept = Callable[[], Rows | None]
-FUSE_ROWS = 1_000
-"""Outputs with fewer rows have no fuse: a few changes are a large share of them."""
 
 
 class Resolving:
@@ -99,13 +100,13 @@ class Resolving:
             inputs["lefts"] = self._lefts(self._work.now.lookup(node.left.table, Keys(touched, at_most)), key, "_row")
         answers = {e.name: f"answers_{i}" for i, e in enumerate(node.edges, start=1) if e.name in responses}
         flags = {"changed": changes is not None, "looked_up": touched is not None}
-        paired = self._engine.query(resolve.pair(self._sql, self._engine.node(node), key, answers, **flags), **inputs)
+        paired = self._engine.query(star.pair(self._sql, self._engine.node(node), key, answers, **flags), **inputs)
         # Not the keys of ``paired``, which would look up the left rows once more.
         sides = {n: r for n, r in (("changes", inputs.get("changes")), ("touched", touched)) if r is not None}
         left = self._facts.plan.left_key(node)
-        which = resolve.affected(self._sql, key, left, changed=changes is not None, told=touched is not None)
+        which = star.affected(self._sql, key, left, changed=changes is not None, told=touched is not None)
         keys = Keys(self._engine.query(which, **sides), self._facts.affected(node))
-        if keys.at_most <= probe.LOCAL_ROWS:
+        if limits().small(keys.at_most):
             kept = Here(paired.here())
             here = kept.arrow.select(numbered("pk", len(key))).rename_columns(list(left))
             return self._difference(node, kept, kept, _lacking(node, kept.arrow), replace(keys, here=here))
@@ -123,7 +124,7 @@ class Resolving:
             given["again"] = self._engine.query(f"SELECT {self._sql.renamed(left, key)} FROM held", held=again)
         answers = [name for name in inputs if name != "changes"]
         flags = {"changed": "changes" in inputs, "again": again is not None, "nulls": self._facts.plan.null_keys(node.left.table)}
-        statement = resolve.touched(self._sql, answers, key, **flags)
+        statement = star.touched(self._sql, answers, key, **flags)
         return self._engine.query(statement, **given)
 
     def _recompute(self, node: Node, why: str) -> Outcome[Resolved]:
@@ -153,12 +154,12 @@ class Resolving:
     def _starred(self, node: Node, key: tuple[str, ...]) -> Rows:
         """``state`` of every left row, and of every right row that is in the output alone."""
         lefts, spoken = self._lefts(self._work.now.current(node.left.table), key, "_row"), self._engine.node(node)
-        state = self._engine.query(resolve.pair(self._sql, spoken, key, {}, changed=False, looked_up=True), lefts=lefts)
+        state = self._engine.query(star.pair(self._sql, spoken, key, {}, changed=False, looked_up=True), lefts=lefts)
         for number, edge in enumerate(spoken.edges, start=1):
             rights, right_key = self._work.now.current(edge.right.table), self._facts.plan.key_of(edge.right.table)
-            if self._facts.now.rows(edge.right.table) <= BROADCAST_KEYS:
+            if self._facts.now.rows(edge.right.table) <= limits().broadcast_keys:
                 rights = self._engine.everywhere(rights)  # no shuffle by the foreign key, so no task of the most frequent one
-            state = self._engine.query(resolve.fill(self._sql, state.columns, number, edge, right_key), state=state, rights=rights)
+            state = self._engine.query(star.fill(self._sql, state.columns, number, edge, right_key), state=state, rights=rights)
         return Outer(self._work, node).everything(state) if node.two_sided else state
 
     def _compared(self, node: Node, made: Rows, old: Rows | None, *, everything: bool, gone: Sequence[pa.Field] = ()) -> Rows:
@@ -189,7 +190,7 @@ class Resolving:
 
         Args:
             node: the node.
-            paired: what ``resolve.pair`` gives.
+            paired: what ``star.pair`` gives.
             state: the same, possibly observed: it may stand only once in what is executed.
             lacking: how many rows lack each edge's right row (``lacks_<i>``), and how many ``stale`` responses there are.
             keys: of the output rows that can change, at least; in this process too if ``paired`` is.
@@ -198,13 +199,13 @@ class Resolving:
             right, key = edge.right.table, self._facts.plan.key_of(edge.right.table)
             lacks = lacking.get(f"lacks_{number}", 0)
             if lacks:
-                wanted = self._engine.query(resolve.missing(self._sql, number, edge, key), state=paired)
+                wanted = self._engine.query(star.missing(self._sql, number, edge, key), state=paired)
                 rights = self._work.now.lookup(right, Keys(wanted, lacks))
             elif f"r{number}" not in state.columns:
                 rights = self._work.now.none(right)
             else:
                 continue
-            fill = resolve.fill(self._sql, state.columns, number, edge, key, none=not lacks)
+            fill = star.fill(self._sql, state.columns, number, edge, key, none=not lacks)
             state = self._engine.query(fill, state=state, rights=rights)
         stale = lacking.get("stale", 0)
         if node.two_sided:
@@ -265,7 +266,7 @@ class Resolving:
         if (
             self._facts.rebuilt(node)
             or self._facts.plan.repair  # no input is read: whatever changes was wrong, or was made of what was wrong
-            or rows < FUSE_ROWS
+            or rows < limits().fuse_rows
             or changes <= policy.max_change_share * rows
             or policy.fuse in (Fuse.APPLY, Fuse.RECOMPUTE)
         ):
@@ -288,7 +289,7 @@ def _lacking(node: Node, paired: pa.Table) -> dict[str, int]:
 
 
 def _lacks(node: Node) -> dict[str, str]:
-    """Counts over what ``resolve.pair`` gives."""
+    """Counts over what ``star.pair`` gives."""
     numbers = range(1, len(node.edges) + 1)
     stale = " + ".join(["count(CASE WHEN false THEN 1 END)", *(f"count(CASE WHEN stale_{i} THEN 1 END)" for i in numbers)])
     return {**counted({f"lacks_{i}": f"lacks_{i}" for i in numbers}), "stale": stale}

@@ -15,6 +15,7 @@ from rejoin.lake import names, probe
 from rejoin.lake.files import Sizes, files_of
 from rejoin.lake.records import Run
 from rejoin.lake.refs import Refs
+from rejoin.limits import limits
 from rejoin.plan.model import Edge, Node
 from rejoin.plan.results import Changed
 from rejoin.run.facts import Facts
@@ -22,8 +23,6 @@ from rejoin.stages.columns import HASH, RUN, numbered
 
 SAMPLE = 100
 """So many keys of an output's changes, and of an edge's subscriptions, are looked up."""
-OPENED_FILES = 1_000
-"""Of a table of more files than these only those are opened that can hold the keys by their bounds."""
 Key = tuple[Any, ...]
 
 
@@ -110,7 +109,7 @@ class SelfCheck:
     def _having(self, table: str, key: Sequence[str], rows: pa.Table, columns: Sequence[str]) -> pa.Table | probe.TooLarge:
         snapshot = self._now[table]
         existing = self._refs.require(table, snapshot)
-        many = len(files_of(existing, snapshot).data) > OPENED_FILES
+        many = len(files_of(existing, snapshot).data) > limits().opened_files
         return probe.having(existing, snapshot, key, rows.select(list(key)), columns, pruned=many)
 
     def _broken(self, what: str, expected: str) -> InvariantBroken:

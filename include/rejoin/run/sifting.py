@@ -11,7 +11,7 @@ import pyarrow as pa
 from rejoin.engines.engine import Engine, Rows
 from rejoin.errors import NotComputable
 from rejoin.failures import blamed, kind_of, of_a_row
-from rejoin.lake import probe
+from rejoin.limits import limits
 from rejoin.plan import places
 from rejoin.plan.model import Node
 from rejoin.plan.rules import Severity
@@ -148,4 +148,4 @@ def holds(node: Node) -> bool:
 
 def can_sift(error: BaseException, rows: int) -> bool:
     """Whether an error is about single rows of few enough."""
-    return of_a_row(error) and rows <= probe.LOCAL_ROWS
+    return of_a_row(error) and limits().small(rows)

@@ -10,6 +10,7 @@ from rejoin.lake.records import Write
 from rejoin.lake.writer import Writer
 from rejoin.plan.results import Result
 from rejoin.run.facts import Facts
+from rejoin.sources import Pin
 
 R_co = TypeVar("R_co", bound=Result, covariant=True)
 
@@ -21,6 +22,20 @@ class Outcome(Generic[R_co]):
     result: R_co
     writes: tuple[Write, ...] = ()
     detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What a run reads of one source table, None if there is nothing new; and where relative paths start."""
+
+    pin: Pin | None
+    root: str
+
+    @property
+    def given(self) -> Pin:
+        """What is read, where there is something."""
+        assert self.pin is not None
+        return self.pin
 
 
 @dataclass(frozen=True)

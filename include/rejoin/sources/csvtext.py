@@ -69,16 +69,9 @@ def csv_records(
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # the default refuses fields over 128 KiB
     feed = _Feed(lines)
     reader = csv.reader(iter(feed), strict=True)
-    try:
-        header = next(reader, None)
-    except csv.Error:
-        raise corrupt(file, "its first line is no CSV header") from None
-    if len(feed.taken) > 1:  # the cut has read one line
-        raise corrupt(file, "its header is not one line")
+    header = _header(reader, feed, file)
     no_records(len(feed.taken))
-    if header is None:
-        return
-    while True:
+    while header is not None:
         feed.start()
         try:
             fields = next(reader)
@@ -93,6 +86,17 @@ def csv_records(
             no_records(len(feed.taken))
             continue
         yield feed.first, feed.raw, _row(header, fields, null, feed)
+
+
+def _header(reader: Iterator[list[str]], feed: _Feed, file: str) -> list[str] | None:
+    """The first line; None of an empty file."""
+    try:
+        header = next(reader, None)
+    except csv.Error:
+        raise corrupt(file, "its first line is no CSV header") from None
+    if len(feed.taken) > 1:  # the cut has read one line
+        raise corrupt(file, "its header is not one line")
+    return header
 
 
 def _row(header: list[str], fields: list[str], null: str, feed: _Feed) -> dict[str, Any] | BadRecord:

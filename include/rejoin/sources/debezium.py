@@ -30,7 +30,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.errors import BadRecord
-from rejoin.plan.model import DebeziumSource, Table
+from rejoin.plan.model import Table
+from rejoin.plan.sources import DebeziumSource
 from rejoin.sources.envelope import Converters, Readers, Unwrapper
 from rejoin.sources.events import Event, EventKind, Layout
 from rejoin.sources.jsontext import BAD_JSON, loads_shallow

@@ -2,7 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from rejoin.plan.model import Column, DebeziumSource, Table
+from rejoin.plan.model import Column, Table
+from rejoin.plan.sources import DebeziumSource
 from rejoin.sources.events import Layout
 from rejoin.sources.jsontext import Unsure, loads, prefix_before_payload, quick
 from rejoin.sources.values import Convert, Field, converter

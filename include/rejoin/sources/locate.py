@@ -9,13 +9,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rejoin.errors import SourceError
+from rejoin.limits import limits
 from rejoin.plan.model import Table
 from rejoin.plan.place import PLACE, by_place
 from rejoin.sources.decode import decode_file
 from rejoin.sources.events import EventKind, arrow_type
 from rejoin.sources.files import PinnedFile, check_size, place
 from rejoin.sources.pins import Pin
-from rejoin.sources.read import LOCAL_BYTES, is_parquet, is_small
+from rejoin.sources.read import is_parquet, is_small
 
 Found = tuple[str, int]
 """A file as it was pinned, and the record's first line (from 1; the row number in Parquet)."""
@@ -36,7 +37,7 @@ def locate(table: Table, pin: Pin, root: str, key: Mapping[str, Any], position: 
         path, _, line = str(key[PLACE.name]).rpartition(":")
         return path, int(line)
     if not is_parquet(pin) and not is_small(pin):
-        return f"its run read more than {LOCAL_BYTES >> 20} MiB, which is not read again for one record"
+        return f"its run read more than {limits().fetched_bytes >> 20} MiB, which is not read again for one record"
     found: list[Found] = []
     problem = ""
     for index, file in enumerate(pin.files):

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.errors import BadRecord
-from rejoin.plan.model import DebeziumSource, Table
+from rejoin.plan.model import Table
 from rejoin.plan.place import delivered
+from rejoin.plan.sources import DebeziumSource
 from rejoin.sources import changefeed
 from rejoin.sources.columnar import raw_rows
 from rejoin.sources.csvtext import csv_records

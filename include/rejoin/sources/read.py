@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from rejoin import errors
 from rejoin.errors import RejoinError
+from rejoin.limits import limits
 from rejoin.plan.model import Table
 from rejoin.sources.decode import decode_file, decode_pin
 from rejoin.sources.events import events_ddl, events_schema
@@ -26,7 +27,6 @@ from rejoin.sources.pins import Pin, format_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-LOCAL_BYTES = 32 << 20
 _PACKED = 8  # lines of JSON shrink about that much
 _MAX_TASKS = 2_000
 _MARK = re.compile(r"<<rejoin:([A-Za-z0-9+/=]+)>>")
@@ -62,7 +62,7 @@ def read_along(table: Table, pin: Pin, root: str) -> Iterator[pa.RecordBatch]:
 
 def is_small(pin: Pin) -> bool:
     """Whether the driver reads the pin itself."""
-    return sum(file.size * (_PACKED if file.path.endswith((".gz", ".parquet")) else 1) for file in pin.files) <= LOCAL_BYTES
+    return sum(file.size * (_PACKED if file.path.endswith((".gz", ".parquet")) else 1) for file in pin.files) <= limits().fetched_bytes
 
 
 def is_parquet(pin: Pin) -> bool:

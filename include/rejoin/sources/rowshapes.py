@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Mapping
 
-from rejoin.plan.model import Column, DebeziumSource
+from rejoin.plan.model import Column
+from rejoin.plan.sources import DebeziumSource
 from rejoin.sources.events import Layout
 from rejoin.sources.proven import Judge
 from rejoin.sources.shape import NULL, TEXT, WHOLE, Branch, Leaf, Path, Shape, at

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from rejoin.errors import BadRecord
-from rejoin.plan.model import RecordsSource, SnapshotSource, Table
+from rejoin.plan.model import Table
+from rejoin.plan.sources import RecordsSource, SnapshotSource
 from rejoin.sources.csvtext import csv_records
 from rejoin.sources.events import Event, EventKind, Layout
 from rejoin.sources.jsontext import BAD_JSON, Unsure, loads, quick

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from rejoin.errors import BadTestTable, EngineRefused, UnknownTable
-from rejoin.plan.model import RunOptions
+from rejoin.plan.policy import RunOptions
 from rejoin.topology import Topology
 
 if TYPE_CHECKING:

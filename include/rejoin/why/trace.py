@@ -9,8 +9,9 @@ from rejoin.lake.ledger import Ledger
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.refs import Refs
 from rejoin.plan.match import AsOf, SameKey, Window
-from rejoin.plan.model import Edge, Node, Plan, SnapshotSource
+from rejoin.plan.model import Edge, Node, Plan
 from rejoin.plan.query import upstream
+from rejoin.plan.sources import SnapshotSource
 from rejoin.quarantine import open_entries
 from rejoin.sources import Pin
 from rejoin.sources.locate import NO_RECORD, locate

@@ -8,13 +8,13 @@ from confluent_kafka.admin import AdminClient
 from conftest import rows_of
 from integration.made import Lake, deliver, plain, publish
 from integration.servers import KafkaServer
+from limited import limited
 from topics import folded, read
 
 from rejoin.catch_up import Restart
 from rejoin.compact import compact
 from rejoin.deliver import deliver_all
 from rejoin.errors import SinkCursorLost, SinkDown, SinksBehind, SinkTargetMissing
-from rejoin.lake import fold, layout
 from rejoin.lake.deliveries import Deliveries
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -38,8 +38,7 @@ def drop(broker: KafkaServer, topic: str) -> None:
 
 
 def compacted(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (layout, fold):
-        monkeypatch.setattr(module, "MERGE_FILES", 2)
+    limited(monkeypatch, merged_files=2)
     topology = lake.topology()
     done = compact(topology, lambda: pytest.fail("a fold on the driver needs no session"), "test")
     assert done is not None and "compact.people__changes" in topology.ledger.steps(done.number), "nothing was rewritten"

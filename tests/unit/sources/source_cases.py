@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoin.plan.model import Column, DebeziumSource, Source, Table
+from rejoin.plan.model import Column, Table
+from rejoin.plan.sources import DebeziumSource, Source
 from rejoin.sources import changefeed, snapshot
 from rejoin.sources.files import lines as numbered
 

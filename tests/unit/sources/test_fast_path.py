@@ -15,7 +15,8 @@ from test_sources_captures import CUSTOMERS, ITEMS, ORDERS
 from test_sources_debezium import NAMED, ONE, REFUSED
 
 from rejoin.errors import BadRecord, SourceCorrupt
-from rejoin.plan.model import DebeziumSource, SnapshotSource, Table
+from rejoin.plan.model import Table
+from rejoin.plan.sources import DebeziumSource, SnapshotSource
 from rejoin.sources import changefeed, jsontext, plain, runs, snapshot
 from rejoin.sources.files import lines as numbered
 

@@ -13,7 +13,8 @@ import pytest
 from source_cases import table
 from source_fuzz import PLAIN, RAW_NUMBERS, VALUES, feed, mutated
 
-from rejoin.plan.model import DebeziumSource, RecordsSource, SnapshotSource, Table
+from rejoin.plan.model import Table
+from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource
 from rejoin.plan.versions import versions
 from rejoin.sources import changefeed, chunks, proven, runs, snapshot
 from rejoin.sources.files import lines as numbered

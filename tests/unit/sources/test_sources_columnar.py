@@ -14,7 +14,8 @@ import pytest
 from source_cases import table
 
 from rejoin.errors import SourceCorrupt
-from rejoin.plan.model import SnapshotSource, Table
+from rejoin.plan.model import Table
+from rejoin.plan.sources import SnapshotSource
 from rejoin.sources.columnar import decode_parquet, raw_rows
 from rejoin.sources.events import events_schema
 from rejoin.sources.files import PinnedFile

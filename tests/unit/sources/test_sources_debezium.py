@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from source_cases import decode, event, table
 
-from rejoin.plan.model import DebeziumSource
+from rejoin.plan.sources import DebeziumSource
 
 ONE = table("id BIGINT; name STRING")
 NAMED = {"id": 1, "name": "a"}

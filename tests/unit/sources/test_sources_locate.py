@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from source_cases import event, table
 
-from rejoin.plan.model import SnapshotSource, Table
+from rejoin.plan.model import Table
+from rejoin.plan.sources import SnapshotSource
 from rejoin.sources import locate as locating
 from rejoin.sources.files import pin_file, place
 from rejoin.sources.locate import locate

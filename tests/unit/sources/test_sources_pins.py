@@ -21,7 +21,8 @@ from rejoin.errors import (
     SourceMissing,
     SourceOutsideRoot,
 )
-from rejoin.plan.model import DebeziumSource, RecordsSource, SnapshotSource, Table
+from rejoin.plan.model import Table
+from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource
 from rejoin.sources import Pin, available, ignored
 from rejoin.sources.decode import decode_pin
 from rejoin.sources.files import open_pinned

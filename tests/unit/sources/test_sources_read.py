@@ -12,11 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from limited import limited
 from pyspark.sql.pandas.types import from_arrow_schema
 from source_cases import CAPTURES, table
 
 from rejoin.errors import SourceCorrupt, SourceFileChanged
-from rejoin.plan.model import DebeziumSource, RecordsSource, SnapshotSource
+from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource
 from rejoin.sources import available, coded_errors, read, read_here
 from rejoin.sources.events import events_ddl
 
@@ -81,7 +82,7 @@ def test_the_driver_and_the_workers_read_the_same_events_of_the_same_types(
     assert pin is not None
     here = read_here(of, pin, str(tmp_path))
     assert here is not None
-    monkeypatch.setattr(reading, "LOCAL_BYTES", 0)
+    limited(monkeypatch, fetched_bytes=0)
     assert read_here(of, pin, str(tmp_path)) is None, "the pin is Spark's to read"
     frame = read(spark, of, pin, str(tmp_path))
     assert frame.schema == spark.createDataFrame([], events_ddl(of)).schema == from_arrow_schema(here.schema, prefer_timestamp_ntz=True)
@@ -100,7 +101,7 @@ def test_an_error_of_a_worker_keeps_its_type(spark: Any, tmp_path: Path, monkeyp
     laid(tmp_path, "src/1.csv", b"id,name\n1,paid\n")
     pin = available(of, str(tmp_path), (), None)
     assert pin is not None
-    monkeypatch.setattr(reading, "LOCAL_BYTES", 0)
+    limited(monkeypatch, fetched_bytes=0)
     laid(tmp_path, "src/1.csv", b"id,name\n1,diap\n")
     with pytest.raises(SourceFileChanged, match=r"src/1\.csv"), coded_errors():
         read(spark, of, pin, str(tmp_path)).collect()

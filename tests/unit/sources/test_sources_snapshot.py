@@ -11,7 +11,7 @@ import pytest
 from source_cases import decode_snapshot, table
 
 from rejoin.errors import InvariantBroken, SchemaDrift, SourceCorrupt
-from rejoin.plan.model import SnapshotSource
+from rejoin.plan.sources import SnapshotSource
 from rejoin.sources import snapshot
 from rejoin.sources.files import PinnedFile
 from rejoin.sources.parquet import check_parquet

@@ -1,14 +1,15 @@
 """Streams under test: their records in files, each of which adds its own; what is refused, what comes twice, what is joined."""
 
-import importlib
 import json
 from collections.abc import Iterator
 
 import pytest
+from limited import limited
 
 from rejoin import Topology, debezium, records, snapshot
 from rejoin.declarations import SourceDeclaration
 from rejoin.errors import BadTestTable, TopologyError
+from rejoin.plan import saved
 from rejoin.plan.compile import compile
 from rejoin.testing import Driver
 
@@ -83,13 +84,13 @@ def test_a_stream_reads_records_or_change_events_and_a_table_no_records() -> Non
 
 def test_a_source_of_records_is_part_of_the_plan() -> None:
     plan = compile(visits(records("views", null="-", on_bad_record="fail"), debezium("clicks")))
-    again = type(plan).from_json(plan.to_json())
+    again = saved.from_json(saved.to_json(plan))
     assert again == plan
     assert again.table("views").source.kind == "records"
 
 
 def test_many_records_are_read_along(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.import_module("rejoin.sources.read"), "LOCAL_BYTES", 0)
+    limited(monkeypatch, fetched_bytes=0)
     driver.run(views="a | A | 2026-01-01 10:00:00\n b | B | today", clicks="1 | A | 2026-01-01 10:00:09")
     driver.run(views="a | A | 2026-01-01 10:00:00\n c | A | 2026-01-01 10:00:10")
     assert driver.table("clicked") == "id | click\n a | 1\n c | 1"

@@ -1,10 +1,11 @@
 """Statements of as-of joins."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rejoin.joins import sides
 from rejoin.plan.match import AsOf
-from rejoin.plan.model import Edge, Node
+from rejoin.plan.model import Edge, Node, Plan
+from rejoin.plan.steps import Verb
 from rejoin.plan.versions import DELETED
 from rejoin.stages.columns import numbered
 from rejoin.stages.dialect import Dialect
@@ -67,3 +68,14 @@ def touched(sql: Dialect, node: Node, left_key: Sequence[str]) -> str:
     within = f"{sides.met(len(match.on), 'a', 'b')} AND a.lt >= b.since AND (b.until IS NULL OR a.lt < b.until)"
     found = f"SELECT DISTINCT {sql.names(pks, 'a')} FROM ({left}) AS a JOIN valid AS b ON {within}"
     return f"SELECT {sql.renamed(pks, left_key)} FROM ({found})"
+
+
+def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
+    """What finds the results of a node, whose texts are in the dialect: the step, a title and the statement."""
+    step, edge = f"{Verb.RESOLVE}.{node.name}", node.edges[0]
+    left, right, match = plan.key_of(node.left.table), plan.key_of(edge.right.table), _match(edge)
+    if match.left_time is not None:
+        yield step, "valid, from versions and rights", valid(sql, edge, right)
+        yield step, "touched, from lefts and valid", touched(sql, node, left)
+    yield step, "wanted, from lefts", wanted(sql, node, left, right[: len(match.on)])
+    yield step, "state, from lefts and rights", state(sql, node, left, right)

@@ -1,9 +1,10 @@
 """Statements of what right and full foreign-key joins add to the star: right rows without a left row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rejoin.joins import sides
-from rejoin.plan.model import Node
+from rejoin.plan.model import Node, Plan
+from rejoin.plan.steps import Verb
 from rejoin.stages.columns import numbered
 from rejoin.stages.dialect import Dialect
 
@@ -63,3 +64,10 @@ def in_scope(sql: Dialect, key: Sequence[str], lefts: int) -> str:
     theirs = f"EXISTS (SELECT 1 FROM theirs AS t WHERE {sql.on(right, 't', 'o', nulls=True)})"
     alone = " AND ".join(f"o.{sql.name(k)} IS NULL" for k in left)
     return f"SELECT * FROM rows_ AS o WHERE ({mine} AND NOT ({alone})) OR ({alone} AND {theirs})"
+
+
+def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
+    """What finds the results of right rows, for a node whose texts are in the dialect: the step, a title and the statement."""
+    step, left, right = f"{Verb.RESOLVE}.{node.name}", plan.key_of(node.left.table), plan.key_of(node.edges[0].right.table)
+    yield step, "rights, of changed keys without a left row", free(sql, right)
+    yield step, "state, by both keys, from state and rights", results(sql, node, len(left), right)

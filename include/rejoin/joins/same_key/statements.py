@@ -1,10 +1,11 @@
 """Statements of joins by the same key."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rejoin.joins import sides
 from rejoin.plan.match import SameKey
-from rejoin.plan.model import Node
+from rejoin.plan.model import Node, Plan
+from rejoin.plan.steps import Verb
 from rejoin.stages.columns import numbered
 from rejoin.stages.dialect import Dialect
 
@@ -26,3 +27,9 @@ def state(sql: Dialect, node: Node, left_key: Sequence[str], right_key: Sequence
     shown = ", ".join(f"coalesce(a.{p}, b.{r}) AS {p}" for p, r in zip(pks, rks, strict=True))
     on = " AND ".join(f"{sql.same(f'a.{p}', f'b.{r}')}" for p, r in zip(pks, rks, strict=True))
     return f"SELECT {shown}, a.l, b.r1 FROM ({left}) AS a FULL JOIN ({right}) AS b ON {on}"
+
+
+def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
+    """What finds the results of a node, whose texts are in the dialect: the step, a title and the statement."""
+    step, left, right = f"{Verb.RESOLVE}.{node.name}", plan.key_of(node.left.table), plan.key_of(node.edges[0].right.table)
+    yield step, "state, from lefts and rights", state(sql, node, left, right)

@@ -4,13 +4,14 @@
 has to be judged anew whether they are in the result without partner.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rejoin.joins import sides
 from rejoin.joins.spans import FOREVER
 from rejoin.plan.match import Window
-from rejoin.plan.model import Edge, Node
+from rejoin.plan.model import Edge, Node, Plan
+from rejoin.plan.steps import Verb
 from rejoin.stages.columns import numbered
 from rejoin.stages.dialect import Dialect
 
@@ -224,3 +225,14 @@ def in_scope(sql: Dialect, key: Sequence[str], keys: Keys, *, given: Sequence[st
             same = " AND ".join(f"x.{k} = o.{sql.name(n)}" for k, n in zip(ks, own, strict=True))
             parts.append(f"(o.{sql.name(other[0])} IS NULL AND EXISTS (SELECT 1 FROM {name} AS x WHERE {same}))")
     return f"SELECT * FROM rows_ AS o WHERE {' OR '.join(parts)}"
+
+
+def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
+    """What finds the results of a node, whose texts are in the dialect: the step, a title and the statement."""
+    step, kind, both = f"{Verb.RESOLVE}.{node.name}", node.edges[0].kind, ("left_changes", "right_changes")
+    keys = Keys(plan.key_of(node.left.table), plan.key_of(node.edges[0].right.table))
+    yield step, "marks, from the newest times", marks(window_of(node.edges[0]), before=["before"], now=["now"])
+    for of_left, kept in ((True, kind.keeps_left), (False, kind.keeps_right)):
+        if kept:
+            yield step, f"lonely_{'left' if of_left else 'right'}", lonely(sql, node, keys, left=of_left, given=both)
+    yield step, "state, from lefts, rights, marks and changes", state(sql, node, keys, scoped=both)

@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from rejoin.plan.typing.cursor import Cursor, SyntaxMistake, Term
+from rejoin.plan.typing.cursor import SyntaxMistake, Term
 from rejoin.plan.typing.lexer import Token, UnknownSyntax, tokens
+from rejoin.plan.typing.literals import Literals
 
 LEVELS: Final = (
     ("=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "!<", "!>"),
@@ -21,8 +22,6 @@ _NOT_OPERANDS: Final = (
 )
 _ALSO_FUNCTIONS: Final = ("LIKE", "ILIKE", "RLIKE", "REGEXP", "DIV")
 _CONSTRUCTS: Final = "column literal interval case between in and or not conditions like ilike div"
-_SUFFIXES: Final = {"BD": "DECIMAL", "L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT", "F": "FLOAT", "D": "DOUBLE"}
-_UNITS: Final = {"YEAR": "MONTH", "MONTH": "MONTH", "WEEK": "DAY", "DAY": "DAY", "HOUR": "SECOND", "MINUTE": "SECOND", "SECOND": "SECOND"}
 _WITH_UNIT: Final = ("TIMESTAMPADD", "TIMESTAMPDIFF", "DATEADD", "DATE_ADD", "DATEDIFF", "DATE_DIFF")
 _WORDS: Final = (",", "PLACING", "FROM", "FOR")
 _SEPARATORS: Final = {"POSITION": ("IN", ","), "SUBSTRING": _WORDS, "SUBSTR": _WORDS, "OVERLAY": _WORDS}
@@ -39,7 +38,7 @@ def parse(text: str) -> Term:
     return _Parser(tokens(text)).whole()
 
 
-class _Parser(Cursor):
+class _Parser(Literals):
     def whole(self) -> Term:
         term = self._or()
         if self._now.is_("COLLATE"):
@@ -176,23 +175,6 @@ class _Parser(Cursor):
             return Term("column", value=self._tokens[self._at - 1].value, of=token.value)
         return Term("column", value=token.value)
 
-    def _number(self, sign: str) -> Term:
-        written = self._now.value.upper()
-        self._at += 1
-        suffix = next((s for s in _SUFFIXES if written.endswith(s)), "")
-        digits = written.removesuffix(suffix)
-        of = _SUFFIXES[suffix] if suffix else "DOUBLE" if "E" in digits else "DECIMAL" if "." in digits else "INTEGER"
-        return Term("literal", value=sign + digits, of=of)
-
-    def _literal(self) -> Term:
-        kind, parts = self._now.kind, []
-        while self._now.kind == kind:
-            parts.append(self._now.value)
-            self._at += 1
-            if kind == "bytes":
-                break
-        return Term("literal", value="".join(parts), of="BINARY" if kind == "bytes" else "STRING")
-
     def _case(self) -> Term:
         """``args``: the conditions as one term, then the values of the branches."""
         self._need("CASE")
@@ -268,41 +250,3 @@ class _Parser(Cursor):
             found.append(self._or())
         self._need(")")
         return Term("trim", tuple(found), value=end, of=between)
-
-    def _type(self) -> str:
-        """A type as written, such as ``DECIMAL(10, 2)``."""
-        token = self._now
-        if token.kind != "word":
-            raise SyntaxMistake(f"a type is expected, not {token.value!r}")
-        self._at += 1
-        if self._now.is_("<"):
-            raise UnknownSyntax
-        if not self._take("("):
-            return token.value.upper()
-        parameters = [self._literal_number()]
-        while self._take(","):
-            parameters.append(self._literal_number())
-        self._need(")")
-        return f"{token.value.upper()}({','.join(parameters)})"
-
-    def _literal_number(self) -> str:
-        if self._now.kind != "number":
-            raise SyntaxMistake(f"a number is expected, not {self._now.value!r}")
-        return self._number("").value
-
-    def _interval(self) -> Term:
-        """``INTERVAL 1 DAY``, ``INTERVAL '2' HOURS 30 MINUTES``; ``of``: the smallest unit, in which values are added."""
-        self._need("INTERVAL")
-        units = set()
-        while self._now.kind in ("text", "number") or self._now.is_("-"):
-            self._take("-")
-            simple = self._now.kind == "number" or self._now.value.strip().lstrip("+-").isdigit()
-            self._at += 1
-            unit = self._now.value.upper().removesuffix("S")
-            self._at += 1
-            if not simple or unit not in _UNITS or self._now.is_("TO"):
-                raise UnknownSyntax
-            units.add(_UNITS[unit])
-        if "MONTH" in units and len(units) > 1:
-            raise SyntaxMistake("an interval of months and years cannot have days or smaller units")
-        return Term("interval", of=next(unit for unit in ("SECOND", "DAY", "MONTH") if unit in units))

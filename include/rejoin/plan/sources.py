@@ -1,0 +1,62 @@
+"""Where the rows of a table come from, as a plan says it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class OnBadRecord(StrEnum):
+    """What happens to a record that cannot be applied."""
+
+    QUARANTINE = "quarantine"  # kept with reason and coordinates, counted; the run goes on below ``max_bad_share``
+    FAIL = "fail"  # the run stops before anything is visible
+
+
+@dataclass(frozen=True)
+class SnapshotSource:
+    """Full snapshots: one completed file or directory each, in name order; rows that are absent were deleted.
+
+    ``max_delete_share``: a snapshot that would delete more than this share of the live rows is refused.
+    ``null``: the text that means NULL in a CSV field.
+    """
+
+    path: str
+    max_delete_share: float = 0.3
+    null: str = ""
+    on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
+    max_bad_share: float = 0.05
+    kind: str = "snapshot"
+
+
+@dataclass(frozen=True)
+class RecordsSource:
+    """Files of records of a stream; none says anything of those that it lacks. ``null``: as of a snapshot. ``places``: records have no id (``place``)."""
+
+    path: str
+    null: str = ""
+    on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
+    max_bad_share: float = 0.05
+    places: bool = False
+    kind: str = "records"
+
+
+@dataclass(frozen=True)
+class DebeziumSource:
+    """Change events as Debezium writes them: files of JSON lines ``{"key", "value", "headers"[, "topic"]}``.
+
+    ``topic``: read only the lines of this topic (None: all lines).
+    ``units``: (column, "ms" | "us" | "ns") for integer timestamps whose event carries no schema; default "us".
+    ``placeholder``: the text that stands for an unchanged TOAST value.
+    """
+
+    path: str
+    topic: str | None = None
+    units: tuple[tuple[str, str], ...] = ()
+    placeholder: str = "__debezium_unavailable_value"
+    on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
+    max_bad_share: float = 0.05
+    kind: str = "debezium"
+
+
+Source = SnapshotSource | RecordsSource | DebeziumSource
+SOURCES: dict[str, type[Source]] = {"snapshot": SnapshotSource, "records": RecordsSource, "debezium": DebeziumSource}
+"""By ``kind``, which is also the name of the function that a topology calls."""
