@@ -100,6 +100,23 @@ def load_grid(curves: dict[int, list[Row]]) -> Grid:
     return Grid("First load", ["N", "engine", "seconds", "x plain Spark", "rows a second", "MB read", "MB written", "load"], lines, 2)
 
 
+def memory_grid(curves: dict[int, list[Row]]) -> Grid:
+    """The most memory of the process in rejoin's largest runs."""
+    largest = [
+        (n, r)
+        for n, rows in curves.items()
+        for side in ("load", *SIDES)
+        for r in changes(rows, side=side)
+        if side == "load" or r.k == n // 2
+    ]
+    lines = [
+        [f"{n:,}", "first load" if r.side == "load" else f"half of all {r.side} rows", megabytes(r.resident)]
+        for n, r in largest
+        if r.resident
+    ]
+    return Grid("Memory of the process", ["N", "what", "MB resident at most"], lines, 2)
+
+
 def tidy_grid(curves: dict[int, list[Row]]) -> Grid:
     """The compaction after the first load, and the median of those between change sets."""
     lines = []

@@ -12,6 +12,7 @@ from measure import Row
 from other_grids import Rows, quarters
 from storage import KEYS, OVERHEAD
 
+GIB = 1 << 30
 MANY, MERGED = 100_000, (500_000, 1_000_000)
 SMALL, LARGE = 1_000_000, 50_000_000
 """The same changes should cost about the same in both."""
@@ -71,6 +72,19 @@ def _of_the_curve(n: int, rows: Sequence[Row]) -> Iterator[Goal]:
             half = seconds_of(rows, "rejoin", side, n // 2)
             if half is not None:
                 yield f"half of all {side} rows changed / that Spark job", 0.8, half / plain
+    yield from _of_the_memory(n, rows)
+
+
+def _of_the_memory(n: int, rows: Sequence[Row]) -> Iterator[Goal]:
+    """Of the largest tables only: others fit into memory as a whole."""
+    for side, k, what in (
+        ("load", n, "first load"),
+        ("left", n // 2, "half of all left rows"),
+        ("right", n // 2, "half of all right rows"),
+    ):
+        for r in rows:
+            if n >= LARGE and (r.engine, r.side, r.k) == ("rejoin", side, k) and r.resident:
+                yield f"{what}: GiB of resident memory", 6.0, r.resident / GIB
 
 
 def _beside(large: Sequence[Row], small: Sequence[Row]) -> Iterator[Goal]:

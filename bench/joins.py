@@ -132,7 +132,7 @@ def repeated(tables: Tables, change: Callable[[], object], what: str) -> list[Sp
 
 def stored(lake: Lake, n: int, what: str) -> Row:
     """The bytes of all tables as they are, as bytes written."""
-    return row("tables", n, n, what, [Spent(0.0, 0, sum(table_sizes(lake).values()), 0.0, Done())])
+    return row("tables", n, n, what, [Spent(0.0, 0, sum(table_sizes(lake).values()), 0.0, Done(), 0)])
 
 
 # --- two streams ----------------------------------------------------------------------------------------------------------

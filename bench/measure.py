@@ -1,4 +1,4 @@
-"""How a piece of work is measured: seconds, Spark jobs, and the bytes that this process and its JVM read and wrote."""
+"""How a piece of work is measured: seconds, Spark jobs, the bytes that this process and its JVM read and wrote, and the memory of this process."""
 
 import json
 import os
@@ -45,13 +45,14 @@ class Done:
 
 @dataclass(frozen=True)
 class Spent:
-    """What one piece of work cost; ``load`` is the machine's when it began."""
+    """What one piece of work cost; ``load`` is the machine's when it began, ``resident`` what this process had in memory at most, in bytes."""
 
     seconds: float
     read: int
     written: int
     load: float
     done: Done
+    resident: int
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Row:
 
     ``side``: left, right, full (recomputed), load (first load) or tidy (compaction, checkpoint; ``k`` is ``n`` for the one after the first load).
     ``read``, ``written``: bytes asked from and given to the operating system, cached or not. ``load``: the machine's, at the start of the first.
+    ``resident``: bytes that this process, without its JVM, had in memory at most; 0 in results from before that was measured.
     """
 
     engine: str
@@ -75,16 +77,18 @@ class Row:
     load: float
     stages: Stages
     way: str
+    resident: int = 0
 
 
 def spend(work: Callable[[], Done]) -> Spent:
     """Does the work once and measures it."""
     load, (read, written) = os.getloadavg()[0], _bytes()
+    Path("/proc/self/clear_refs").write_text("5")  # the kernel's record of the most resident memory begins anew
     started = time.monotonic()
     done = work()
     seconds = time.monotonic() - started
     now = _bytes()
-    return Spent(seconds, now[0] - read, now[1] - written, load, done)
+    return Spent(seconds, now[0] - read, now[1] - written, load, done, _most_resident())
 
 
 def in_spark(spark: SparkSession, work: Callable[[], object]) -> Done:
@@ -112,9 +116,16 @@ def row(engine: str, n: int, k: int, side: str, spent: Sequence[Spent]) -> Row:
         round(spent[0].load, 1),
         {step: (round(s, 3), jobs) for step, (s, jobs) in middle.done.stages.items()},
         middle.done.way,
+        max(s.resident for s in spent),
     )
     CONSOLE.print(f"{engine:26} n={n:,} k={k:,} {side}: {made.seconds:.2f} s, jobs {made.jobs}, load {made.load}", highlight=False)
     return made
+
+
+def _most_resident() -> int:
+    """The most bytes that this process has had in memory since the record began (proc(5), VmHWM)."""
+    told = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(told["VmHWM"].split()[0]) << 10
 
 
 def quantile(values: Sequence[float], share: float) -> float:

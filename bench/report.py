@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, TypeVar
 
-from curve_grids import budget_grid, crossover_grid, engines_grid, full_grid, load_grid, runs_grid, tidy_grid
+from curve_grids import budget_grid, crossover_grid, engines_grid, full_grid, load_grid, memory_grid, runs_grid, tidy_grid
 from folders import Folders
 from goals import Results, goals_grid
 from grids import Grid
@@ -34,6 +34,7 @@ def write(folders: Folders) -> list[Grid]:
         "curves": [grid for n, rows in curves.items() for grid in (engines_grid(n, rows), full_grid(n, rows), runs_grid(n, rows))],
         "budgets": [budget_grid(n, rows) for n, rows in curves.items()],
         "loads": [load_grid(curves)],
+        "memory": [memory_grid(curves)],
         "storage": [storage_grid(storage)],
         "steady": [steady_grid(steady), tidy_grid(curves)],
         "wide": [rows_grid("100 columns, by kind of key", _by_size(folders.results, "wide", saved_rows))],

@@ -66,11 +66,12 @@ def server(location: str, host: str, port: int, memory: str) -> tuple[list[str],
     Raises:
         SetupError: no Java 17 or 21, a jar is missing, or ``location`` names no lake.
     """
-    from rejoin.lake.session import properties, spark_submit, static_settings
+    from rejoin.lake.session import properties, spark_submit, static_settings, worker_python
 
     if problem := java_problem():
         raise SetupError(problem)
-    settings = static_settings(lake_config(location)) | {
+    config = lake_config(location)
+    settings = static_settings(config) | {
         "spark.driver.memory": memory,
         "spark.connect.grpc.binding.address": host,
         "spark.connect.grpc.binding.port": str(port),
@@ -79,7 +80,7 @@ def server(location: str, host: str, port: int, memory: str) -> tuple[list[str],
     os.write(file, properties(settings).encode())
     submit = spark_submit()
     command = [submit, "--properties-file", f"/dev/fd/{file}", "--class", SERVER, "local"]
-    environment = {**os.environ, "SPARK_HOME": str(Path(submit).parents[1]), "PYSPARK_PYTHON": sys.executable}
+    environment = {**os.environ, "SPARK_HOME": str(Path(submit).parents[1]), "PYSPARK_PYTHON": worker_python(config)}
     environment.pop("SPARK_REMOTE", None)
     environment.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "lake" / "spark_conf"))
     return command, environment

@@ -1,6 +1,49 @@
-"""What spark-submit is given of a lake's settings."""
+"""What Spark is given of a lake's settings, and where steps run by them."""
 
-from rejoin.lake.session import properties
+from pathlib import Path
+
+import pytest
+
+from rejoin.engines.placement import Choice, chosen
+from rejoin.lake.config import LakeConfig, lake_config
+from rejoin.lake.session import LOOPBACK, properties, static_settings, worker_python
+
+
+def lake(root: Path, spark: str = "") -> LakeConfig:
+    file = root / "lake.toml"
+    file.write_text(f'warehouse = "{root}/w"\ncatalog = "sqlite"\nuri = "sqlite:///{root}/c.db"\n[spark]\n{spark}\n')
+    return lake_config(str(file))
+
+
+@pytest.mark.parametrize(
+    ("master", "cluster"),
+    [
+        ("", False),
+        ("local", False),
+        ("local[8]", False),
+        ("local-cluster[2,1,1024]", False),
+        ("localhost.example:7077", True),
+        ("spark://master:7077", True),
+        ("yarn", True),
+        ("k8s://https://api:6443", True),
+    ],
+)
+def test_a_master_in_the_lakes_file_is_all_that_a_cluster_needs(
+    tmp_path: Path, master: str, cluster: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rejoin.lake.session.spark_jars", lambda **_: [])
+    for name in ("REJOIN_ENGINE", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    config = lake(tmp_path, f'"spark.master" = "{master}"' if master else "")
+    assert config.cluster == cluster
+    assert chosen(config.engine, local_lake=True, cluster=config.cluster) is (Choice.SPARK if cluster else Choice.AUTO)
+    assert chosen("local", local_lake=True, cluster=config.cluster) is Choice.LOCAL
+    # On a cluster executors would look for a driver on their own machines.
+    assert (LOOPBACK.keys() <= static_settings(config).keys()) is not cluster
+
+
+def test_a_lake_may_name_the_python_of_executors(tmp_path: Path) -> None:
+    assert worker_python(lake(tmp_path, '"spark.pyspark.python" = "./environment/bin/python"')) == "./environment/bin/python"
 
 
 def test_a_password_survives_the_properties_file() -> None:

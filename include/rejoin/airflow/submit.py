@@ -3,6 +3,7 @@
 import shutil
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ class RejoinOperator(SparkSubmitOperator):
 
         with tempfile.TemporaryDirectory() as directory:
             # In a file that only we can read.
-            self.properties_file = _properties(Path(directory) / "rejoin.conf", config)
+            self.properties_file = _properties(Path(directory) / "rejoin.conf", config, _master())
             self.application, self.application_args = str(Path(place().jobs) / job), arguments
             if shutil.which("spark-submit") is None:
                 self._spark_binary = spark_submit()  # the one of this environment's pyspark
@@ -78,10 +79,18 @@ def _connection() -> "Connection | None":
         return None
 
 
-def _properties(file: Path, config: "LakeConfig") -> str:
+def _master() -> str:
+    """The master that the connection names."""
+    connection = _connection()
+    return (connection.host if connection is not None else None) or "local"
+
+
+def _properties(file: Path, config: "LakeConfig", master: str) -> str:
     from rejoin.lake.session import properties, static_settings
 
-    settings = {k: v for k, v in static_settings(config).items() if k not in ("spark.master", "spark.app.name")}
+    named = replace(config, spark={**config.spark, "spark.master": master})
+    settings = {k: v for k, v in static_settings(named).items() if k not in ("spark.master", "spark.app.name")}
+    settings.setdefault("spark.pyspark.driver.python", sys.executable)  # the lake may name another one for executors
     file.touch(mode=0o600)
     file.write_text(properties(settings))
     return str(file)

@@ -108,7 +108,11 @@ class Engine(ABC):
 
     @abstractmethod
     def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
-        """The relation, and what the aggregates ``counts`` (name -> SQL text over its columns) come to. It may stand only once in what is executed."""
+        """The relation, and what the aggregates ``counts`` (name -> SQL text over its columns) come to. It may stand only once in what is executed.
+
+        Exact of rows that are written as they are. Of rows that are grouped or joined before, Spark counts some twice where it lost an executor
+        and did a task again: then what is not there still counts as 0, and no more can be relied on.
+        """
 
     @abstractmethod
     def kept(self, rows: Rows) -> AbstractContextManager[Rows]:

@@ -30,16 +30,17 @@ class Choice(StrEnum):
     SPARK = "spark"  # Spark, always
 
 
-def chosen(stated: str, *, local_lake: bool) -> Choice:
+def chosen(stated: str, *, local_lake: bool, cluster: bool) -> Choice:
     """What holds for a lake: what its file or the command states, else the environment's ``REJOIN_ENGINE``; where nothing is said, Spark if a
     Spark is named or the lake is no directory.
 
     Args:
         stated: by the lake's file or the command; ``auto`` where nothing is.
         local_lake: its files are on this machine.
+        cluster: the lake's file names a master of Spark on other machines.
     """
     choice = Choice(stated if stated != Choice.AUTO else os.environ.get("REJOIN_ENGINE") or stated)
-    named = "SPARK_REMOTE" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
+    named = cluster or "SPARK_REMOTE" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
     return Choice.SPARK if choice is Choice.AUTO and (named or not local_lake) else choice
 
 

@@ -60,6 +60,12 @@ class LakeConfig:
         """Whether Iceberg reads and writes the warehouse with its own client of S3."""
         return self.warehouse.startswith("s3://")
 
+    @property
+    def cluster(self) -> bool:
+        """Whether the lake names a master of Spark that is not this machine alone."""
+        master = self.spark.get("spark.master", "local")
+        return master != "local" and not master.startswith(("local[", "local-cluster["))
+
     def spark_settings(self) -> dict[str, str]:
         """Spark settings of the catalog and of the user."""
         prefix = f"spark.sql.catalog.{CATALOG}"

@@ -45,8 +45,16 @@ RUNTIME = {
 STATIC = {
     # Else every operation on a column asks the JVM some eight times where in Python it stands, for messages about code that is not the user's.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # What Spark's pages and event logs do not show of settings: by default not ``credential``, the name of a REST catalog's secret.
+    "spark.redaction.regex": "(?i)secret|password|token|credential|authorization|connection-string|access[.-]?key|account[.-]?key",
 }
 """Settings that cannot be changed once a session has started, whoever starts its JVM."""
+
+_SETTLED = ("CANNOT_MODIFY_CONFIG", "CANNOT_MODIFY_STATIC_CONFIG")
+"""What Spark says of a lake's setting that counts when its JVM starts, and has no meaning for a further session."""
+
+LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+"""For Spark on this machine. Executors on others would look for the driver there, and not find it."""
 
 _first: "list[SparkSession]" = []
 """This process's first session: Spark's own notion of an active one is per thread."""
@@ -61,8 +69,7 @@ def static_settings(config: LakeConfig) -> dict[str, str]:
         "spark.app.name": "rejoin",
         "spark.jars": ",".join(spark_jars(s3=config.s3)),
         "spark.driver.memory": "4g",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
+        **({} if config.cluster else LOOPBACK),
         "spark.ui.enabled": "false",
         "spark.sql.warehouse.dir": tempfile.gettempdir(),  # unused; the default would be a folder in the working directory
         "spark.ui.showConsoleProgress": "false",
@@ -76,6 +83,11 @@ def static_settings(config: LakeConfig) -> dict[str, str]:
         **RUNTIME,
         **config.spark_settings(),
     }
+
+
+def worker_python(config: LakeConfig) -> str:
+    """The Python that executors start: what the lake names, else this one. Without it that is whatever python3 their PATH has."""
+    return config.spark.get("spark.pyspark.python", sys.executable)
 
 
 def spark_submit() -> str:
@@ -103,8 +115,7 @@ def session(config: LakeConfig) -> "SparkSession":
     if not tracing():
         for context in ("SQL", "DataFrame"):  # pyspark prints every error of every expression, with its values
             logging.getLogger(f"{context}QueryContextLogger").disabled = True
-    # Without it Spark's Python workers are whatever python3 the PATH has.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", worker_python(config))
 
     if remote := os.environ.get("SPARK_REMOTE"):
         from rejoin.lake.remote import connect
@@ -139,8 +150,14 @@ def _start(config: LakeConfig) -> "SparkSession":
 
 
 def _with_settings(spark: "SparkSession", config: LakeConfig) -> "SparkSession":
+    from pyspark.errors import AnalysisException
+
     for key, value in {**RUNTIME, **config.spark_settings()}.items():
-        spark.conf.set(key, value)
+        try:
+            spark.conf.set(key, value)
+        except AnalysisException as error:
+            if key not in config.spark or error.getCondition() not in _SETTLED:
+                raise
     return spark
 
 

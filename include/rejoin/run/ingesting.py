@@ -90,7 +90,10 @@ class Ingesting:
             return self._ingest(table, kept, count_kinds(self._engine, table, kept), None)
 
     def _load(self, table: Table, events: Rows) -> Outcome[Ingested] | None:
-        """The first load of a feed in one pass, if it turns out to be plain; None if it has to be looked at first: what was written is garbage."""
+        """The first load of a feed in one pass, if it turns out to be plain; None if it has to be looked at first: what was written is garbage.
+
+        Events are counted before a shuffle: where Spark lost an executor it has counted some of them twice, and they are counted again in peace.
+        """
         judged = of_level(table.expectations, Level.ROW, Which.CHANGED)
         if judged or table.retention is not None or isinstance(table.source, SnapshotSource) or self._work.before.has(table.name):
             return None
@@ -99,7 +102,7 @@ class Ingesting:
         classified = self._engine.query(statement, events=self._facts_of(observed))
         fates, _, write = self._storing.write(self._versions(table, classified, keep_unchanged=True), limits().large)
         kinds = Kinds(**seen())
-        if not kinds.plain:
+        if not kinds.plain or kinds.read != kinds.skipped + fates.accounted:
             self._work = replace(self._work, writer=self._work.writer.again())
             self._storing = Storing(self._work, table, self._cut, self._place)
             return None

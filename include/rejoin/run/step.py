@@ -50,7 +50,7 @@ class Doing:
         self.attempt = self.attempts()
         if (idle := self.attempt.nothing_to_do(step)) is not None:
             return idle
-        choice = chosen(self.config.engine, local_lake=native(self.config.warehouse) is not None)
+        choice = chosen(self.config.engine, local_lake=native(self.config.warehouse) is not None, cluster=self.config.cluster)
         outcome, where = placed(choice, self.attempt.plan, self._session, lambda engine: self._tried(engine, step))
         starts = {"spark_start": round(self.waited, 3)} if self.waited > STARTED_ALREADY else {}
         return replace(outcome, detail={**outcome.detail, **where, **starts})
