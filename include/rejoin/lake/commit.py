@@ -13,7 +13,6 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from pyiceberg.manifest import (
     DATA_FILE_TYPE,
     DataFile,
@@ -33,6 +32,7 @@ from pyiceberg.table.update.snapshot import ManageSnapshots, _FastAppendFiles
 from pyiceberg.typedef import EMPTY_DICT, Record
 
 from rejoin.lake import metrics
+from rejoin.lake.datafile import data_file
 from rejoin.lake.files import files_of
 from rejoin.limits import limits
 
@@ -57,14 +57,14 @@ def data_files(table: Table, rows: pa.Table | pa.RecordBatchReader) -> list[Data
     metadata = metrics.writing(table.metadata)
     batches = rows.to_batches(max_chunksize=_row_group()) if isinstance(rows, pa.Table) else rows
     made: list[DataFile] = []
-    running: deque[Future[list[DataFile]]] = deque()
+    running: deque[Future[DataFile]] = deque()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         size = int(table.properties.get(TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, TableProperties.WRITE_TARGET_FILE_SIZE_BYTES_DEFAULT))
         for some in _sized(batches, size):
             if len(running) == _AT_ONCE:
-                made += running.popleft().result()
-            running.append(pool.submit(lambda some: list(_dataframe_to_data_files(metadata, some, table.io)), some))
-        made += [file for written in running for file in written.result()]
+                made.append(running.popleft().result())
+            running.append(pool.submit(data_file, table, metadata, some))
+        made += [written.result() for written in running]
     metrics.settle(table, made)
     for file in made:
         file[_SPLIT_OFFSETS] = None  # else Spark plans a split a row group
