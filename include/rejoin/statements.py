@@ -48,7 +48,8 @@ def _of_table(sql: Dialect, table: Table) -> Iterator[tuple[str, str]]:
     else:
         yield "classified, from events and stored", ingest.feed(sql, table, stored=True, placed=True)
         yield "made, from classified", ingest.versions(sql, table, keep_unchanged=True)
-    yield "rows of the table, from made", ingest.table_rows(sql, table, 0)
+    yield "versioned, from made", ingest.table_rows(sql, table, 0)
+    yield "rows of the table, from versioned", ingest.appended(sql, table)
 
 
 def _of_node(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:

@@ -46,7 +46,7 @@ def data_file(table: Table, metadata: TableMetadata, rows: pa.Table) -> DataFile
 
 def _encodings(table: Table) -> dict[str, str]:
     """The columns and fields that are not written as Parquet does it by itself."""
-    found = {}
+    found: dict[str, str] = {}
     for field in sanitize_column_names(table.schema()).fields:
         if isinstance(field.field_type, StructType):
             found |= {f"{field.name}.{HASH}": "DELTA_LENGTH_BYTE_ARRAY" for f in field.field_type.fields if f.name == HASH}

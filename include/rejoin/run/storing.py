@@ -21,9 +21,6 @@ from rejoin.stages import ingest
 from rejoin.stages.dialect import counted, text
 from rejoin.stages.fates import Fate
 
-REAL = "coalesce(_arrival >= 0, false)"
-"""Whether a row is a record of the cut."""
-
 
 class Storing:
     """What one attempt to ingest a source table leaves behind.
@@ -65,15 +62,16 @@ class Storing:
     def write(self, made: Rows, at_most: int) -> tuple[Ingested, int, Write]:
         """Appends the new versions, and counts the fate of every record among them, what changes, and the lines of what is refused."""
         effective = "(_op IN ('I', 'U') OR (_op = 'D' AND _before IS NOT NULL))"
-        conditions = {str(fate): f"{REAL} AND _fate = {text(fate)}" for fate in Fate} | {
+        conditions = {str(fate): f"_real AND _fate = {text(fate)}" for fate in Fate} | {
             "changes": effective,
             "deleted": f"{effective} AND _op = 'D'",
-            "implied": f"{effective} AND NOT {REAL}",
-            "live": f"_row IS NOT NULL AND _fate IN ({text(Fate.APPLIED)}, {text(Fate.NOOP)})",
+            "implied": f"{effective} AND NOT _real",
+            "live": f"_alive AND _fate IN ({text(Fate.APPLIED)}, {text(Fate.NOOP)})",
         }
-        bad = f"coalesce(sum(CASE WHEN {REAL} AND _fate = {text(Fate.QUARANTINED)} THEN _lines END), 0)"
-        observed, seen = self._engine.counted(made, {**counted(conditions), "bad_lines": bad})
-        rows = self._engine.query(ingest.table_rows(self._sql, self._table, self._facts.run.number), made=observed)
+        bad = f"coalesce(sum(CASE WHEN _real AND _fate = {text(Fate.QUARANTINED)} THEN _lines END), 0)"
+        stored = self._engine.query(ingest.table_rows(self._sql, self._table, self._facts.run.number), made=made)
+        observed, seen = self._engine.counted(stored, {**counted(conditions), "bad_lines": bad})
+        rows = self._engine.query(ingest.appended(self._sql, self._table), versioned=observed)
         write = self._work.writer.append(self._table.name, self._engine.small(rows, at_most), self._table.order)
         counts = {k: int(v) for k, v in seen().items()}
         bad_lines = counts.pop("bad_lines")
@@ -90,7 +88,7 @@ class Storing:
         fates, late_lines, write = self.write(made, at_most)
         late, writes = fates.quarantined, [write]
         done = self.accounted(fates, kinds)
-        judged = self._engine.query(f"SELECT * FROM made WHERE {REAL}", made=made)
+        judged = self._engine.query(f"SELECT * FROM made WHERE {ingest.COUNTED['_real']}", made=made)
         if done.quarantined:
             bad = self._bad(refused, judged) if late else refused
             all_bad = Share(done.quarantined, kinds.quarantined_lines + late_lines)

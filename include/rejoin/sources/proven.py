@@ -4,7 +4,9 @@ A file's first lines tell the shape (``shape``); ``typed`` tells which values ar
 the decoder's affair: it says when a chunk has to be read by it as a whole.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
@@ -22,6 +24,8 @@ from rejoin.stages.dialect import DUCKDB
 
 SAMPLE = 200
 """Lines that a shape is learned of."""
+_AHEAD = 1
+"""Chunks that are judged before they are asked for."""
 _PARTS = 4
 """Batches of a chunk, for several threads."""
 Numbered = tuple[int, bytes]
@@ -65,24 +69,38 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 def by_shape(file: str, index: int, pieces: Iterator[bytes], careful: Careful) -> Iterator[pa.RecordBatch]:
     """The pieces of a file -> record batches of events, as ``careful`` would give them; those of a chunk in the order of their lines."""
-    query: str | None = None
-    asked = False
-    parts = chunks(pieces)
-    for part in parts:
+    parts = _ahead(chunks(pieces), careful)
+    for part, judged in parts:
         if isinstance(part, Rest):
             yield from careful.batches(file, index, part.lines)
             continue
-        if not asked:
-            asked, query = True, _query(part, careful)
-        found = None if query is None else _judged(part, query)
+        found = judged()
         slow = part.lines() if found is None else _unproven(part, found)
         if careful.by_batch and any(raw.isspace() or not raw for _, raw in slow):
             # Blank lines are no records: from here on batches would begin elsewhere than in a file that is read line by line.
-            yield from careful.batches(file, index, chain(part.lines(), chain.from_iterable(map(_lines, parts))))
+            yield from careful.batches(file, index, chain(part.lines(), chain.from_iterable(_lines(rest) for rest, _ in parts)))
         elif found is None:
             yield from careful.batches(file, index, part.lines())
         else:
             yield from _together(part, found, file, index, careful)
+
+
+def _ahead(parts: Iterator[Chunk | Rest], careful: Careful) -> Iterator[tuple[Chunk | Rest, Callable[[], pa.Table | None]]]:
+    """Every part, and what ``_judged`` makes of it; that of the next one is made meanwhile. The first chunk tells the shape of all."""
+    query: str | None = None
+    asked = False
+    waiting: deque[tuple[Chunk | Rest, Callable[[], pa.Table | None]]] = deque()
+    with ThreadPoolExecutor(1) as pool:
+        for part in parts:
+            if not asked and isinstance(part, Chunk):
+                asked, query = True, _query(part, careful)
+            if query is None or isinstance(part, Rest):
+                waiting.append((part, lambda: None))
+            else:
+                waiting.append((part, pool.submit(_judged, part, query).result))
+            if len(waiting) > _AHEAD:
+                yield waiting.popleft()
+        yield from waiting
 
 
 def _lines(part: Chunk | Rest) -> Iterator[Numbered]:

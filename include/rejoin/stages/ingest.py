@@ -251,16 +251,27 @@ SELECT
 FROM settled"""
 
 
+COUNTED = {"_fate": "_fate", "_real": "coalesce(_arrival >= 0, false)", "_alive": "_row IS NOT NULL", "_lines": "_lines"}
+"""What is counted of the result of ``versions``; ``_real``: it is a record of the cut."""
+
+
 def table_rows(sql: Dialect, table: Table, run: int) -> str:
-    """``made``, the result of ``versions`` -> the rows to append to the source table."""
-    names = values(table)
+    """``made``, the result of ``versions`` -> rows of the source table, and of what is not stored (``_op`` null) no more than what is COUNTED."""
+    names, counted = values(table), ", ".join(f"{value} AS {name}" for name, value in COUNTED.items())
     before = sql.struct((n, sql.get("_before", n)) for n in (*names, HASH))
     new = "".join(f", {sql.get('_new', n)} AS {sql.name(n)}" for n in names)
     return f"""
 SELECT
     {sql.names(table.key)}, {sql.cast(str(run), "BIGINT")} AS _run, _op, _position AS _version, _newhash AS {HASH}{new},
-    CASE WHEN _before IS NOT NULL THEN {before} END AS _before
-FROM made WHERE _op IS NOT NULL"""
+    CASE WHEN _before IS NOT NULL THEN {before} END AS _before, {counted}
+FROM made"""
+
+
+def appended(sql: Dialect, table: Table) -> str:
+    """``versioned``, the result of ``table_rows`` -> the rows to append to the source table."""
+    return (
+        f"SELECT {sql.names([*table.key, '_run', '_op', '_version', HASH, *values(table), '_before'])} FROM versioned WHERE _op IS NOT NULL"
+    )
 
 
 def _bytes(sql: Dialect, table: Table, names: Sequence[str], row: str) -> str:
