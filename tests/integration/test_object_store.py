@@ -19,6 +19,7 @@ from rejoin.errors import RejoinError, StoreDenied, StoreDown, StoreMissing
 from rejoin.notebook import Lake
 from rejoin.replay import replay
 from rejoin.schedule import run_topology
+from rejoin.setup_check import fetch_jars
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -197,12 +198,31 @@ def test_every_reader_reads_the_store_and_a_compaction_rewrites_it_without_spark
     assert all(said) and not found_in(*kept, *said, repr(topology.config))
 
 
+ONE_JVM = """
+import sys
+from rejoin.cli import main
+
+for words in (["verify"], ["expire", "--keep-days", "0"]):
+    main([*words, "--lake", sys.argv[1]], standalone_mode=False)
+"""
+
+
 @pytest.mark.by_spark
-def test_spark_verifies_and_goes_on_with_what_the_process_began(shop: StoredShop) -> None:
-    for engine in ("local", "spark", "local"):
+@pytest.mark.parametrize(
+    "engines",
+    [
+        pytest.param(("local", "local"), id="the process alone"),
+        pytest.param(("local", "spark", "local"), id="in turn", marks=pytest.mark.nightly),
+    ],
+)
+def test_spark_verifies_what_the_process_made_and_goes_on_with_it(shop: StoredShop, engines: tuple[str, ...]) -> None:
+    fetch_jars(s3=True)
+    for engine in engines:
         shop.next_batch()
         done = rejoin(shop, "run", str(shop.file), "--engine", engine)
         assert done.returncode == 0, done.stderr
+    program = shop.root / "one_jvm.py"
+    program.write_text(ONE_JVM)
+    done = Forked(str(program), [str(shop.lake)], dict(os.environ)).wait(600)
+    assert "0 differences" in done.stdout and "6 tables looked at" in done.stdout, done.stdout + done.stderr
     check(shop)
-    done = rejoin(shop, "verify")
-    assert "0 differences" in done.stdout, done.stderr
