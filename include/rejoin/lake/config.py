@@ -5,7 +5,7 @@ letters of a name, for Spark and for PyIceberg alike.
 
 A TOML file (``${NAME}`` is replaced by the environment variable, so that no secret stands in the file)::
 
-    warehouse = "s3://bucket/warehouse"             # or any path that Spark's Hadoop and PyIceberg's FileIO can open
+    warehouse = "s3://bucket/warehouse"             # or any path that Spark's Hadoop and PyIceberg's FileIO can open (docs/stores.md)
     catalog = "postgresql"                          # sqlite | postgresql | rest
     uri = "postgresql+psycopg://me:${PW}@host/db"   # SQLAlchemy URL of the catalog database, or the REST catalog's URL
     ledger = "postgresql+psycopg://me:${PW}@host/db"   # default: the catalog's database (not for rest)
