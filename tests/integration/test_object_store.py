@@ -221,8 +221,9 @@ def test_spark_verifies_what_the_process_made_and_goes_on_with_it(shop: StoredSh
         shop.next_batch()
         done = rejoin(shop, "run", str(shop.file), "--engine", engine)
         assert done.returncode == 0, done.stderr
+    check(shop)
     program = shop.root / "one_jvm.py"
     program.write_text(ONE_JVM)
     done = Forked(str(program), [str(shop.lake)], dict(os.environ)).wait(600)
     assert "0 differences" in done.stdout and "6 tables looked at" in done.stdout, done.stdout + done.stderr
-    check(shop)
+    assert output(shop.topology()) == shop.expected()
