@@ -16,6 +16,7 @@ from pathlib import Path
 from rejoin import extras
 from rejoin.errors import EngineFailed, NotComputable, RejoinError, Unexpected
 from rejoin.plan.places import Place
+from rejoin.store_failures import of_a_store
 
 TRACE = "REJOIN_TRACE"
 """The environment variable that shows the words of engines, row values included."""
@@ -97,6 +98,8 @@ def named(error: BaseException, where: str, places: Sequence[Place] = ()) -> Rej
         return error
     if isinstance(error, ModuleNotFoundError) and (lacking := extras.missing(error, where)):
         return lacking
+    if store := of_a_store(error, where):
+        return store
     kind = kind_of(error)
     if kind is None:
         return Unexpected(f"{type(error).__name__} in {where}{_at(error)}", next_step=f"{TRACE}=1 shows the whole trace; please report it")

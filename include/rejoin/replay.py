@@ -150,7 +150,7 @@ class _Shape:
 
     def _collect(self, runs: dict[int, int], played: dict[int, _Played]) -> None:
         """Reads the output and all its changes, once."""
-        choice = chosen(self._topology.config.engine, local_lake=True, cluster=self._topology.config.cluster)
+        choice = chosen(self._topology.config.engine, cluster=self._topology.config.cluster)
         (changes, rows), _ = placed(choice, self._topology.plan, self._spark, self._read)
         for row in changes:
             if row["id"] != CLOCK:

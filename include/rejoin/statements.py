@@ -13,7 +13,7 @@ from rejoin.plan.steps import Verb
 from rejoin.stages import ingest, resolve
 from rejoin.stages.dialect import DUCKDB, SPARK, Dialect
 
-HERE = "DuckDB, in this process where it is small and the lake is a directory"
+HERE = "DuckDB, in this process"
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 from limited import limited
 from pyiceberg.catalog import load_catalog
-from pyiceberg.manifest import ManifestEntry
 from pyiceberg.table import Table
 
 from rejoin.lake import fold
-from rejoin.lake.commit import delete_file
 from rejoin.lake.config import lake_config
-from rejoin.lake.files import Files, files_of
 from rejoin.lake.paths import native
 from rejoin.lake.state import Versions
 from rejoin.limits import limits
@@ -63,23 +60,6 @@ def test_a_range_that_has_to_be_folded_and_is_too_large_for_the_driver_is_left_t
     assert (done := folded(feed)) is not None and done.folded == 1
     limited(monkeypatch, folded_rows=BASE_ROWS - 1)
     assert folded(feed) is None
-
-
-def test_fault_look_a_table_whose_files_are_elsewhere_is_left_alone_until_a_share_of_it_has_changed(
-    feed: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fold, "native", lambda _: None)
-    snapshot = feed.current_snapshot()
-    assert snapshot is not None
-    files = files_of(feed, snapshot.snapshot_id)
-    hidden = delete_file(feed, pa.table({"file_path": [f.file_path for f in files.data[:1]], "pos": [0]}))
-    deletes = (ManifestEntry.from_args(data_file=hidden),)
-    for rows_changed, folds in ((10, False), (BASE_ROWS // 2, True)):
-        feed.append(rows(100, rows_changed))
-        current = feed.current_snapshot()
-        assert current is not None
-        entries = files_of(feed, current.snapshot_id).data_entries
-        assert bool(fold._choose(feed, Files(entries, deletes), "_run").folds) == folds
 
 
 VERSIONS = Versions(alive="_op = 'Q'")

@@ -17,10 +17,10 @@ Exit codes:
   2   the command or the topology file has mistakes; run: nobody agreed to the plan
   3   the input has problems; nothing was made visible
   4   the run is closed, unknown or beyond retention
-  5   set-up: Java, jars, catalog, or a schema change that a table cannot make
+  5   set-up: Java, jars, catalog, object store, or a schema change that a table cannot make
   6   a check that every run makes on itself failed; nothing was made visible
   7   the run is committed; a sink did not get it
-  75  somebody else's run is open, or the ledger or a sink is busy: try again later
+  75  somebody else's run is open, or the ledger, a store or a sink is busy: try again later
 """
 
 

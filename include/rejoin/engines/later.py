@@ -14,7 +14,7 @@ from duckdb.func import ARROW
 from duckdb.sqltypes import BLOB
 
 from rejoin.engines.engine import Here, NeedsSpark, Rows
-from rejoin.lake.duck import fresh, memory
+from rejoin.lake.duck import memory, reading
 from rejoin.plan import portable
 from rejoin.stages.dialect import DUCKDB
 from rejoin.stages.hashing import MURMUR3, murmur3
@@ -39,7 +39,7 @@ def database() -> duckdb.DuckDBPyConnection:
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    made = fresh(memory())
+    made = reading(memory())
     for setting in portable.SETTINGS:
         made.execute(setting)
     made.create_function(MURMUR3, murmur3, [BLOB], BLOB, type=ARROW)  # null for null

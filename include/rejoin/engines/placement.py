@@ -1,6 +1,6 @@
 """Where a step runs: the one place that decides.
 
-In this process where the lake is a directory and all that the step does is proven to come out there as by Spark; else by Spark. How many rows there
+In this process where all that the step does is proven to come out there as by Spark; else by Spark. How many rows there
 are does not matter: DuckDB spills (``lake.duck.memory``). What is not for the process: expressions that are not portable, values that cannot be
 computed, expectations about many rows. Nobody estimates: the process begins, and ``NeedsSpark`` says when it is not its work. What it wrote until then is garbage on a branch of its own.
 """
@@ -30,18 +30,17 @@ class Choice(StrEnum):
     SPARK = "spark"  # Spark, always
 
 
-def chosen(stated: str, *, local_lake: bool, cluster: bool) -> Choice:
+def chosen(stated: str, *, cluster: bool) -> Choice:
     """What holds for a lake: what its file or the command states, else the environment's ``REJOIN_ENGINE``; where nothing is said, Spark if a
-    Spark is named or the lake is no directory.
+    Spark is named.
 
     Args:
         stated: by the lake's file or the command; ``auto`` where nothing is.
-        local_lake: its files are on this machine.
         cluster: the lake's file names a master of Spark on other machines.
     """
     choice = Choice(stated if stated != Choice.AUTO else os.environ.get("REJOIN_ENGINE") or stated)
     named = cluster or "SPARK_REMOTE" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
-    return Choice.SPARK if choice is Choice.AUTO and (named or not local_lake) else choice
+    return Choice.SPARK if choice is Choice.AUTO and named else choice
 
 
 def placed(choice: Choice, plan: "Plan", spark: "Callable[[], SparkSession]", work: Callable[[Engine], T]) -> tuple[T, dict[str, str]]:

@@ -5,8 +5,29 @@ Whether a retry can help is a type, so a scheduler decides by ``isinstance`` and
 """
 
 from rejoin.errors.base import RejoinError, TerminalError, TransientError, by_exit_code
-from rejoin.errors.lake import FileExists, InvariantBroken, QueryFailed, QueryRefused, RowAbsent, SchemaRefused, SetupError, UnknownTable
-from rejoin.errors.runs import LedgerConflict, RunBusy, RunCommitted, RunSuperseded, RunUnknown, SnapshotExpired, SparkDown, Stale
+from rejoin.errors.lake import (
+    FileExists,
+    InvariantBroken,
+    QueryFailed,
+    QueryRefused,
+    RowAbsent,
+    SchemaRefused,
+    SetupError,
+    StoreDenied,
+    StoreMissing,
+    UnknownTable,
+)
+from rejoin.errors.runs import (
+    LedgerConflict,
+    RunBusy,
+    RunCommitted,
+    RunSuperseded,
+    RunUnknown,
+    SnapshotExpired,
+    SparkDown,
+    Stale,
+    StoreDown,
+)
 from rejoin.errors.sinks import (
     SinkBufferFull,
     SinkConflict,
@@ -99,6 +120,9 @@ __all__ = [
     "SourceOutsideRoot",
     "SparkDown",
     "Stale",
+    "StoreDenied",
+    "StoreDown",
+    "StoreMissing",
     "TerminalError",
     "TopologyError",
     "TopologyFileError",

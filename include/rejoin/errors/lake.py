@@ -10,6 +10,20 @@ class SetupError(TerminalError):
     exit_code = 5
 
 
+class StoreDenied(TerminalError):
+    """The object store of the lake does not let us do what has to be done: no keys, wrong ones, or such as may not."""
+
+    code = "STORE_DENIED"
+    exit_code = 5
+
+
+class StoreMissing(TerminalError):
+    """The object store has no such bucket, or no longer an object that the lake names."""
+
+    code = "STORE_MISSING"
+    exit_code = 5
+
+
 class SchemaRefused(TerminalError):
     """An edited topology asks for a change that a table cannot make (another key, a narrower or other column type)."""
 

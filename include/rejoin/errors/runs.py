@@ -21,6 +21,12 @@ class SparkDown(TransientError):
     code = "SPARK_DOWN"
 
 
+class StoreDown(TransientError):
+    """The object store of the lake does not answer, or answers that it cannot now."""
+
+    code = "STORE_DOWN"
+
+
 class RunSuperseded(TerminalError):
     """The run of this stage is closed (committed or abandoned); what the stage wrote is garbage and harms nobody."""
 

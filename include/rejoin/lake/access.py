@@ -186,8 +186,7 @@ class Access:
 
     def _scanned(self, name: str, columns: Sequence[str], why: str, wanted: "_Wanted | None" = None, run: int | None = None) -> Rows:
         """The rows of the keys, to be computed where they are needed: by DuckDB over the files, or by Spark."""
-        text = probe.text_of(self._table(name), self.states[name], columns, run)
-        rows = None if text is None else self.engine.files(text)
+        rows = self.engine.files(probe.text_of(self._table(name), self.states[name], columns, run))
         if rows is None:
             return self._by_spark(name, columns, why, wanted, run)
         self.reads.append(Read(name, "files", why, None))

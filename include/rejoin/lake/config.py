@@ -5,7 +5,7 @@ letters of a name, for Spark and for PyIceberg alike.
 
 A TOML file (``${NAME}`` is replaced by the environment variable, so that no secret stands in the file)::
 
-    warehouse = "s3://bucket/warehouse"             # or any path that Spark's Hadoop and PyIceberg's FileIO can open
+    warehouse = "s3://bucket/warehouse"             # or any path that Spark's Hadoop and PyIceberg's FileIO can open (docs/stores.md)
     catalog = "postgresql"                          # sqlite | postgresql | rest
     uri = "postgresql+psycopg://me:${PW}@host/db"   # SQLAlchemy URL of the catalog database, or the REST catalog's URL
     ledger = "postgresql+psycopg://me:${PW}@host/db"   # default: the catalog's database (not for rest)
@@ -48,10 +48,10 @@ class LakeConfig:
     location: str
     warehouse: str
     catalog: str
-    uri: str
-    ledger: str
-    properties: dict[str, str] = field(default_factory=dict)
-    spark: dict[str, str] = field(default_factory=dict)
+    uri: str = field(repr=False)  # this and what follows may hold secrets
+    ledger: str = field(repr=False)
+    properties: dict[str, str] = field(default_factory=dict, repr=False)
+    spark: dict[str, str] = field(default_factory=dict, repr=False)
     sinks: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
     engine: str = "auto"
 
@@ -79,13 +79,20 @@ class LakeConfig:
             made[f"{prefix}.io-impl"] = "org.apache.iceberg.aws.s3.S3FileIO"
         # Cached metadata would hide what other processes committed.
         made[f"{prefix}.cache-enabled"] = "false"
-        return made | {f"{prefix}.{k}": v for k, v in self.properties.items()} | self.spark
+        stated = {**self._store_settings(), **self.properties}
+        return made | {f"{prefix}.{k}": v for k, v in stated.items()} | self.spark
+
+    def _store_settings(self) -> dict[str, str]:
+        """What both clients of S3 want to know and a store of one's own does not care about: without it PyIceberg would ask AWS for the bucket."""
+        own = self.s3 and "s3.endpoint" in self.properties
+        return {"client.region": self.properties.get("s3.region", "us-east-1")} if own else {}
 
     def pyiceberg_settings(self) -> dict[str, str]:
         """Properties of the same catalog for PyIceberg."""
         kind = {"type": "rest"} if self.catalog == "rest" else {"py-catalog-impl": "rejoin.lake.catalog.CachingSqlCatalog"}
-        local = {} if native(self.warehouse) is None else {"py-io-impl": "rejoin.lake.fileio.LocalFileIO"}
-        return {**kind, **local, "uri": self.uri, "warehouse": self.warehouse, **self.properties}
+        files = "LocalFileIO" if native(self.warehouse) is not None else "StoreFileIO"
+        ours = {**kind, "py-io-impl": f"rejoin.lake.fileio.{files}", "uri": self.uri, "warehouse": self.warehouse}
+        return {**ours, **self._store_settings(), **self.properties}
 
 
 def _jdbc(url: URL) -> dict[str, str]:

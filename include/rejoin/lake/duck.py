@@ -31,16 +31,17 @@ from pyiceberg.types import (
 )
 
 from rejoin.errors import SetupError
+from rejoin.lake import stores
 from rejoin.lake.paths import native
 
 FILE, POSITION = "_file", "_pos"
-"""Columns of a relation beside the table's: the file as this machine names it, and the row's number in it."""
+"""Columns of a relation beside the table's: the file as DuckDB opens it (``opens``), and the row's number in it."""
 
 ROW_NUMBER = "file_row_number"
 """What DuckDB calls the row's number, whatever the files hold."""
 
-Called = Callable[[str], str | None]
-"""From a file's path in Iceberg's metadata to the name by which DuckDB opens it; None if it cannot."""
+Called = Callable[[str], str]
+"""From a file's path in Iceberg's metadata to the name by which DuckDB opens it."""
 
 MEMORY = "2GB"
 """What is read for one lookup or one sink keeps no more in memory than this; larger sorts go to a temporary directory."""
@@ -78,7 +79,7 @@ class Relation:
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
     """One database a process: it keeps the footers of files."""
-    return fresh()
+    return reading()
 
 
 def memory() -> str:
@@ -95,6 +96,23 @@ def memory() -> str:
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     allowed = _CGROUP.read_text().strip() if _CGROUP.is_file() else "max"
     return f"{max(1 << 30, min(there, int(allowed) if allowed.isdigit() else there) // 4) >> 20}MiB"
+
+
+def opens(table: Table) -> Called:
+    """How the files of a table are called: those of this machine by their path."""
+
+    def called(path: str) -> str:
+        local = native(path)
+        return stores.name(table.io, path) if local is None else local
+
+    return called
+
+
+def reading(limit: str = MEMORY) -> duckdb.DuckDBPyConnection:
+    """A database of its own that can read all files of all tables (``opens``), wherever they are."""
+    made = fresh(limit)
+    made.register_filesystem(stores.Stores())
+    return made
 
 
 def fresh(limit: str = MEMORY) -> duckdb.DuckDBPyConnection:
@@ -121,10 +139,9 @@ def scan(files: str, *options: str) -> str:
     return f"read_parquet(${files}, {', '.join(('hive_partitioning = false', 'can_have_nan = true', *options))})"
 
 
-def listed(files: Sequence[DataFile], called: Called = native) -> list[str] | None:
-    """The files as DuckDB takes them in a list, where each is a pattern; None if one cannot be opened."""
-    paths = [called(f.file_path) for f in files]
-    return None if None in paths else [re.sub(r"([*?\[])", r"[\1]", str(p)) for p in paths]
+def listed(files: Sequence[DataFile], called: Called) -> list[str]:
+    """The files as DuckDB takes them in a list, where each is a pattern."""
+    return [re.sub(r"([*?\[])", r"[\1]", called(f.file_path)) for f in files]
 
 
 def by_id(table: Table) -> bool:
@@ -136,27 +153,26 @@ def by_id(table: Table) -> bool:
 
 
 def relation(
-    table: Table, data: Sequence[DataFile], deletes: Sequence[DataFile], clause: str = "", called: Called = native
-) -> Relation | None:
-    """The rows of some data files (at least one) that no delete file hides; None if the files cannot be opened.
+    table: Table, data: Sequence[DataFile], deletes: Sequence[DataFile], clause: str = "", called: Called | None = None
+) -> Relation:
+    """The rows of some data files (at least one) that no delete file hides.
 
     Args:
         table: whose files they are.
         data: data files.
         deletes: position delete files.
         clause: applied to the data files before hidden rows are looked for (a join with registered keys, a filter).
-        called: how the files are opened; by default those of this machine.
+        called: how the files are opened, if not as all files of their table are.
     """
+    called = called or opens(table)
     files, hidden = listed(data, called), listed(deletes, called)
-    if files is None or hidden is None:
-        return None
     rows = _rows(table, clause)
     if not hidden:
         return Relation(f"({rows})", {"files": files})
     # Delete files name a data file as its manifest does.
     named = "SELECT unnest($paths) AS f, unnest($named) AS file_path"
     gone = f"SELECT f, pos AS p FROM {scan('hidden')} JOIN ({named}) USING (file_path)"
-    names = {"paths": [str(called(f.file_path)) for f in data], "named": [f.file_path for f in data]}
+    names = {"paths": [called(f.file_path) for f in data], "named": [f.file_path for f in data]}
     return Relation(
         f"(SELECT * FROM ({rows}) ANTI JOIN ({gone}) AS gone ON {FILE} = gone.f AND {POSITION} = gone.p)",
         {"files": files, **names, "hidden": hidden},

@@ -1,19 +1,21 @@
 """The files of a snapshot, from Iceberg's metadata alone. Manifests and their lists never change, so each is read once a process."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pyiceberg.conversions import from_bytes
-from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.types import BooleanType, DateType, DecimalType, IntegerType, LongType, PrimitiveType, StringType
 from pyiceberg.utils.datetime import days_to_date
 
 from rejoin.lake import metrics
+from rejoin.lake.paths import native
 from rejoin.stages.columns import RUN
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 _MANIFESTS: dict[tuple[str, bool], tuple[ManifestEntry, ...]] = {}
 """Entries by manifest, and whether its bounds were trusted."""
 _MOST_MANIFESTS = 20_000
+_AT_ONCE = 8
 _FILES: "dict[tuple[str, bool], Files]" = {}
 """Files by manifest list, and whether bounds were trusted. A run asks for those of some tables ten times."""
 _MOST_LISTS = 500
@@ -81,17 +84,30 @@ def _files(table: Table, snapshot_id: int, *, trust: bool) -> Files:
 
 
 def _listed(table: Table, snapshot: Snapshot, *, trust: bool) -> Files:
-    found: list[ManifestEntry] = []
-    for manifest in snapshot.manifests(table.io):
-        known = manifest.manifest_path, trust
-        if known not in _MANIFESTS:
-            if len(_MANIFESTS) >= _MOST_MANIFESTS:
-                _MANIFESTS.clear()
-            entries = tuple(manifest.fetch_manifest_entry(table.io, discard_deleted=True))
-            _MANIFESTS[known] = entries if trust else metrics.trusted(table, entries)
-        found += _MANIFESTS[known]
+    manifests = snapshot.manifests(table.io)
+    known = {m.manifest_path: entries for m in manifests if (entries := _MANIFESTS.get((m.manifest_path, trust))) is not None}
+    read = dict(_read(table, [m for m in manifests if m.manifest_path not in known], trust=trust))
+    if len(_MANIFESTS) + len(read) > _MOST_MANIFESTS:
+        _MANIFESTS.clear()
+    _MANIFESTS.update({(path, trust): entries for path, entries in read.items()})
+    known |= read
+    found = [entry for manifest in manifests for entry in known[manifest.manifest_path]]
     data = tuple(e for e in found if e.data_file.content == DataFileContent.DATA)
     return Files(data, tuple(e for e in found if e.data_file.content != DataFileContent.DATA))
+
+
+def _read(table: Table, manifests: Sequence[ManifestFile], *, trust: bool) -> Iterator[tuple[str, tuple[ManifestEntry, ...]]]:
+    """Manifests, by their path, with their entries; several at once where each takes requests to a store."""
+
+    def one(manifest: ManifestFile) -> tuple[str, tuple[ManifestEntry, ...]]:
+        entries = tuple(manifest.fetch_manifest_entry(table.io, discard_deleted=True))
+        return manifest.manifest_path, entries if trust else metrics.trusted(table, entries)
+
+    if len(manifests) < 2 or native(manifests[0].manifest_path) is not None:
+        yield from map(one, manifests)
+        return
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        yield from pool.map(one, manifests)
 
 
 def unique(table: Table, files: Sequence[DataFile], column: str) -> bool:

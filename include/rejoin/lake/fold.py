@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import Any
 
 import pyarrow as pa
@@ -11,10 +10,9 @@ from pyiceberg.table import Table
 
 from rejoin.lake import commit, metrics
 from rejoin.lake.commit import Contents, Entries
-from rejoin.lake.duck import columns_text, cursor, listed, relation, scan
+from rejoin.lake.duck import columns_text, cursor, listed, opens, relation, scan
 from rejoin.lake.files import Files, bounds, files_of, repaired_files
 from rejoin.lake.layout import NULLS, Layout, Lie, layout, to_fold, to_merge
-from rejoin.lake.paths import native
 from rejoin.lake.state import Versions
 from rejoin.limits import limits
 from rejoin.stages.columns import RUN
@@ -46,7 +44,7 @@ def todo(table: Table, snapshot_id: int, key: Sequence[str] | None) -> bool:
 
 
 def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions | None) -> Folded | None:
-    """Rewrites what has to be rewritten; None if that is too much for one process, or its files are elsewhere.
+    """Rewrites what has to be rewritten; None if that is too much for one process.
 
     Args:
         table: the table.
@@ -61,7 +59,7 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
     units = choice.lay.units
     starts = [u.start for u in units] or [None]
     largest = max((units[n].rows for n in choice.folds), default=0) if units else sum(f.record_count for f in files.data)
-    if largest > limits().folded_rows or any(native(f.file_path) is None for f in (*files.data, *files.deletes)):
+    if largest > limits().folded_rows:
         return None
     deltas = [files.data[i] for i in choice.lay.deltas]
     added, gone, writing = [], set(), _Writing(table, files.deletes, key, versions)
@@ -110,17 +108,14 @@ def _ends(table: Table, file: DataFile, column: str) -> tuple[Any, Any]:
 
 
 def _changed(table: Table, files: Files, lay: Layout, column: str) -> list[int]:
-    """Delta rows and hidden rows of each unit; of files elsewhere as if they fell on all units alike."""
-    if any(native(f.file_path) is None for f in (*files.data, *files.deletes)):
-        rows = sum(f.record_count for f in (*(files.data[i] for i in lay.deltas), *files.deletes))
-        return [ceil(rows * unit.rows / sum(u.rows for u in lay.units)) for unit in lay.units]
+    """Delta rows and hidden rows of each unit."""
     counts = [0] * len(lay.units)
-    unit_of = {native(files.data[i].file_path): n for n, unit in enumerate(lay.units) for i in unit.files}
+    unit_of = {files.data[i].file_path: n for n, unit in enumerate(lay.units) for i in unit.files}
     deltas = relation(table, [files.data[i] for i in lay.deltas], []) if lay.deltas else None
     with cursor() as database:
         if files.deletes:
-            sql = f"SELECT regexp_replace(file_path, '^file:(//)?/', '/'), count(*) FROM {scan('hidden')} GROUP BY 1"
-            for path, count in database.sql(sql, params={"hidden": listed(files.deletes)}).fetchall():
+            sql = f"SELECT file_path, count(*) FROM {scan('hidden')} GROUP BY 1"
+            for path, count in database.sql(sql, params={"hidden": listed(files.deletes, opens(table))}).fetchall():
                 if path in unit_of:
                     counts[unit_of[path]] += count
         if deltas is not None:
@@ -151,7 +146,6 @@ class _Writing:
         ``final``: no other file holds rows of these ranges, so deletes that nobody needs can go.
         """
         source = relation(self.table, data, self.deletes)
-        assert source is not None
         first, names = columns_text([self.key[0]]), [f.name for f in self.table.schema().fields]
         parameters: dict[str, Any] = dict(source.parameters)
         within = []
@@ -203,5 +197,5 @@ def _remaining(table: Table, files: Files, gone: set[str]) -> list[DataFile] | N
     with cursor() as database:
         database.register("gone", pa.table({"file_path": pa.array(sorted(gone), pa.string())}))
         sql = f"SELECT DISTINCT file_path, pos FROM {scan('hidden')} ANTI JOIN gone USING (file_path)"
-        left = database.sql(sql, params={"hidden": listed(files.deletes)}).to_arrow_table()
+        left = database.sql(sql, params={"hidden": listed(files.deletes, opens(table))}).to_arrow_table()
     return [commit.delete_file(table, left)] if left.num_rows else []

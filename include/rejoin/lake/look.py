@@ -14,7 +14,6 @@ from pyiceberg.table import Table
 
 from rejoin.lake.duck import cursor, relation
 from rejoin.lake.files import bounds, files_of
-from rejoin.lake.paths import native
 from rejoin.limits import limits
 from rejoin.stages.columns import RUN
 
@@ -28,7 +27,6 @@ class Size:
     bytes: int
     files: int
     delete_files: int
-    local: bool
 
 
 @dataclass(frozen=True)
@@ -72,8 +70,7 @@ def size(table: Table, snapshot_id: int) -> Size:
     """How large a snapshot is."""
     files = files_of(table, snapshot_id)
     every = (*files.data, *files.deletes)
-    local = all(native(f.file_path) is not None for f in every)
-    return Size(files.rows, files.live, sum(f.file_size_in_bytes for f in every), len(files.data), len(files.deletes), local)
+    return Size(files.rows, files.live, sum(f.file_size_in_bytes for f in every), len(files.data), len(files.deletes))
 
 
 def added(table: Table, snapshot_id: int) -> Added | None:
@@ -99,8 +96,6 @@ def live_rows(table: Table, snapshot_id: int, key: Sequence[str]) -> int | Refus
         return 0
     if known.rows > limits().counted_rows:
         return Refused(f"more than {limits().counted_rows:,} stored versions are not counted")
-    if not known.local:
-        return Refused("its files are not on this machine")
     return _live_rows(_Snapshot(table, snapshot_id), tuple(key))
 
 
@@ -111,8 +106,6 @@ def skew(table: Table, snapshot_id: int, fks: Sequence[str], pks: Sequence[str],
         return Skew(0, 0, (), 1)
     if known.rows > limits().skew_refused:
         return Refused(f"more than {limits().skew_refused:,} stored subscriptions are not looked at")
-    if not known.local:
-        return Refused("its files are not on this machine")
     return _skew(_Snapshot(table, snapshot_id), tuple(fks), tuple(pks), most, ceil(known.rows / limits().skew_rows))
 
 
@@ -160,7 +153,6 @@ class _Snapshot:
         """``text`` with ``{rows}`` for the stored rows."""
         files = files_of(self.table, self.id)
         found = relation(self.table, files.data, files.deletes)
-        assert found is not None, "callers ask only for local files"
         with cursor() as db:
             return db.execute(text.format(rows=found.sql), found.parameters).fetchall()
 

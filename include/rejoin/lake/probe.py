@@ -35,17 +35,15 @@ class TooLarge:
     why: str
 
 
-def text_of(table: Table, snapshot_id: int, columns: Sequence[str], run: int | None = None) -> str | None:
-    """SQL text of the rows of a snapshot (``run``: of those that a run wrote), for DuckDB to compute when it needs them; None if the files are
-    not on this machine.
-    """
+def text_of(table: Table, snapshot_id: int, columns: Sequence[str], run: int | None = None) -> str:
+    """SQL text of the rows of a snapshot (``run``: of those that a run wrote), for DuckDB to compute when it needs them."""
     found = files_of(table, snapshot_id)
     data = list(found.data) if run is None else [file for file, _ in holding(table, found.data, RUN, [run])]
     if not data:
         types = {**stored_types(table), FILE: "VARCHAR", POSITION: "BIGINT"}
         return f"SELECT {', '.join(f'CAST(NULL AS {types[c]}) AS {columns_text([c])}' for c in columns)} WHERE false"
     source = relation(table, data, found.deletes, "" if run is None else f"WHERE {columns_text([RUN])} = {run}")
-    return None if source is None else f"SELECT {columns_text(columns)} FROM {source.inlined()}"
+    return f"SELECT {columns_text(columns)} FROM {source.inlined()}"
 
 
 def among_wanted(sql: Dialect, key: Sequence[str], columns: str = "*") -> str:
@@ -163,8 +161,6 @@ def _read(
     if not data:
         return _nothing(table, columns)
     source = relation(table, data, deletes, clause)
-    if source is None:
-        return TooLarge("the files are not on this machine")
     with cursor() as database:
         for name, frame in frames.items():
             database.register(name, frame)

@@ -4,10 +4,9 @@ Files come to DuckDB through a file system that cannot write, whatever the query
 those of a disk.
 """
 
-import threading
 from collections.abc import Iterable
-from datetime import UTC, datetime
-from typing import Any, Protocol
+from datetime import datetime
+from typing import Any
 
 import duckdb
 from fsspec import AbstractFileSystem
@@ -15,21 +14,13 @@ from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile
 
 from rejoin.lake.duck import fresh
+from rejoin.lake.stores import NEVER_CHANGES, Handle, Opened
 
 _SCHEME = "lake"
-_NEVER_CHANGES = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Closed(PermissionError):
     """What a query may not open."""
-
-
-class _Source(Protocol):
-    def seek(self, offset: int, whence: int = 0, /) -> int: ...
-
-    def read(self, size: int = -1, /) -> bytes: ...
-
-    def close(self) -> None: ...
 
 
 class Files(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
@@ -49,7 +40,7 @@ class Files(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
             self._known.append((io, file.file_path, file.file_size_in_bytes))
         return names
 
-    def open(self, path: str, mode: str = "rb", **_: Any) -> "_Handle":
+    def open(self, path: str, mode: str = "rb", **_: Any) -> Handle:
         """A file, for reading only.
 
         Raises:
@@ -57,8 +48,8 @@ class Files(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
         """
         if mode != "rb":
             raise Closed(mode)
-        io, location, size = self._file(path)
-        return _Handle(io.new_input(location).open(), size)
+        io, location = self._file(path)[:2]
+        return Handle(Opened(io.new_input(location).open()))
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         """A file's size."""
@@ -67,7 +58,7 @@ class Files(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
     def modified(self, path: str) -> datetime:
         """Iceberg's files are never written twice."""
         self._file(path)
-        return _NEVER_CHANGES
+        return NEVER_CHANGES
 
     def glob(self, path: str, **_: Any) -> list[str]:
         """The file of that name: there are no patterns."""
@@ -79,32 +70,6 @@ class Files(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
         if not number.isdecimal() or int(number) >= len(self._known):
             raise Closed(path)
         return self._known[int(number)]
-
-
-class _Handle:
-    """An open file whose position is each thread's own: DuckDB's threads share it, and read at one place what they have sought at another."""
-
-    def __init__(self, source: _Source, size: int) -> None:
-        self._source, self._size, self._at = source, size, dict[int, int]()
-        self._lock = threading.Lock()
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        base = (0, self.tell(), self._size)[whence]
-        self._at[threading.get_ident()] = base + offset
-        return base + offset
-
-    def tell(self) -> int:
-        return self._at.get(threading.get_ident(), 0)
-
-    def read(self, size: int = -1) -> bytes:
-        with self._lock:
-            self._source.seek(self.tell())
-            found = self._source.read(size)
-        self.seek(len(found), 1)
-        return found
-
-    def close(self) -> None:
-        self._source.close()
 
 
 def connected(files: Files) -> duckdb.DuckDBPyConnection:

@@ -6,6 +6,7 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from rejoin.lake.config import CATALOG
+from rejoin.lake.paths import native
 from rejoin.lake.refs import Refs
 
 AT_ONCE = 500
@@ -41,8 +42,11 @@ def remove_orphans(spark: SparkSession, refs: Refs, table: str, before: datetime
     Returns:
         How many files are gone.
     """
+    existing = refs.table(table)
+    # Hadoop, which lists files otherwise, knows no s3://; Iceberg's own client does.
+    listing = ", prefix_listing => true" if existing is not None and native(existing.location()) is None else ""
     call = (
         f"CALL {CATALOG}.system.remove_orphan_files(table => '{refs.topology}.{table}', "
-        f"older_than => TIMESTAMP '{before:%Y-%m-%d %H:%M:%S}')"
+        f"older_than => TIMESTAMP '{before:%Y-%m-%d %H:%M:%S}'{listing})"
     )
     return spark.sql(call).count()

@@ -107,8 +107,7 @@ class Cut:
         if not found.data:
             empty = _nothing(types)
             return f"SELECT {wanted} FROM ({empty})"
-        rows = relation(table, found.data, found.deletes, called=files.added(table.io, (*found.data, *found.deletes)).get)
-        assert rows is not None, "every file has a name"
+        rows = relation(table, found.data, found.deletes, called=files.added(table.io, (*found.data, *found.deletes)).__getitem__)
         if not self.plan.is_table(name):
             return f"SELECT {wanted} FROM {rows.inlined()}"
         key = self.plan.key_of(name)

@@ -12,11 +12,10 @@ from pyiceberg.table import Table
 from rejoin.engines.engine import Engine, Here, Rows
 from rejoin.errors import InvariantBroken
 from rejoin.lake import commit, metrics, names, probe
-from rejoin.lake.duck import FILE, POSITION
+from rejoin.lake.duck import FILE, POSITION, opens
 from rejoin.lake.evolve import evolve, holds
 from rejoin.lake.files import files_of
 from rejoin.lake.local import fitted, in_parts, streamed
-from rejoin.lake.paths import native
 from rejoin.lake.records import Write
 from rejoin.lake.refs import Refs
 from rejoin.limits import limits
@@ -130,7 +129,7 @@ class Writer:
             return done
         logged = self._refs.require(changes.table, changes.snapshot_id)
         text = probe.text_of(logged, changes.snapshot_id, [*key, "_op", RUN, "_after"], self._run)
-        if text is not None and (written := self._engine.files(text)) is not None:
+        if (written := self._engine.files(text)) is not None:
             return self._upsert_files(table, written, columns, key)
         spark = self._engine.by_spark(f"output {table} is written").spark
         stored = names.full(self._refs.topology, changes.table)
@@ -161,9 +160,8 @@ class Writer:
         deletes, gone = [], query(f"SELECT {sql.names(key)} FROM changes WHERE _op <> 'I'", changes=changes)
         count = int(str(self._engine.one("SELECT count(*) AS rows FROM gone", gone=gone)["rows"]))
         if count:
-            text = probe.text_of(existing, base, [*key, FILE, POSITION])
-            stored = None if text is None else self._engine.files(text)
-            assert stored is not None  # the files lie where those of the changes do
+            stored = self._engine.files(probe.text_of(existing, base, [*key, FILE, POSITION]))
+            assert stored is not None  # as those of the changes
             found = query(probe.among_wanted(sql, key, f"{FILE}, {POSITION}"), stored=stored, wanted=gone)
             places = self._engine.ordered(found, [FILE, POSITION])
             assert places is not None
@@ -195,7 +193,8 @@ class Writer:
 
     def _delete_files(self, table: Table, base: int, places: Iterator[pa.RecordBatch], keys: int) -> list[DataFile]:
         """The same of places as they come."""
-        paths = {native(f.file_path): f.file_path for f in files_of(table, base).data}
+        called = opens(table)
+        paths = {called(f.file_path): f.file_path for f in files_of(table, base).data}
         known, written = pa.array(list(paths), pa.string()), pa.array(list(paths.values()), pa.string())
         made, rows = list[DataFile](), 0
         for some in in_parts(places, DELETES):

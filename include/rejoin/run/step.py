@@ -9,7 +9,6 @@ from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import Engine, NeedsSpark
 from rejoin.engines.placement import chosen, placed
 from rejoin.lake.config import LakeConfig
-from rejoin.lake.paths import native
 from rejoin.lake.session import JobCounter
 from rejoin.plan.results import Result
 from rejoin.plan.steps import Step
@@ -50,7 +49,7 @@ class Doing:
         self.attempt = self.attempts()
         if (idle := self.attempt.nothing_to_do(step)) is not None:
             return idle
-        choice = chosen(self.config.engine, local_lake=native(self.config.warehouse) is not None, cluster=self.config.cluster)
+        choice = chosen(self.config.engine, cluster=self.config.cluster)
         outcome, where = placed(choice, self.attempt.plan, self._session, lambda engine: self._tried(engine, step))
         starts = {"spark_start": round(self.waited, 3)} if self.waited > STARTED_ALREADY else {}
         return replace(outcome, detail={**outcome.detail, **where, **starts})

@@ -1,0 +1,229 @@
+"""A lake in an object store, run by the process: S3 as moto's server answers it, on loopback. Spark and the process take turns on it, too."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from golden.traces import some_traces
+from integration.forked import Forked
+from integration.shop import Shop, check, output, steps_of
+from object_store import KEY, SECRET, ObjectStore, object_store
+
+from rejoin.errors import RejoinError, StoreDenied, StoreDown, StoreMissing
+from rejoin.notebook import Lake
+from rejoin.replay import replay
+from rejoin.schedule import run_topology
+from rejoin.setup_check import fetch_jars
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+GOLDEN = "fk_join.jsonl"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with object_store(tmp_path_factory.mktemp("store")) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _in_the_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    if not request.node.get_closest_marker("by_spark"):
+        monkeypatch.setenv("REJOIN_ENGINE", "local")
+
+
+@dataclass
+class StoredShop(Shop):
+    """The shop with its tables in the store."""
+
+    @property
+    def lake(self) -> Path:
+        return self.root / "lake.toml"
+
+
+@pytest.fixture
+def shop(store: ObjectStore, tmp_path: Path) -> StoredShop:
+    store.lake(tmp_path)
+    return StoredShop(tmp_path)
+
+
+def rejoin(shop: Shop, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command, as a process of its own."""
+    lake = ["--lake", str(shop.lake)] + (["--root", str(shop.root)] if words[0] == "run" else [])
+    return Forked("rejoin.cli", [*words, *lake], {**os.environ, **environment}).wait(300)
+
+
+def run(shop: Shop) -> None:
+    topology = shop.topology()
+    run_topology(topology, no_spark, f"test {len(topology.ledger.runs())}")
+
+
+def no_spark() -> None:
+    raise AssertionError("this is work of the process")
+
+
+@pytest.mark.invariant("I1")
+@pytest.mark.parametrize("one_in", [pytest.param(4, id="some"), pytest.param(1, id="all", marks=pytest.mark.nightly)])
+def test_golden_traces_come_out_of_an_object_store_as_kafka_streams_says(store: ObjectStore, tmp_path: Path, one_in: int) -> None:
+    chosen = some_traces(GOLDEN)[::one_in]
+    events = tmp_path / "events.jsonl"
+    events.write_text("".join(trace.line + "\n" for trace in chosen))
+    answers = [json.loads(json.dumps(a)) for a in replay([str(events)], True, str(store.lake(tmp_path)))]
+    wrong = [t.name for t, a in zip(chosen, answers, strict=True) if (a["changes"], a["table"]) != (t.changes(), t.table)]
+    assert not wrong
+    print(f"\n{len(chosen)} traces")
+
+
+def batched(items: list[str], size: int) -> list[list[str]]:
+    return [items[i : i + size] for i in range(0, len(items), size)]
+
+
+@pytest.mark.invariant("I2", "I9")
+@pytest.mark.parametrize("every", [pytest.param(6, id="every sixth"), pytest.param(1, id="every one", marks=pytest.mark.nightly)])
+def test_a_crash_at_a_boundary_and_a_second_run_end_like_an_undisturbed_run(shop: StoredShop, every: int) -> None:
+    trace = shop.root / "trace"
+    for _ in range(2):
+        trace.unlink(missing_ok=True)
+        shop.next_batch()
+        done = rejoin(shop, "run", str(shop.file), REJOIN_CRASH_TRACE=str(trace))
+        assert done.returncode == 0, done.stderr
+    points = list(steps_of(trace.read_text().split()))
+    assert len(points) >= 20
+    for crashes in batched(points[::every], 3):
+        for point in crashes:
+            shop.next_batch()
+            killed = rejoin(shop, "run", str(shop.file), REJOIN_CRASH=point)
+            assert killed.returncode == -signal.SIGKILL, f"the fault at {point} did not fire:\n{killed.stderr}"
+        again = rejoin(shop, "run", str(shop.file))
+        assert again.returncode == 0, f"after crashes at {crashes}:\n{again.stderr}"
+        check(shop)
+
+
+@pytest.mark.invariant("I2", "I9")
+def test_a_store_that_fails_at_any_request_ends_the_run_and_the_next_one_is_whole(store: ObjectStore, shop: StoredShop) -> None:
+    shop.next_batch()
+    run(shop)
+    shop.next_batch()
+    before = len(store.asked())
+    run(shop)
+    requests = len(store.asked()) - before
+    for number in random.Random(5).sample(range(requests - 5), 2):
+        shop.next_batch()
+        before = output(shop.topology())
+        store.failing("503 SlowDown", after=number)
+        with pytest.raises(
+            StoreDown, match=r"the object store does not answer as it should \((SLOW_DOWN|SERVICE_UNAVAILABLE|HTTP status 503)"
+        ):
+            run(shop)
+        store.failing("")
+        if shop.topology().ledger.head() == shop.batch - 1:
+            assert output(shop.topology()) == before
+        run(shop)
+        check(shop)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "code"),
+    [
+        ("403 AccessDenied", StoreDenied, 5),
+        ("403 InvalidAccessKeyId", StoreDenied, 5),
+        ("400 ExpiredToken", StoreDenied, 5),
+        ("404 NoSuchBucket", StoreMissing, 5),
+        ("500 InternalError", StoreDown, 75),
+    ],
+)
+def test_what_a_store_answers_is_told_by_its_code_and_without_secrets(
+    store: ObjectStore, shop: StoredShop, answer: str, error: type[RejoinError], code: int
+) -> None:
+    shop.next_batch()
+    store.failing(answer)
+    try:
+        done = rejoin(shop, "run", str(shop.file))
+    finally:
+        store.failing("")
+    assert (done.returncode, done.stderr.splitlines()[-3].split(" ", 1)[0]) == (code, error.code), done.stderr
+    assert "nothing of it was committed" in done.stderr and "to go on: " in done.stderr
+    assert not {SECRET, KEY} & set(found_in(done.stdout, done.stderr))
+    run(shop)
+    check(shop)
+
+
+def found_in(*texts: str | bytes) -> list[str]:
+    """The secrets that stand in some texts."""
+    return [word for word in (SECRET, KEY) for text in texts if (word in text if isinstance(text, str) else word.encode() in text)]
+
+
+def test_a_bucket_that_is_not_there_and_a_store_that_is_not_there_are_told_apart(store: ObjectStore, tmp_path: Path) -> None:
+    shop = StoredShop(tmp_path)
+    shop.next_batch()
+    for lake, error in (({"bucket": "nobody"}, StoreMissing), ({"s3.endpoint": "http://127.0.0.1:1"}, StoreDown)):
+        store.lake(tmp_path, **lake)
+        with pytest.raises(error):
+            run(shop)
+    store.lake(tmp_path)
+    run(shop)
+    check(shop)
+
+
+def test_every_reader_reads_the_store_and_a_compaction_rewrites_it_without_spark(store: ObjectStore, shop: StoredShop) -> None:
+    for _ in range(5):
+        shop.next_batch()
+        run(shop)
+    done = rejoin(shop, "compact")
+    assert done.returncode == 0, done.stderr
+    check(shop)
+    topology = shop.topology()
+    table = topology.refs.table("enriched")
+    assert table is not None and not table.inspect.delete_files().num_rows
+    shop.next_batch()
+    run(shop)
+    check(shop)
+    [key, *_] = shop.orders
+    got = rejoin(shop, "get", "enriched", str(key))
+    assert json.loads(got.stdout) == shop.expected()[key], got.stderr
+    assert rejoin(shop, "changes", "enriched").stdout.count('"op"') > 0
+    assert Lake(shop.lake).sql("SELECT count(*) FROM enriched").to_arrow().to_pylist() == [{"count_star()": len(shop.orders)}]
+    kept = [path.read_bytes() for path in shop.root.glob("*.db*")]
+    said = [
+        rejoin(shop, *words).stdout
+        for words in (("history", "--run", "1"), ("explain", str(shop.file), "--run", "1"), ("explain", str(shop.file), "--sql"))
+    ]
+    assert all(said) and not found_in(*kept, *said, repr(topology.config))
+
+
+ONE_JVM = """
+import sys
+from rejoin.cli import main
+
+for words in (["verify"], ["expire", "--keep-days", "0"]):
+    main([*words, "--lake", sys.argv[1]], standalone_mode=False)
+"""
+
+
+@pytest.mark.by_spark
+@pytest.mark.parametrize(
+    "engines",
+    [
+        pytest.param(("local", "local"), id="the process alone"),
+        pytest.param(("local", "spark", "local"), id="in turn", marks=pytest.mark.nightly),
+    ],
+)
+def test_spark_verifies_what_the_process_made_and_goes_on_with_it(shop: StoredShop, engines: tuple[str, ...]) -> None:
+    fetch_jars(s3=True)
+    for engine in engines:
+        shop.next_batch()
+        done = rejoin(shop, "run", str(shop.file), "--engine", engine)
+        assert done.returncode == 0, done.stderr
+    check(shop)
+    program = shop.root / "one_jvm.py"
+    program.write_text(ONE_JVM)
+    done = Forked(str(program), [str(shop.lake)], dict(os.environ)).wait(600)
+    assert "0 differences" in done.stdout and "6 tables looked at" in done.stdout, done.stdout + done.stderr
+    assert output(shop.topology()) == shop.expected()
