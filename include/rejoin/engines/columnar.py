@@ -33,7 +33,7 @@ class ColumnarEngine(Engine):
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._spoken: dict[str, Node] = {}
+        self._spoken = _spoken(plan)
 
     def query(self, statement: str, **inputs: Rows) -> Rows:
         if any(isinstance(rows, Later) for rows in inputs.values()):
@@ -94,6 +94,19 @@ class ColumnarEngine(Engine):
 
     def by_spark(self, why: str) -> NoReturn:
         raise NeedsSpark(why)
+
+
+_PRINTED: dict[int, tuple[Plan, dict[str, Node]]] = {}
+"""Plans, by what Python calls them, with those of their nodes that were printed. Each step has an engine of its own, and a plan never changes."""
+_MOST_PLANS = 32
+
+
+def _spoken(plan: Plan) -> dict[str, Node]:
+    if id(plan) not in _PRINTED:
+        if len(_PRINTED) >= _MOST_PLANS:
+            _PRINTED.clear()
+        _PRINTED[id(plan)] = plan, {}
+    return _PRINTED[id(plan)][1]
 
 
 @cache

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,11 +27,12 @@ from pyiceberg.manifest import (
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Summary
-from pyiceberg.table.update import TableUpdate, _apply_table_update, _TableMetadataUpdateContext
+from pyiceberg.table.update import TableUpdate
 from pyiceberg.table.update.snapshot import ManageSnapshots, _FastAppendFiles
 from pyiceberg.typedef import EMPTY_DICT, Record
 
 from rejoin.lake import metrics
+from rejoin.lake.catalog import updated
 from rejoin.lake.files import files_of
 from rejoin.limits import limits
 
@@ -202,19 +202,14 @@ class Contents:
 
 
 class _Transaction(Transaction):
-    """PyIceberg's makes the changed metadata at every look at it, a deep copy of all snapshots: with 200 of them a commit took 0.15 s instead of 0.05.
-
-    An update gives new metadata and leaves the old one as it is, so that nothing need be copied; what is committed, the catalog makes by itself.
-    """
+    """PyIceberg's makes the changed metadata at every look at it, a deep copy of all snapshots: with 200 of them a commit took 0.15 s instead of 0.05."""
 
     _made: tuple[tuple[TableUpdate, ...], TableMetadata] | None = None
 
     @property
     def table_metadata(self) -> TableMetadata:
         if self._made is None or self._made[0] is not self._updates:
-            context = _TableMetadataUpdateContext()
-            made = reduce(lambda metadata, update: _apply_table_update(update, metadata, context), self._updates, self._table.metadata)
-            self._made = self._updates, made
+            self._made = self._updates, updated(self._table.metadata, self._updates)
         return self._made[1]
 
 

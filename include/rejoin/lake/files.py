@@ -117,6 +117,7 @@ class Sizes:
 
     def __init__(self, refs: "Refs", states: Mapping[str, int]) -> None:
         self._refs, self._states = refs, states
+        self._known: dict[str, Files] = {}
 
     def rows(self, name: str) -> int:
         """At most so many, old versions and hidden rows included."""
@@ -129,7 +130,9 @@ class Sizes:
     def _files(self, name: str) -> Files:
         if name not in self._states:
             return Files((), ())
-        return files_of(self._refs.require(name, self._states[name]), self._states[name])
+        if name not in self._known:
+            self._known[name] = files_of(self._refs.require(name, self._states[name]), self._states[name])
+        return self._known[name]
 
 
 def bounds(table: Table, file: DataFile, column: str) -> tuple[Any, Any] | None:

@@ -127,9 +127,14 @@ class Ledger(Records):
             db.execute(update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(**values))
 
     def began(self, run: int, step: str) -> None:
-        """A try of a step begins. The run no longer counts as failed if it was this step that did."""
-        mine = self._is(t.runs, run) & (t.runs.c.state == "open") & t.runs.c.note.endswith(_of_step(step), autoescape=True)
+        """A try of a step begins, a sign of life. The run no longer counts as failed if it was this step that did.
+
+        Raises:
+            RunSuperseded: the run is closed.
+        """
+        mine = self._is(t.runs, run) & t.runs.c.note.endswith(_of_step(step), autoescape=True)
         with self.transaction() as db:
+            self._renew(db, run)
             db.execute(update(t.runs).where(mine).values(note=None))
             of, now = self._is(t.tries, run) & (t.tries.c.step == step), time.time()
             again = update(t.tries).where(of).values(tries=t.tries.c.tries + 1, began_at=now, error=None)
