@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pyiceberg.conversions import from_bytes
-from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.types import BooleanType, DateType, DecimalType, IntegerType, LongType, PrimitiveType, StringType
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _MANIFESTS: dict[tuple[str, bool], tuple[ManifestEntry, ...]] = {}
 """Entries by manifest, and whether its bounds were trusted."""
 _MOST_MANIFESTS = 20_000
+_LISTS: dict[str, tuple[ManifestFile, ...]] = {}
+"""Manifests by manifest list."""
 _FILES: "dict[tuple[str, bool], Files]" = {}
 """Files by manifest list, and whether bounds were trusted. A run asks for those of some tables ten times."""
 _MOST_LISTS = 500
@@ -82,7 +85,7 @@ def _files(table: Table, snapshot_id: int, *, trust: bool) -> Files:
 
 def _listed(table: Table, snapshot: Snapshot, *, trust: bool) -> Files:
     found: list[ManifestEntry] = []
-    for manifest in snapshot.manifests(table.io):
+    for manifest in manifests_of(snapshot, table.io):
         known = manifest.manifest_path, trust
         if known not in _MANIFESTS:
             if len(_MANIFESTS) >= _MOST_MANIFESTS:
@@ -92,6 +95,40 @@ def _listed(table: Table, snapshot: Snapshot, *, trust: bool) -> Files:
         found += _MANIFESTS[known]
     data = tuple(e for e in found if e.data_file.content == DataFileContent.DATA)
     return Files(data, tuple(e for e in found if e.data_file.content != DataFileContent.DATA))
+
+
+def manifests_of(snapshot: Snapshot, io: FileIO) -> tuple[ManifestFile, ...]:
+    """The manifests of a snapshot."""
+    at = snapshot.manifest_list
+    if at not in _LISTS:
+        _keep(at, tuple(snapshot.manifests(io)))
+    return _LISTS[at]
+
+
+def remember(snapshot: Snapshot, manifests: Sequence[ManifestFile], written: Mapping[str, Sequence[ManifestEntry]]) -> None:
+    """Keeps what a commit has just written, so that nobody has to read it again.
+
+    Args:
+        snapshot: what it has made.
+        manifests: those of the snapshot, in their order.
+        written: by its path, the entries of each manifest that is new. Their bounds hold.
+    """
+    for manifest in manifests:
+        if (entries := written.get(manifest.manifest_path)) is None:
+            continue
+        assert snapshot.sequence_number is not None
+        manifest.sequence_number = manifest.min_sequence_number = snapshot.sequence_number
+        for entry in entries:  # readers inherit these from the manifest
+            entry.sequence_number = entry.file_sequence_number = snapshot.sequence_number
+        if len(_MANIFESTS) < _MOST_MANIFESTS:
+            _MANIFESTS[manifest.manifest_path, True] = tuple(entries)
+    _keep(snapshot.manifest_list, tuple(manifests))
+
+
+def _keep(manifest_list: str, manifests: tuple[ManifestFile, ...]) -> None:
+    if len(_LISTS) >= _MOST_LISTS:
+        _LISTS.clear()
+    _LISTS[manifest_list] = manifests
 
 
 def unique(table: Table, files: Sequence[DataFile], column: str) -> bool:

@@ -16,6 +16,7 @@ from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
 
 from rejoin.lake.duck import FILE, POSITION, answer, by_id, columns_text, cursor, relation, stored_types
 from rejoin.lake.files import bounds, files_of, holding, overlapping
+from rejoin.lake.tables import arrow_schema
 from rejoin.limits import limits
 from rejoin.stages.columns import RUN
 from rejoin.stages.dialect import DUCKDB, Dialect, text
@@ -66,7 +67,8 @@ def having(
     if any(isinstance(table.schema().find_field(k).field_type, FloatType | DoubleType) for k in key):
         return TooLarge("a key column is a floating point number")
     found = files_of(table, snapshot_id)
-    wanted = keys.group_by(list(key)).aggregate([])  # of a composite key: many with one first column
+    few = keys.num_rows <= limits().listed_keys
+    wanted = keys.group_by(list(key), use_threads=not few).aggregate([])  # of a composite key: many with one first column
     kept = holding(table, found.data, key[0], wanted[key[0]].to_pylist())
     touched = sum(min(file.record_count, inside * limits().row_group) for file, inside in kept)  # a row group a key at most
     if touched > limits().decoded_rows:
@@ -125,7 +127,7 @@ def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str], sam
 def within(table: Table, snapshot_id: int, column: str, spans: Sequence[tuple[int, int]], columns: Sequence[str]) -> pa.Table | TooLarge:
     """The rows of a snapshot whose ``column``, a time, is within some spans of microseconds, both ends included; all stored versions."""
     found = files_of(table, snapshot_id)
-    kind = table.schema().as_arrow().field(column).type
+    kind = arrow_schema(table).field(column).type
     clause = f"WHERE {inside(DUCKDB, column, kind, spans)}"
     return _read(table, overlapping(table, found.data, column, spans), found.deletes, columns, clause, {})
 
@@ -177,5 +179,5 @@ def _read(
 
 def _nothing(table: Table, columns: Sequence[str]) -> pa.Table:
     extra = {FILE: pa.string(), POSITION: pa.int64()}
-    types = {f.name: f.type for f in table.schema().as_arrow()} | extra
+    types = {f.name: f.type for f in arrow_schema(table)} | extra
     return pa.schema([(c, types[c]) for c in columns]).empty_table()

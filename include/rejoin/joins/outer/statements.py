@@ -63,5 +63,9 @@ def in_scope(sql: Dialect, key: Sequence[str], lefts: int) -> str:
 def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
     """What finds the results of right rows, for a node whose texts are in the dialect: the step, a title and the statement."""
     step, left, right = f"{Verb.RESOLVE}.{node.name}", plan.key_of(node.left.table), plan.key_of(node.edges[0].right.table)
-    yield step, "rights, of rows_ that are not among keys, those of left rows", sides.among(sql, right, numbered("fk", len(right)), absent=True)
+    yield (
+        step,
+        "rights, of rows_ that are not among keys, those of left rows",
+        sides.among(sql, right, numbered("fk", len(right)), absent=True),
+    )
     yield step, "state, by both keys, from state and rights", results(sql, node, len(left), right)
