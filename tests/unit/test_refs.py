@@ -2,12 +2,13 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import clear_manifest_cache
+from pyiceberg.table import Table
 from pyiceberg.typedef import Record
 
 from rejoin.lake import files
@@ -85,12 +86,10 @@ def test_what_a_commit_keeps_is_what_others_read(refs: Refs) -> None:
     place = pa.table({"file_path": [files_of(table, start).data[0].file_path], "pos": pa.array([1], pa.int64())})
     made = refs.commit_files("rows", "more", start, data_files(table, numbers(4)), [delete_file(table, place)])
     table = refs.require("rows", made)
-    known = [listed(e) for e in (*files_of(table, made).data_entries, *files_of(table, made).delete_entries)]
-    manifests = [listed(m) for m in files.manifests_of(table.snapshot_by_id(made) or fail(), table.io)]
+    known = contents(table, made)
     files._LISTS.clear(), files._FILES.clear(), files._MANIFESTS.clear()
     clear_manifest_cache()
-    assert [listed(e) for e in (*files_of(table, made).data_entries, *files_of(table, made).delete_entries)] == known
-    assert [listed(m) for m in files.manifests_of(table.snapshot_by_id(made) or fail(), table.io)] == manifests
+    assert contents(table, made) == known
     assert held(refs, made) == [1, 3, 4]
 
 
@@ -102,11 +101,15 @@ def test_a_table_is_begun_in_one_commit(refs: Refs) -> None:
     assert held(refs, first) == []
 
 
+def contents(table: Table, snapshot_id: int) -> list[object]:
+    """All that the manifests of a snapshot hold."""
+    found, snapshot = files_of(table, snapshot_id), table.snapshot_by_id(snapshot_id)
+    assert snapshot is not None
+    entries = [(e.data_file.spec_id, listed(e)) for e in (*found.data_entries, *found.delete_entries)]
+    return [*entries, *map(listed, files.manifests_of(snapshot, table.io))]
+
+
 def listed(record: Record) -> list[object]:
     """All that a record of Iceberg holds; numbers of columns in an order of their own."""
     values = [record[i] for i in range(len(record))]
     return [listed(v) if isinstance(v, Record) else dict(sorted(v.items())) if isinstance(v, dict) else v for v in values]
-
-
-def fail() -> NoReturn:
-    raise AssertionError("there is no such snapshot")

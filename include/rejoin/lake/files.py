@@ -120,6 +120,7 @@ def remember(snapshot: Snapshot, manifests: Sequence[ManifestFile], written: Map
         manifest.sequence_number = manifest.min_sequence_number = snapshot.sequence_number
         for entry in entries:  # readers inherit these from the manifest
             entry.sequence_number = entry.file_sequence_number = snapshot.sequence_number
+            entry.data_file.spec_id = manifest.partition_spec_id
         if len(_MANIFESTS) < _MOST_MANIFESTS:
             _MANIFESTS[manifest.manifest_path, True] = tuple(entries)
     _keep(snapshot.manifest_list, tuple(manifests))
