@@ -190,7 +190,6 @@ class Topology:
         done = self.ledger.steps(run.number).get(step.id)
         if done is not None:
             return done
-        self.ledger.renew(run.number)
         started, place = time.monotonic(), partial(reports.directory, self.config, run.topology, run.number)
         doing = Doing(lambda: Attempt(self.ledger, self.refs, run, self.root, place), self.config, spark, progress)
         computed = places.of_step(run.plan, step.verb, step.target)
@@ -266,9 +265,9 @@ class Topology:
     def _register(self, run: Run, record: StepRecord, attempt: str, writes: tuple[Write, ...] = ()) -> StepRecord:
         """What the first attempt has registered: this one, or another."""
         crash.point(f"{record.step}:registering")
-        self.ledger.register(run.number, record, attempt, writes)
+        first = self.ledger.register(run.number, record, attempt, writes)
         crash.point(f"{record.step}:registered")
-        return self.ledger.steps(run.number)[record.step]
+        return record if first else self.ledger.steps(run.number)[record.step]
 
 
 def _asks_otherwise(pinned: Plan, plan: Plan) -> bool:

@@ -7,10 +7,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.manifest import clear_manifest_cache
+from pyiceberg.table import Table
+from pyiceberg.typedef import Record
 
-from rejoin.lake.commit import Contents, Entries, data_files
+from rejoin.lake import files
+from rejoin.lake.commit import Contents, data_files, delete_file
 from rejoin.lake.config import lake_config
 from rejoin.lake.files import files_of
+from rejoin.lake.producers import Entries
 from rejoin.lake.refs import Refs
 
 WRITERS = 6
@@ -72,3 +77,39 @@ def test_a_commit_that_another_one_overtakes_at_the_last_moment_is_done_again_fr
     assert held(refs, made) == [1, 2, 3, 5]
     assert refs.head("rows", "slower") == made
     assert len(calls) == 3
+
+
+def test_what_a_commit_keeps_is_what_others_read(refs: Refs) -> None:
+    """Manifests that this process has written are not read again; whoever reads them finds the same."""
+    start = base(refs)
+    table = refs.require("rows", start)
+    place = pa.table({"file_path": [files_of(table, start).data[0].file_path], "pos": pa.array([1], pa.int64())})
+    made = refs.commit_files("rows", "more", start, data_files(table, numbers(4)), [delete_file(table, place)])
+    table = refs.require("rows", made)
+    known = contents(table, made)
+    files._LISTS.clear(), files._FILES.clear(), files._MANIFESTS.clear()
+    clear_manifest_cache()
+    assert contents(table, made) == known
+    assert held(refs, made) == [1, 3, 4]
+
+
+def test_a_table_is_begun_in_one_commit(refs: Refs) -> None:
+    first = refs.empty("rows")
+    begun = refs.require("rows", first)
+    assert [e.metadata_file for e in begun.metadata.metadata_log] == [begun.metadata.metadata_log[0].metadata_file]
+    assert {name: ref.snapshot_id for name, ref in begun.refs().items()} == {"main": first, "empty": first}
+    assert held(refs, first) == []
+
+
+def contents(table: Table, snapshot_id: int) -> list[object]:
+    """All that the manifests of a snapshot hold."""
+    found, snapshot = files_of(table, snapshot_id), table.snapshot_by_id(snapshot_id)
+    assert snapshot is not None
+    entries = [(e.data_file.spec_id, listed(e)) for e in (*found.data_entries, *found.delete_entries)]
+    return [*entries, *map(listed, files.manifests_of(snapshot, table.io))]
+
+
+def listed(record: Record) -> list[object]:
+    """All that a record of Iceberg holds; numbers of columns in an order of their own."""
+    values = [record[i] for i in range(len(record))]
+    return [listed(v) if isinstance(v, Record) else dict(sorted(v.items())) if isinstance(v, dict) else v for v in values]

@@ -10,10 +10,11 @@ from pyiceberg.types import LongType
 
 from rejoin.conduct import Topology
 from rejoin.lake import names
-from rejoin.lake.commit import Contents, Entries
+from rejoin.lake.commit import Contents
 from rejoin.lake.config import lake_config
 from rejoin.lake.files import repaired_files
 from rejoin.lake.ledger import Ledger
+from rejoin.lake.producers import Entries
 from rejoin.lake.records import Run, StepRecord, Write
 from rejoin.plan.model import Plan, Projection
 

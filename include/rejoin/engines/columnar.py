@@ -1,18 +1,19 @@
 """This process runs the statements, by DuckDB over Arrow tables and the Parquet files of the lake. No JVM.
 
-Few rows are Arrow tables, and statements over them are computed at once. What rests on rows that may be many is put off until it is written,
-counted or kept (``later``).
+Few rows are Arrow tables, and statements over them are computed when somebody asks for their rows. What rests on rows that may be many is put off
+until it is written, counted or kept (``later``).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from typing import NoReturn
 
 import pyarrow as pa
 
 from rejoin.engines.engine import Counts, Engine, Here, NeedsSpark, Rows
-from rejoin.engines.later import Later, bound, database, landed
+from rejoin.engines.later import Later, Soon, database, landed, use
 from rejoin.limits import limits
 from rejoin.plan import portable
 from rejoin.plan.model import Node, Plan, Table, View
@@ -32,13 +33,13 @@ class ColumnarEngine(Engine):
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._spoken: dict[str, Node] = {}
+        self._spoken = _spoken(plan)
 
     def query(self, statement: str, **inputs: Rows) -> Rows:
         if any(isinstance(rows, Later) for rows in inputs.values()):
+            use(inputs, 2)  # it may be counted and written
             return Later(statement, inputs)
-        with bound(statement, inputs) as query:
-            return Here(query.to_arrow_table())
+        return Soon(statement, inputs)
 
     def rows(self, arrow: pa.Table, *, many: bool = False) -> Rows:  # noqa: ARG002
         return Here(arrow)
@@ -63,7 +64,7 @@ class ColumnarEngine(Engine):
         return Here(rows.here()) if limits().small(at_most) else rows
 
     def once(self, rows: Rows) -> Rows:
-        return rows.kept() if isinstance(rows, Later) else rows
+        return rows.kept() if isinstance(rows, Later) else Here(rows.here())
 
     def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
         aggregates = ", ".join(f"{text} AS {self.sql.name(name)}" for name, text in counts.items())
@@ -75,9 +76,7 @@ class ColumnarEngine(Engine):
         yield self.once(rows)
 
     def type(self, kind: pa.DataType) -> str:
-        with database().cursor() as connection:
-            connection.register("one", pa.schema([("c", kind)]).empty_table())
-            return str(connection.sql("SELECT c FROM one").types[0])
+        return _type(kind)
 
     def node(self, node: Node) -> Node:
         if node.name not in self._spoken:
@@ -95,6 +94,26 @@ class ColumnarEngine(Engine):
 
     def by_spark(self, why: str) -> NoReturn:
         raise NeedsSpark(why)
+
+
+_PRINTED: dict[int, tuple[Plan, dict[str, Node]]] = {}
+"""Plans, by what Python calls them, with those of their nodes that were printed. Each step has an engine of its own, and a plan never changes."""
+_MOST_PLANS = 32
+
+
+def _spoken(plan: Plan) -> dict[str, Node]:
+    if id(plan) not in _PRINTED:
+        if len(_PRINTED) >= _MOST_PLANS:
+            _PRINTED.clear()
+        _PRINTED[id(plan)] = plan, {}
+    return _PRINTED[id(plan)][1]
+
+
+@cache
+def _type(kind: pa.DataType) -> str:
+    with database().cursor() as connection:
+        connection.register("one", pa.schema([("c", kind)]).empty_table())
+        return str(connection.sql("SELECT c FROM one").types[0])
 
 
 def _printed(plan: Plan, node: Node) -> Node:

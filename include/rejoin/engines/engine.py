@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -41,11 +40,16 @@ class Rows(ABC):
         return list(self.schema.names)
 
 
-@dataclass(frozen=True)
 class Here(Rows):
-    """Rows in this process."""
+    """Few rows, in this process."""
 
-    arrow: pa.Table
+    def __init__(self, arrow: pa.Table) -> None:
+        self._arrow = arrow
+
+    @property
+    def arrow(self) -> pa.Table:
+        """The rows."""
+        return self._arrow
 
     @property
     def schema(self) -> pa.Schema:

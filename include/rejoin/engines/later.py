@@ -1,4 +1,8 @@
-"""Rows that DuckDB has yet to compute: statements that rest on each other become one query, which runs within DuckDB's memory and spills the rest."""
+"""Rows that DuckDB has yet to compute: statements that rest on each other become one query.
+
+Of many rows (``Later``) it runs within DuckDB's memory and spills the rest. Of few (``Soon``) what costs is the query itself, a millisecond or two,
+so one for several statements takes half the time.
+"""
 
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +18,7 @@ from duckdb.func import ARROW
 from duckdb.sqltypes import BLOB
 
 from rejoin.engines.engine import Here, NeedsSpark, Rows
-from rejoin.lake.duck import memory, reading
+from rejoin.lake.duck import answer, memory, reading
 from rejoin.plan import portable
 from rejoin.stages.dialect import DUCKDB
 from rejoin.stages.hashing import MURMUR3, murmur3
@@ -131,6 +135,40 @@ def _holds(column: pa.Array) -> bool:
     return bool(len(column.flatten())) if pa.types.is_list(column.type) else column.null_count < len(column)
 
 
+class Soon(Here):
+    """Few rows: computed as a part of the only statement that uses them, else once, when somebody asks for them or a second statement uses them."""
+
+    def __init__(self, statement: str, inputs: Mapping[str, Rows]) -> None:
+        self.statement, self.inputs = statement, inputs
+        self._made: pa.Table | None = None
+        self._uses = 0
+        use(inputs)
+
+    @property
+    def arrow(self) -> pa.Table:
+        if self._made is None:
+            with _asked(self.statement, self.inputs) as (connection, text):
+                self._made = answer(connection, text)
+            self.inputs = {}
+        return self._made
+
+    @property
+    def apart(self) -> bool:
+        """Whether its rows are a table of their own to whoever uses them now."""
+        return self._made is not None or self._uses > 1
+
+    def used(self, times: int) -> None:
+        """Takes note of statements that use it."""
+        self._uses += times
+
+
+def use(inputs: Mapping[str, Rows], times: int = 1) -> None:
+    """The inputs are those of a statement that is computed at most so many times."""
+    for rows in inputs.values():
+        if isinstance(rows, Soon):
+            rows.used(times)
+
+
 @contextmanager
 def bound(statement: str, inputs: Mapping[str, Rows]) -> Iterator[duckdb.DuckDBPyRelation]:
     """The query of a statement with all that it rests on. DuckDB computes what several statements share once.
@@ -138,30 +176,59 @@ def bound(statement: str, inputs: Mapping[str, Rows]) -> Iterator[duckdb.DuckDBP
     Raises:
         NeedsSpark: a value cannot be computed.
     """
-    names: dict[int, str] = {}
-    parts: list[str] = []
+    with _asked(statement, inputs) as (connection, text):
+        yield connection.sql(text)
+
+
+@contextmanager
+def _asked(statement: str, inputs: Mapping[str, Rows]) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
+    """A connection and the text of a query for it. Raises as ``bound``."""
     with database().cursor() as connection:
-
-        def framed(text: str, given: Mapping[str, Rows]) -> str:
-            views = ", ".join(f"{name} AS (SELECT * FROM {named(rows)})" for name, rows in given.items())
-            return f"WITH {views} SELECT * FROM ({text})" if views else text
-
-        def named(rows: Rows) -> str:
-            if id(rows) not in names:
-                body = framed(rows.statement, rows.inputs) if isinstance(rows, Later) else ""
-                names[id(rows)] = name = f"rows_{len(names)}"
-                if body:
-                    parts.append(f"{name} AS ({body})")
-                else:
-                    connection.register(name, rows.here())
-            return names[id(rows)]
-
-        text = framed(statement, inputs)
         try:
-            yield connection.sql(f"WITH {', '.join(parts)} SELECT * FROM ({text})" if parts else text)
+            yield connection, _Text(connection).of(statement, inputs)
         except _NO_VALUE as error:
             # Spark says for which row, and whether that row is to be held back.
             raise NeedsSpark(f"a value cannot be computed here ({type(error).__name__})") from error
+
+
+class _Text:
+    """The text of one query, made of statements that rest on each other. Rows that are here are registered with the connection."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._names: dict[int, str] = {}
+        self._parts: list[str] = []
+
+    def of(self, statement: str, inputs: Mapping[str, Rows]) -> str:
+        """The whole text of a statement."""
+        if not any(_nested(rows) for rows in inputs.values()):
+            for name, rows in inputs.items():
+                self._connection.register(name, rows.here())
+            return statement
+        text = self._framed(statement, inputs)
+        return f"WITH {', '.join(self._parts)} SELECT * FROM ({text})" if self._parts else text
+
+    def _framed(self, statement: str, inputs: Mapping[str, Rows]) -> str:
+        views = ", ".join(f"{name} AS ({self._body(rows)})" for name, rows in inputs.items())
+        return f"WITH {views} SELECT * FROM ({statement})" if views else statement
+
+    def _body(self, rows: Rows) -> str:
+        """The rows as a query. What may be used by several statements of it is named, and computed once."""
+        if isinstance(rows, Soon) and not rows.apart:
+            return self._framed(rows.statement, rows.inputs)
+        if id(rows) not in self._names:
+            body = self._framed(rows.statement, rows.inputs) if isinstance(rows, Later) else ""
+            self._names[id(rows)] = name = f"rows_{len(self._names)}"
+            if body:
+                self._parts.append(f"{name} AS ({body})")
+            else:
+                self._connection.register(name, rows.here())
+        return f"SELECT * FROM {self._names[id(rows)]}"
+
+
+def _nested(rows: Rows) -> bool:
+    """Whether rows are a statement within the statement that uses them."""
+    return isinstance(rows, Later) or (isinstance(rows, Soon) and not rows.apart)
 
 
 def _drop(name: str) -> None:

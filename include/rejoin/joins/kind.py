@@ -70,6 +70,10 @@ class OneEdge:
         """The rows of the output, or of what is held back, that have one of the keys."""
         return self.engine.query(sides.among(self.sql, self.node.key), rows_=rows, keys=keys)
 
+    def beyond(self, rows: Rows, key: Sequence[str], keys: Rows, of: Sequence[str], shown: str = "*") -> Rows:
+        """What is ``shown`` of the rows whose ``key`` is not among the columns ``of`` of ``keys``."""
+        return self.engine.query(sides.among(self.sql, key, of, shown=shown, absent=True), rows_=rows, keys=keys)
+
     def fetched(self, rows: Rows) -> tuple[Rows, int]:
         """A relation that is used more than once, computed now, and how many rows it has."""
         here = rows.here()

@@ -58,6 +58,7 @@ def met(count: int, left: str, right: str) -> str:
     return " AND ".join(f"{left}.fk_{i} = {right}.on_{i}" for i in range(1, count + 1))
 
 
-def among(sql: Dialect, key: Sequence[str]) -> str:
-    """The ``rows_`` whose key is among ``keys``."""
-    return f"SELECT * FROM rows_ AS r WHERE EXISTS (SELECT 1 FROM keys AS k WHERE {sql.on(key, 'r', 'k', nulls=True)})"
+def among(sql: Dialect, key: Sequence[str], of: Sequence[str] = (), *, shown: str = "*", absent: bool = False) -> str:
+    """What is ``shown`` of those ``rows_`` whose ``key`` is among ``keys``, there the columns ``of`` (the same by default); ``absent``: is not."""
+    same = " AND ".join(sql.same(f"k.{sql.name(o)}", f"r.{sql.name(n)}") for n, o in zip(key, of or key, strict=True))
+    return f"SELECT {shown} FROM rows_ AS r WHERE {'NOT ' if absent else ''}EXISTS (SELECT 1 FROM keys AS k WHERE {same})"

@@ -13,6 +13,7 @@ from rejoin.lake import metrics, names, probe
 from rejoin.lake.duck import FILE, POSITION
 from rejoin.lake.files import files_of, newest, unique
 from rejoin.lake.refs import Refs
+from rejoin.lake.tables import arrow_schema
 from rejoin.limits import limits
 from rejoin.stages.columns import RUN
 
@@ -79,7 +80,7 @@ class Access:
 
     def schema(self, name: str) -> pa.Schema:
         """The same with their types."""
-        return self._table(name).schema().as_arrow()
+        return arrow_schema(self._table(name))
 
     def stored(self, name: str) -> int:
         """How many rows a table has, old versions and hidden ones included."""

@@ -1,6 +1,6 @@
 """Commits of small writes by PyIceberg: rows on the driver become one data file, and one position delete file, in one snapshot.
 
-PyIceberg has no public call that adds position deletes; ``_RowDelta`` writes the manifest of them as the format says (version 2).
+PyIceberg has no public call that adds position deletes: ``producers`` has one.
 """
 
 import uuid
@@ -8,32 +8,24 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import (
     DATA_FILE_TYPE,
     DataFile,
     DataFileContent,
     FileFormat,
-    ManifestContent,
-    ManifestEntry,
-    ManifestEntryStatus,
-    ManifestFile,
-    ManifestWriterV2,
 )
 from pyiceberg.table import Table, TableProperties, Transaction
-from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Operation, Summary
-from pyiceberg.table.update import TableUpdate, _apply_table_update, _TableMetadataUpdateContext
-from pyiceberg.table.update.snapshot import ManageSnapshots, _FastAppendFiles
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update.snapshot import ManageSnapshots
 from pyiceberg.typedef import EMPTY_DICT, Record
 
 from rejoin.lake import metrics
 from rejoin.lake.datafile import data_file
-from rejoin.lake.files import files_of
+from rejoin.lake.files import files_of, remember
+from rejoin.lake.producers import Changing, Entries, Rewrite, RowDelta
 from rejoin.limits import limits
 
 _PATH_ID, _POS_ID = 2147483546, 2147483545  # reserved field ids of position delete files
@@ -55,7 +47,9 @@ def data_files(table: Table, rows: pa.Table | pa.RecordBatchReader) -> list[Data
     than what goes into a few files is held in memory.
     """
     metadata = metrics.writing(table.metadata)
-    batches = rows.to_batches(max_chunksize=_row_group()) if isinstance(rows, pa.Table) else rows
+    if isinstance(rows, pa.Table) and rows.num_rows <= limits().row_group:  # one file: no thread is worth its start
+        return _settled(table, [data_file(table, metadata, rows)] if rows.num_rows else [])
+    batches = rows.to_batches(max_chunksize=limits().row_group) if isinstance(rows, pa.Table) else rows
     made: list[DataFile] = []
     running: deque[Future[DataFile]] = deque()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -65,6 +59,10 @@ def data_files(table: Table, rows: pa.Table | pa.RecordBatchReader) -> list[Data
                 made.append(running.popleft().result())
             running.append(pool.submit(data_file, table, metadata, some))
         made += [written.result() for written in running]
+    return _settled(table, made)
+
+
+def _settled(table: Table, made: list[DataFile]) -> list[DataFile]:
     metrics.settle(table, made)
     for file in made:
         file[_SPLIT_OFFSETS] = None  # else Spark plans a split a row group
@@ -80,7 +78,7 @@ def _sized(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
         held += batch.nbytes
         if held >= size:
             rows = pa.Table.from_batches(some)
-            whole = rows.num_rows - rows.num_rows % _row_group()
+            whole = rows.num_rows - rows.num_rows % limits().row_group
             if whole:
                 yield rows.slice(0, whole)
             some = rows.slice(whole).to_batches()
@@ -125,7 +123,7 @@ def delete_file(table: Table, positions: pa.Table) -> DataFile:
 
 def refs_of(table: Table) -> ManageSnapshots:
     """Changes of branches and tags, one metadata commit; a context manager, or ends with ``commit``."""
-    return ManageSnapshots(_Transaction(table, autocommit=True))
+    return ManageSnapshots(Changing(table, autocommit=True))
 
 
 def commit(table: Table, branch: str, base: int, added: Sequence[DataFile], deletes: Sequence[DataFile] = ()) -> int:
@@ -134,9 +132,9 @@ def commit(table: Table, branch: str, base: int, added: Sequence[DataFile], dele
     Raises:
         CommitFailedException: another commit to the table came between; do it again with newer metadata.
     """
-    transaction = _Transaction(table)
+    transaction = Changing(table)
     ManageSnapshots(transaction).create_branch(base, branch).commit()
-    producer = _RowDelta(
+    producer = RowDelta(
         operation=Operation.OVERWRITE if deletes else Operation.APPEND,
         transaction=transaction,
         io=table.io,
@@ -148,7 +146,19 @@ def commit(table: Table, branch: str, base: int, added: Sequence[DataFile], dele
         producer.append_data_file(file)
     producer.commit()
     transaction.commit_transaction()
+    snapshot = table.metadata.snapshot_by_id(producer.snapshot_id)
+    assert snapshot is not None
+    remember(snapshot, producer.all, producer.written)
     return producer.snapshot_id
+
+
+def begin(table: Table, tag: str) -> None:
+    """Gives a table without snapshots its first one, which holds no rows, on ``main`` and with a tag, in one metadata commit."""
+    transaction = Changing(table)
+    producer = RowDelta(operation=Operation.APPEND, transaction=transaction, io=table.io)
+    producer.commit()
+    ManageSnapshots(transaction).create_tag(producer.snapshot_id, tag).commit()
+    transaction.commit_transaction()
 
 
 def rewrite(
@@ -164,11 +174,11 @@ def rewrite(
     one of delete files, however many its base had. ``columns`` changes the table's columns in the same commit, and then ``main`` comes along if it
     is at ``base``: else its readers would not find the new fields.
     """
-    transaction = _Transaction(table)
+    transaction = Changing(table)
     if columns is not None:
         columns(transaction)
     ManageSnapshots(transaction).create_branch(base, branch).commit()
-    producer = _Rewrite(
+    producer = Rewrite(
         operation=Operation.OVERWRITE, transaction=transaction, io=table.io, snapshot_properties=metrics.SUMMARY, branch=branch
     )
     producer.deletes, producer.kept = tuple(holds.deletes), holds.kept
@@ -185,100 +195,9 @@ def rewrite(
 
 
 @dataclass(frozen=True)
-class Entries:
-    """Manifest entries of files that stay as they are."""
-
-    data: tuple[ManifestEntry, ...]
-    deletes: tuple[ManifestEntry, ...]
-
-
-@dataclass(frozen=True)
 class Contents:
     """The files of a snapshot that is not made of its base's: those that stay, and new ones with rows and with deletes."""
 
     kept: Entries
     added: Sequence[DataFile]
     deletes: Sequence[DataFile] = ()
-
-
-class _Transaction(Transaction):
-    """PyIceberg's makes the changed metadata at every look at it, a deep copy of all snapshots: with 200 of them a commit took 0.15 s instead of 0.05.
-
-    An update gives new metadata and leaves the old one as it is, so that nothing need be copied; what is committed, the catalog makes by itself.
-    """
-
-    _made: tuple[tuple[TableUpdate, ...], TableMetadata] | None = None
-
-    @property
-    def table_metadata(self) -> TableMetadata:
-        if self._made is None or self._made[0] is not self._updates:
-            context = _TableMetadataUpdateContext()
-            made = reduce(lambda metadata, update: _apply_table_update(update, metadata, context), self._updates, self._table.metadata)
-            self._made = self._updates, made
-        return self._made[1]
-
-
-class _DeleteManifestWriter(ManifestWriterV2):
-    def content(self) -> ManifestContent:
-        return ManifestContent.DELETES
-
-    @property
-    def _meta(self) -> dict[str, str]:
-        return {**super()._meta, "content": "deletes"}
-
-
-class _RowDelta(_FastAppendFiles):
-    deletes: tuple[DataFile, ...] = ()
-
-    def _refresh_for_retry(self) -> None:
-        # PyIceberg would try again without the new branch's start: the snapshot would then hold the new files and none of its base's.
-        raise CommitFailedException("another commit to the table came between")
-
-    def _manifests(self) -> list[ManifestFile]:
-        return self._manifest(ManifestContent.DELETES, (), self.deletes) + super()._manifests()
-
-    def _manifest(self, content: ManifestContent, kept: Sequence[ManifestEntry], added: Sequence[DataFile]) -> list[ManifestFile]:
-        if not kept and not added:
-            return []
-        kind = _DeleteManifestWriter if content == ManifestContent.DELETES else ManifestWriterV2
-        spec = self._transaction.table_metadata.spec()
-        with kind(spec, self.schema(), self.new_manifest_output(), self._snapshot_id, self._compression) as writer:
-            for entry in kept:
-                writer.existing(entry)
-            for file in added:
-                writer.add(_added(file, self._snapshot_id))
-        return [writer.to_manifest_file()]
-
-    def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
-        added, self._added_data_files = self._added_data_files, [*self._added_data_files, *self.deletes]
-        try:
-            return super()._summary(snapshot_properties)
-        finally:
-            self._added_data_files = added
-
-
-class _Rewrite(_RowDelta):
-    kept = Entries((), ())
-    gone: tuple[DataFile, ...] = ()
-
-    def _manifests(self) -> list[ManifestFile]:
-        data = self._manifest(ManifestContent.DATA, self.kept.data, self._added_data_files)
-        return data + self._manifest(ManifestContent.DELETES, self.kept.deletes, self.deletes)
-
-    def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
-        self._deleted_data_files = set(self.gone)
-        try:
-            return super()._summary(snapshot_properties)
-        finally:
-            self._deleted_data_files = set()
-
-
-def _added(file: DataFile, snapshot_id: int) -> ManifestEntry:
-    return ManifestEntry.from_args(
-        status=ManifestEntryStatus.ADDED, snapshot_id=snapshot_id, sequence_number=None, file_sequence_number=None, data_file=file
-    )
-
-
-def _row_group() -> int:
-    """Rows in a row group. What reads files, DuckDB, is loaded for those only who write some."""
-    return limits().row_group

@@ -6,12 +6,14 @@ Columns are found by Iceberg's field ids, as the format demands: a file written 
 import os
 import re
 import tempfile
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.types import (
@@ -33,6 +35,8 @@ from pyiceberg.types import (
 from rejoin.errors import SetupError
 from rejoin.lake import stores
 from rejoin.lake.paths import native
+
+warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)  # ``answer`` says why
 
 FILE, POSITION = "_file", "_pos"
 """Columns of a relation beside the table's: the file as DuckDB opens it (``opens``), and the row's number in it."""
@@ -128,6 +132,11 @@ def fresh(limit: str = MEMORY) -> duckdb.DuckDBPyConnection:
 def cursor() -> duckdb.DuckDBPyConnection:
     """A connection of the caller's own."""
     return _database().cursor()
+
+
+def answer(connection: duckdb.DuckDBPyConnection, query: str, parameters: dict[str, list[str]] | None = None) -> pa.Table:
+    """The rows of a query that finds few. ``sql(...).to_arrow_table()`` spares a copy of them, but plans a query twice: first to know its columns."""
+    return connection.execute(query, parameters).to_arrow_table()
 
 
 def scan(files: str, *options: str) -> str:

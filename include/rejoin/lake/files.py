@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pyiceberg.conversions import from_bytes
+from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
@@ -25,6 +26,8 @@ _MANIFESTS: dict[tuple[str, bool], tuple[ManifestEntry, ...]] = {}
 """Entries by manifest, and whether its bounds were trusted."""
 _MOST_MANIFESTS = 20_000
 _AT_ONCE = 8
+_LISTS: dict[str, tuple[ManifestFile, ...]] = {}
+"""Manifests by manifest list."""
 _FILES: "dict[tuple[str, bool], Files]" = {}
 """Files by manifest list, and whether bounds were trusted. A run asks for those of some tables ten times."""
 _MOST_LISTS = 500
@@ -84,7 +87,7 @@ def _files(table: Table, snapshot_id: int, *, trust: bool) -> Files:
 
 
 def _listed(table: Table, snapshot: Snapshot, *, trust: bool) -> Files:
-    manifests = snapshot.manifests(table.io)
+    manifests = manifests_of(snapshot, table.io)
     known = {m.manifest_path: entries for m in manifests if (entries := _MANIFESTS.get((m.manifest_path, trust))) is not None}
     read = dict(_read(table, [m for m in manifests if m.manifest_path not in known], trust=trust))
     if len(_MANIFESTS) + len(read) > _MOST_MANIFESTS:
@@ -110,6 +113,41 @@ def _read(table: Table, manifests: Sequence[ManifestFile], *, trust: bool) -> It
         yield from pool.map(one, manifests)
 
 
+def manifests_of(snapshot: Snapshot, io: FileIO) -> tuple[ManifestFile, ...]:
+    """The manifests of a snapshot."""
+    at = snapshot.manifest_list
+    if at not in _LISTS:
+        _keep(at, tuple(snapshot.manifests(io)))
+    return _LISTS[at]
+
+
+def remember(snapshot: Snapshot, manifests: Sequence[ManifestFile], written: Mapping[str, Sequence[ManifestEntry]]) -> None:
+    """Keeps what a commit has just written, so that nobody has to read it again.
+
+    Args:
+        snapshot: what it has made.
+        manifests: those of the snapshot, in their order.
+        written: by its path, the entries of each manifest that is new. Their bounds hold.
+    """
+    for manifest in manifests:
+        if (entries := written.get(manifest.manifest_path)) is None:
+            continue
+        assert snapshot.sequence_number is not None
+        manifest.sequence_number = manifest.min_sequence_number = snapshot.sequence_number
+        for entry in entries:  # readers inherit these from the manifest
+            entry.sequence_number = entry.file_sequence_number = snapshot.sequence_number
+            entry.data_file.spec_id = manifest.partition_spec_id
+        if len(_MANIFESTS) < _MOST_MANIFESTS:
+            _MANIFESTS[manifest.manifest_path, True] = tuple(entries)
+    _keep(snapshot.manifest_list, tuple(manifests))
+
+
+def _keep(manifest_list: str, manifests: tuple[ManifestFile, ...]) -> None:
+    if len(_LISTS) >= _MOST_LISTS:
+        _LISTS.clear()
+    _LISTS[manifest_list] = manifests
+
+
 def unique(table: Table, files: Sequence[DataFile], column: str) -> bool:
     """Whether no two rows of a versioned table can have one key, ``column`` being its first: in one file they never have.
 
@@ -133,6 +171,7 @@ class Sizes:
 
     def __init__(self, refs: "Refs", states: Mapping[str, int]) -> None:
         self._refs, self._states = refs, states
+        self._known: dict[str, Files] = {}
 
     def rows(self, name: str) -> int:
         """At most so many, old versions and hidden rows included."""
@@ -145,7 +184,9 @@ class Sizes:
     def _files(self, name: str) -> Files:
         if name not in self._states:
             return Files((), ())
-        return files_of(self._refs.require(name, self._states[name]), self._states[name])
+        if name not in self._known:
+            self._known[name] = files_of(self._refs.require(name, self._states[name]), self._states[name])
+        return self._known[name]
 
 
 def bounds(table: Table, file: DataFile, column: str) -> tuple[Any, Any] | None:

@@ -9,10 +9,11 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from rejoin.lake import commit, metrics
-from rejoin.lake.commit import Contents, Entries
+from rejoin.lake.commit import Contents
 from rejoin.lake.duck import columns_text, cursor, listed, opens, relation, scan
 from rejoin.lake.files import Files, bounds, files_of, repaired_files
 from rejoin.lake.layout import NULLS, Layout, Lie, layout, to_fold, to_merge
+from rejoin.lake.producers import Entries
 from rejoin.lake.state import Versions
 from rejoin.limits import limits
 from rejoin.stages.columns import RUN

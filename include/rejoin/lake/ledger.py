@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, insert, select, update
+from sqlalchemy import Connection, Row, and_, case, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rejoin.errors import LedgerConflict, RunBusy, RunCommitted, RunSuperseded
@@ -54,8 +54,7 @@ class Ledger(Records):
                 version, head = self._topology(db)
                 current = self._open_row(db)
                 if current is not None and current.owner == owner:
-                    self._renew(db, current.run)
-                    db.execute(update(t.runs).where(self._is(t.runs, current.run)).values(note=None))
+                    self._renew(db, current.run, note=None)
                     return self._run(self._row(db, current.run))
                 if current is not None and _alive(lives.get(current.owner, Life.UNKNOWN), current.lease_until):
                     raise _busy(self.topology, current)
@@ -127,10 +126,14 @@ class Ledger(Records):
             db.execute(update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(**values))
 
     def began(self, run: int, step: str) -> None:
-        """A try of a step begins. The run no longer counts as failed if it was this step that did."""
-        mine = self._is(t.runs, run) & (t.runs.c.state == "open") & t.runs.c.note.endswith(_of_step(step), autoescape=True)
+        """A try of a step begins, a sign of life. The run no longer counts as failed if it was this step that did.
+
+        Raises:
+            RunSuperseded: the run is closed.
+        """
+        mine = t.runs.c.note.endswith(_of_step(step), autoescape=True)
         with self.transaction() as db:
-            db.execute(update(t.runs).where(mine).values(note=None))
+            self._renew(db, run, note=case((mine, None), else_=t.runs.c.note))
             of, now = self._is(t.tries, run) & (t.tries.c.step == step), time.time()
             again = update(t.tries).where(of).values(tries=t.tries.c.tries + 1, began_at=now, error=None)
             if db.execute(again).rowcount == 0:
@@ -215,8 +218,10 @@ class Ledger(Records):
         )
         return db.execute(update(t.topologies).where(at).values(version=version + 1)).rowcount == 1
 
-    def _renew(self, db: Connection, run: int, seconds: float = LEASE_SECONDS) -> None:
-        alive = update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(lease_until=time.time() + seconds)
+    def _renew(self, db: Connection, run: int, seconds: float = LEASE_SECONDS, **also: Any) -> None:
+        """``also``: other columns of the run that get a value."""
+        values = {"lease_until": time.time() + seconds, **also}
+        alive = update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(**values)
         if db.execute(alive).rowcount != 1:
             raise _superseded(self.topology, run)
 

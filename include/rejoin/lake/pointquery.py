@@ -3,12 +3,12 @@
 import base64
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, IsNull, StartsWith
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThanOrEqual, IsNull, LessThanOrEqual, StartsWith
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import FileScanTask, Table
 
@@ -143,6 +143,15 @@ class PointQuery:
         rows = self._having(node.left.table, names.subscriptions(node, edge), key, primary)
         newest = {tuple(r[c] for c in foreign): str(r["_op"]) for r in sorted(rows, key=lambda r: int(r["_run"]))}
         return next((fk for fk, op in newest.items() if op == "S"), None)
+
+    def having(self, table: str, values: Mapping[str, Any], span: tuple[str, Any, Any] | None = None) -> pa.Table | None:
+        """All of the rows with some values in some columns, and a time within a span (its column, first and last); None: none, or too many to read."""
+        ends = [] if span is None else [GreaterThanOrEqual(span[0], span[1]), LessThanOrEqual(span[0], span[2])]  # type: ignore[call-arg, arg-type]
+        condition = And(AlwaysTrue(), AlwaysTrue(), *map(_equal, values, values.values()), *ends)
+        reading, files = self._planned(table, condition, ("*",)) if table in self._states else (None, ())
+        found = list(files)
+        few = sum(f.file.record_count for f in found) <= limits().searched_rows
+        return reading.to_table(found) if reading is not None and few else None
 
     def _having(self, name: str, stored: str, key: Sequence[Any], columns: Sequence[str] = ()) -> list[Row]:
         """The rows of the table ``stored`` with a key (texts or values) of ``name``. ``columns``: what ``stored`` calls the key columns."""

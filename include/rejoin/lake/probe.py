@@ -14,8 +14,9 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
 
-from rejoin.lake.duck import FILE, POSITION, by_id, columns_text, cursor, relation, stored_types
+from rejoin.lake.duck import FILE, POSITION, answer, by_id, columns_text, cursor, relation, stored_types
 from rejoin.lake.files import bounds, files_of, holding, overlapping
+from rejoin.lake.tables import arrow_schema
 from rejoin.limits import limits
 from rejoin.stages.columns import RUN
 from rejoin.stages.dialect import DUCKDB, Dialect, text
@@ -64,7 +65,8 @@ def having(
     if any(isinstance(table.schema().find_field(k).field_type, FloatType | DoubleType) for k in key):
         return TooLarge("a key column is a floating point number")
     found = files_of(table, snapshot_id)
-    wanted = keys.group_by(list(key)).aggregate([])  # of a composite key: many with one first column
+    few = keys.num_rows <= limits().listed_keys
+    wanted = keys.group_by(list(key), use_threads=not few).aggregate([])  # of a composite key: many with one first column
     kept = holding(table, found.data, key[0], wanted[key[0]].to_pylist())
     touched = sum(min(file.record_count, inside * limits().row_group) for file, inside in kept)  # a row group a key at most
     if touched > limits().decoded_rows:
@@ -107,7 +109,7 @@ def among(rows: pa.Table, key: Sequence[str], keys: pa.Table) -> pa.Table:
     with cursor() as database:
         database.register("found", rows)
         database.register("wanted", keys.select(list(key)))
-        return database.sql(f"SELECT * FROM found {_semi_join(key, keys)}").to_arrow_table()
+        return answer(database, f"SELECT * FROM found {_semi_join(key, keys)}")
 
 
 def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str], sample: int | None = None) -> pa.Table | TooLarge:
@@ -123,7 +125,7 @@ def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str], sam
 def within(table: Table, snapshot_id: int, column: str, spans: Sequence[tuple[int, int]], columns: Sequence[str]) -> pa.Table | TooLarge:
     """The rows of a snapshot whose ``column``, a time, is within some spans of microseconds, both ends included; all stored versions."""
     found = files_of(table, snapshot_id)
-    kind = table.schema().as_arrow().field(column).type
+    kind = arrow_schema(table).field(column).type
     clause = f"WHERE {inside(DUCKDB, column, kind, spans)}"
     return _read(table, overlapping(table, found.data, column, spans), found.deletes, columns, clause, {})
 
@@ -166,11 +168,12 @@ def _read(
             database.register(name, frame)
         few = f"USING SAMPLE {sample} ROWS" if sample is not None else f"LIMIT {limits().most + 1}"
         sql = f"SELECT {columns_text(columns)} FROM {source.sql} {few}"
-        found: pa.Table = database.sql(sql, params=source.parameters).to_arrow_table()
+        small = limits().small(sum(file.record_count for file in data))
+        found = answer(database, sql, source.parameters) if small else database.sql(sql, params=source.parameters).to_arrow_table()
     return TooLarge(f"more than {limits().most:,} rows were found") if found.num_rows > limits().most else found
 
 
 def _nothing(table: Table, columns: Sequence[str]) -> pa.Table:
     extra = {FILE: pa.string(), POSITION: pa.int64()}
-    types = {f.name: f.type for f in table.schema().as_arrow()} | extra
+    types = {f.name: f.type for f in arrow_schema(table)} | extra
     return pa.schema([(c, types[c]) for c in columns]).empty_table()

@@ -68,9 +68,9 @@ class Reader(Access):
         if not self.has(name):
             return None
         key = self._plan.key_of(name)
-        newest, sql = self._newest(name, key, keys, before=before), self.engine.sql
-        extra = f", {self._before_row(name, newest.schema)} AS _before" if before else ""
-        row = f"CASE WHEN _op <> 'D' THEN {self._row(name, newest.schema)} END"
+        newest, sql, schema = self._newest(name, key, keys, before=before), self.engine.sql, self.schema(name)
+        extra = f", {self._before_row(name, schema)} AS _before" if before else ""
+        row = f"CASE WHEN _op <> 'D' THEN {self._row(name, schema)} END"
         return self.engine.query(f"SELECT {sql.names(key)}, _version, {row} AS _row{extra} FROM newest", newest=newest)
 
     def newest_version(self, name: str) -> str:
@@ -254,7 +254,7 @@ class Reader(Access):
 
     def _framed(self, name: str, found: Rows, also: Sequence[str] = ()) -> Rows:
         """Stored rows, of a source table the newest of each key, as ``Rows``."""
-        key, row = self.engine.sql.names(self._plan.key_of(name)), self._row(name, found.schema, also)
+        key, row = self.engine.sql.names(self._plan.key_of(name)), self._row(name, self.schema(name), also)
         alive = " WHERE _op <> 'D'" if self._plan.is_table(name) else ""
         return self.engine.query(f"SELECT {key}, {row} AS _row FROM found{alive}", found=found)
 

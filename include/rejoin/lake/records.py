@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, select
@@ -66,6 +67,22 @@ class StepRecord:
         return cls(row.step, counts, row.seconds, row.jobs, json.loads(row.detail or "{}"), ending)
 
 
+@dataclass(frozen=True)
+class Known:
+    """What an attempt has to know of its run: what it reads of every source, the cut that it starts from, and what its steps have done so far."""
+
+    pins: dict[str, dict[str, Any] | None]
+    base: dict[str, int]
+    writes: dict[str, Write]
+    steps: dict[str, StepRecord]
+
+
+@lru_cache(maxsize=64)
+def _plan(text: str) -> Plan:
+    """A plan never changes, and a run asks for it a dozen times."""
+    return saved.from_json(text)
+
+
 def _ending_by(counts: Mapping[str, int]) -> Ending:
     """Of a step that an older rejoin registered: a run may be open while rejoin is upgraded. There, a count told it by being there."""
     told = {"held": Ending.KEPT, "held_before": Ending.PROPOSED, "left_out": Ending.DEFERRED}
@@ -84,7 +101,7 @@ class Records:
         if run is None:
             return {}
         with self.transaction() as db:
-            return {r.table_name: r.snapshot_id for r in db.execute(select(t.states).where(self._is(t.states, run)))}
+            return self._states(db, run)
 
     def run(self, number: int) -> Run:
         """One run. Raises ``RunUnknown``."""
@@ -157,19 +174,23 @@ class Records:
     def pins(self, run: int) -> dict[str, dict[str, Any] | None]:
         """What ``pin`` recorded."""
         with self.transaction() as db:
-            return {r.source: json.loads(r.pin) for r in db.execute(select(t.pins).where(self._is(t.pins, run)))}
+            return self._pins(db, run)
 
     def steps(self, run: int) -> dict[str, StepRecord]:
         """The steps that are registered, in the order in which they ended."""
         with self.transaction() as db:
-            rows = db.execute(select(t.steps).where(self._is(t.steps, run)).order_by(t.steps.c.ended_at))
-            return {r.step: StepRecord.of(r) for r in rows}
+            return self._steps(db, run)
 
     def writes(self, run: int) -> dict[str, Write]:
         """Table -> what the winning attempts of this run wrote."""
         with self.transaction() as db:
-            rows = db.execute(select(t.writes).where(self._is(t.writes, run)))
-            return {r.table_name: Write(r.table_name, r.snapshot_id, r.transient) for r in rows}
+            return self._writes(db, run)
+
+    def known(self, run: int, base: int | None) -> Known:
+        """``pins``, ``writes`` and ``steps`` of a run, and the ``states`` of the one that it starts from."""
+        with self.transaction() as db:
+            states = {} if base is None else self._states(db, base)
+            return Known(self._pins(db, run), states, self._writes(db, run), self._steps(db, run))
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -189,6 +210,20 @@ class Records:
     def _is(self, table: Table, run: int) -> ColumnElement[bool]:
         return t.of_run(table, self.topology, run)
 
+    def _states(self, db: Connection, run: int) -> dict[str, int]:
+        return {r.table_name: r.snapshot_id for r in db.execute(select(t.states).where(self._is(t.states, run)))}
+
+    def _pins(self, db: Connection, run: int) -> dict[str, dict[str, Any] | None]:
+        return {r.source: json.loads(r.pin) for r in db.execute(select(t.pins).where(self._is(t.pins, run)))}
+
+    def _steps(self, db: Connection, run: int) -> dict[str, StepRecord]:
+        rows = db.execute(select(t.steps).where(self._is(t.steps, run)).order_by(t.steps.c.ended_at))
+        return {r.step: StepRecord.of(r) for r in rows}
+
+    def _writes(self, db: Connection, run: int) -> dict[str, Write]:
+        rows = db.execute(select(t.writes).where(self._is(t.writes, run)))
+        return {r.table_name: Write(r.table_name, r.snapshot_id, r.transient) for r in rows}
+
     def _open_row(self, db: Connection) -> Row[tuple[object, ...]] | None:
         return db.execute(select(t.runs).where(t.runs.c.topology == self.topology, t.runs.c.state == "open")).first()
 
@@ -206,7 +241,7 @@ class Records:
             state=row.state,
             owner=row.owner,
             base=row.base,
-            plan=saved.from_json(row.plan),
+            plan=_plan(row.plan),
             rebuild=tuple(json.loads(row.rebuild)),
             opened_at=row.opened_at,
             closed_at=row.closed_at,

@@ -20,7 +20,7 @@ from pyiceberg.table.update.schema import UpdateSchema
 
 from rejoin.errors import LedgerConflict, SnapshotExpired
 from rejoin.lake import names
-from rejoin.lake.commit import Contents, commit, refs_of, rewrite
+from rejoin.lake.commit import Contents, begin, commit, refs_of, rewrite
 from rejoin.lake.config import CATALOG, LakeConfig
 
 
@@ -103,12 +103,11 @@ class Refs:
         """The snapshot of the table before its first row, kept by a tag; what has no base state starts from it."""
 
         def change(table: Table) -> None:
-            if names.EMPTY in table.refs():
-                return
             if not table.metadata.snapshots:
-                table.append(table.schema().as_arrow().empty_table())
-            first = min(self._existing(name).metadata.snapshots, key=lambda s: s.sequence_number or 0)
-            refs_of(self._existing(name)).create_tag(first.snapshot_id, names.EMPTY).commit()
+                begin(table, names.EMPTY)
+            elif names.EMPTY not in table.refs():
+                first = min(table.metadata.snapshots, key=lambda s: s.sequence_number or 0)
+                refs_of(table).create_tag(first.snapshot_id, names.EMPTY).commit()
 
         self._commit(name, change)
         return self._existing(name).refs()[names.EMPTY].snapshot_id

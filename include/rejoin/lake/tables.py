@@ -1,6 +1,9 @@
-"""The columns of the tables whose shape the plan alone decides."""
+"""The columns of tables: those that the plan alone decides, and those that are stored."""
+
+from uuid import UUID
 
 import pyarrow as pa
+from pyiceberg.table import Table as Stored
 
 from rejoin.plan.model import Table
 from rejoin.sources.events import arrow_type
@@ -14,3 +17,18 @@ def source_schema(table: Table) -> pa.Schema:
     own = [("_run", pa.int64()), ("_op", pa.string()), ("_version", pa.string()), (HASH, pa.binary())]
     before = pa.struct([*values, (HASH, pa.binary())])
     return pa.schema([*((k, types[k]) for k in table.key), *own, *values, ("_before", before)])
+
+
+_SCHEMAS: dict[tuple[UUID, int], pa.Schema] = {}
+"""By table and schema, which never changes. A run asks for those of some tables five times."""
+_MOST = 2_000
+
+
+def arrow_schema(table: Stored) -> pa.Schema:
+    """The columns of a stored table, as Arrow has them."""
+    which = table.metadata.table_uuid, table.metadata.current_schema_id
+    if which not in _SCHEMAS:
+        if len(_SCHEMAS) >= _MOST:
+            _SCHEMAS.clear()
+        _SCHEMAS[which] = table.schema().as_arrow()
+    return _SCHEMAS[which]

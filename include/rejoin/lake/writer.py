@@ -18,6 +18,7 @@ from rejoin.lake.files import files_of
 from rejoin.lake.local import fitted, in_parts, streamed
 from rejoin.lake.records import Write
 from rejoin.lake.refs import Refs
+from rejoin.lake.tables import arrow_schema
 from rejoin.limits import limits
 from rejoin.stages.columns import HASH, RUN
 from rejoin.stages.dialect import SPARK
@@ -89,10 +90,10 @@ class Writer:
 
     def _put(self, existing: Table, table: str, base: int, rows: Rows, key: Sequence[str], *, transient: bool) -> Write:
         if isinstance(rows, Here):
-            files = commit.data_files(existing, _sorted(fitted(rows.arrow, existing.schema().as_arrow()), key))
+            files = commit.data_files(existing, _sorted(fitted(rows.arrow, arrow_schema(existing)), key))
             return Write(table, self._refs.commit_files(table, self._branch, base, files), transient)
         if (batches := self._engine.ordered(rows, key)) is not None:
-            files = commit.data_files(existing, streamed(batches, existing.schema().as_arrow()))
+            files = commit.data_files(existing, streamed(batches, arrow_schema(existing)))
             return Write(table, self._refs.commit_files(table, self._branch, base, files), transient)
         target, frame = self._start(table, base), self._engine.by_spark(f"table {table} is written").frame(rows)
         self._append(target, frame.sortWithinPartitions(*in_order(key)), exact=metrics.exact(existing, base))
@@ -136,7 +137,7 @@ class Writer:
         this_run = f"(SELECT * FROM {stored} VERSION AS OF {changes.snapshot_id} WHERE _run = {self._run})"
         shown = ", ".join([*(f"_after.`{c}`" for c in columns), RUN, f"_after.{HASH}"])
         flat = spark.sql(f"SELECT {shown} FROM {this_run} WHERE _op <> 'D'")
-        existing, base = self._table(table, _flat(self._refs.require(changes.table, changes.snapshot_id).schema().as_arrow(), columns), key)
+        existing, base = self._table(table, _flat(arrow_schema(self._refs.require(changes.table, changes.snapshot_id)), columns), key)
         if only_inserts:
             target = self._start(table, base)
         elif located is None:
@@ -168,7 +169,7 @@ class Writer:
             deletes = self._delete_files(existing, base, places, count)
         batches = self._engine.ordered(flat, key)
         assert batches is not None
-        added = commit.data_files(existing, streamed(batches, existing.schema().as_arrow()))
+        added = commit.data_files(existing, streamed(batches, arrow_schema(existing)))
         return Write(table, self._refs.commit_files(table, self._branch, base, added, deletes))
 
     def _upsert_here(
@@ -184,7 +185,7 @@ class Writer:
         if isinstance(found, probe.TooLarge):
             return None
         deletes = self._deletes(existing, base, found, gone.num_rows)
-        added = commit.data_files(existing, _sorted(fitted(flat, existing.schema().as_arrow()), key))
+        added = commit.data_files(existing, _sorted(fitted(flat, arrow_schema(existing)), key))
         return Write(table, self._refs.commit_files(table, self._branch, base, added, deletes))
 
     def _deletes(self, table: Table, base: int, found: pa.Table, keys: int) -> list[DataFile]:
@@ -221,7 +222,7 @@ class Writer:
         Raises:
             SchemaRefused: a column would have to become something that its type cannot be promoted to.
         """
-        if not holds(self._refs.require(table, self._base[table]).schema().as_arrow(), schema):
+        if not holds(arrow_schema(self._refs.require(table, self._base[table])), schema):
             evolve(self._refs, table, schema)
 
     def _table(self, table: str, schema: pa.Schema, key: Sequence[str], *, transient: bool = False) -> tuple[Table, int]:
@@ -230,7 +231,7 @@ class Writer:
         if existing is None:
             metrics = {f"write.metadata.metrics.column.{c}": "full" for c in (*key, RUN) if c in schema.names}
             self._refs.create(table, schema, {**PROPERTIES, **metrics})
-        elif not holds(existing.schema().as_arrow(), schema):
+        elif not holds(arrow_schema(existing), schema):
             evolve(self._refs, table, schema, transient=transient)
         base = self._base[table] if table in self._base else self._refs.empty(table)
         existing = self._refs.require(table, base)

@@ -43,10 +43,10 @@ class Attempt:
     def __init__(self, ledger: Ledger, refs: Refs, run: Run, root: str, place: Callable[[str], Path | None] = lambda _: None) -> None:
         self.id = uuid.uuid4().hex[:10]
         self._refs, self._run, self._root, self._place = refs, run, root, place
-        self._pins = ledger.pins(run.number)
-        self._base = ledger.states(run.base)
-        self._now = self._base | {w.table: w.snapshot_id for w in ledger.writes(run.number).values()}
-        self._facts = Facts(run, ledger.steps(run.number), Sizes(refs, self._base), Sizes(refs, self._now))
+        known = ledger.known(run.number, run.base)
+        self._pins, self._base = known.pins, known.base
+        self._now = self._base | {w.table: w.snapshot_id for w in known.writes.values()}
+        self._facts = Facts(run, known.steps, Sizes(refs, self._base), Sizes(refs, self._now))
 
     @property
     def plan(self) -> Plan:

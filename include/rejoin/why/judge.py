@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.match import JoinKind
+from rejoin.plan.match import AsOf, JoinKind, SameKey
 from rejoin.plan.model import Edge, Node, Plan, View
 from rejoin.stages.columns import HELD_CODE
 from rejoin.stages.provenance import provenance_hash
@@ -25,12 +25,13 @@ _WIDENED = re.compile(r"^CAST\((l\.`[^`]+`) AS BIGINT\)$")
 @dataclass(frozen=True)
 class RightSeen:
     """What is stored on the right of an edge: the foreign key of the live subscription (None: there is none), and of the right row of
-    that key, if there is one, its hash.
+    that key, if there is one, its hash. ``match``: what the edge found, where the join itself tells it.
     """
 
     foreign_key: tuple[Any, ...] | None
     there: bool
     hash: bytes | None
+    match: Match | None = None
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Seen:
         hash: of this row.
         held: the code by which the newest state of the row is held back; None: it is not.
         skipped: the run left the output as it was, so that the row may be older than what it is made of.
+        told: why there is no row, where the join itself tells it.
     """
 
     left: Mapping[str, Any] | None
@@ -54,6 +56,7 @@ class Seen:
     hash: bytes | None
     held: str | None = None
     skipped: bool = False
+    told: tuple[Reason, ...] = ()
 
     @property
     def made(self) -> bool:
@@ -94,11 +97,12 @@ def judge(plan: Plan, node: Node, seen: Seen) -> tuple[list[Match], list[Reason]
 
 
 def _of_two_sides(node: Node, seen: Seen) -> tuple[list[Match], list[Reason], bool]:
-    """The same of a join that is no star of foreign keys of its left rows: why there is no row is not concluded."""
+    """The same of a join that is no star of foreign keys of its left rows: what the join itself tells, and no more."""
     matches = []
-    for right in seen.rights:
-        sure = right.foreign_key is not None and not seen.skipped
-        matches.append(Match.UNKNOWN if not sure else Match.FOUND if right.there else Match.ABSENT)
+    for edge, right in zip(node.edges, seen.rights, strict=True):
+        sure = (right.foreign_key is not None or right.match is not None) and not seen.skipped
+        sure = sure and not (right.there and edge.right.where is not None and not seen.there)
+        matches.append(right.match or (Match.FOUND if right.there else Match.ABSENT) if sure else Match.UNKNOWN)
     if seen.skipped:
         return matches, [Reason(Cause.SKIPPED, node.name)], True
     if seen.held is not None:
@@ -107,7 +111,19 @@ def _of_two_sides(node: Node, seen: Seen) -> tuple[list[Match], list[Reason], bo
         return matches, [], True
     if seen.left is None and not any(right.there for right in seen.rights):
         return matches, [Reason(Cause.NO_SIDE, node.name)], True
+    if told := [*seen.told, *_lacking(node, seen)]:
+        return matches, told, True
     return matches, [Reason(Cause.UNTOLD, node.name)], False
+
+
+def _lacking(node: Node, seen: Seen) -> Iterator[Reason]:
+    """The side that a result of this kind cannot do without."""
+    edge = node.edges[0]
+    of_left = isinstance(node.match, AsOf) or (isinstance(node.match, SameKey) and not edge.kind.keeps_right)
+    if of_left and seen.left is None:
+        yield Reason(Cause.LEFT_ROW, node.left.table)
+    if isinstance(node.match, SameKey) and not edge.kind.keeps_left and not seen.rights[0].there:
+        yield Reason(Cause.ABSENT, edge.name)
 
 
 def _match(node: Node, edge: Edge, right: RightSeen, seen: Seen) -> Match:
@@ -172,6 +188,12 @@ def _suspects(node: Node, seen: Seen, matches: Sequence[Match]) -> list[Reason]:
 
 def _filtered_left(node: Node) -> Reason:
     return Reason(Cause.LEFT_FILTER, node.left.table, shown(node.left.where or ""))
+
+
+def plain_column(view: View, name: str) -> str | None:
+    """The stored column that a column of a view is, as it is; None if it is made by an expression."""
+    found = _COLUMN.fullmatch(view.column(name).sql)
+    return None if found is None else found[2]
 
 
 def plain_values(left: View, edge: Edge, row: Mapping[str, Any]) -> tuple[Any, ...] | None:

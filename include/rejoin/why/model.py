@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from rejoin.quarantine import Entry
+from rejoin.why.found import How
 
 Row = Mapping[str, Any]
 APPLIED, NOOP = "applied", "no-op"
@@ -45,6 +46,12 @@ class Cause(StrEnum):
     RIGHT_UNKNOWN = "an inner join of which it is not known what it finds"
     FILTER = "the filter of the output drops the row"
     HELD = "the row is held back"
+    PARTNERS = "it has a row on the other side"
+    MOVED = "the left row has another foreign key"
+    ONLY_PAIRS = "a join that has only pairs"
+    OUTSIDE = "records that are further apart than the window"
+    DIFFERENT = "records that differ in what has to be equal"
+    WAITS = "the watermark has not passed the end of its window"
     SKIPPED = "the run left the output as it was"
     UNTOLD = "the stored rows do not tell"
 
@@ -120,7 +127,9 @@ class Change:
 
 @dataclass(frozen=True)
 class RightRow:
-    """An edge: its foreign key (SQL and values; None: null or not known), what it found, and the row of that key, if there was a key."""
+    """An edge: its foreign key (SQL and values; None: null or not known), what it found, and the row of that key, if there was a key. ``how``: by which
+    time, or for which left rows, where a foreign key does not tell.
+    """
 
     edge: str
     table: str
@@ -130,11 +139,13 @@ class RightRow:
     match: Match
     filter: str | None
     row: "SourceRow | OutputRow | None"
+    how: How | None = None
 
     def to_dict(self) -> dict[str, Any]:
         known = None if self.foreign_key is None else list(self.foreign_key)
         own = {"edge": self.edge, "table": self.table, "join": self.kind, "sql": self.sql, "foreign_key": known}
-        return {**own, "match": self.match.name.lower(), "filter": self.filter, "row": None if self.row is None else self.row.to_dict()}
+        found = {"match": self.match.name.lower(), "filter": self.filter, "how": None if self.how is None else self.how.to_dict()}
+        return {**own, **found, "row": None if self.row is None else self.row.to_dict()}
 
 
 @dataclass(frozen=True)

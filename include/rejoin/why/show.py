@@ -62,6 +62,10 @@ def _source(row: SourceRow, head: Text, note: str, change: Change | None) -> Tre
 def _right(right: RightRow, change: Change | None) -> Tree:
     alias = "" if right.edge == right.table else f" as {right.edge}"
     join = "join" if right.kind == "inner" else f"{right.kind} join"
+    how = "" if right.how is None else right.how.said()
+    if right.row is None and how:
+        asked = "" if right.foreign_key is None else f" {' '.join(map(_argument, right.foreign_key))}"
+        return Tree(Text(f"{join} {right.table}{asked}{alias}: {how}"))
     if right.row is None and right.kind in ("right", "full"):
         return Tree(Text(f"{join} {right.table}{alias}: no right row"))
     if right.row is None:
@@ -71,7 +75,8 @@ def _right(right: RightRow, change: Change | None) -> Tree:
     noted = _NOTED.get(right.match, "") if is_there(right.row) and right.filter else ""
     # A row that the join did not see has changed nothing.
     seen = None if right.match is Match.FILTERED and isinstance(right.row, SourceRow) and _is_new(right.row) else change
-    return _tree(right.row, f"{join} {_name(right.row)}{alias} by {right.sql}", f"{noted}: {right.filter}" if noted else "", seen)
+    notes = [note for note in (how, f"{noted}: {right.filter}" if noted else "") if note]
+    return _tree(right.row, f"{join} {_name(right.row)}{alias} by {right.sql}", "; ".join(notes), seen)
 
 
 def _is_new(row: SourceRow) -> bool:
@@ -145,6 +150,12 @@ def _reason(reason: Reason) -> str:
         Cause.RIGHT_UNKNOWN: f"the inner join with {of} drops it: its foreign key ({sql}) is null",
         Cause.FILTER: f"the filter of {of} drops it: {sql}",
         Cause.HELD: "",  # the entry of the quarantine says more
+        Cause.PARTNERS: f"it is not alone: the join with {of} finds {sql}",
+        Cause.MOVED: f"the foreign key of the left row is another one: {sql}",
+        Cause.ONLY_PAIRS: f"this join with {of} has only pairs on that side",
+        Cause.OUTSIDE: "the two records are further apart than the window",
+        Cause.DIFFERENT: f"the two records differ in what has to be equal, or it is null: the join with {of} has no such pair",
+        Cause.WAITS: f"it waits: its window ends at {sql}, and the watermark has not passed that",
         Cause.SKIPPED: f"the newest run left {of} as it was; the next one recomputes it",
         Cause.UNTOLD: f"the stored rows do not tell why; `rejoin verify` compares {of} with its SQL",
     }[reason.cause]

@@ -4,20 +4,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from rejoin.errors import QueryRefused, SnapshotExpired, UnknownTable
+from rejoin.errors import SnapshotExpired, UnknownTable
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.refs import Refs
-from rejoin.plan.match import AsOf, SameKey, Window
-from rejoin.plan.model import Edge, Node, Plan
-from rejoin.plan.query import upstream
+from rejoin.plan.model import Node
 from rejoin.plan.sources import SnapshotSource
+from rejoin.plan.versions import unversioned
 from rejoin.quarantine import open_entries
 from rejoin.sources import Pin
 from rejoin.sources.locate import NO_RECORD, locate
 from rejoin.stages.columns import HASH, HELD_CODES, REPLAYED_CODE, SOURCE_FILE
-from rejoin.why.judge import RightSeen, Seen, foreign_key_shown, judge, shown
-from rejoin.why.model import APPLIED, NOOP, Answer, Change, OutputRow, Record, RightRow, SourceRow, State, differing, is_there
+from rejoin.why.judge import Seen, foreign_key_shown, judge, shown
+from rejoin.why.model import APPLIED, NOOP, Answer, Change, OutputRow, Record, RightRow, SourceRow, State, differing
+from rejoin.why.sides import named, side
 
 Row = Mapping[str, Any]
 
@@ -37,99 +37,71 @@ def why(ledger: Ledger, refs: Refs, root: str, name: str, key: Sequence[str | No
         RunUnknown: the run was not committed, or nothing was.
         UnknownTable: no such table, another number of key columns, or a text that is no value of its column.
         SnapshotExpired: the run is beyond retention.
-        QueryRefused: the output is made by a join as of some time.
     """
     query = PointQuery(ledger, refs, run)
-    _refuse_as_of(query.plan, name)
     trace = _Trace(query, ledger, refs, root)
     query.get(name, tuple(key))  # refuses a name or key that nothing has
     return Answer(query.plan.topology, query.run, trace.row(name, key))
 
 
-def _refuse_as_of(plan: Plan, name: str) -> None:
-    """Which row was valid when, neither a key nor a subscription tells."""
-    nodes = [] if plan.is_table(name) or name not in {n.name for n in plan.nodes} else [plan.node(name), *upstream(plan, plan.node(name))]
-    others = [n.name for n in nodes if isinstance(n.match, AsOf)]
-    if others:
-        raise QueryRefused(
-            f"why does not follow joins as of some time, and {', '.join(others)} is one",
-            next_step=f"rejoin changes {name}, rejoin get {name} KEY, and rejoin why of the tables that it is made of",
-        )
-
-
 class _Trace:
     def __init__(self, query: PointQuery, ledger: Ledger, refs: Refs, root: str) -> None:
-        self._query, self._plan, self._ledger, self._refs, self._root = query, query.plan, ledger, refs, root
+        self.query, self.plan, self._ledger, self._refs, self._root = query, query.plan, ledger, refs, root
         self._left_out = ledger.held(query.run)
 
     def row(self, name: str, key: Sequence[Any]) -> SourceRow | OutputRow:
-        return self._any(name, key)[0]
+        return self.any(name, key)[0]
 
-    def _any(self, name: str, key: Sequence[Any]) -> tuple[SourceRow | OutputRow, Row | None]:
+    def of_run(self, run: int) -> "_Trace":
+        """The same as of another run."""
+        return _Trace(PointQuery(self._ledger, self._refs, run), self._ledger, self._refs, self._root)
+
+    def any(self, name: str, key: Sequence[Any]) -> tuple[SourceRow | OutputRow, Row | None]:
         """What is known of a key, and its stored row, if there is one, with its hash."""
-        return self._source(name, key) if self._plan.is_table(name) else self._output(self._plan.node(name), key)
+        return self._source(name, key) if self.plan.is_table(name) else self._output(self.plan.node(name), key)
 
     # --- outputs ------------------------------------------------------------------------------------------------------
 
     def _output(self, node: Node, key: Sequence[Any]) -> tuple[OutputRow, Row | None]:
-        stored = next(iter(self._query.stored(node.name, key)), None)
+        stored = next(iter(self.query.stored(node.name, key)), None)
         columns = [p.name for p in node.columns]
         row = None if stored is None else {c: stored.get(c) for c in columns}
-        held = next(iter(open_entries(self._plan, node.name, self._query.kept_aside(node.name, key))), None)
-        own = key[: len(self._plan.left_key(node))]
-        left, left_row = (None, None) if _null(own) else self._any(node.left.table, own)
-        sides = [self._right(node, edge, key) for edge in node.edges]
+        held = next(iter(open_entries(self.plan, node.name, self.query.kept_aside(node.name, key))), None)
+        own = key[: len(self.plan.left_key(node))]
+        left, left_row = (None, None) if all(part is None for part in own) else self.any(node.left.table, own)
+        sides = [side(self, node, edge, key, (stored, left_row)) for edge in node.edges]
         seen = Seen(
             left=left_row,
             left_hash=None if left_row is None else left_row[HASH],
-            rights=tuple(s for _, _, s in sides),
+            rights=tuple(s.seen for s in sides),
             there=stored is not None,
             hash=None if stored is None else stored[HASH],
             held=None if held is None else held.code,
             skipped=node.name in self._left_out,
+            told=tuple(reason for s in sides for reason in s.told),
         )
-        matches, reasons, certain = judge(self._plan, node, seen)
+        matches, reasons, certain = judge(self.plan, node, seen)
         rights = tuple(
             RightRow(
-                edge=edge.name,
-                table=edge.right.table,
+                edge=named(self.plan, edge)[0],
+                table=named(self.plan, edge)[1],
                 kind=str(edge.kind),
                 sql=foreign_key_shown(edge),
-                foreign_key=foreign_key,
+                foreign_key=found.foreign_key,
                 match=match,
                 filter=None if edge.right.where is None else shown(edge.right.where),
-                row=right,
+                row=found.row,
+                how=found.how,
             )
-            for edge, match, (foreign_key, right, _) in zip(node.edges, matches, sides, strict=True)
+            for edge, match, found in zip(node.edges, matches, sides, strict=True)
         )
         change = self._change(node, key)
         state = State.HELD if held else State.THERE if row else State.REMOVED if change else State.NEVER
-        known = _known(self._plan.key_of(node.name), key, stored, change)
+        known = _known(self.plan.key_of(node.name), key, stored, change)
         return OutputRow(node.name, node.published, known, state, row, change, held, tuple(reasons), certain, left, rights), stored
 
-    def _right(self, node: Node, edge: Edge, key: Sequence[Any]) -> tuple[tuple[Any, ...] | None, SourceRow | OutputRow | None, RightSeen]:
-        foreign_key = self._right_key(node, edge, key)
-        if foreign_key is None:
-            return None, None, RightSeen(None, there=False, hash=None)
-        row, stored = self._any(edge.right.table, foreign_key)
-        return foreign_key, row, RightSeen(foreign_key, is_there(row), None if stored is None else stored[HASH])
-
-    def _right_key(self, node: Node, edge: Edge, key: Sequence[Any]) -> tuple[Any, ...] | None:
-        """The key of the right row that an output row is made of; None if there is none, or only Spark can tell."""
-        lefts = len(self._plan.left_key(node))
-        own, other = key[:lefts], tuple(key[lefts:])
-        match node.match:
-            case SameKey():
-                return tuple(key)
-            case AsOf():
-                return None
-            case Window():
-                return None if _null(other) else other
-            case None:
-                return other if _null(own) else self._query.foreign_key(node, edge, own)
-
     def _change(self, node: Node, key: Sequence[Any]) -> Change | None:
-        for found in self._query.history(node.name, tuple(key), 1):
+        for found in self.query.history(node.name, tuple(key), 1):
             before, after = found["before"], found["after"]
             return Change(found["run"], found["op"], differing(before, after), before, after, self._redefined(node, found["run"]))
         return None
@@ -143,16 +115,16 @@ class _Trace:
     # --- source tables ------------------------------------------------------------------------------------------------
 
     def _source(self, name: str, key: Sequence[Any]) -> tuple[SourceRow, Row | None]:
-        now = _newest_first(self._query.stored(name, key))
-        kept = self._query.kept_aside(name, key)
-        aside = tuple(open_entries(self._plan, name, kept))
+        now = _newest_first(self.query.stored(name, key))
+        kept = self.query.kept_aside(name, key)
+        aside = tuple(open_entries(self.plan, name, kept))
         older, forgotten = self._compacted(name, key) if all(map(_noop, now)) else ([], False)
         versions = now if any(not _noop(v) for v in now) or not older else older
         there = bool(now) and now[0]["_op"] != "D"
         state = State.THERE if there else State.HELD if any(e.code in HELD_CODES for e in aside) else State.REMOVED
         if state is State.REMOVED and not versions:
-            state = State.UNTOLD if forgotten and isinstance(self._plan.table(name).source, SnapshotSource) else State.NEVER
-        known = _known(self._plan.key_of(name), key, versions[0] if versions else None, None)
+            state = State.UNTOLD if forgotten and isinstance(self.plan.table(name).source, SnapshotSource) else State.NEVER
+        known = _known(self.plan.key_of(name), key, versions[0] if versions else None, None)
         record = self._record(name, known, versions, kept) if versions else None
         return SourceRow(name, known, state, record, aside), now[0] if there else None
 
@@ -172,7 +144,7 @@ class _Trace:
     @cached_property
     def _compactions(self) -> list[int]:
         """The runs that compactions started from, newest first."""
-        made = [r for r in self._ledger.runs() if r.kind == "compact" and r.state == "committed" and r.number <= self._query.run]
+        made = [r for r in self._ledger.runs() if r.kind == "compact" and r.state == "committed" and r.number <= self.query.run]
         return [r.base for r in reversed(made) if r.base is not None]
 
     def _record(self, name: str, key: Row, versions: Sequence[Row], kept: Sequence[Row]) -> Record:
@@ -188,6 +160,7 @@ class _Trace:
         if held := [r for r in kept if r.get("_version") is not None and r["_version"] == version["_version"]]:
             return _place_aside(held[-1])
         pinned, table = self._ledger.pins(version["_run"]).get(name), self._ledger.run(version["_run"]).plan.table(name)
+        table = table if table.versions_of is None else unversioned(table)  # the files have no such key
         pin = None if pinned is None else Pin.from_dict(pinned)
         files = () if pin is None else tuple(f.path for f in pin.files)
         if files and version["_op"] == "D" and isinstance(table.source, SnapshotSource):
@@ -205,11 +178,6 @@ class _Trace:
 
 def _place_aside(row: Row) -> dict[str, Any]:
     return {"file": row[SOURCE_FILE], "line": row["_line"]}
-
-
-def _null(key: Sequence[Any]) -> bool:
-    """Whether it is the key of no row."""
-    return all(part is None for part in key)
 
 
 def _newest_first(versions: Iterable[Row]) -> list[Row]:

@@ -27,7 +27,7 @@ class Outer(OneEdge):
     def everything(self, state: Rows) -> Rows:
         """``state`` of all left rows -> of all results."""
         taken = self.engine.query(statements.met(self.sql, self.spoken, self._lefts), state=state)
-        rights = self.engine.query(statements.free(self.sql, self.right_key), rows_=self.work.now.current(self.right), taken=taken)
+        rights = self.beyond(self.work.now.current(self.right), self.right_key, taken, numbered("fk", len(self.right_key)))
         return self._results(state, rights)
 
     def follow(self, state: Rows, lefts: Keys) -> Found:
@@ -61,12 +61,11 @@ class Outer(OneEdge):
     def _untaken(self, touched: Keys, sent: Rows | None) -> Rows:
         """The keys of those right rows that no left row has now. Most have just got one: only the others are looked up."""
         fks, sql = numbered("fk", len(self._theirs)), self.sql
-        inputs = {"rows_": touched.rows} if sent is None else {"rows_": touched.rows, "taken": sent}
-        shown = sql.renamed(self._theirs, fks)
-        text = f"SELECT {shown} FROM rows_" if sent is None else statements.free(sql, self._theirs, shown=shown, where="_op = 'S'")
-        asked = self.engine.query(text, **inputs)
+        asked = self.named(touched.rows, self._theirs, fks)
+        if sent is not None:
+            asked = self.beyond(asked, fks, self.engine.query("SELECT * FROM sent WHERE _op = 'S'", sent=sent), fks)
         taken = self.work.now.subscribed(self.node, self.edge, Keys(asked, touched.at_most))
-        return self.engine.query(statements.free(sql, fks, shown=sql.renamed(fks, self.right_key)), rows_=asked, taken=taken)
+        return self.beyond(asked, fks, taken, fks, sql.renamed(fks, self.right_key))
 
     def _results(self, state: Rows, rights: Rows) -> Rows:
         return self.engine.query(statements.results(self.sql, self.spoken, self._lefts, self.right_key), state=state, rights=rights)

@@ -28,12 +28,6 @@ def results(sql: Dialect, node: Node, lefts: int, right_key: Sequence[str]) -> s
     return f"{_keyed(sql, node, lefts)} UNION ALL {alone}"
 
 
-def free(sql: Dialect, key: Sequence[str], *, shown: str = "*", where: str = "true") -> str:
-    """What is ``shown`` of those ``rows_`` whose ``key``, that of a right row, is not in ``taken`` (``fk_1``..), of which those count that meet a condition."""
-    same = " AND ".join(f"t.{f} = o.{k}" for f, k in zip(numbered("fk", len(key)), map(sql.name, key), strict=True))
-    return f"SELECT {shown} FROM rows_ AS o WHERE NOT EXISTS (SELECT 1 FROM taken AS t WHERE {where} AND {same})"
-
-
 def met(sql: Dialect, node: Node, lefts: int) -> str:
     """``state`` of a star with one edge -> ``fk_1``.., the right keys that a left row has."""
     rights = len(node.edges[0].right.key)
@@ -69,5 +63,9 @@ def in_scope(sql: Dialect, key: Sequence[str], lefts: int) -> str:
 def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
     """What finds the results of right rows, for a node whose texts are in the dialect: the step, a title and the statement."""
     step, left, right = f"{Verb.RESOLVE}.{node.name}", plan.key_of(node.left.table), plan.key_of(node.edges[0].right.table)
-    yield step, "rights, of changed keys without a left row", free(sql, right)
+    yield (
+        step,
+        "rights, of rows_ that are not among keys, those of left rows",
+        sides.among(sql, right, numbered("fk", len(right)), absent=True),
+    )
     yield step, "state, by both keys, from state and rights", results(sql, node, len(left), right)

@@ -27,7 +27,7 @@ class SameKeyJoin(Kind):
         """The rows of a table for some keys of the output; what this run changed is not looked up."""
         if changes is None:
             return self.work.now.lookup(table, Keys(self.named(keys.rows, self.node.key, key), keys.at_most))
-        others = self.engine.query(statements.unchanged(self.sql, self.node.key, key), keys=keys.rows, changes=changes)
+        others = self.beyond(keys.rows, self.node.key, changes, key, self.sql.renamed(self.node.key, key))
         read = self.work.now.lookup(table, Keys(others, keys.at_most - self.facts.changed(table)))
         return self.engine.query(sides.as_of_now(self.sql, key), read=read, changes=changes)
 

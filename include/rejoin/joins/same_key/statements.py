@@ -10,12 +10,6 @@ from rejoin.stages.columns import numbered
 from rejoin.stages.dialect import Dialect
 
 
-def unchanged(sql: Dialect, key: Sequence[str], own: Sequence[str]) -> str:
-    """``keys`` with the columns ``key`` -> those, under the names ``own``, that are not among this run's ``changes`` of a table with the key ``own``."""
-    same = " AND ".join(sql.same(f"c.{sql.name(o)}", f"k.{sql.name(n)}") for n, o in zip(key, own, strict=True))
-    return f"SELECT {sql.renamed(key, own)} FROM keys AS k WHERE NOT EXISTS (SELECT 1 FROM changes AS c WHERE {same})"
-
-
 def state(sql: Dialect, node: Node, left_key: Sequence[str], right_key: Sequence[str]) -> str:
     """``lefts`` and ``rights``, ``Rows`` of both tables for the same keys -> ``pk_1``.., ``l``, ``r1`` of every key that is on a side."""
     edge = node.edges[0]
