@@ -14,7 +14,7 @@ from limited import limited
 
 from rejoin import Lake, Topology, debezium, records
 from rejoin.declarations import SourceDeclaration
-from rejoin.errors import SchemaRefused, TopologyError
+from rejoin.errors import BadRecords, SchemaRefused, TopologyError
 from rejoin.plan import saved
 from rejoin.plan.compile import compile
 from rejoin.plan.explain import text
@@ -111,6 +111,19 @@ def test_a_time_is_computed_of_every_record_and_one_without_is_quarantined(lake:
     assert run.number == 1
 
 
+def test_a_time_made_of_what_an_event_left_out_is_quarantined_as_that(lake: Lake) -> None:
+    """And an update of a known record is a duplicate, whatever it left out."""
+    unchanged = "__debezium_unavailable_value"
+    schema, time = "id BIGINT, ad STRING, at STRING", "to_timestamp(at)"
+    as_events(1, [{"id": 1, "ad": "a", "at": "2026-01-01"}, {"id": 2, "ad": "a", "at": unchanged}])
+    source = debezium("views/", max_bad_share=1.0)
+    lake.run(topology(time, source=source, schema=schema))
+    assert (list(stored(lake)), [(r["id"], r["_code"]) for r in aside(lake)]) == ([1], [(2, "TOAST_UNRESOLVED")])
+    as_events(2, [{"id": 1, "ad": "a", "at": unchanged}, {"id": 1, "ad": "a", "at": "no time"}])
+    lake.run(topology(time, source=source, schema=schema))
+    assert (list(stored(lake)), [(r["id"], r["_code"]) for r in aside(lake)]) == ([1], [(1, "NO_EVENT_TIME"), (2, "TOAST_UNRESOLVED")])
+
+
 def test_it_does_not_matter_how_records_without_time_are_cut_into_runs(lake: Lake, tmp_path: Path) -> None:
     rows = [{"id": i % 4, "ad": "a", "ts": ts} for i, ts in enumerate([None, 0, BAD, 1, 2, None, 3, BAD])]
     as_json(1, rows)
@@ -136,6 +149,12 @@ def test_a_stream_without_id_and_a_column_of_a_chosen_name(lake: Lake) -> None:
     lake.run(on)
     [pair] = lake.read("pairs").to_arrow().to_pylist()
     assert (pair["one"], pair["began"]) == ("views/1.jsonl:1", datetime(2025, 12, 31, 22, 30, tzinfo=UTC))
+
+
+def test_the_first_record_without_time_stops_a_run_that_is_to_fail_then(lake: Lake) -> None:
+    as_json(1, [{"id": 1, "ad": "a", "ts": BAD}])
+    with pytest.raises(BadRecords, match="NO_EVENT_TIME"):
+        lake.run(topology(source=records("views/", on_bad_record="fail")))
 
 
 def test_another_expression_is_refused_before_anything_is_read(lake: Lake) -> None:
