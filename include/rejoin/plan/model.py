@@ -138,6 +138,11 @@ class Node:
         return isinstance(self.match, AsOf) and self.match.left_time is None
 
     @property
+    def null_keys_aside(self) -> bool:
+        """Whether parts of a key that is held back may be null: its row can be one whose partners cannot be known."""
+        return self.null_keys or self.two_sided
+
+    @property
     def two_sided(self) -> bool:
         """Whether a row of the output is one of a left row and a right row, so that its key is that of both."""
         return isinstance(self.match, Window) or (self.match is None and any(e.kind.keeps_right for e in self.edges))
