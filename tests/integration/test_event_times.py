@@ -184,7 +184,7 @@ def test_a_column_cannot_become_an_expression(lake: Lake) -> None:
         ("ts + 1", "it is BIGINT; expected TIMESTAMP or TIMESTAMP_NTZ"),
         ("timestamp_millis(tz)", "unknown column 'tz'"),
         ("current_timestamp()", "current_timestamp"),
-        ("timestamp_millis(ts) AS ad", "becomes a column 'ad', and the schema has one, too"),
+        ("timestamp_millis(ts) AS ad", "becomes a column 'ad', and the stream has one, too"),
         ("timestamp_millis(ts) AS _at", "starts with an underscore"),
         ("make_timestamp(ts, 1, 1, 0, 0, 0)", "an event time is computed where files are read, without Spark"),
         ("timestamp_millis(", "event_time"),
@@ -195,6 +195,11 @@ def test_what_is_no_event_time_is_a_mistake_of_the_users_line(time: str, said: s
         compile(topology(time))
     assert said in str(error.value)
     assert Path(__file__).name in str(error.value)
+
+
+def test_the_time_takes_no_place_of_the_place() -> None:
+    with pytest.raises(TopologyError, match="becomes a column 'record', and the stream has one, too"):
+        compile(topology("timestamp_millis(ts) AS record", id=None))
 
 
 def test_the_plan_tells_it_and_keeps_it() -> None:

@@ -136,8 +136,7 @@ class _Compiler:
         if declared is None:
             return table, None
         joined, kept = schema.stream(declared, table.columns, complete, report), schema.retention(declared, report)
-        delivered = tuple(c for c in table.columns if c != PLACE)
-        time = event_time(declared.event_time, delivered, complete, report)
+        time = event_time(declared.event_time, table.columns, complete, report)
         if time is None:
             return replace(table, retention=kept), None
         columns = table.columns if time.sql is None else (*table.columns, time.column)

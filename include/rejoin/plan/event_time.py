@@ -5,6 +5,7 @@ from typing import Final
 
 from rejoin.plan.expressions import Expression, Scope, Side, column, expression, select_item
 from rejoin.plan.model import Column
+from rejoin.plan.place import PLACE
 from rejoin.plan.portable import NotPortable, printed
 from rejoin.plan.problems import BAD_EXPRESSION, BAD_OPTION, BAD_SCHEMA, Reporter, did_you_mean
 from rejoin.plan.schema import check_column_name
@@ -23,9 +24,10 @@ class EventTime:
     sql: str | None = None
 
 
-def event_time(declared: object, found: tuple[Column, ...], complete: bool, report: Reporter) -> EventTime | None:
-    """What ``event_time=`` says over the columns of a schema; None after a report, or where an earlier one hides it."""
-    by_lower, report = {c.name.lower(): c for c in found}, report.about("event_time: ")
+def event_time(declared: object, columns: tuple[Column, ...], complete: bool, report: Reporter) -> EventTime | None:
+    """What ``event_time=`` says over the columns of a stream; None after a report, or where an earlier one hides it."""
+    found, report = tuple(c for c in columns if c != PLACE), report.about("event_time: ")
+    by_lower = {c.name.lower(): c for c in found}
     named = str(declared).strip("`")
     known = by_lower.get(named.lower())
     if known is not None:
@@ -37,7 +39,10 @@ def event_time(declared: object, found: tuple[Column, ...], complete: bool, repo
         if complete:
             report(BAD_OPTION, f"the schema has no column {declared!r}{did_you_mean(str(declared), by_lower)}")
     elif complete:
-        return _computed(declared, found, report.about(f"{declared!r}: "))
+        made = _computed(declared, found, report.about(f"{declared!r}: "))
+        if made is None or made.column.name.lower() not in {c.name.lower() for c in columns}:
+            return made
+        report(BAD_SCHEMA, f"its value becomes a column {made.column.name!r}, and the stream has one, too; write ... AS another_name")
     return None
 
 
@@ -48,9 +53,6 @@ def _computed(declared: str, found: tuple[Column, ...], report: Reporter) -> Eve
     scope, name = Scope({"": Side("the schema", {c.name: c.type for c in found})}), item.alias or NAME
     made = expression(declared, scope, report) if item.alias is None else dict(select_item(declared, scope, report)).get(name)
     if made is None or not check_column_name(name, report):
-        return None
-    if name.lower() in {c.name.lower() for c in found}:
-        report(BAD_SCHEMA, f"its value becomes a column {name!r}, and the schema has one, too; write ... AS another_name")
         return None
     return _checked(name, made, found, report)
 
