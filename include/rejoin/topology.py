@@ -212,7 +212,8 @@ class Topology:
 
         Args:
             name: its name in this topology.
-            event_time: the column that says when it happened, TIMESTAMP or TIMESTAMP_NTZ.
+            event_time: when it happened, TIMESTAMP or TIMESTAMP_NTZ: a column, or an expression over them such as ``timestamp_millis(ts)``, which is
+                computed as a record is read and becomes a column ``event_time`` (or another, with ``AS``).
             schema: as of a table.
             source: ``records(...)`` or ``debezium(...)``.
             id: the column, or columns, that tell one record from all others: a record that is delivered again is no second one. None: where it was read

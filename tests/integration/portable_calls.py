@@ -156,3 +156,11 @@ def times() -> Iterator[str]:
             f"date_trunc('month', {value}) = TIMESTAMP'2020-01-01 00:00:00'",
         )
         yield from (f"year({value}) {sign} 2020" for sign in ("=", "<", ">="))
+        yield from (
+            f"to_timestamp({value})",
+            f"{value} - INTERVAL 90 MINUTES",
+            f"INTERVAL 1 WEEK 2 SECONDS + {value}",
+            f"{value} - INTERVAL -1 DAY",
+        )
+    for name in ("int", "big", "d10", "str", "tim"):
+        yield from (f"{function}({a(name)})" for function in ("timestamp_seconds", "timestamp_millis", "timestamp_micros", "to_timestamp"))

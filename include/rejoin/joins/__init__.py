@@ -18,6 +18,7 @@ from rejoin.plan.model import Node, Plan
 from rejoin.stages.dialect import Dialect
 
 if TYPE_CHECKING:
+    from rejoin.run.sifting import Sieve
     from rejoin.run.work import Work
 
 __all__ = ["Found", "Kind", "kind_of", "shown"]
@@ -31,7 +32,7 @@ class Faces:
     """
 
     shown: Callable[[Dialect, Plan, Node], Iterator[tuple[str, str, str]]]
-    found: "Callable[[Work, Node], Kind] | None"
+    found: "Callable[[Work, Node, Sieve | None], Kind] | None"
 
 
 KINDS = {
@@ -47,10 +48,10 @@ def _faces(node: Node) -> Faces:
     return KINDS["foreign_key" if node.match is None else node.match.kind]
 
 
-def kind_of(work: "Work", node: Node) -> Kind | None:
-    """How the results of a node are found; None for a star of foreign keys."""
+def kind_of(work: "Work", node: Node, sieve: "Sieve | None") -> Kind | None:
+    """How the results of a node are found; None for a star of foreign keys. ``sieve``: as of ``Kind``."""
     found = _faces(node).found
-    return None if found is None else found(work, node)
+    return None if found is None else found(work, node, sieve)
 
 
 def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:

@@ -11,6 +11,7 @@ from rejoin.limits import limits
 from rejoin.plan.model import Edge, Node
 
 if TYPE_CHECKING:
+    from rejoin.run.sifting import Sieve
     from rejoin.run.work import Work
 
 
@@ -35,15 +36,17 @@ class OneEdge:
     Args:
         work: what the attempt works with.
         node: the node, its texts as the plan has them.
+        sieve: takes the rows aside for which an expression of either side has no value; None: there are none.
     """
 
-    def __init__(self, work: "Work", node: Node) -> None:
+    def __init__(self, work: "Work", node: Node, sieve: "Sieve | None" = None) -> None:
         self.work, self.facts, self.engine, self.sql = work, work.facts, work.engine, work.engine.sql
         self.plan, self.node = work.facts.plan, node
         self.spoken = work.engine.node(node)
         self.edge: Edge = self.spoken.edges[0]
         self.left, self.right = node.left.table, node.edges[0].right.table
         self.left_key, self.right_key = self.plan.key_of(self.left), self.plan.key_of(self.right)
+        self._sieve = sieve
 
     def left_changes(self) -> Rows | None:
         """This run's changes of the left; None if there are none."""
@@ -52,6 +55,20 @@ class OneEdge:
     def right_changes(self) -> Rows | None:
         """This run's changes of the right; None if there are none."""
         return self.work.now.changes(self.right, self.facts.run.number) if self.facts.changed(self.right) else None
+
+    def sifted_changes(self, changes: Rows | None, *, left: bool) -> Rows | None:
+        """``left_changes`` or ``right_changes``, where a row that cannot be computed is none, before and after."""
+        if changes is None or self._sieve is None:
+            return changes
+        sift, key = (self._sieve.lefts, self.left_key) if left else (self._sieve.rights, self.right_key)
+        return sift(sift(changes, key, "_before", counts=False), key, "_after")
+
+    def sifted(self, rows: Rows, *, left: bool, counts: bool = True) -> Rows:
+        """``Rows`` of a side, where one that cannot be computed is none. ``counts``: they are of results that this run looks at."""
+        if self._sieve is None:
+            return rows
+        sift, key = (self._sieve.lefts, self.left_key) if left else (self._sieve.rights, self.right_key)
+        return sift(rows, key, "_row", counts=counts)
 
     def held(self) -> Rows | None:
         """Every key that is held back; None if there can be none."""

@@ -221,17 +221,18 @@ class Reader(Access):
         newest = latest(self.engine.sql, columns, [SOURCE_FILE, "_line"])
         return self.engine.query(f"SELECT * FROM ({newest}) WHERE _op IS DISTINCT FROM 'R'", found=records)
 
-    def uncomputable(self, node: Node) -> Rows | None:
-        """The keys, named as those of the left table, that are held back because no expression has a value for them. Where rows have a key of both
-        sides, those of left rows alone: what cannot be computed of a pair, or of a right row, says nothing of the left row.
+    def uncomputable(self, node: Node, *, right: bool = False) -> Rows | None:
+        """The keys, named as those of the left table (or of the right one), that are held back because no expression has a value for them. Where rows
+        have a key of both sides, those of rows of that side alone: what cannot be computed of a pair, or of the other side, says nothing of it.
         """
-        held, key = self.held(node.name, None), self._plan.key_of(node.left.table)
+        held, left = self.held(node.name, None), len(self._plan.left_key(node))
         if held is None:
             return None
-        sql, left = self.engine.sql, self._plan.left_key(node)
-        alone = [f"{sql.name(k)} IS NULL" for k in node.key[len(left) :]]
+        sql, key = self.engine.sql, self._plan.key_of(node.edges[0].right.table if right else node.left.table)
+        own = node.key[left:] if right and node.two_sided else node.key[:left]
+        alone = [f"{sql.name(k)} IS NULL" for k in node.key if k not in own]
         which = " AND ".join([f"_code = {text(NOT_COMPUTABLE)}", *alone])
-        return self.engine.query(f"SELECT {sql.renamed(left, key)} FROM held WHERE {which}", held=held)
+        return self.engine.query(f"SELECT {sql.renamed(own, key)} FROM held WHERE {which}", held=held)
 
     def _source_changes(self, name: str, run: int) -> Rows | None:
         if not self.has(name):

@@ -8,14 +8,13 @@ from pyspark.sql import functions as F
 
 from rejoin.engines.spark import Frame, SparkEngine, by_key
 from rejoin.lake.reader import Reader, without
+from rejoin.plan.match import SameKey, Window
 from rejoin.plan.model import Node, Plan
 from rejoin.plan.query import node_query, upstream
 from rejoin.stages.columns import HASH
 
-LEFT = "__computable_left"
-"""The end of the name of a view: the left rows of a node that can be computed."""
-
-
+LEFT, RIGHT = "__computable_left", "__computable_right"
+"""The ends of names of views: the rows of a side of a node that can be computed."""
 HELD = "__held_keys"
 """The end of the name of a view: the keys of a node that are held back."""
 
@@ -39,7 +38,7 @@ class Recomputation:
 
         def view(name: str) -> str:
             made = f"{self._plan.topology}__{name}"
-            if name.endswith(LEFT):  # made already
+            if name.endswith((LEFT, RIGHT)):  # made already
                 return name
             if self._plan.is_table(name):
                 current = self._engine.frame(self._reader.current(name))
@@ -47,7 +46,14 @@ class Recomputation:
             return made
 
         def rows(of: Node) -> DataFrame:
-            query = node_query(self._plan, self._without_pairs(self._computable(of, view)), view)
+            sides = {
+                f"{self._plan.topology}__{of.name}{end}": v.table for end, v in ((LEFT, of.left), *((RIGHT, e.right) for e in of.edges))
+            }
+
+            def whole(name: str) -> str:
+                return view(sides.get(name, name))
+
+            query = node_query(self._plan, self._without_pairs(self._computable(of, view)), view, whole)
             return self._with_published(of, self._engine.spark.sql(query))
 
         for below in upstream(self._plan, node):
@@ -59,16 +65,24 @@ class Recomputation:
         return self._engine.frame(self._reader.current(node.name)).select(*(F.col(f"_row.`{p.name}`") for p in node.columns))
 
     def _computable(self, node: Node, view: Callable[[str], str]) -> Node:
-        """The node, over a view of its left table where the rows are null that an expression of the node has no value for."""
-        keys = self._reader.uncomputable(node)
+        """The node, over views of its tables where the rows are null that an expression of the node has no value for."""
+        left = self._sifted(node, view(node.left.table), LEFT)
+        made = node if left is None else replace(node, left=replace(node.left, table=left))
+        if not isinstance(node.match, Window | SameKey):
+            return made
+        edge = node.edges[0]
+        right = self._sifted(node, view(edge.right.table), RIGHT)
+        return made if right is None else replace(made, edges=(replace(edge, right=replace(edge.right, table=right)),))
+
+    def _sifted(self, node: Node, given: str, end: str) -> str | None:
+        keys = self._reader.uncomputable(node, right=end == RIGHT)
         if keys is None:
-            return node
-        made, left = f"{self._plan.topology}__{node.name}{LEFT}", view(node.left.table)
-        lefts = Frame(self._engine.spark.table(left))
-        nulls = self._plan.null_keys(node.left.table)
-        statement = without(self._engine.sql, lefts.columns, keys.columns, lefts.columns, nulls=nulls)
-        self._engine.frame_of(statement, lefts=lefts, keys=keys).createOrReplaceTempView(made)
-        return replace(node, left=replace(node.left, table=made))
+            return None
+        made, rows = f"{self._plan.topology}__{node.name}{end}", Frame(self._engine.spark.table(given))
+        nulls = self._plan.null_keys(node.left.table if end == LEFT else node.edges[0].right.table)
+        statement = without(self._engine.sql, rows.columns, keys.columns, rows.columns, nulls=nulls)
+        self._engine.frame_of(statement, lefts=rows, keys=keys).createOrReplaceTempView(made)
+        return made
 
     def _without_pairs(self, node: Node) -> Node:
         """A node whose rows have a key of both sides, with a filter that drops those that are held back before their columns are computed."""
@@ -88,7 +102,7 @@ class Recomputation:
             return rows
         together = " OR " if node.null_keys else " AND "  # every row has a part that is not null
         rows = rows.where(together.join(f"`{k}` IS NOT NULL" for k in node.key))  # no rows: see ``_computable``
-        keys, nulls = self._engine.frame(held).select(*node.key), node.null_keys
+        keys, nulls = self._engine.frame(held).select(*node.key), node.null_keys_aside
         current = by_key(self._engine.frame(self._reader.current(node.name)), keys, node.key, "left_semi", nulls=nulls)
         stored = current.select(*(F.col(f"_row.`{p.name}`") for p in node.columns))
         return by_key(rows, keys, node.key, "left_anti", nulls=nulls).select(*(p.name for p in node.columns)).union(stored)

@@ -5,7 +5,7 @@ of a name that was away.
 import re
 
 from rejoin.errors import SchemaRefused
-from rejoin.plan.model import Plan
+from rejoin.plan.model import Plan, Table
 from rejoin.plan.sources import DebeziumSource, Source
 
 _WIDENINGS = {("INT", "BIGINT"), ("FLOAT", "DOUBLE")}
@@ -28,6 +28,7 @@ def refuse_incompatible(old: Plan, new: Plan) -> None:
         if before is None:
             continue
         _same_key(table.name, before.key, table.key)
+        _same_time(before, table)
         types = {c.name: c.type or "" for c in before.columns}
         for column in table.columns:
             was, now = types.get(column.name, column.type or ""), column.type or ""
@@ -96,6 +97,18 @@ def _same_key(name: str, was: tuple[str, ...], now: tuple[str, ...]) -> None:
             expected="the same key: every stored row and every change is identified by it",
             next_step="give the table or output a new name",
         )
+
+
+def _same_time(before: Table, now: Table) -> None:
+    """A time that is computed stands in every stored record as it was computed then."""
+    if now.computed_time is None or (before.event_time, before.computed_time) == (now.event_time, now.computed_time):
+        return
+    was, is_now = (f"{t.computed_time} AS {t.event_time}" if t.computed_time else f"{t.event_time}" for t in (before, now))
+    raise SchemaRefused(
+        f"the event time of stream {now.name!r} was {was} and is now {is_now}",
+        expected="the same expression: the time of every stored record was computed when it was read",
+        next_step="declare the stream under a new name, which reads all of its files again",
+    )
 
 
 def fits(was: str, now: str) -> bool:

@@ -10,18 +10,20 @@ from rejoin.declarations import (
     NameDeclaration,
     ReferenceDeclaration,
     SelectDeclaration,
+    StreamDeclaration,
     TableDeclaration,
     ToDeclaration,
 )
 from rejoin.errors import TopologyError
 from rejoin.plan import assemble, expect, problems, schema, sinkcheck
+from rejoin.plan.event_time import event_time
 from rejoin.plan.expressions import Scope, Side, column, expression
 from rejoin.plan.joins import check_join, check_select
 from rejoin.plan.match import AsOf
 from rejoin.plan.matching import by_foreign_key, check
 from rejoin.plan.model import Column, Plan, Table
 from rejoin.plan.place import PLACE
-from rejoin.plan.problems import Problems, did_you_mean
+from rejoin.plan.problems import Problems, Reporter, did_you_mean
 from rejoin.plan.rules import Expectation
 from rejoin.plan.shapes import Draft, Join, Materialised, Rows, Shape, Timed, filtered, joined, rows_of, selected, side, stands_alone
 from rejoin.plan.versions import COLUMNS, versions
@@ -123,15 +125,23 @@ class _Compiler:
         complete = len(self.problems.found) == before
         source = schema.source(declaration, columns, complete, report)
         optional = schema.optional(declaration.optional, key, columns, complete, report)
-        timed = None if declaration.stream is None else schema.stream(declaration.stream, columns, complete, report)
-        time = None if timed is None else timed[0]
-        kept = None if declaration.stream is None else schema.retention(declaration.stream, report)
-        source = source or schema.NO_SOURCE
-        table = Table(str(declaration.name), key, columns, source, (), optional=optional, event_time=time, retention=kept)
+        table = Table(str(declaration.name), key, columns, source or schema.NO_SOURCE, (), optional=optional)
+        table, timed = self._timed(table, declaration.stream, complete, report)
         if self.by_name.get(table.name) is declaration:
             self.tables[table.name] = table
-        rows = rows_of(table, Side(table.name, _types(columns), complete), key)
-        return rows if timed is None else replace(rows, timed=Timed(*timed))
+        return replace(rows_of(table, Side(table.name, _types(table.columns), complete), key), timed=timed)
+
+    def _timed(self, table: Table, declared: StreamDeclaration | None, complete: bool, report: Reporter) -> tuple[Table, Timed | None]:
+        """The table with what makes it a stream."""
+        if declared is None:
+            return table, None
+        joined, kept = schema.stream(declared, table.columns, complete, report), schema.retention(declared, report)
+        time = event_time(declared.event_time, table.columns, complete, report)
+        if time is None:
+            return replace(table, retention=kept), None
+        columns = table.columns if time.sql is None else (*table.columns, time.column)
+        stream = replace(table, columns=columns, event_time=time.column.name, computed_time=time.sql, retention=kept)
+        return stream, None if joined is None else Timed(time.column.name, *joined)
 
     def _join(self, declaration: JoinDeclaration) -> Shape | None:
         report = self.problems.at(declaration.place)

@@ -45,7 +45,8 @@ def _table(table: Table) -> list[str]:
     lines = [f"  {table.name}", f"    key      {', '.join(table.key)}", f"    columns  {types}"]
     if table.event_time is not None:
         kept = "" if table.retention is None else f", at most {durations.text(table.retention)} older than the newest"
-        lines += [f"    time     {table.event_time}{kept}"]
+        computed = "" if table.computed_time is None else f" = {table.computed_time}"
+        lines += [f"    time     {table.event_time}{computed}{kept}"]
     lines += [f"    versions of {table.versions_of}"] if table.versions_of is not None else []
     lines += [f"    used     {', '.join(table.used) or '(only the key)'}", f"    source   {_source(table.source)}"]
     return lines + _expected(table)

@@ -25,8 +25,8 @@ def as_of(plan: Plan, edge: Edge, match: AsOf, relation: Relation, shown: Shown)
     return f"{edge.kind.upper()} JOIN {shown(view, lambda _: ended)} AS r1 ON {_equal(edge, match.on)} AND {valid}"
 
 
-def window(node: Node, match: Window, relation: Relation, shown: Shown) -> list[str]:
-    """The join with the right rows of the window, and with the watermark where rows without partner wait for it."""
+def window(node: Node, match: Window, relation: Relation, whole: Relation, shown: Shown) -> list[str]:
+    """The join with the right rows of the window, and with the watermark, which follows from the ``whole`` tables, where rows without partner wait for it."""
     edge = node.edges[0]
     apart = f"{_micros(edge.right, 'r1', match.right_time)} - {_micros(node.left, 'l', match.left_time)}"
     on = f"{_equal(edge, match.on)} AND {apart} BETWEEN {-match.before} AND {match.after}"
@@ -35,7 +35,7 @@ def window(node: Node, match: Window, relation: Relation, shown: Shown) -> list[
         return lines
     sides = ((node.left, match.left_time, match.left_clock), (edge.right, match.right_time, match.right_clock))
     times = " UNION ALL ".join(
-        f"SELECT {', '.join([*(f'{view.column(c).sql} AS c_{i}' for i, c in enumerate(clock, 1)), f'{_micros_of(view, time)} AS at', f'{side} AS side'])} FROM {relation(view.table)} AS t"
+        f"SELECT {', '.join([*(f'{view.column(c).sql} AS c_{i}' for i, c in enumerate(clock, 1)), f'{_micros_of(view, time)} AS at', f'{side} AS side'])} FROM {whole(view.table)} AS t"
         for side, (view, time, clock) in enumerate(sides)
     )
     clocks = [f"c_{i}" for i in range(1, len(match.left_clock) + 1)]

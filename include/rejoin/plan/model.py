@@ -34,9 +34,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A source table. ``used`` are the columns that any join, select, filter or foreign key reads, in declared order: a change of the others causes
-    no downstream work. ``optional`` are those that the source may lack. ``event_time``: of a stream, the column by which it is stored; ``retention``: how
-    many microseconds older than the newest a record may be. ``versions_of``: its rows are all versions of that table's, from when they were committed.
+    """A source table. ``used``: the columns that any join, select, filter or foreign key reads, in declared order: a change of others causes no work downstream.
+    ``optional``: those that the source may lack. Of a stream: ``event_time``, by which it is stored; ``computed_time``, what makes that of ``t``, a record as
+    delivered; ``retention``: how many microseconds older than the newest a record may be. ``versions_of``: its rows are all versions of that table's, from when they were committed.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Table:
     event_time: str | None = None
     versions_of: str | None = None
     retention: int | None = None
+    computed_time: str | None = None
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -135,6 +136,11 @@ class Node:
     def keeps_what_it_saw(self) -> bool:
         """Whether its rows are those of the run that read them, whatever becomes of the right table: no function of the tables as they are."""
         return isinstance(self.match, AsOf) and self.match.left_time is None
+
+    @property
+    def null_keys_aside(self) -> bool:
+        """Whether parts of a key that is held back may be null: its row can be one whose partners cannot be known."""
+        return self.null_keys or self.two_sided
 
     @property
     def two_sided(self) -> bool:

@@ -19,7 +19,10 @@ def by_place(table: Table) -> bool:
 
 
 def delivered(table: Table) -> Table:
-    """The table as its source delivers it: without the place, and then without any key."""
+    """The table as its source delivers it: without the place, and then without any key; without a time that is computed."""
+    if table.computed_time is not None:
+        columns = tuple(c for c in table.columns if c.name != table.event_time)
+        table = replace(table, columns=columns, event_time=None, computed_time=None)
     if not by_place(table):
         return table
     assert isinstance(table.source, RecordsSource)

@@ -33,6 +33,14 @@ def of_node(plan: Plan, name: str) -> tuple[Place, ...]:
     return of_step(plan, Verb.RESOLVE, name)
 
 
+def of_side(plan: Plan, name: str, *, right: bool) -> tuple[Place, ...]:
+    """What the left side of an output is computed from, foreign keys included, or the right side of its only edge."""
+    node, output = plan.node(name), f"output {name!r}"
+    if right:
+        return tuple(_view(node.edges[0].right, output))
+    return (*_view(node.left, output), *_keys(node.edges, output))
+
+
 def _node(node: Node, edges: Iterable[Edge], verb: Verb) -> Iterator[Place]:
     output = f"output {node.name!r}"
     if verb is Verb.RESOLVE:
@@ -43,8 +51,13 @@ def _node(node: Node, edges: Iterable[Edge], verb: Verb) -> Iterator[Place]:
         yield from _expectations(output, node.expectations)
     yield from _view(node.left, output)
     for edge in edges:
-        yield from (Place(f"the foreign key to {edge.name!r} of {output}", f) for f in edge.foreign_key if not _plain(f))
+        yield from _keys([edge], output)
         yield from _view(edge.right, output)
+
+
+def _keys(edges: Iterable[Edge], output: str) -> Iterator[Place]:
+    for edge in edges:
+        yield from (Place(f"the foreign key to {edge.name!r} of {output}", f) for f in edge.foreign_key if not _plain(f))
 
 
 def _view(view: View, output: str) -> Iterator[Place]:

@@ -9,19 +9,20 @@ from rejoin.plan.model import Edge, Node, Plan, Projection, View
 _INDENT = "  "
 
 
-def node_query(plan: Plan, node: Node, relation: Callable[[str], str]) -> str:
+def node_query(plan: Plan, node: Node, relation: Callable[[str], str], whole: Callable[[str], str] | None = None) -> str:
     """The query whose result is the node's output, in Spark SQL.
 
     Args:
         plan: the plan of the node.
         node: the node.
         relation: the SQL text after FROM for a table or another node, such as a qualified name or ``(SELECT ...)``.
+        whole: the same for a stream whose newest event time counts, if that is another one.
     """
     lines = [f"SELECT {_columns(node.columns)}", f"FROM {view_query(node.left, relation)} AS l"]
     for number, edge in enumerate(node.edges, start=1):
         match edge.match:
             case Window() as window:
-                lines += matched.window(node, window, relation, view_query)
+                lines += matched.window(node, window, relation, whole or relation, view_query)
             case AsOf(left_time=str()) as as_of:
                 lines.append(matched.as_of(plan, edge, as_of, relation, view_query))
             case _:

@@ -32,7 +32,8 @@ def _table(data: dict[str, Any]) -> Table:
     columns = tuple(Column(**c) for c in data["columns"])
     key, used, optional = (tuple(data.get(of, ())) for of in ("key", "used", "optional"))
     read, expected = SOURCES[source["kind"]](**source), expectations_of(data)
-    return Table(data["name"], key, columns, read, used, expected, optional, *map(data.get, ("event_time", "versions_of", "retention")))
+    timed = map(data.get, ("event_time", "versions_of", "retention", "computed_time"))
+    return Table(data["name"], key, columns, read, used, expected, optional, *timed)
 
 
 def _projections(data: list[dict[str, Any]]) -> tuple[Projection, ...]:

@@ -145,20 +145,10 @@ def retention(declared: StreamDeclaration, report: Reporter) -> int | None:
     return kept
 
 
-def stream(
-    declared: StreamDeclaration, found: tuple[Column, ...], complete: bool, report: Reporter
-) -> tuple[str, tuple[str, ...], int] | None:
-    """The event time, the columns by which a stream is joined, and its lateness in microseconds; None after a report."""
-    by_lower = {column.name.lower(): column for column in found}
-    time, late = by_lower.get(str(declared.event_time).lower()), durations.micros(declared.lateness)
+def stream(declared: StreamDeclaration, found: tuple[Column, ...], complete: bool, report: Reporter) -> tuple[tuple[str, ...], int] | None:
+    """The columns by which a stream is joined, and its lateness in microseconds; None after a report."""
+    by_lower, late = {column.name.lower(): column for column in found}, durations.micros(declared.lateness)
     names = () if declared.on is None else texts(declared.on)
-    if time is None and complete:
-        report(
-            BAD_OPTION, f"event_time: the schema has no column {declared.event_time!r}{did_you_mean(str(declared.event_time), by_lower)}"
-        )
-    elif time is not None and time.type not in ("TIMESTAMP", "TIMESTAMP_NTZ"):
-        report(BAD_OPTION, f"event_time: column {time.name!r} is {time.type}; expected TIMESTAMP or TIMESTAMP_NTZ")
-        return None
     if late is None:
         report(BAD_OPTION, f"lateness={declared.lateness!r}: expected {durations.EXPECTED}")
     if names is None:
@@ -166,9 +156,9 @@ def stream(
     for name in names or ():
         if name.lower() not in by_lower and complete:
             report(BAD_OPTION, f"key: the schema has no column {name!r}{did_you_mean(name, by_lower)}")
-    if time is None or late is None or names is None:
+    if late is None or names is None:
         return None
-    return time.name, tuple(by_lower[name.lower()].name for name in names if name.lower() in by_lower), late
+    return tuple(by_lower[name.lower()].name for name in names if name.lower() in by_lower), late
 
 
 # --- sources ---------------------------------------------------------------------------------------------------------

@@ -102,7 +102,7 @@ class Ingesting:
         classified = self._engine.query(statement, events=self._facts_of(observed))
         fates, _, write = self._storing.write(self._versions(table, classified, keep_unchanged=True), limits().large)
         kinds = Kinds(**seen())
-        if not kinds.plain or kinds.read != kinds.skipped + fates.accounted:
+        if not kinds.plain or fates.quarantined or kinds.read != kinds.skipped + fates.accounted:
             self._work = replace(self._work, writer=self._work.writer.again())
             self._storing = Storing(self._work, table, self._cut, self._place)
             return None

@@ -69,7 +69,7 @@ class Resolving:
     def _resolved(self, node: Node) -> Outcome[Resolved]:
         if why := self._facts.recomputed(node):
             return self._recompute(node, why)
-        kind = kind_of(self._work, node)
+        kind = kind_of(self._work, node, self._sieve)
         done, rows = self._follow(node) if kind is None else self._matched(node, kind.follow()), self._facts.now.rows(node.left.table)
         return replace(done, detail={"refresh": "incremental", "why": f"{self._facts.affected(node):,} of {rows:,} rows are affected"})
 
@@ -137,7 +137,7 @@ class Resolving:
                 next_step="run once with --refresh full (in Airflow: Refresh in the form of a trigger), or give the new definition a new name",
             )
         key = self._facts.plan.key_of(node.left.table)
-        kind = kind_of(self._work, node)
+        kind = kind_of(self._work, node, self._sieve)
         state = self._starred(node, key) if kind is None else kind.everything()
         made, old, gone = self._joined(node, state), None, list[pa.Field]()
         if self._work.before.has(node.name):
@@ -225,7 +225,7 @@ class Resolving:
         aside = self._sieve.aside(difference.schema) if self._sieve is not None and self._sieve.why else None
         held = kept()
         inputs = {n: r for n, r in (("difference", difference), ("aside", aside), ("held", held)) if r is not None}
-        flags = {"aside": aside is not None, "held": held is not None, "nulls": node.null_keys}
+        flags = {"aside": aside is not None, "held": held is not None, "nulls": node.null_keys_aside}
         marked = self._engine.query(hold.candidates(self._sql, node.key, **flags), **inputs)
         counts = counted(OPS | {"unchanged": "_op = 'N'", "held_before": "_held", "uncomputable": "_why IS NOT NULL"})
         observed, seen = self._engine.counted(marked, counts)

@@ -50,7 +50,7 @@ class Validating:
         """Writes the output and its changes without the rows to be held back, and what happened to those."""
         run, made = self._facts.run.number, self._facts.resolved(node)
         inputs = {"candidates": candidates, **({} if bad is None else {"bad": self._engine.everywhere(bad)})}
-        statement = hold.judged(self._sql, node.key, bad=bad is not None, nulls=node.null_keys)
+        statement = hold.judged(self._sql, node.key, bad=bad is not None, nulls=node.null_keys_aside)
         judged = self._engine.query(statement, **inputs)
         at_most = made.changes + made.held_before + made.uncomputable
         good, seen = self._engine.counted(self._engine.query(hold.published(self._sql, node.key, run), judged=judged), counted(OPS))

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from rejoin.plan.model import Table
-from rejoin.plan.place import by_place, delivered
+from rejoin.plan.place import delivered
 from rejoin.sources import changefeed, snapshot
 from rejoin.sources.columnar import decode_parquet
-from rejoin.sources.events import placed
+from rejoin.sources.completed import completed
 from rejoin.sources.files import PinnedFile, lines, open_pinned
 from rejoin.sources.pins import Pin, format_of
 
@@ -18,8 +18,8 @@ def decode_file(table: Table, pin_kind: str, ordinal: int, file: PinnedFile, ind
 
     An error (SourceFileMissing, SourceFileChanged, SourceCorrupt, of Parquet also SchemaDrift) can come after batches: then none of them may be used.
     """
-    if by_place(table):
-        return (placed(table, batch) for batch in decode_file(delivered(table), pin_kind, ordinal, file, index, root))
+    if (given := delivered(table)) != table:
+        return completed(table, decode_file(given, pin_kind, ordinal, file, index, root))
     if pin_kind != "debezium" and format_of(file.path) == "parquet":
         return decode_parquet(table, ordinal, file, index, root)
     pieces = open_pinned(root, file)

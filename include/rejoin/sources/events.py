@@ -32,7 +32,6 @@ import pyarrow.compute as pc
 
 from rejoin.errors import BadRecord
 from rejoin.plan.model import Column, Table
-from rejoin.plan.place import PLACE
 from rejoin.sources.values import decimal_of
 
 BATCH_ROWS = 10_000
@@ -170,15 +169,6 @@ def events_schema(table: Table) -> pa.Schema:
             ("_raw", pa.string()),
         ]
     )
-
-
-def placed(table: Table, events: pa.RecordBatch) -> pa.RecordBatch:
-    """Events of a stream as delivered (``plan.place``) -> the same with their places, and so with a key."""
-    place = pc.binary_join_element_wise(events["_file"], events["_line"].cast(pa.string()), ":")
-    made = {**dict(zip(events.schema.names, events.columns, strict=True)), PLACE.name: place}
-    schema = events_schema(table)
-    made["_old_key"] = pa.nulls(events.num_rows, schema.field("_old_key").type)
-    return pa.RecordBatch.from_arrays([made[name] for name in schema.names], schema=schema)
 
 
 def events_ddl(table: Table) -> str:

@@ -14,6 +14,7 @@ from rejoin.plan.place import delivered
 from rejoin.plan.sources import DebeziumSource
 from rejoin.sources import changefeed
 from rejoin.sources.columnar import raw_rows
+from rejoin.sources.completed import completed
 from rejoin.sources.csvtext import csv_records
 from rejoin.sources.events import EventKind, events_ddl, events_schema, raw_text
 from rejoin.sources.files import PinnedFile, lines, open_pinned
@@ -116,7 +117,7 @@ def read_again(table: Table, records: Iterable[Mapping[str, Any]]) -> Iterator[p
         those = list(group)
         arrival = {record["_line"]: record["_arrival"] for record in those}
         numbered = ((record["_line"], (record["_raw"] or "").encode()) for record in those)
-        for batch in changefeed.decode(table, file, 0, numbered):
+        for batch in completed(table, changefeed.decode(delivered(table), file, 0, numbered)):
             at = pa.array([arrival[line] for line in batch["_line"].to_pylist()], pa.int64())
             yield batch.set_column(batch.schema.get_field_index("_arrival"), "_arrival", at).filter(pc.is_in(batch["_kind"], facts))
 

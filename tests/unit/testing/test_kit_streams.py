@@ -106,3 +106,17 @@ def test_records_without_an_id_are_told_by_their_places() -> None:
         assert changes["views"] == "op | record | ad\n I | views/000001.jsonl:1 | A\n I | views/000001.jsonl:2 | A"
         assert driver.quarantine("views") == "record | code\n views/000001.jsonl:3 | VALUE_TYPE"
         assert driver.run(views="A | 2026-01-01 10:00:00")["views"] == "op | record\n I | views/000002.jsonl:1"
+
+
+def test_a_time_is_computed_and_a_record_without_is_kept_aside() -> None:
+    made = Topology("visits")
+    views = made.stream(
+        "views", id="id", key="id", event_time="timestamp_millis(ts)", schema="id STRING, ts BIGINT", source=records("views")
+    )
+    views.join(views, within="10 seconds", select=["left.id", "right.id AS other", "left.event_time"]).named("pairs")
+    with Driver(made) as driver:
+        driver.run(views="id | ts\n a | 1500\n b | NULL")
+        assert driver.table("pairs") == "id | other | event_time\n a | a | 1970-01-01 00:00:01.5"
+        assert driver.quarantine("views") == "id | code\n b | NO_EVENT_TIME"
+        driver.restart()
+        assert driver.run(views="id | ts\n b | 2000")["views"] == "op | id | event_time\n I | b | 1970-01-01 00:00:02"

@@ -15,14 +15,15 @@ from rejoin.plan.match import AsOf
 from rejoin.plan.model import Node
 
 if TYPE_CHECKING:
+    from rejoin.run.sifting import Sieve
     from rejoin.run.work import Work
 
 
 class AsOfJoin(Kind):
     """Changed records, and those between changed versions, are looked up with the versions that they need."""
 
-    def __init__(self, work: "Work", node: Node) -> None:
-        super().__init__(work, node)
+    def __init__(self, work: "Work", node: Node, sieve: "Sieve | None") -> None:
+        super().__init__(work, node, sieve)
         assert isinstance(self.edge.match, AsOf)
         self._match = self.edge.match
         self._by = self.right_key[: len(self._match.on)]
@@ -41,14 +42,14 @@ class AsOfJoin(Kind):
             parts.append(self.named(held, self.node.key, self.left_key))
             at_most += self.facts.held(self.node)
         keys = self.together(parts, self.sql.names(self.left_key))
-        lefts = self.work.now.lookup(self.left, Keys(keys, at_most))
+        lefts = self.sifted(self.work.now.lookup(self.left, Keys(keys, at_most)), left=True)
         named = self.named(keys, self.left_key, self.node.key)
         old = self.work.before.lookup(self.node.name, Keys(named, at_most)) if self.work.before.has(self.node.name) else None
         kept = None if held is None else self.among(held, named)
         return Found(self._state(lefts, self._rights(lefts, at_most)), old, kept, at_most)
 
     def everything(self) -> Rows:
-        return self._state(self.work.now.current(self.left), self.work.now.current(self.right))
+        return self._state(self.sifted(self.work.now.current(self.left), left=True), self.work.now.current(self.right))
 
     def _state(self, lefts: Rows, rights: Rows) -> Rows:
         text = statements.state(self.sql, self.spoken, self.left_key, self.right_key)
@@ -66,5 +67,5 @@ class AsOfJoin(Kind):
         valid, _ = self.fetched(self.engine.query(statements.valid(self.sql, self.edge, self.right_key), versions=versions, rights=around))
         spans = Spans.of(self.engine, f"SELECT since AS low, coalesce(until, {FOREVER}) AS high FROM rows_", valid)
         assert self._match.left_time is not None
-        lefts = self.work.now.between(self.node.left, self._match.left_time, spans.of_time)
+        lefts = self.sifted(self.work.now.between(self.node.left, self._match.left_time, spans.of_time), left=True, counts=False)
         return self.engine.query(statements.touched(self.sql, self.spoken, self.left_key), lefts=lefts, valid=valid)

@@ -36,4 +36,4 @@ class SameKeyJoin(Kind):
 
     def _state(self, lefts: Rows, rights: Rows) -> Rows:
         text = statements.state(self.sql, self.spoken, self.left_key, self.right_key)
-        return self.engine.query(text, lefts=lefts, rights=rights)
+        return self.engine.query(text, lefts=self.sifted(lefts, left=True), rights=self.sifted(rights, left=False))

@@ -20,25 +20,27 @@ from rejoin.lake.reader import Reader
 from rejoin.plan.model import Node, View
 
 if TYPE_CHECKING:
+    from rejoin.run.sifting import Sieve
     from rejoin.run.work import Work
 
 
 class WindowJoin(Kind):
     """Reads only the spans of time that changed records, and windows that close, can reach."""
 
-    def __init__(self, work: "Work", node: Node) -> None:
-        super().__init__(work, node)
+    def __init__(self, work: "Work", node: Node, sieve: "Sieve | None") -> None:
+        super().__init__(work, node, sieve)
         self._window = window_of(self.edge)
         self._keys = statements.Keys(self.left_key, self.right_key)
         self._kept = (self.edge.kind.keeps_left, self.edge.kind.keeps_right)
 
     def everything(self) -> Rows:
         text = statements.state(self.sql, self.spoken, self._keys, scoped=None)
-        sides = {"lefts": self.work.now.current(self.left), "rights": self.work.now.current(self.right)}
-        return self.engine.query(text, **sides, marks=self._marks())
+        lefts, rights = self.work.now.current(self.left), self.work.now.current(self.right)
+        return self.engine.query(text, lefts=self.sifted(lefts, left=True), rights=self.sifted(rights, left=False), marks=self._marks())
 
     def follow(self) -> Found:
-        changes = {n: r for n, r in (("left_changes", self.left_changes()), ("right_changes", self.right_changes())) if r is not None}
+        moved = (self.sifted_changes(self.left_changes(), left=True), self.sifted_changes(self.right_changes(), left=False))
+        changes = {n: r for n, r in zip(("left_changes", "right_changes"), moved, strict=True) if r is not None}
         marks = self._marks()
         lefts, rights = self._read(changes, marks)
         inputs, at_most = dict(changes), self.facts.changed(self.left) + self.facts.changed(self.right)
@@ -67,9 +69,10 @@ class WindowJoin(Kind):
             (self.node.left, window.left_time, "left_changes", self.left_key),
             (self.node.edges[0].right, window.right_time, "right_changes", self.right_key),
         )
+        # What lies within reach and could not be computed earlier is aside since then.
         lefts, rights = (
-            self._rows(self.work.now.between(view, time, span.of_time), changes.get(name), key)
-            for (view, time, name, key), span in zip(sides, spans, strict=True)
+            self._rows(self.sifted(self.work.now.between(view, time, span.of_time), left=left, counts=False), changes.get(name), key)
+            for (view, time, name, key), span, left in zip(sides, spans, (True, False), strict=True)
         )
         return lefts, rights
 

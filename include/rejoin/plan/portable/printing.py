@@ -55,6 +55,8 @@ def _calls() -> dict[str, Call]:
         "trunc": times.truncated_date,
         "date_trunc": times.truncated,
         "to_date": times.to_date,
+        "to_timestamp": times.timestamp,
+        **{name: partial(times.from_epoch, name) for name in times.EPOCHS},
     }
 
 
@@ -148,6 +150,8 @@ class _Printer:
         args, count = term.args, len(term.args)
         if term.name in operators.COMPARISONS or (term.name == "equal_null" and count == 2):
             return operators.compared("<=>" if term.name == "equal_null" else term.name, *self._all(args))
+        if term.name in ("+", "-") and count == 2 and any(arg.name == "interval" for arg in args):
+            return self._shifted(term.name, *args)
         if term.name in _CALCULATED and count == 2:
             return self._calculated(term.name, *self._all(args))
         if term.name in ("unary -", "negative") and count == 1:
@@ -168,6 +172,13 @@ class _Printer:
         if one.type == "DATE" and sign in ("+", "-"):
             return times.moved("date_add" if sign == "+" else "date_sub", [one, other])
         return operators.calculated(sign, one, other)
+
+    def _shifted(self, sign: str, one: Term, other: Term) -> Made:
+        if one.name == "interval" and sign == "+":
+            one, other = other, one
+        if one.name == "interval" or not other.value:
+            raise unproven(f"{sign} of such an interval")
+        return times.shifted(sign, self.of(one), other.value)
 
     def _signed(self, term: Term) -> Made:
         made = self.of(term)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rejoin.plan.portable.casts import cast
-from rejoin.plan.portable.made import TIMES, Made, as_type, quoted, unproven
+from rejoin.plan.portable.made import TIMES, WHOLE, Made, as_type, guarded, quoted, unproven
 
 DATE_PARTS: Final = {
     "year": "year({})",
@@ -29,6 +29,11 @@ FIELDS: Final = {
     "MINUTE": "minute",
 }
 """EXTRACT's fields and the functions that give the same."""
+
+_EPOCHS: Final = {"timestamp_seconds": 1_000_000, "timestamp_millis": 1_000, "timestamp_micros": 1}
+EPOCHS: Final = tuple(_EPOCHS)
+_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
+_NO_SUCH_YEAR: Final = "a year is not one of four digits"
 
 _UNITS: Final = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
@@ -122,3 +127,32 @@ def to_date(args: Sequence[Made]) -> Made:
     """``to_date`` without a format is a cast."""
     _count("to_date", args, 1)
     return _date("to_date", args[0])
+
+
+def timestamp(args: Sequence[Made]) -> Made:
+    """``to_timestamp`` without a format is a cast."""
+    _count("to_timestamp", args, 1)
+    if args[0].type not in ("DATE", "STRING", *TIMES):
+        raise unproven(f"to_timestamp of {args[0].type}")
+    return cast(args[0], "TIMESTAMP")
+
+
+def from_epoch(name: str, args: Sequence[Made]) -> Made:
+    """``timestamp_millis`` and so on. Years that not every text of a time can have are an error in DuckDB."""
+    _count(name, args, 1)
+    if args[0].type not in WHOLE:
+        raise unproven(f"{name} of {args[0].type}")
+    return _instant(f"multiply({cast(args[0], 'BIGINT').text}, {_EPOCHS[name]})", "TIMESTAMP")
+
+
+def shifted(sign: str, time: Made, micros: str) -> Made:
+    """A time plus or minus an interval of so many microseconds."""
+    if time.type not in TIMES:
+        raise unproven(f"{sign} of {time.type} and an interval")
+    return _instant(f"(epoch_us({cast(time, 'TIMESTAMP_NTZ').text}) {sign} {micros})", time.type)
+
+
+def _instant(micros: str, kind: str) -> Made:
+    known = guarded(micros, f"{micros} BETWEEN {_FIRST} AND {_LAST}", _NO_SUCH_YEAR)
+    made = "make_timestamptz" if kind == "TIMESTAMP" else "make_timestamp"
+    return Made(f"{made}({known})", kind, raises=True)

@@ -7,6 +7,13 @@ from rejoin.plan.typing.lexer import UnknownSyntax
 
 _SUFFIXES: Final = {"BD": "DECIMAL", "L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT", "F": "FLOAT", "D": "DOUBLE"}
 _UNITS: Final = {"YEAR": "MONTH", "MONTH": "MONTH", "WEEK": "DAY", "DAY": "DAY", "HOUR": "SECOND", "MINUTE": "SECOND", "SECOND": "SECOND"}
+_MICROS: Final = {
+    "WEEK": 604_800_000_000,
+    "DAY": 86_400_000_000,
+    "HOUR": 3_600_000_000,
+    "MINUTE": 60_000_000,
+    "SECOND": 1_000_000,
+}
 
 
 class Literals(Cursor):
@@ -51,18 +58,23 @@ class Literals(Cursor):
         return self._number("").value
 
     def _interval(self) -> Term:
-        """``INTERVAL 1 DAY``, ``INTERVAL '2' HOURS 30 MINUTES``; ``of``: the smallest unit, in which values are added."""
+        """``INTERVAL 1 DAY``, ``INTERVAL '2' HOURS 30 MINUTES``; ``of``: the smallest unit, in which values are added; ``value``: its microseconds,
+        where these are whole numbers of units that always have as many.
+        """
         self._need("INTERVAL")
-        units = set()
+        units, micros = set(), list[int | None]()
         while self._now.kind in ("text", "number") or self._now.is_("-"):
-            self._take("-")
+            sign = -1 if self._take("-") else 1
             simple = self._now.kind == "number" or self._now.value.strip().lstrip("+-").isdigit()
+            number = self._now.value
             self._at += 1
             unit = self._now.value.upper().removesuffix("S")
+            micros.append(sign * int(number) * _MICROS[unit] if number.isascii() and number.isdecimal() and unit in _MICROS else None)
             self._at += 1
             if not simple or unit not in _UNITS or self._now.is_("TO"):
                 raise UnknownSyntax
             units.add(_UNITS[unit])
         if "MONTH" in units and len(units) > 1:
             raise SyntaxMistake("an interval of months and years cannot have days or smaller units")
-        return Term("interval", of=next(unit for unit in ("SECOND", "DAY", "MONTH") if unit in units))
+        value = "" if None in micros else str(sum(filter(None, micros)))
+        return Term("interval", value=value, of=next(unit for unit in ("SECOND", "DAY", "MONTH") if unit in units))
