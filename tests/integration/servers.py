@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import psycopg
 import pyspark
 from integration import kafka_jars
@@ -79,32 +80,85 @@ def spark_connect(config: LakeConfig, directory: Path) -> Iterator[str]:
         server.stop()
 
 
-@contextmanager
-def spark_cluster(directory: Path, workers: int = 2) -> Iterator[str]:
-    """A standalone Spark cluster of one master and some workers of one core, of the installed pyspark; yields the master's URL."""
-    home, port = Path(pyspark.__file__).parent, free_port()
-    environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    environment.pop("SPARK_CONF_DIR", None)  # a session of this process has set it: its logging is too quiet to be waited for
-    url, package = f"spark://127.0.0.1:{port}", "org.apache.spark.deploy"
-    master = [f"{package}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
-    commands = [master]
-    for number in range(workers):
-        folder = str(directory / f"worker{number}")
-        commands.append([f"{package}.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "2g", "-d", folder, url])
-    processes: list[subprocess.Popen[bytes]] = []
-    log = directory / "cluster.log"
-    try:
-        with log.open("wb") as out:
-            for command in commands:
-                made = subprocess.Popen([str(home / "bin" / "spark-class"), *command], stdout=out, stderr=out, env=environment)
-                processes.append(made)
-                wait_for_port(port, processes[0], log)
-            wait_for_text("Successfully registered with master", workers, log)
-        yield url
-    finally:
-        for process in reversed(processes):
+class SparkCluster:
+    """A standalone Spark cluster of the installed pyspark on loopback: a master, and workers of one core each.
+
+    Args:
+        directory: for logs and what executors write; ``log`` is that of master and workers.
+        workers: how many.
+    """
+
+    def __init__(self, directory: Path, workers: int = 2) -> None:
+        self._directory, self._home, self.log = directory, Path(pyspark.__file__).parent, directory / "cluster.log"
+        self._port = free_port()
+        self.url = f"spark://127.0.0.1:{self._port}"
+        self._running: list[subprocess.Popen[bytes]] = []
+        self.log.touch()
+        try:
+            master = self._start("master.Master", "--host", "127.0.0.1", "--port", str(self._port), "--webui-port", "0")
+            wait_for_port(self._port, master, self.log)
+            self.workers = [self.worker() for _ in range(workers)]
+            wait_for_text("Successfully registered with master", workers, self.log)
+        except BaseException:
+            self.stop()
+            raise
+
+    def worker(self) -> subprocess.Popen[bytes]:
+        """Starts one more worker."""
+        folder = str(self._directory / f"worker{len(self._running)}")
+        return self._start("worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g", "-d", folder, self.url)
+
+    def lose(self, number: int) -> None:
+        """Kills a worker with its executors, and starts another one in its place, which the master takes up when it is ready."""
+        worker = self.workers[number]
+        executors = self.executors(worker)
+        worker.kill()
+        for process in executors:
+            process.kill()
+        worker.wait(30)
+        self.workers[number] = self.worker()
+
+    @staticmethod
+    def executors(worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
+        """The JVMs of a worker's executors."""
+        found = []
+        for process in psutil.Process(worker.pid).children():
+            with suppress(psutil.Error):  # one that has just ended
+                if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline()):
+                    found.append(process)
+        return found
+
+    def logs(self) -> list[Path]:
+        """What executors wrote to their output."""
+        return [*self._directory.glob("worker*/app-*/*/std*")]
+
+    def stop(self) -> None:
+        """Stops everything that is still there."""
+        for process in reversed(self._running):
             process.terminate()
             process.wait(30)
+
+    def _start(self, what: str, *words: str) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, "SPARK_HOME": str(self._home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
+        # A session of this process, or the tests' Java, has set it: its logging is too quiet to be waited for. And executors find rejoin where it
+        # is installed.
+        for name in ("SPARK_CONF_DIR", "PYSPARK_PYTHON", "PYTHONPATH"):
+            environment.pop(name, None)
+        with self.log.open("ab") as out:
+            # Each command becomes the next one (exec), so the pid is the JVM's.
+            command = [str(self._home / "bin" / "spark-class"), f"org.apache.spark.deploy.{what}", *words]
+            self._running.append(subprocess.Popen(command, stdout=out, stderr=out, env=environment))
+        return self._running[-1]
+
+
+@contextmanager
+def spark_cluster(directory: Path) -> Iterator[SparkCluster]:
+    """A cluster, stopped at the end."""
+    cluster = SparkCluster(directory)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
 
 
 @contextmanager

@@ -1,56 +1,176 @@
-"""The same plan on a Spark standalone cluster, a master and two workers: configuration only, and equal tables."""
+"""A Spark standalone cluster of a master and two workers: named in the lake's file, bulk steps run in parallel tasks, and what dies costs a retry."""
 
-import subprocess
-import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
+import psutil
 import pytest
-from integration.conftest import Sessions
-from integration.servers import spark_cluster
-from integration.shop import output
-from integration.test_refresh import ORDERS, Shop
+from integration.event_log import Job
+from integration.on_cluster import CUSTOMERS, LAKE, ORDERS, SECRET, TABLE, Driver, Place, Stored, by_step, stored
+from integration.servers import SparkCluster, spark_cluster
 
-from rejoin.conduct import Topology
-from rejoin.lake.config import lake_config
-from rejoin.load import load
-from rejoin.plan.policy import Fuse
+from rejoin.plan.policy import Fuse, RunOptions
+from rejoin.schedule import run_topology
 
-pytestmark = [pytest.mark.slow, pytest.mark.nightly]
-
-LAKE = """
-warehouse = "file://{root}/cluster/warehouse"
-catalog = "sqlite"
-uri = "sqlite:///{root}/cluster/catalog.db"
-
-[spark]
-"spark.master" = "{master}"
-"spark.executor.memory" = "1g"
-"spark.executor.defaultJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""
-
-# Everything by Spark: on the driver a cluster has nothing to do.
-RUN = """
-import sys
-from rejoin import limits
-limits.in_force = limits.Limits(small_rows=0)
-from rejoin.cli import main
-main(["run", "t.py", "--lake", "cluster.toml", "--root", ".", "--fuse", "apply"])
-"""
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
-def test_a_cluster_of_two_workers_gives_the_same_tables(tmp_path: Path, sessions: Sessions) -> None:
-    shop = Shop(tmp_path / "shop", sessions)
-    (shop.root / "cluster").mkdir()
-    with spark_cluster(tmp_path) as master:
-        (shop.root / "cluster.toml").write_text(LAKE.format(root=shop.root, master=master))
-        for number in range(3):
-            if number:
-                shop.orders(range(0, ORDERS, 7), f"run {number}")
-                shop.customers(["c0", f"c{number}"], f"run {number}")
-            shop.run(fuse=Fuse.APPLY)
-            done = subprocess.run([sys.executable, "-c", RUN], cwd=shop.root, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stderr[-3000:]
-    clustered = Topology(load(str(shop.root / "t.py")), lake_config(str(shop.root / "cluster.toml")), str(shop.root))
-    assert output(clustered) == output(shop.topology) and len(output(clustered)) == ORDERS
-    used = (tmp_path / "cluster.log").read_text()
-    assert used.count("Asked to launch executor") >= 6, "the runs did not use both workers"
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    with spark_cluster(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def driver(cluster: SparkCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    made = Driver(cluster, tmp_path_factory.mktemp("driver"))
+    yield made
+    made.stop()
+
+
+def change(place: Place) -> None:
+    """Half of the orders, and a quarter of the customers."""
+    place.orders(range(0, ORDERS, 2), "bulk")
+    place.customers(range(0, CUSTOMERS, 4), "bulk")
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """All rows after the first load and after the bulk change, by the process instead of the cluster."""
+
+    loaded: Stored
+    changed: Stored
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    place = Place(tmp_path_factory.mktemp("undisturbed") / "place")
+    (place.root / "lake.toml").write_text(LAKE.partition("[properties]")[0].format(root=place.root) + 'engine = "local"\n')
+    found = []
+    for number in range(2):
+        if number:
+            change(place)
+        run_topology(place.topology, no_spark, "undisturbed", options=RunOptions(fuse=Fuse.APPLY))
+        found.append(stored(place))
+    return Undisturbed(*found)
+
+
+def no_spark() -> NoReturn:
+    raise AssertionError("the process needs no Spark here")
+
+
+def told(what: str, jobs: list[Job]) -> None:
+    """Prints how many jobs and tasks each step took, and the most that one of its tasks has sent to the driver."""
+    for step, some in by_step(jobs).items():
+        tasks = [task for job in some for task in job.tasks]
+        print(f"{what}: {step}: {len(some)} jobs, {len(tasks)} tasks, {max(t.result for t in tasks):,} bytes to the driver at most by one")
+
+
+def in_parallel(jobs: list[Job]) -> bool:
+    """Whether some stage ran in tasks on both executors."""
+    places = defaultdict[int, set[str]](set)
+    for task in (task for job in jobs for task in job.tasks):
+        places[task.stage].add(task.executor)
+    return any(len(executors) > 1 for executors in places.values())
+
+
+def test_a_master_in_the_lakes_file_is_enough_and_bulk_steps_run_in_tasks_on_both_workers(
+    driver: Driver, cluster: SparkCluster, undisturbed: Undisturbed, tmp_path: Path
+) -> None:
+    place = driver.place(tmp_path / "place")
+    jobs = driver.run(place)
+    told("first load", jobs)
+    assert stored(place) == undisturbed.loaded
+    change(place)
+    jobs += (changed := driver.run(place, "--fuse", "apply"))
+    told("half of the orders, a quarter of the customers", changed)
+    assert stored(place) == undisturbed.changed
+    for step, some in by_step(jobs).items():
+        assert in_parallel(some), f"{step} ran in one place"
+        # Results of tasks are what a driver collects: counts, files that were written, keys that are sent to all tasks; no part of a table.
+        assert max(task.result for job in some for task in job.tasks) < TABLE // 8
+    assert set(by_step(changed)) == {f"ingest.{t}" for t in ("orders", "customers")} | {
+        "subscribe.enriched",
+        "respond.enriched.customers",
+        "resolve.enriched",
+    }
+    lake = ("--lake", str(place.root / "lake.toml"))
+    told("compaction", driver.do("compact", *lake))
+    driver.do("limits", "usual")
+    place.orders(range(100), "small")
+    told("100 orders", small := driver.run(place))
+    driver.do("limits", "bulk")
+    assert len(small) < len(changed)
+    told("verify", driver.do("verify", *lake))  # exit code 1 if there are differences
+    for said in (driver.events(), cluster.log.read_text(), driver.said.read_text(), *(log.read_text() for log in cluster.logs())):
+        assert SECRET not in said
+
+
+@pytest.mark.invariant("I1", "I2", "I9")
+def test_a_lost_executor_costs_a_retry(driver: Driver, cluster: SparkCluster, undisturbed: Undisturbed, tmp_path: Path) -> None:
+    place = driver.place(tmp_path / "place")
+    # The second one reads events that were decoded, and counted, on both executors.
+    driver.run_and_lose(place, "ingest.orders", lambda: kill(cluster.executors(cluster.workers[0])), after=2)
+    assert stored(place) == undisturbed.loaded
+    change(place)
+    driver.run_and_lose(place, "resolve.enriched", lambda: kill(cluster.executors(cluster.workers[1])))
+    assert stored(place) == undisturbed.changed
+
+
+def kill(processes: list[psutil.Process]) -> None:
+    assert processes, "nothing to kill"
+    for process in processes:
+        process.kill()
+
+
+@pytest.mark.nightly
+def test_executors_that_are_lost_in_every_step_that_shuffles_cost_retries(
+    driver: Driver, cluster: SparkCluster, undisturbed: Undisturbed, tmp_path: Path
+) -> None:
+    steps = (("ingest.customers", 2), ("ingest.orders", 3), ("respond.enriched.customers", 2), ("resolve.enriched", 4))
+    for number, (step, after) in enumerate(steps):
+        place = driver.place(tmp_path / step)
+        if number:
+            driver.run(place)
+            change(place)
+        executors = partial(cluster.executors, cluster.workers[number % 2])
+        driver.run_and_lose(place, step, lambda found=executors: kill(found()), after=after)
+        assert stored(place) == (undisturbed.changed if number else undisturbed.loaded), step
+
+
+@pytest.mark.nightly
+def test_a_worker_that_dies_with_its_executor_costs_a_retry(
+    driver: Driver, cluster: SparkCluster, undisturbed: Undisturbed, tmp_path: Path
+) -> None:
+    place = driver.place(tmp_path / "place")
+    driver.run(place)
+    change(place)
+    driver.run_and_lose(place, "resolve.enriched", lambda: cluster.lose(0))
+    assert stored(place) == undisturbed.changed
+
+
+@pytest.mark.nightly
+def test_a_driver_that_is_killed_leaves_no_executors_and_the_next_run_ends_as_if_nothing_had_been(
+    driver: Driver, cluster: SparkCluster, undisturbed: Undisturbed, tmp_path: Path
+) -> None:
+    place = driver.place(tmp_path / "place")
+    driver.start_and_lose(place, "ingest.orders", driver.kill, after=2)
+    deadline = time.monotonic() + 60
+    while any(cluster.executors(worker) for worker in cluster.workers):
+        assert time.monotonic() < deadline, "executors outlive their driver"
+        time.sleep(0.2)
+    assert place.topology.ledger.head() is None
+    driver.start()
+    driver.adopt(place)
+    driver.run(place)
+    assert without_runs(stored(place)) == without_runs(undisturbed.loaded)
+
+
+def without_runs(found: Stored) -> Stored:
+    """The rows without the numbers of their runs."""
+    return {name: [tuple(cell for cell in row if not cell.startswith("_run=")) for row in rows] for name, rows in found.items()}

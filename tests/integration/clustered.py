@@ -1,0 +1,36 @@
+"""A process that runs commands of rejoin on a cluster, each when its parent says so: a JVM and executors for all of them.
+
+Reads a JSON list of words from each line of its input, runs it as ``rejoin`` would, and answers with a line of JSON: the exit code. Limits are
+lowered, so that some thousand rows are bulk: nothing is read, written or compacted by the process itself. ``limits``, as the first word, sets them.
+"""
+
+import json
+import sys
+
+from rejoin import limits
+from rejoin.cli import main
+
+
+def bulk(*, many: bool) -> None:
+    """Whether everything is bulk, or what is by default."""
+    limits.in_force = limits.Limits(small_rows=0, fetched_bytes=0, folded_rows=0) if many else limits.Limits()
+
+
+def run(words: list[str]) -> int:
+    """The exit code of a command."""
+    if words[0] == "limits":
+        bulk(many=words[1] == "bulk")
+        return 0
+    try:
+        main(words, standalone_mode=True)
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
+
+
+if __name__ == "__main__":
+    answers = sys.stdout
+    sys.stdout = sys.stderr
+    for line in sys.stdin:
+        answers.write(json.dumps(run(json.loads(line))) + "\n")
+        answers.flush()
