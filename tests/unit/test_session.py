@@ -36,8 +36,8 @@ def test_a_master_in_the_lakes_file_is_all_that_a_cluster_needs(
         monkeypatch.delenv(name, raising=False)
     config = lake(tmp_path, f'"spark.master" = "{master}"' if master else "")
     assert config.cluster == cluster
-    assert chosen(config.engine, local_lake=True, cluster=config.cluster) is (Choice.SPARK if cluster else Choice.AUTO)
-    assert chosen("local", local_lake=True, cluster=config.cluster) is Choice.LOCAL
+    assert chosen(config.engine, cluster=config.cluster) is (Choice.SPARK if cluster else Choice.AUTO)
+    assert chosen("local", cluster=config.cluster) is Choice.LOCAL
     # On a cluster executors would look for a driver on their own machines.
     assert (LOOPBACK.keys() <= static_settings(config).keys()) is not cluster
 
