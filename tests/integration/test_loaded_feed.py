@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from rejoin.compact import compact
 from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import Engine
 from rejoin.engines.spark import SparkEngine
+from rejoin.errors import SnapshotExpired
+from rejoin.expire import expire
 from rejoin.lake import feed, names
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.reader import Reader
@@ -71,7 +74,7 @@ def everyone(driver: Driver, node: str, engines: Sequence[Engine] = ()) -> dict[
     states, key = topology.ledger.states(topology.ledger.head()), NODES[node]
     log, output = (feed.State(topology.refs.require(n, states[n]), states[n]) for n in (names.changes(node), node))
     columns = [p.name for p in topology.plan.node(node).columns]
-    runs = range(1, 7)
+    runs = range(1, topology.ledger.head() + 1)
     sink = [c for n in runs for b in feed.changes(log, output, feed.Between(n - 1, n, net=False), key, columns) for c in b.to_pylist()]
     point = [
         {"_run": n, **{f"_{k}": v for k, v in c.items()}} for n in runs for c in PointQuery(topology.ledger, topology.refs).changes(node, n)
@@ -127,12 +130,25 @@ def test_a_page_shows_rows_that_were_loaded(driver: Driver) -> None:
 
 @pytest.mark.invariant("I5")
 @pytest.mark.parametrize("node", NODES)
-def test_the_feed_is_the_same_by_spark_and_after_a_compaction(driver: Driver, node: str, sessions: Sessions) -> None:
+def test_the_feed_is_the_same_by_spark_after_a_compaction_and_when_old_snapshots_are_gone(
+    driver: Driver, node: str, sessions: Sessions
+) -> None:
     expected = shown(changes_of(driver._topology, node))
 
     def no_spark() -> Any:
         raise AssertionError("small tables are compacted in the process")
 
     compact(driver._topology, no_spark, this_process())
-    for reader, found in everyone(driver, node, [SparkEngine(sessions(driver._topology))]).items():
+    spark = sessions(driver._topology)
+    for reader, found in everyone(driver, node, [SparkEngine(spark)]).items():
         assert found == expected, reader
+    with Driver(pairs()) as other:
+        other.run(people="1 | a | n", regions="a | t")
+        other.run(people="1 | a | m\n2 | b | n")
+        topology = other._topology
+        before = shown(changes_of(topology, node))
+        expire(topology, lambda: sessions(topology), this_process(), keep=timedelta(0))
+        with pytest.raises(SnapshotExpired):
+            changes_of(topology, node)
+        for reader, found in everyone(other, node).items():
+            assert found == before, reader

@@ -13,8 +13,7 @@ from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import FileScanTask, Table
 
 from rejoin.errors import RunUnknown, UnknownTable
-from rejoin.lake import feed, metrics, names
-from rejoin.lake.duck import field_types
+from rejoin.lake import metrics, names
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.loads import load_of
 from rejoin.lake.refs import Refs
@@ -118,6 +117,9 @@ class PointQuery:
             raise self._unknown(name, [n.name for n in self.plan.nodes])
         if name not in self._states:
             return
+        from rejoin.lake import feed  # loads DuckDB, which no other question needs
+        from rejoin.lake.duck import field_types
+
         log, output = (feed.State(self._refs.require(n, self._states[n]), self._states[n]) for n in (names.changes(name), name))
         columns = [c for c in field_types(log.table, "_after") if c != HASH]
         for batch in feed.changes(log, output, feed.Between(run - 1, run, net=False), plan.key_of(name), columns):
