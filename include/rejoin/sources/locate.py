@@ -51,7 +51,7 @@ def locate(table: Table, pin: Pin, root: str, key: Mapping[str, Any], position: 
     if not found:
         return problem or NO_RECORD
     # Of equal rows of a snapshot, and of records with one id, the first counts; of events that repeat a position the last.
-    return found[-1] if pin.kind == "debezium" else found[0]
+    return found[-1] if pin.of_a_feed else found[0]
 
 
 def _records(table: Table, pin: Pin, root: str, file: PinnedFile, index: int, key: Mapping[str, Any], position: str) -> list[Found]:
