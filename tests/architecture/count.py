@@ -21,26 +21,32 @@ def counted(root: Path) -> str:
     """The numbers of a checkout, a line each."""
     package = root / PACKAGE
     files = sorted(package.rglob("*.py"))
-    rooms = {_room(package, file) for file in files}
+    rooms = [_room(package, file) for file in files]
     lines = sum(len(file.read_text().splitlines()) for file in files)
-    between: dict[bool, dict[tuple[str, str], int]] = {}
-    for loaded in (True, False):
-        found: dict[tuple[str, str], int] = defaultdict(int)
-        for file in files:
-            own = _room(package, file)
-            for room in {r for name in _names(file, loaded=loaded) if (r := _of(package, name)) is not None and r != own}:
-                found[own, room] += 1
-        between[loaded] = found
-    every, when_loaded = between[False], between[True]
-    hall = sum(1 for file in files if _room(package, file) == HALL)
+    every, loaded = imports(package), imports(package, loaded=True)
     said = [
-        f"modules {len(files)}, of them in the hall {hall}; lines {lines:,}; rooms {len(rooms) - 1}",
-        f"imports between rooms {sum(every.values())} (when loaded {sum(when_loaded.values())}), pairs of rooms {len(every)}",
+        f"modules {len(files)}, of them in the hall {rooms.count(HALL)}; lines {lines:,}; rooms {len(set(rooms)) - 1}",
+        f"imports between rooms {sum(every.values())} (when loaded {sum(loaded.values())}), pairs of rooms {len(every)}",
     ]
-    for what, found in (("when loaded", when_loaded), ("of any kind", every)):
-        circles = list(_circles(found, beside=HALL))
+    for what, found in (("when loaded", loaded), ("of any kind", every)):
+        circles = list(_circles(found))
         said.append(f"circles of rooms, by imports {what}: {len(circles)}" + "".join(f"\n  {', '.join(c)}" for c in circles))
     return "\n".join(said)
+
+
+def circles(root: Path) -> list[list[str]]:
+    """The circles of rooms of a checkout, by the imports that run when a module is loaded."""
+    return list(_circles(imports(root / PACKAGE, loaded=True)))
+
+
+def imports(package: Path, *, loaded: bool = False) -> Mapping[tuple[str, str], int]:
+    """(Room, other room) -> how many modules of the one import something of the other. ``loaded``: as they are loaded; else any import counts."""
+    found: dict[tuple[str, str], int] = defaultdict(int)
+    for file in package.rglob("*.py"):
+        own = _room(package, file)
+        for room in {r for name in _names(file, loaded=loaded) if (r := _of(package, name)) not in (None, own)}:
+            found[own, str(room)] += 1
+    return found
 
 
 def _room(package: Path, file: Path) -> str:
@@ -68,11 +74,11 @@ def _names(file: Path, *, loaded: bool) -> Iterator[str]:
     yield from (name for _, name in (_imports_when_loaded(tree) if loaded else _imports(tree)))
 
 
-def _circles(found: Mapping[tuple[str, str], int], beside: str) -> Iterator[list[str]]:
-    """The circles, each in alphabetical order; ``beside``: a room that is left out, since it holds what has no room."""
+def _circles(found: Mapping[tuple[str, str], int]) -> Iterator[list[str]]:
+    """The circles, each in alphabetical order; without the hall, which holds what has no room."""
     after: Rooms = defaultdict(set)
     for one, other in found:
-        if beside not in (one, other) and one.split("/")[0] != other.split("/")[0]:
+        if HALL not in (one, other) and one.split("/")[0] != other.split("/")[0]:
             after[one.split("/")[0]].add(other.split("/")[0])
     reach = {room: _reached(after, room) for room in list(after)}
     left = set(reach)

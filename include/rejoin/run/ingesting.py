@@ -38,10 +38,10 @@ from rejoin.run.facts import watched
 from rejoin.run.judging import hours_since_newest, measured
 from rejoin.run.storing import Storing
 from rejoin.run.work import Cut, Outcome, Work
-from rejoin.sources.events import REPLAYED, events_schema
+from rejoin.sources.events import events_schema
 from rejoin.stages import hold_versions as hold
 from rejoin.stages import ingest
-from rejoin.stages.columns import SOURCE_FILE
+from rejoin.stages.columns import REPLAYED, SOURCE_FILE
 from rejoin.stages.ingest import event_columns
 
 
