@@ -15,7 +15,7 @@ from rejoin.page.status import status
 from rejoin.page.tables import KeySource, Tables, added
 from rejoin.plan.model import Plan
 from rejoin.plan.steps import Verb, steps
-from rejoin.samples import samples
+from rejoin.report.samples import samples
 from rejoin.validation import reports
 
 HITS = 20

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from rejoin.origins import debezium
-from rejoin.replay_joins import HOWS, SIDES, Variant, declare
+from rejoin.replay.joins import HOWS, SIDES, Variant, declare
 from rejoin.topology import Relation, Topology
 
 OUTPUT = "result"
