@@ -147,6 +147,8 @@ class How(TypedDict, total=False):
 
     With a table: ``as_of="event_time"``, the row that was valid at the time of the record, corrected if a version of it comes late;
     ``as_of="arrival"`` or ``"run"``, the row that is there in the run which reads the record, never corrected.
+
+    ``by``: the name of a kind of join that an installed package brings (docs/extending.md).
     """
 
     on: str | list[str]
@@ -157,6 +159,7 @@ class How(TypedDict, total=False):
     watermark: str
     clock: str | list[str]
     as_of: str
+    by: str
 
 
 class Topology:

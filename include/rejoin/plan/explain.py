@@ -3,7 +3,7 @@
 """
 
 from rejoin.plan import durations
-from rejoin.plan.match import AsOf, JoinKind, Window
+from rejoin.plan.match import AsOf, JoinKind, Other, Window
 from rejoin.plan.model import Edge, Node, Plan, Projection, Table, View
 from rejoin.plan.sinks import KafkaSink, Sink
 from rejoin.plan.sources import DebeziumSource, FeedSource, RecordsSource, SnapshotSource, Source
@@ -102,6 +102,8 @@ def _edge(edge: Edge, number: int) -> str:
 def _time(edge: Edge) -> str:
     """What a join says about time."""
     match edge.match:
+        case Other() as other:
+            return f", by {other.kind}"
         case AsOf(left_time=None):
             return ", as of the run that reads the left row"
         case AsOf() as as_of:
