@@ -27,8 +27,8 @@ from report import write
 
 from rejoin.airflow.client import Client
 from rejoin.airflow.local import USER, free_port, up
+from rejoin.demo.examples import deliver
 from rejoin.deployed import SHOP
-from rejoin.examples import deliver
 
 PARTS = ("commands", "dags")
 FILE = "commands.json"

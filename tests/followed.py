@@ -45,13 +45,18 @@ def recorded(page: str, where: Path, environment: Mapping[str, str]) -> str:
 
 
 def checkout(programs: Path) -> dict[str, str]:
-    """The environment variables of somebody who has this checkout's ``rejoin``, and its ``python``, in the PATH; puts them into that directory."""
+    """The environment variables of somebody who has this checkout's ``rejoin``, its ``python`` and ``pip`` in the PATH; puts them into that directory.
+
+    What ``pip`` installs, without a network, is seen by the others and by nobody else.
+    """
     programs.mkdir()
-    for name, text in {"rejoin": PROGRAM, "python": f'#!/bin/sh\nexec {sys.executable} "$@"\n'}.items():
+    installed = programs / "installed"
+    pip = f'#!/bin/sh\nexec {sys.executable} -m pip "$@" --no-deps --no-build-isolation --no-index --target {installed}\n'
+    for name, text in {"rejoin": PROGRAM, "python": f'#!/bin/sh\nexec {sys.executable} "$@"\n', "pip": pip}.items():
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("REJOIN_", "SPARK_REMOTE", "PYTEST_"))}
-    return kept | {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": ":".join(sys.path)}
+    return kept | {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": ":".join([*sys.path, str(installed)])}
 
 
 def _printed(command: str, where: Path, environment: Mapping[str, str]) -> str:

@@ -6,7 +6,8 @@ A topology file needs these names only, a notebook ``Lake`` as well; none of the
 from rejoin.destinations import kafka, postgres
 from rejoin.expectations import between, computable, condition, fresh, in_set, matched, matches, not_null, row_count, unique
 from rejoin.notebook import Lake
-from rejoin.topology import Topology, debezium, records, snapshot
+from rejoin.origins import debezium, feed, records, snapshot
+from rejoin.topology import Topology
 
 __all__ = [
     "Lake",
@@ -15,6 +16,7 @@ __all__ = [
     "computable",
     "condition",
     "debezium",
+    "feed",
     "fresh",
     "in_set",
     "kafka",

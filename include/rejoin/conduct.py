@@ -28,7 +28,7 @@ from rejoin.validation import reports
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rejoin.catch_up import Restart
+    from rejoin.deliver.catch_up import Restart
     from rejoin.lake.deliveries import Delivery
     from rejoin.lake.refs import Refs
 

@@ -24,7 +24,7 @@ from rejoin.declarations import (
     here,
 )
 from rejoin.plan.match import JoinKind
-from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource, Source
+from rejoin.plan.sources import Source
 
 # --- what is written -------------------------------------------------------------------------------------------------
 
@@ -147,6 +147,8 @@ class How(TypedDict, total=False):
 
     With a table: ``as_of="event_time"``, the row that was valid at the time of the record, corrected if a version of it comes late;
     ``as_of="arrival"`` or ``"run"``, the row that is there in the run which reads the record, never corrected.
+
+    ``by``: the name of a kind of join that an installed package brings (docs/extending.md).
     """
 
     on: str | list[str]
@@ -157,6 +159,7 @@ class How(TypedDict, total=False):
     watermark: str
     clock: str | list[str]
     as_of: str
+    by: str
 
 
 class Topology:
@@ -234,60 +237,3 @@ class Topology:
         relation = Relation(self, declaration)
         self._relations.append(relation)
         return relation
-
-
-def snapshot(
-    path: str,
-    *,
-    max_delete_share: float = 0.3,
-    null: str = "",
-    on_bad_record: str = "quarantine",
-    max_bad_share: float = 0.05,
-) -> SourceDeclaration:
-    """Full snapshots, one completed file or directory each; a row that is absent from the newest one was deleted.
-
-    Args:
-        path: the directory of the snapshots.
-        max_delete_share: a snapshot that would delete more than this share of the rows is refused.
-        null: the text that means NULL in a CSV field.
-        on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
-        max_bad_share: more bad records than this share stop the run in any case.
-    """
-    options = (("path", path), ("max_delete_share", max_delete_share), ("null", null))
-    return SourceDeclaration(SnapshotSource, (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())
-
-
-def records(path: str, *, null: str = "", on_bad_record: str = "quarantine", max_bad_share: float = 0.05) -> SourceDeclaration:
-    """Files of records of a stream: every file adds its records.
-
-    Args:
-        path: the directory of the files.
-        null: the text that means NULL in a CSV field.
-        on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
-        max_bad_share: more bad records than this share stop the run in any case.
-    """
-    options = (("path", path), ("null", null), ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share))
-    return SourceDeclaration(RecordsSource, options, here())
-
-
-def debezium(
-    path: str,
-    *,
-    topic: str | None = None,
-    units: dict[str, str] | None = None,
-    placeholder: str = "__debezium_unavailable_value",
-    on_bad_record: str = "quarantine",
-    max_bad_share: float = 0.05,
-) -> SourceDeclaration:
-    """Debezium change events, in files of JSON lines.
-
-    Args:
-        path: the directory of the files.
-        topic: read only the events of this topic.
-        units: ``{"column": "ms" | "us" | "ns"}`` for integer timestamps of events without schema (default ``"us"``).
-        placeholder: the text that stands for an unchanged large value.
-        on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
-        max_bad_share: more bad records than this share stop the run in any case.
-    """
-    options = (("path", path), ("topic", topic), ("units", units or {}), ("placeholder", placeholder))
-    return SourceDeclaration(DebeziumSource, (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from rejoin.cli import main
-from rejoin.replay_scenarios import scenarios
+from rejoin.replay.scenarios import scenarios
 
 LEFT = {"side": "left", "key": "k", "value": "x|p", "ts": 1}
 

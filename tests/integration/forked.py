@@ -16,7 +16,7 @@ _IMPORTED = (
     "rejoin.cli",
     "rejoin.job",
     "rejoin.deliver",
-    "rejoin.catch_up",
+    "rejoin.deliver.catch_up",
     "rejoin.run",
     "rejoin.sinks.connect",
     "duckdb",

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from rejoin.demo import demo
-from rejoin.demo_story import EACH_CORRECTED, EACH_DELETED, EACH_PLANE, RENAMED_AIRPORT, RENAMED_CARRIER, Row, Year, key_of
+from rejoin.demo.story import EACH_CORRECTED, EACH_DELETED, EACH_PLANE, RENAMED_AIRPORT, RENAMED_CARRIER, Row, Year, key_of
 
 DAYS = 28
 RUN = re.compile(

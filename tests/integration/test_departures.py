@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from rejoin.demo_story import Landing, Year, departures, observations
+from rejoin.demo.story import Landing, Year, departures, observations
 from rejoin.testing import Driver
 
 FILE = Path(__file__).parents[2] / "dags" / "departures.py"

@@ -21,7 +21,7 @@ from rejoin.lake import feed, names
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.reader import Reader
 from rejoin.owner import this_process
-from rejoin.samples import samples
+from rejoin.report.samples import samples
 from rejoin.stages.loaded import LOADED
 from rejoin.testing import Driver
 

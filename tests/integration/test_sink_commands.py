@@ -9,9 +9,9 @@ from click.testing import CliRunner, Result
 from integration.made import Lake
 from rich.console import Console
 
-from rejoin import report_sinks
 from rejoin.cli import main
 from rejoin.lake.deliveries import Deliveries, Delivery
+from rejoin.report import sinks as report_sinks
 from rejoin.sinks.position import Position
 
 

@@ -20,3 +20,9 @@ def test_the_tutorial_says_what_happens(tmp_path: Path) -> None:
 def test_the_page_about_tests_says_what_happens(tmp_path: Path) -> None:
     (empty := tmp_path / "empty").mkdir()
     follow((DOCS / "testing.md").read_text(), empty, checkout(tmp_path / "bin"))
+
+
+@pytest.mark.slow
+def test_the_page_about_extending_says_what_happens(tmp_path: Path) -> None:
+    (empty := tmp_path / "empty").mkdir()
+    follow((DOCS / "extending.md").read_text(), empty, checkout(tmp_path / "bin"))

@@ -1,6 +1,7 @@
 """A topology of every kind of join, and what its outputs have to be: DuckDB's SQL over what arrived, written by hand."""
 
-from rejoin.topology import Relation, Topology, debezium
+from rejoin.origins import debezium
+from rejoin.topology import Relation, Topology
 
 WINDOWS = {  # output -> kind, before, after (microseconds), when rows without partner are there
     "pairs_inner": ("INNER", 5_000_000, 5_000_000, "closed"),

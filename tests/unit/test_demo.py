@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rejoin.demo import MARKER, TOPOLOGY, _empty
-from rejoin.demo_story import Landing, Year, key_of, story
+from rejoin.demo.story import Landing, Year, key_of, story
 from rejoin.errors import SetupError
 from rejoin.load import load
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from unit import small_lake
 
 from rejoin import Topology as Declared
-from rejoin import report_run, snapshot
+from rejoin import snapshot
 from rejoin.conduct import Topology
 from rejoin.lake.config import lake_config
 from rejoin.lake.ledger import Ledger
@@ -24,6 +24,7 @@ from rejoin.lake.refs import Refs
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
 from rejoin.plan.results import Ending
+from rejoin.report import run as report_run
 from rejoin.typed_keys import typed
 
 

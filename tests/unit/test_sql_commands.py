@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from small_lake import make
 
 from rejoin.cli import main
-from rejoin.report_rows import fitting
+from rejoin.report.rows import fitting
 
 
 @pytest.fixture(scope="module")

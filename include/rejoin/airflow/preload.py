@@ -6,7 +6,7 @@ from importlib.util import find_spec
 MODULES = (
     "rejoin.job",
     "rejoin.deliver",
-    "rejoin.catch_up",
+    "rejoin.deliver.catch_up",
     "rejoin.run",
     "rejoin.sinks.connect",
     "pyspark.sql.connect.session",

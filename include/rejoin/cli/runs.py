@@ -69,8 +69,8 @@ def run(
     something else, it shows the plan and asks on a terminal; elsewhere it needs --yes.
     """
     from rejoin.report import summary_data
-    from rejoin.report_run import ending
-    from rejoin.report_sinks import deliveries_data
+    from rejoin.report.run import ending
+    from rejoin.report.sinks import deliveries_data
     from rejoin.schedule import run_topology
 
     plan, behind, owned_by = loaded(topology_file), None, who or owner.this_process()
@@ -184,7 +184,7 @@ def repair(topology_file: str | None, location: str, name: str | None, full: boo
       rejoin repair --full    also find values that were changed in the files of a table
     """  # noqa: D301  click reads the backspace as: keep these lines as they are
     from rejoin.repair import repair as recompute
-    from rejoin.report_repair import repaired, repaired_data
+    from rejoin.report.repair import repaired, repaired_data
 
     topology = opened_or_existing(topology_file, location, name)
     with shown(None if as_json else err) as progress:

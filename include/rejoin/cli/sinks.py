@@ -18,9 +18,9 @@ def publish(topology_file: str | None, location: str, name: str | None, wanted: 
 
     With --from-run or --snapshot one sink gets again what it had; event ids stay the same.
     """
-    from rejoin.catch_up import Restart
     from rejoin.deliver import deliver_all
-    from rejoin.report_sinks import deliveries
+    from rejoin.deliver.catch_up import Restart
+    from rejoin.report.sinks import deliveries
 
     again = from_run is not None or snapshot
     if again and (wanted is None or (from_run is not None and snapshot)):
@@ -40,7 +40,7 @@ def publish(topology_file: str | None, location: str, name: str | None, wanted: 
 @json_option
 def sinks(topology_file: str | None, location: str, name: str | None, as_json: bool) -> None:
     """List the sinks: how far each is, how far behind, and what its last delivery was like."""
-    from rejoin.report_sinks import deliveries, deliveries_data
+    from rejoin.report.sinks import deliveries, deliveries_data
 
     topology = opened_or_existing(topology_file, location, name)
     if as_json:

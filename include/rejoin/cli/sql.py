@@ -40,7 +40,7 @@ def sql(
 
     All tables of a topology are read as of the same run. "SHOW TABLES" lists them, "DESCRIBE orders" its columns.
     """
-    from rejoin.report_rows import as_of, table
+    from rejoin.report.rows import as_of, table
 
     rows = Lake(location).sql(query, as_of=run, topology=name)
     if _written(rows, csv_file, parquet_file, as_json=as_json):
@@ -73,7 +73,7 @@ def head(
     as_json: bool,
 ) -> None:
     """Print some rows of TABLE, a source table or output, in no order."""
-    from rejoin import report_rows
+    from rejoin.report import rows as report_rows
 
     rows = Lake(location).read(table, as_of=run, topology=name)
     if _written(rows.limit(most), csv_file, parquet_file, as_json=as_json):

@@ -13,7 +13,7 @@ from rejoin.progress_shown import shown
 def compact(location: str, name: str | None) -> None:
     """Fold old versions into a sorted base and drop what deletes hide. Readers see no difference."""
     from rejoin.compact import compact as fold
-    from rejoin.report_run import upkeep
+    from rejoin.report.run import upkeep
 
     topology = existing_if_any(location, name)
     if topology is None:
@@ -36,7 +36,7 @@ def expire(location: str, name: str | None, keep_days: float) -> None:
     from datetime import timedelta
 
     from rejoin.expire import expire as free
-    from rejoin.report_run import upkeep
+    from rejoin.report.run import upkeep
 
     topology = existing_if_any(location, name)
     done = None

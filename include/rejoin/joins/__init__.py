@@ -4,8 +4,7 @@
 primary keys; ``as_of`` a stream with a table; ``window`` two streams.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rejoin.joins import as_of, same_key, window
@@ -14,6 +13,8 @@ from rejoin.joins.foreign_key import statements as of_foreign_key
 from rejoin.joins.kind import Found, Kind
 from rejoin.joins.same_key import statements as of_same_key
 from rejoin.joins.window import statements as of_window
+from rejoin.plan import kinds
+from rejoin.plan.kinds import Faces
 from rejoin.plan.model import Node, Plan
 from rejoin.stages.dialect import Dialect
 
@@ -24,34 +25,25 @@ if TYPE_CHECKING:
 __all__ = ["Found", "Kind", "kind_of", "shown"]
 
 
-@dataclass(frozen=True)
-class Faces:
-    """What a kind of join shows of itself: every statement that it may need, and how a run finds results with them.
-
-    ``found`` is None for the star, whose results are found by messages (``run.joining`` and ``run.resolving``).
-    """
-
-    shown: Callable[[Dialect, Plan, Node], Iterator[tuple[str, str, str]]]
-    found: "Callable[[Work, Node, Sieve | None], Kind] | None"
-
-
 KINDS = {
     "foreign_key": Faces(of_foreign_key.shown, None),
     "same_key": Faces(of_same_key.shown, same_key.SameKeyJoin),
     "as_of": Faces(of_as_of.shown, as_of.AsOfJoin),
     "window": Faces(of_window.shown, window.WindowJoin),
 }
-"""By the ``kind`` of a node's match; ``foreign_key`` where it has none."""
+"""By the ``kind`` of a node's match; ``foreign_key`` where it has none. Packages add others (``plan.kinds``)."""
 
 
 def _faces(node: Node) -> Faces:
-    return KINDS["foreign_key" if node.match is None else node.match.kind]
+    name = "foreign_key" if node.match is None else node.match.kind
+    return KINDS[name] if name in KINDS else kinds.faces(name)
 
 
 def kind_of(work: "Work", node: Node, sieve: "Sieve | None") -> Kind | None:
     """How the results of a node are found; None for a star of foreign keys. ``sieve``: as of ``Kind``."""
     found = _faces(node).found
-    return None if found is None else found(work, node, sieve)
+    made: Kind | None = None if found is None else found(work, node, sieve)
+    return made
 
 
 def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:

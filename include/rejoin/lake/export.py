@@ -9,10 +9,10 @@ from typing import IO, Any
 import msgspec
 import pyarrow as pa
 
+from rejoin.lake.arrays import values
 from rejoin.lake.duck import columns_text
 from rejoin.lake.jsonvalues import plain
 from rejoin.lake.sql import Rows
-from rejoin.sinks.columns import values
 
 _IN_CSV = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "VARCHAR", "DATE", "TIMESTAMP")
 """How the types begin that Arrow writes as CSV."""

@@ -11,11 +11,11 @@ from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.refs import Refs
 from rejoin.lake.tried import tried
 from rejoin.page.model import Fresh, Hits, RunPage, SearchPage, StepRow, TablePage, TopologyLine, TopologyPage, Written
-from rejoin.page.status import status
+from rejoin.page.status import kept_aside, status
 from rejoin.page.tables import KeySource, Tables, added
 from rejoin.plan.model import Plan
 from rejoin.plan.steps import Verb, steps
-from rejoin.samples import samples
+from rejoin.report.samples import samples
 from rejoin.validation import reports
 
 HITS = 20
@@ -69,12 +69,13 @@ class Lake:
         plan = history.plan(looked_back[0].number if head is None else head)
         refs = Refs(config, name)
         tables = () if head is None else Tables(history, refs, head, plan, looked_back).lines()
+        aside = () if head is None else tuple(kept_aside(history.states(head), refs, plan))
         published = history.published()
         looked = None if published is None else published.step(str(Verb.CUT))
         return TopologyPage(
             name=name,
             plan=plan,
-            status=status(history, config.ledger, refs, plan, head, looked_back, within),
+            status=status(history, config.ledger, aside, looked_back, within),
             published=published,
             looked_at=None if looked is None else looked.ended_at,
             tables=tables,

@@ -7,7 +7,7 @@ from rejoin.lake import names
 from rejoin.page.drawing import NONE, Box, Graph, Link, drawn
 from rejoin.page.model import Kind, TableLine
 from rejoin.plan import durations
-from rejoin.plan.match import AsOf, SameKey, Window
+from rejoin.plan.match import AsOf, Other, SameKey, Window
 from rejoin.plan.model import Edge, Node, Plan
 
 Content = tuple[tuple[str, ...], str, str]
@@ -75,6 +75,8 @@ def matched(edge: Edge) -> str:
     match edge.match:
         case SameKey():
             return "by their keys"
+        case Other() as other:
+            return f"by {other.kind}"
         case AsOf() as as_of:
             return f"as of {as_of.left_time or 'the run'}"
         case Window() as window:

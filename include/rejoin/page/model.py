@@ -9,7 +9,7 @@ from rejoin.lake.look import Added, Newest, Refused, Skew
 from rejoin.lake.tried import Tried, Verified
 from rejoin.plan.model import Plan
 from rejoin.plan.steps import Verb
-from rejoin.samples import RowChange, Sample
+from rejoin.report.samples import RowChange, Sample
 from rejoin.why.model import Answer
 
 RELEASED = "R"

@@ -1,6 +1,6 @@
 """How a topology is, in a few numbers: the reading half of the strip on top of its page."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rejoin.lake import look, names
 from rejoin.lake.history import History, RunLine
@@ -16,15 +16,13 @@ PACES = 30
 """Runs in the sparkline."""
 
 
-def status(history: History, ledger: str, refs: Refs, plan: Plan, head: int | None, runs: Sequence[RunLine], within: float) -> Status:
+def status(history: History, ledger: str, aside: Iterable[tuple[str, Rows]], runs: Sequence[RunLine], within: float) -> Status:
     """Reads it.
 
     Args:
         history: the topology's runs.
         ledger: its address.
-        refs: the tables.
-        plan: of the newest committed run, else of the newest.
-        head: the newest committed run.
+        aside: what is kept aside (``kept_aside``).
         runs: the newest runs, newest first.
         within: seconds after which a topology is no longer fresh.
     """
@@ -34,14 +32,20 @@ def status(history: History, ledger: str, refs: Refs, plan: Plan, head: int | No
         published_at=None if published is None else published.closed_at,
         within=within,
         verified=verified(ledger, history.topology),
-        aside=() if head is None else tuple(_aside(history.states(head), refs, plan)),
+        aside=tuple(aside),
         paces=tuple(Pace(r.number, (r.closed_at or r.opened_at) - r.opened_at, _changes(r)) for r in reversed(made)),
         open=next((r for r in runs if r.state == "open"), None),
     )
 
 
-def _aside(states: Mapping[str, int], refs: Refs, plan: Plan) -> Iterator[tuple[str, Rows]]:
-    """Tables and outputs of which something is kept aside."""
+def kept_aside(states: Mapping[str, int], refs: Refs, plan: Plan) -> Iterator[tuple[str, Rows]]:
+    """Tables and outputs of which something is kept aside, and how many rows.
+
+    Args:
+        states: the newest committed run's.
+        refs: the tables.
+        plan: that run's.
+    """
     for name in (*(t.name for t in plan.tables), *(n.name for n in plan.nodes)):
         table = names.quarantine(name)
         if table not in states:

@@ -15,7 +15,7 @@ from rejoin.lake.state import Role, state_tables
 from rejoin.page.model import RELEASED, Change, Fresh, KeyEvent, KeyView, Kind, Refusals, Rows, TableLine, TablePage
 from rejoin.plan.model import Node, Plan
 from rejoin.plan.query import topology_query
-from rejoin.samples import row_change
+from rejoin.report.samples import row_change
 from rejoin.typed_keys import typed
 from rejoin.why.model import Answer
 from rejoin.why.trace import why

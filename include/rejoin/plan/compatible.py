@@ -6,7 +6,7 @@ import re
 
 from rejoin.errors import SchemaRefused
 from rejoin.plan.model import Plan, Table
-from rejoin.plan.sources import DebeziumSource, Source
+from rejoin.plan.sources import DebeziumSource, FeedSource, Source
 
 _WIDENINGS = {("INT", "BIGINT"), ("FLOAT", "DOUBLE")}
 
@@ -82,6 +82,8 @@ def only(plan: Plan, name: str) -> Plan:
 
 
 def _place(source: Source) -> tuple[str, str, str | None]:
+    if isinstance(source, FeedSource):
+        return f"{source.kind} of {source.dialect}", source.path.rstrip("/"), source.only
     return source.kind, source.path.rstrip("/"), source.topic if isinstance(source, DebeziumSource) else None
 
 

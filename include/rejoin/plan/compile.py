@@ -15,7 +15,7 @@ from rejoin.declarations import (
     ToDeclaration,
 )
 from rejoin.errors import TopologyError
-from rejoin.plan import assemble, expect, problems, schema, sinkcheck
+from rejoin.plan import assemble, expect, origin, problems, schema, sinkcheck
 from rejoin.plan.event_time import event_time
 from rejoin.plan.expressions import Scope, Side, column, expression
 from rejoin.plan.joins import check_join, check_select
@@ -123,9 +123,9 @@ class _Compiler:
         complete = len(self.problems.found) == before
         key = schema.key(named, columns, complete, report)
         complete = len(self.problems.found) == before
-        source = schema.source(declaration, columns, complete, report)
+        source = origin.source(declaration, columns, complete, report)
         optional = schema.optional(declaration.optional, key, columns, complete, report)
-        table = Table(str(declaration.name), key, columns, source or schema.NO_SOURCE, (), optional=optional)
+        table = Table(str(declaration.name), key, columns, source or origin.NO_SOURCE, (), optional=optional)
         table, timed = self._timed(table, declaration.stream, complete, report)
         if self.by_name.get(table.name) is declaration:
             self.tables[table.name] = table

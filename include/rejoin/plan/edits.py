@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rejoin.plan import durations
-from rejoin.plan.match import AsOf, SameKey, Window
+from rejoin.plan.match import AsOf, Other, SameKey, Window
 from rejoin.plan.model import Edge, Node, Plan, Projection, Table, View
 from rejoin.plan.rules import Expectation
 from rejoin.plan.sinks import Sink
@@ -140,6 +140,8 @@ def _matched(edge: Edge) -> str:
             return "a join by foreign key"
         case SameKey():
             return "a join by the same key"
+        case Other():
+            return f"a join by {edge.match.kind}"
         case AsOf():
             return f"a join as of {edge.match.left_time or 'the run'}"
         case Window():

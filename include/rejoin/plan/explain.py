@@ -3,10 +3,10 @@
 """
 
 from rejoin.plan import durations
-from rejoin.plan.match import AsOf, JoinKind, Window
+from rejoin.plan.match import AsOf, JoinKind, Other, Window
 from rejoin.plan.model import Edge, Node, Plan, Projection, Table, View
 from rejoin.plan.sinks import KafkaSink, Sink
-from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource, Source
+from rejoin.plan.sources import DebeziumSource, FeedSource, RecordsSource, SnapshotSource, Source
 from rejoin.plan.steps import Step, Verb, steps
 from rejoin.plan.unchecked import unchecked
 
@@ -58,6 +58,8 @@ def _source(source: Source) -> str:
             own = f", refused if more than {source.max_delete_share:.0%} would be deleted"
         case RecordsSource():
             own = ""
+        case FeedSource():
+            own = f", {source.dialect}" + (f", only {source.only}" if source.only is not None else "")
         case DebeziumSource():
             units = ", ".join(f"{name} in {unit}" for name, unit in source.units)
             own = (f", topic {source.topic}" if source.topic is not None else "") + (f", {units}" if units else "")
@@ -100,6 +102,8 @@ def _edge(edge: Edge, number: int) -> str:
 def _time(edge: Edge) -> str:
     """What a join says about time."""
     match edge.match:
+        case Other() as other:
+            return f", by {other.kind}"
         case AsOf(left_time=None):
             return ", as of the run that reads the left row"
         case AsOf() as as_of:

@@ -69,7 +69,18 @@ class Window:
     kind: str = "window"
 
 
-Match = SameKey | AsOf | Window
+@dataclass(frozen=True)
+class Other:
+    """A left row and at most one right row, by a rule that an installed package brings (``kinds``). Inner and left; the result has the left key.
+
+    ``on``: the columns of the right view that the rule compares with the foreign key, part by part: those of its key.
+    """
+
+    kind: str
+    on: tuple[str, ...]
+
+
+Match = SameKey | AsOf | Window | Other
 
 
 def match_of(data: dict[str, Any] | None) -> Match | None:
@@ -78,4 +89,4 @@ def match_of(data: dict[str, Any] | None) -> Match | None:
         return None
     kinds: dict[str, Callable[..., Match]] = {"same_key": SameKey, "as_of": AsOf, "window": Window}
     fields = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
-    return kinds[data["kind"]](**fields)
+    return kinds.get(data["kind"], Other)(**fields)

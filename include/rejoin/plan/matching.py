@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rejoin.declarations import JoinDeclaration
-from rejoin.plan import durations, problems, schema
+from rejoin.plan import durations, kinds, problems, schema
 from rejoin.plan.expressions import LEFT, RIGHT, Expression, Ref, Scope, column
 from rejoin.plan.joins import check_items, foreign_key, made, of_type
-from rejoin.plan.match import AsOf, JoinKind, SameKey, Window
+from rejoin.plan.match import AsOf, JoinKind, Other, SameKey, Window
 from rejoin.plan.model import Table
 from rejoin.plan.problems import Reporter
 from rejoin.plan.shapes import Join, Rows, Shape, Timed, side
@@ -22,7 +22,7 @@ EVENT_TIME, ARRIVAL, RUN = "event_time", "arrival", "run"
 def by_foreign_key(declaration: JoinDeclaration, left: Shape, right: Shape) -> bool:
     """Whether it is a join of tables by a foreign key."""
     how = declaration.how
-    return declaration.foreign_key is not None and "as_of" not in how and not _is_window(declaration, left, right)
+    return declaration.foreign_key is not None and not {"as_of", "by"} & how.keys() and not _is_window(declaration, left, right)
 
 
 def _is_window(declaration: JoinDeclaration, left: Shape, right: Shape) -> bool:
@@ -32,6 +32,8 @@ def _is_window(declaration: JoinDeclaration, left: Shape, right: Shape) -> bool:
 
 def check(declaration: JoinDeclaration, left: Shape, right: Shape, report: Reporter) -> Join | None:
     """A join by anything but a foreign key alone; None after a report that leaves nothing to say."""
+    if "by" in declaration.how:
+        return _other(declaration, left, right, report)
     if "as_of" in declaration.how:
         return _as_of(declaration, left, right, report)
     if _is_window(declaration, left, right):
@@ -54,6 +56,22 @@ def _same_key(declaration: JoinDeclaration, left: Shape, right: Shape, report: R
         for name, key, other in zip(chosen.key, left.key, right.key, strict=False):
             items[name] = replace(items[name], parts=("coalesce(", Ref(LEFT, key), ", ", Ref(RIGHT, other), ")"))
     return made(declaration, pairs, replace(chosen, items=items), SameKey())
+
+
+def _other(declaration: JoinDeclaration, left: Shape, right: Shape, report: Reporter) -> Join | None:
+    """By a rule that a package brings: the foreign key, part by part, with the key of the right."""
+    kind, before = declaration.how["by"], len(report.problems.found)
+    if not isinstance(kind, str) or kind not in kinds.known():
+        report(
+            problems.BAD_OPTION, f"by={kind!r}: no such kind of join is installed; there are: {', '.join(sorted(kinds.known())) or 'none'}"
+        )
+    if others := sorted(declaration.how.keys() - {"by"}):
+        report(problems.BAD_OPTION, f"{', '.join(others)}: not with by=, whose rule is all there is")
+    if declaration.kind.keeps_right:
+        report(problems.BAD_OPTION, "by: only left rows make results; use join or left_join")
+    by = foreign_key(declaration.foreign_key, Scope({LEFT: side(left)}), right, report)
+    chosen = check_items(declaration, left, right, right.key, report)
+    return made(declaration, by, chosen, Other(str(kind), right.key)) if len(report.problems.found) == before else None
 
 
 def _as_of(declaration: JoinDeclaration, left: Shape, right: Shape, report: Reporter) -> Join | None:

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rejoin.errors import UnknownTable
-from rejoin.plan.match import AsOf, JoinKind, Match, Window
+from rejoin.plan.match import AsOf, JoinKind, Match, Other, Window
 from rejoin.plan.policy import Policy, Refresh, RunOptions
 from rejoin.plan.rules import Expectation
 from rejoin.plan.sinks import Sink
@@ -99,7 +99,7 @@ class Edge:
     @property
     def on(self) -> tuple[str, ...]:
         """The columns of the right view that the foreign key is equal to."""
-        return self.match.on if isinstance(self.match, AsOf | Window) else self.right.key
+        return self.match.on if isinstance(self.match, AsOf | Window | Other) else self.right.key
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from rejoin.plan import matched
-from rejoin.plan.match import AsOf, Window
+from rejoin.plan import kinds, matched
+from rejoin.plan.match import AsOf, Other, Window
 from rejoin.plan.model import Edge, Node, Plan, Projection, View
 
 _INDENT = "  "
@@ -64,8 +64,9 @@ def upstream(plan: Plan, node: Node) -> tuple[Node, ...]:
 
 
 def _join(edge: Edge, number: int, relation: Callable[[str], str]) -> str:
+    rule = (kinds.faces(edge.match.kind).condition if isinstance(edge.match, Other) else None) or "{} = {}".format
     pairs = zip(edge.foreign_key, edge.right.key, strict=True)
-    condition = " AND ".join(f"({part}) = r{number}.`{key}`" for part, key in pairs)
+    condition = " AND ".join(rule(f"({part})", f"r{number}.`{key}`") for part, key in pairs)
     return f"{edge.kind.upper()} JOIN {view_query(edge.right, relation)} AS r{number} ON {condition}"
 
 

@@ -1,21 +1,18 @@
-"""What a table declaration says: names, key, typed columns, source options. Checked here, once."""
+"""What a table declaration says: names, key, typed columns. Checked here, once; of its source in ``origin``."""
 
 import re
 from dataclasses import replace
 from typing import Final
 
-from rejoin.declarations import NameDeclaration, SourceDeclaration, StreamDeclaration, TableDeclaration
+from rejoin.declarations import NameDeclaration, StreamDeclaration
 from rejoin.plan import durations, types
 from rejoin.plan.model import Column
 from rejoin.plan.place import PLACE
 from rejoin.plan.policy import DECLARABLE, Policy, Refresh
 from rejoin.plan.problems import BAD_OPTION, BAD_SCHEMA, DUPLICATE_NAME, UNSAFE_NAME, Reporter, did_you_mean
-from rejoin.plan.sources import DebeziumSource, OnBadRecord, RecordsSource, SnapshotSource, Source
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _COLUMN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-NO_SOURCE: Final = SnapshotSource("")  # stands for a source with a mistake; such a plan is never returned
-_UNITS: Final = ("ms", "us", "ns")
 
 
 def check_name(name: object, what: str, report: Reporter) -> bool:
@@ -161,45 +158,6 @@ def stream(declared: StreamDeclaration, found: tuple[Column, ...], complete: boo
     return tuple(by_lower[name.lower()].name for name in names if name.lower() in by_lower), late
 
 
-# --- sources ---------------------------------------------------------------------------------------------------------
-
-
-def source(declaration: TableDeclaration, found: tuple[Column, ...], complete: bool, report: Reporter) -> Source | None:
-    """The plan's source of a table or stream. None after a report, which names the line of ``snapshot(...)`` and so on."""
-    written = declaration.source
-    if isinstance(written, Source):
-        options: dict[str, object] = {name: value for name, value in vars(written).items() if name != "kind"}
-        options["units"] = dict(written.units) if isinstance(written, DebeziumSource) else {}
-    elif isinstance(written, SourceDeclaration):
-        report, options = Reporter(report.problems, written.place, report.prefix), dict(written.options)
-    else:
-        report(BAD_OPTION, f"source must be {'snapshot(...)' if declaration.stream is None else 'records(...)'} or debezium(...)")
-        return None
-    before = len(report.problems.found)
-    common = _path(options, report), _share("max_bad_share", options, report), _policy(options, report)
-    kind = type(written) if isinstance(written, Source) else written.kind
-    made: Source
-    if kind is DebeziumSource:
-        made = _debezium(options, *common, found, complete, report)
-    elif kind is RecordsSource:
-        made = RecordsSource(common[0], _text("null", options, report), common[2], common[1], declaration.key is None)
-    else:
-        made = _snapshot(options, *common, report)
-    _check_fits(made, declaration, report)
-    return made if len(report.problems.found) == before else None
-
-
-def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -> None:
-    """Rows of a table are replaced and deleted, records of a stream only added."""
-    if declaration.stream is None and isinstance(made, RecordsSource):
-        report(BAD_OPTION, "records(...) is for a stream, whose records are only added; a table has snapshot(...) or debezium(...)")
-    elif declaration.stream is not None and isinstance(made, SnapshotSource):
-        said = "snapshot(...) is for a table, whose rows a newer snapshot replaces"
-        report(BAD_OPTION, f"{said}; a stream has records(...), of whose files each adds its records, or debezium(...)")
-    elif declaration.key is None and isinstance(made, DebeziumSource):
-        report(BAD_OPTION, "a stream of change events needs id=, the columns of their key; only files of records(...) are read once")
-
-
 def policy(declaration: NameDeclaration, report: Reporter) -> Policy:
     """How an output is maintained. The default after a report."""
     found = Policy()
@@ -207,75 +165,13 @@ def policy(declaration: NameDeclaration, report: Reporter) -> Policy:
         report(BAD_OPTION, f"refresh must be one of {', '.join(map(repr, DECLARABLE))}")
     else:
         found = replace(found, refresh=Refresh(declaration.refresh))
-    share = _share("max_change_share", {"max_change_share": declaration.max_change_share}, report)
-    return replace(found, max_change_share=share)
+    return replace(found, max_change_share=share("max_change_share", {"max_change_share": declaration.max_change_share}, report))
 
 
-def _snapshot(options: dict[str, object], path: str, share: float, policy: OnBadRecord, report: Reporter) -> SnapshotSource:
-    return SnapshotSource(path, _share("max_delete_share", options, report), _text("null", options, report), policy, share)
-
-
-def _debezium(
-    options: dict[str, object],
-    path: str,
-    share: float,
-    policy: OnBadRecord,
-    found: tuple[Column, ...],
-    complete: bool,
-    report: Reporter,
-) -> DebeziumSource:
-    topic = None if options["topic"] is None else _text("topic", options, report)
-    units = _units(options["units"], found, complete, report)
-    return DebeziumSource(path, topic, units, _text("placeholder", options, report), policy, share)
-
-
-def _units(value: object, found: tuple[Column, ...], complete: bool, report: Reporter) -> tuple[tuple[str, str], ...]:
-    if not isinstance(value, dict):
-        report(BAD_OPTION, "units must be a dict such as {'updated_at': 'ms'}")
-        return ()
-    by_lower = {column.name.lower(): column for column in found}
-    units: dict[str, str] = {}
-    for name, unit in value.items():
-        column = by_lower.get(str(name).lower())
-        if unit not in _UNITS:
-            report(BAD_OPTION, f"units[{name!r}] is {unit!r}; expected one of {', '.join(map(repr, _UNITS))}")
-        elif column is not None and not types.is_about_time(column.type):
-            report(BAD_OPTION, f"units[{name!r}]: the column is {column.type}, not a TIMESTAMP")
-        elif column is None and complete:
-            report(BAD_OPTION, f"units[{name!r}]: the schema has no such column{did_you_mean(str(name), by_lower)}")
-        elif column is not None:
-            units[column.name] = str(unit)
-    return tuple(sorted(units.items()))
-
-
-def _path(options: dict[str, object], report: Reporter) -> str:
-    path = options["path"]
-    if not isinstance(path, str) or not path.strip():
-        report(BAD_OPTION, "path must be a text that is not empty")
-        return ""
-    return path
-
-
-def _text(name: str, options: dict[str, object], report: Reporter) -> str:
-    value = options[name]
-    if not isinstance(value, str):
-        report(BAD_OPTION, f"{name} must be a text, not {value!r}")
-        return ""
-    return value
-
-
-def _share(name: str, options: dict[str, object], report: Reporter) -> float:
+def share(name: str, options: dict[str, object], report: Reporter) -> float:
+    """A share from 0 to 1; 0 after a report."""
     value = options[name]
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         report(BAD_OPTION, f"{name} is {value!r}; expected a share from 0 to 1")
         return 0.0
     return float(value)
-
-
-def _policy(options: dict[str, object], report: Reporter) -> OnBadRecord:
-    value = options["on_bad_record"]
-    if value not in list(OnBadRecord):
-        expected = " or ".join(repr(str(policy)) for policy in OnBadRecord)
-        report(BAD_OPTION, f"on_bad_record is {value!r}; expected {expected}")
-        return OnBadRecord.FAIL
-    return OnBadRecord(str(value))

@@ -2,6 +2,15 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
+
+
+class Meaning(StrEnum):
+    """What a record of a source says, whatever its dialect and however its files come."""
+
+    FEED = "feed"  # one change: a row as it is now, or that it is gone
+    SNAPSHOT = "snapshot"  # one of all the rows that there are
+    RECORDS = "records"  # something that happened: it adds up, and says nothing of the others
 
 
 class OnBadRecord(StrEnum):
@@ -25,6 +34,7 @@ class SnapshotSource:
     on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
     max_bad_share: float = 0.05
     kind: str = "snapshot"
+    meaning: ClassVar[Meaning] = Meaning.SNAPSHOT
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,7 @@ class RecordsSource:
     max_bad_share: float = 0.05
     places: bool = False
     kind: str = "records"
+    meaning: ClassVar[Meaning] = Meaning.RECORDS
 
 
 @dataclass(frozen=True)
@@ -55,8 +66,28 @@ class DebeziumSource:
     on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
     max_bad_share: float = 0.05
     kind: str = "debezium"
+    meaning: ClassVar[Meaning] = Meaning.FEED
+    dialect: ClassVar[str] = "debezium"
 
 
-Source = SnapshotSource | RecordsSource | DebeziumSource
-SOURCES: dict[str, type[Source]] = {"snapshot": SnapshotSource, "records": RecordsSource, "debezium": DebeziumSource}
+@dataclass(frozen=True)
+class FeedSource:
+    """Change events in another dialect (``dialects``): files of lines. ``only``: what the dialect chooses records by, such as a table's name."""
+
+    path: str
+    dialect: str
+    only: str | None = None
+    on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
+    max_bad_share: float = 0.05
+    kind: str = "feed"
+    meaning: ClassVar[Meaning] = Meaning.FEED
+
+
+Source = SnapshotSource | RecordsSource | DebeziumSource | FeedSource
+SOURCES: dict[str, type[Source]] = {"snapshot": SnapshotSource, "records": RecordsSource, "debezium": DebeziumSource, "feed": FeedSource}
 """By ``kind``, which is also the name of the function that a topology calls."""
+
+
+def meaning_of(kind: str) -> Meaning:
+    """The meaning of a source of this kind."""
+    return SOURCES[kind].meaning

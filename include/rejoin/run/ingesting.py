@@ -32,16 +32,16 @@ from rejoin.plan.place import by_place
 from rejoin.plan.results import Ingested
 from rejoin.plan.rules import Expectation, Level
 from rejoin.plan.rules import Rows as Which
-from rejoin.plan.sources import DebeziumSource, SnapshotSource
+from rejoin.plan.sources import Meaning, SnapshotSource
 from rejoin.run.drift import check_columns
 from rejoin.run.facts import watched
 from rejoin.run.judging import hours_since_newest, measured
 from rejoin.run.storing import Storing
 from rejoin.run.work import Cut, Outcome, Work
-from rejoin.sources.events import REPLAYED, events_schema
+from rejoin.sources.events import events_schema
 from rejoin.stages import hold_versions as hold
 from rejoin.stages import ingest
-from rejoin.stages.columns import SOURCE_FILE
+from rejoin.stages.columns import REPLAYED, SOURCE_FILE
 from rejoin.stages.ingest import event_columns
 
 
@@ -181,7 +181,7 @@ class Ingesting:
     def _mended(self, table: Table) -> tuple[Rows, Kinds] | None:
         """The records in quarantine that can be decoded now. The next snapshot decides about those of a snapshot, and those of ``records`` come anew."""
         refused = self._work.before.refused(table.name)
-        if refused is None or not isinstance(table.source, DebeziumSource):
+        if refused is None or table.source.meaning is not Meaning.FEED:
             return None
         # In the order of their arrival, before all that arrive in this run.
         latest_first = f"row_number() OVER (ORDER BY _run DESC, {SOURCE_FILE} DESC, _line DESC)"

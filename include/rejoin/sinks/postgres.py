@@ -13,11 +13,11 @@ from psycopg.sql import SQL, Identifier
 
 from rejoin import crash
 from rejoin.errors import SinkSchemaRefused
+from rejoin.lake.arrays import values
 from rejoin.lake.deliveries import fenced
 from rejoin.plan.model import Node
 from rejoin.plan.sinks import CURSORS, PostgresSink, sink_id
 from rejoin.sinks import postgres_sql as sql
-from rejoin.sinks.columns import values
 from rejoin.sinks.position import Position
 from rejoin.sinks.postgres_errors import CONFLICTS, coded
 from rejoin.sinks.target import Rows

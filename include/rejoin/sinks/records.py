@@ -13,8 +13,8 @@ import mmh3
 import msgspec
 import pyarrow as pa
 
+from rejoin.lake.arrays import rows, values
 from rejoin.plan.sinks import KafkaSink, Key, Value
-from rejoin.sinks.columns import rows, values
 
 Row = Mapping[str, Any]
 Encode = Callable[[Any], bytes]

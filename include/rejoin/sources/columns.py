@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from rejoin.errors import BadRecord, SchemaDrift, SnapshotEmpty
 from rejoin.plan.model import Table
+from rejoin.plan.sources import Meaning
 from rejoin.sources.files import Place, corrupt, first_lines
 from rejoin.sources.jsontext import loads
 
@@ -40,7 +41,7 @@ def check_drift(table: Table, found: tuple[str, ...], before: tuple[str, ...]) -
     if lacking:
         raise drift(
             table,
-            "the snapshot" if table.source.kind == "snapshot" else "a new file",
+            "the snapshot" if table.source.meaning is Meaning.SNAPSHOT else "a new file",
             lacking,
             [name for name in found if name not in before],
         )

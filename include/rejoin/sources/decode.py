@@ -6,7 +6,8 @@ import pyarrow as pa
 
 from rejoin.plan.model import Table
 from rejoin.plan.place import delivered
-from rejoin.sources import changefeed, snapshot
+from rejoin.plan.sources import Meaning, meaning_of
+from rejoin.sources import dialects, snapshot
 from rejoin.sources.columnar import decode_parquet
 from rejoin.sources.completed import completed
 from rejoin.sources.files import PinnedFile, lines, open_pinned
@@ -20,11 +21,12 @@ def decode_file(table: Table, pin_kind: str, ordinal: int, file: PinnedFile, ind
     """
     if (given := delivered(table)) != table:
         return completed(table, decode_file(given, pin_kind, ordinal, file, index, root))
-    if pin_kind != "debezium" and format_of(file.path) == "parquet":
+    feed = meaning_of(pin_kind) is Meaning.FEED
+    if not feed and format_of(file.path) == "parquet":
         return decode_parquet(table, ordinal, file, index, root)
     pieces = open_pinned(root, file)
-    if pin_kind == "debezium":
-        return changefeed.decode_pieces(table, file.path, index, pieces)
+    if feed:
+        return dialects.decode_pieces(table, file.path, index, pieces)
     if format_of(file.path) == "csv":
         return snapshot.decode_csv(table, ordinal, file.path, index, lines(pieces))
     return snapshot.decode_json_pieces(table, ordinal, file.path, index, pieces)

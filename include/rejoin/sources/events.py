@@ -39,10 +39,6 @@ RARE = ("_missing", "_absent", "_old_key", "_code", "_reason", "_raw")
 """Columns that hold nothing in nearly all events."""
 RAW_BYTES = 1 << 20  # of the size that Kafka takes by default, so that what was refused can be replayed
 ARRIVAL_BITS = 40
-HELD, REPLAYED = -1, -2
-"""``_arrival`` of rows that were held back, and the highest one of refused records that are tried again, each of which has its own: they
-are no records of the cut.
-"""
 
 
 class EventKind(StrEnum):

@@ -43,7 +43,7 @@ def locate(table: Table, pin: Pin, root: str, key: Mapping[str, Any], position: 
     for index, file in enumerate(pin.files):
         try:
             check_size(root, file)
-            found += _rows(table, root, file, key) if is_parquet(pin) else _records(table, pin, root, file, index, key, position)
+            found += _rows(table, root, file, key) if is_parquet(pin) else _records(table, pin, root, index, key, position)
         except SourceError as error:
             problem = problem or error.what
         except (pa.ArrowException, OSError):
@@ -51,14 +51,14 @@ def locate(table: Table, pin: Pin, root: str, key: Mapping[str, Any], position: 
     if not found:
         return problem or NO_RECORD
     # Of equal rows of a snapshot, and of records with one id, the first counts; of events that repeat a position the last.
-    return found[-1] if pin.kind == "debezium" else found[0]
+    return found[-1] if pin.of_a_feed else found[0]
 
 
-def _records(table: Table, pin: Pin, root: str, file: PinnedFile, index: int, key: Mapping[str, Any], position: str) -> list[Found]:
+def _records(table: Table, pin: Pin, root: str, index: int, key: Mapping[str, Any], position: str) -> list[Found]:
     """The records of one file, all of which is read, so that its bytes are those that were pinned."""
     found: list[Found] = []
     truncates: list[Found] = []
-    for batch in decode_file(table, pin.kind, pin.ordinal, file, index, root):
+    for batch in decode_file(table, pin.kind, pin.ordinal, pin.files[index], index, root):
         kind, at = batch["_kind"], pc.fill_null(pc.equal(batch["_position"], position), fill_value=False)
         if position.endswith("~"):  # what a delete without a position of its own got
             at = pc.or_(at, pc.and_(pc.is_null(batch["_position"]), pc.equal(kind, str(EventKind.DELETE))))

@@ -9,6 +9,7 @@ from pyarrow.fs import FileSelector
 from rejoin.errors import SnapshotEmpty, SnapshotOrder, SourceMissing
 from rejoin.plan.model import Table
 from rejoin.plan.place import delivered
+from rejoin.plan.sources import Meaning, meaning_of
 from rejoin.sources.columns import check_drift, columns_of
 from rejoin.sources.files import PinnedFile, Place, changed, children, corrupt, pin_file, place
 
@@ -32,7 +33,7 @@ _FORMATS = {
 class Pin:
     """Exactly what one run reads of one source.
 
-    ``kind``: of the source ("debezium", "snapshot", "records").
+    ``kind``: of the source, as ``plan.sources.SOURCES`` names it.
     ``files``: in the order in which they are read.
     ``ordinal``: grows with every pin of a source; for snapshots by the number of snapshots passed.
     ``superseded``: snapshots newer than the last pin that were skipped because a still newer one exists.
@@ -44,6 +45,11 @@ class Pin:
     ordinal: int
     superseded: int = 0
     columns: tuple[str, ...] = ()
+
+    @property
+    def of_a_feed(self) -> bool:
+        """Whether its records are changes."""
+        return meaning_of(self.kind) is Meaning.FEED
 
     @property
     def size(self) -> int:
@@ -89,13 +95,13 @@ def available(table: Table, root: str, consumed: tuple[PinnedFile, ...], last: P
         SnapshotOrder, SchemaDrift.
     """
     where = place(root, table.source.path)
-    if table.source.kind == "snapshot":
+    if table.source.meaning is Meaning.SNAPSHOT:
         return _snapshot(table, root, where, last)
     fresh = _new_files(table, root, where, consumed)
     if not fresh:
         return None
     ordinal = (last.ordinal if last else 0) + 1
-    columns = _columns_of_records(table, root, fresh, last) if table.source.kind == "records" else ()
+    columns = _columns_of_records(table, root, fresh, last) if table.source.meaning is Meaning.RECORDS else ()
     return Pin(table.source.kind, fresh, ordinal, columns=columns)
 
 
@@ -106,7 +112,7 @@ def ignored(table: Table, root: str) -> tuple[str, ...]:
     where = place(root, table.source.path)
     if not where.is_directory():
         return ()
-    if table.source.kind != "snapshot":
+    if table.source.meaning is not Meaning.SNAPSHOT:
         return tuple(_added_files(table, root, where)[1])
     others = [e for e in children(root, where) if not e.is_directory() and format_of(e.name) is None]
     return tuple(e.label for e in others if not e.name.endswith(_UNFINISHED))
@@ -163,7 +169,7 @@ def _added_files(table: Table, root: str, where: Place) -> tuple[list[Place], li
             others.append(entry.label)
         elif entry.name.endswith(_UNFINISHED):
             continue
-        elif table.source.kind == "debezium" or format_of(entry.name):
+        elif table.source.meaning is Meaning.FEED or format_of(entry.name):
             found.append(entry)
         else:
             others.append(entry.label)

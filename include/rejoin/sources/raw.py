@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from rejoin.errors import BadRecord
 from rejoin.plan.model import Table
 from rejoin.plan.place import delivered
-from rejoin.plan.sources import DebeziumSource
-from rejoin.sources import changefeed
+from rejoin.plan.sources import Meaning, RecordsSource, SnapshotSource
+from rejoin.sources import dialects
 from rejoin.sources.columnar import raw_rows
 from rejoin.sources.completed import completed
 from rejoin.sources.csvtext import csv_records
@@ -81,11 +81,12 @@ def _raw_of(table: Table, root: str, file: PinnedFile, wanted: frozenset[int]) -
 
 
 def _records(table: Table, root: str, file: PinnedFile, wanted: frozenset[int]) -> Iterator[tuple[int, str]]:
-    if isinstance(table.source, DebeziumSource) or format_of(file.path) == "json":
+    if table.source.meaning is Meaning.FEED or format_of(file.path) == "json":
         numbered = lines(open_pinned(root, file))
     elif format_of(file.path) == "parquet":
         return raw_rows(delivered(table), root, file, wanted)
     else:
+        assert isinstance(table.source, SnapshotSource | RecordsSource)
         records = csv_records(lines(open_pinned(root, file)), table.source.null, file.path, lambda _: None)
         numbered = ((line, raw) for line, raw, _ in records)
     return ((line, raw_text(raw)) for line, raw in numbered if line in wanted)
@@ -117,7 +118,7 @@ def read_again(table: Table, records: Iterable[Mapping[str, Any]]) -> Iterator[p
         those = list(group)
         arrival = {record["_line"]: record["_arrival"] for record in those}
         numbered = ((record["_line"], (record["_raw"] or "").encode()) for record in those)
-        for batch in completed(table, changefeed.decode(delivered(table), file, 0, numbered)):
+        for batch in completed(table, dialects.decode(delivered(table), file, 0, numbered)):
             at = pa.array([arrival[line] for line in batch["_line"].to_pylist()], pa.int64())
             yield batch.set_column(batch.schema.get_field_index("_arrival"), "_arrival", at).filter(pc.is_in(batch["_kind"], facts))
 

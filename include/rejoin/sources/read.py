@@ -67,7 +67,7 @@ def is_small(pin: Pin) -> bool:
 
 def is_parquet(pin: Pin) -> bool:
     """Whether its records are rows of Parquet files."""
-    return pin.kind != "debezium" and format_of(pin.files[0].path) == "parquet"
+    return not pin.of_a_feed and format_of(pin.files[0].path) == "parquet"
 
 
 def tasks(spark: "SparkSession", pin: Pin) -> "DataFrame":

@@ -1,6 +1,7 @@
 """Which values of lines of a shape become which columns of events: of Debezium's envelopes, and of the rows of snapshots."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from rejoin.plan.model import Column
 from rejoin.plan.sources import DebeziumSource
@@ -16,7 +17,7 @@ _WRAPPED = {"schema", "payload"}
 
 def of_rows(layout: Layout, position: str, shape: Shape) -> Judge | None:
     """Of a snapshot: every line is a row. ``position``: that of every row."""
-    return _judge(layout, {c.name: (c.name,) for c in (*layout.key, *layout.values)}, shape, f"'{position}'", [], numbers=True)
+    return _judge(layout, {c.name: (c.name,) for c in (*layout.key, *layout.values)}, shape, f"'{position}'", [], _Values(numbers=True))
 
 
 def of_events(layout: Layout, source: DebeziumSource, unchanged: Collection[str], shape: Shape) -> Judge | None:
@@ -42,7 +43,8 @@ def of_events(layout: Layout, source: DebeziumSource, unchanged: Collection[str]
             return None
         holds.append(f"coalesce({at('j', ('topic',))} = {_text(source.topic)}, true)")
     paths = {c.name: ("key", c.name) for c in layout.key} | {c.name: ("value", "after", c.name) for c in layout.values}
-    return _judge(layout, paths, shape, position.value, [*holds, position.holds], units=dict(source.units), unchanged=unchanged)
+    values = _Values(units=dict(source.units), unchanged=unchanged)
+    return _judge(layout, paths, shape, position.value, [*holds, position.holds], values)
 
 
 def committed(shape: Shape) -> Typed | None:
@@ -60,20 +62,19 @@ def committed(shape: Shape) -> Typed | None:
     return Typed(value, f"coalesce({value} BETWEEN 0 AND {MAX_MICROS}, false)")  # before 1970 the careful way
 
 
-def _judge(
-    layout: Layout,
-    paths: Mapping[str, Path],
-    shape: Shape,
-    position: str,
-    holds: list[str],
-    *,
-    numbers: bool = False,
-    units: Mapping[str, str] | None = None,
-    unchanged: Collection[str] = (),
-) -> Judge | None:
+@dataclass(frozen=True)
+class _Values:
+    """How values are written. ``numbers``: texts of decimals are numbers; ``units``: of integer timestamps; ``unchanged``: texts that stand for no value."""
+
+    numbers: bool = False
+    units: Mapping[str, str] = field(default_factory=dict)
+    unchanged: Collection[str] = ()
+
+
+def _judge(layout: Layout, paths: Mapping[str, Path], shape: Shape, position: str, holds: list[str], of: _Values) -> Judge | None:
     columns, keys = {"_position": position}, {c.name for c in layout.key}
     for column in (*layout.key, *layout.values):
-        found = _column(column, paths[column.name], shape, (units or {}).get(column.name, "us"), numbers=numbers)
+        found = _column(column, paths[column.name], shape, of.units.get(column.name, "us"), numbers=of.numbers)
         if found is None:
             return None
         written = at("j", paths[column.name])
@@ -82,8 +83,8 @@ def _judge(
             holds.append(f"{written} IS NOT NULL AND {found.holds}" if _leaf(shape.root, paths[column.name]) else "false")
         elif found.holds != "true":
             holds.append(f"({written} IS NULL OR {found.holds})")
-        if unchanged and _leaf(shape.root, paths[column.name]) == TEXT:
-            holds.append(f"coalesce({written} NOT IN ({', '.join(map(_text, sorted(unchanged)))}), true)")
+        if of.unchanged and _leaf(shape.root, paths[column.name]) == TEXT:
+            holds.append(f"coalesce({written} NOT IN ({', '.join(map(_text, sorted(of.unchanged)))}), true)")
     return Judge(columns, tuple(holds))
 
 

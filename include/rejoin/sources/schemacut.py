@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from rejoin.errors import BadRecord
-from rejoin.sources.envelope import Unwrapper
+from rejoin.sources.dialects.debezium.envelope import Unwrapper
 from rejoin.sources.jsontext import Unsure, loads, quick, value_end
 
 _OBJECT = re.compile(r'"\w+"[ \t\r\n]*:[ \t\r\n]*\{[ \t\r\n]*"schema"[ \t\r\n]*:[ \t\r\n]*')

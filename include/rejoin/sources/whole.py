@@ -5,7 +5,9 @@
 pattern has let it pass that leaves nothing to interpret: no exponent, no more digits than the type holds, no offset but Z.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -30,6 +32,15 @@ _DATE_TEXT = "^[12][0-9]{3}-[0-9]{2}-[0-9]{2}$"
 FLOAT_DIGITS = {"FLOAT": (5, 4), "DOUBLE": (9, 8)}
 
 
+@dataclass(frozen=True)
+class Told:
+    """What a feed says of a column, and its converter remembers: the arguments of ``converter`` with these names."""
+
+    unit: str = "us"
+    field: Field | None = None
+    seen: set[str] = dataclasses.field(default_factory=set)
+
+
 class Whole:
     """One column of one schema.
 
@@ -44,19 +55,18 @@ class Whole:
         arrow: pa.DataType,
         convert: Convert,
         source: str,
-        unit: str = "us",
-        field: Field | None = None,
-        seen: set[str] | None = None,
+        told: Told | None = None,
     ) -> None:
         """As for ``converter``; ``source`` is "debezium", "json" or "csv", ``arrow`` the Arrow type of ``type_``."""
-        known = field or Field()
+        told = told or Told()
+        known = told.field or Field()
         self._convert, self._arrow, self._type = convert, arrow, type_
         self._is_csv = source == "csv"
-        self._unit = UNITS.get(known.name or "", "days" if self._type == "DATE" else unit)
+        self._unit = UNITS.get(known.name or "", "days" if self._type == "DATE" else told.unit)
         self._decimal = decimal_of(self._type)
         self._is_bytes = known.name == CONNECT_DECIMAL and known.type == "bytes"
         self._is_number = source != "debezium" or known.type == "string"
-        self.seen = set() if seen is None else seen
+        self.seen = told.seen
         self._builders: dict[Kinds, Build] = {}
 
     def __call__(self, values: Sequence[Any], kinds: Kinds) -> pa.Array:

@@ -12,6 +12,10 @@ REPLAYED_CODE = "REPLAYED"
 """The quarantine code that says of a refused record that a run has tried it again and applied it."""
 SOURCE_FILE = "_source_file"
 """The file of a record in quarantine. Spark refuses to read a table that has a column named as Iceberg's ``_file``."""
+HELD, REPLAYED = -1, -2
+"""``_arrival`` of rows that were held back, and the highest one of refused records that are tried again, each of which has its own: they
+are no records of the cut.
+"""
 
 
 def numbered(prefix: str, count: int) -> list[str]:

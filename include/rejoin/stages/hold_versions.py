@@ -1,8 +1,7 @@
 """Versions of a source table that are held back (ADR 0010), and records that could not be applied: they are quarantined, and come again."""
 
 from rejoin.plan.model import Column, Table
-from rejoin.sources.events import HELD, REPLAYED
-from rejoin.stages.columns import HELD_CODE, REPLAYED_CODE, SOURCE_FILE
+from rejoin.stages.columns import HELD, HELD_CODE, REPLAYED, REPLAYED_CODE, SOURCE_FILE
 from rejoin.stages.dialect import Dialect, text
 from rejoin.stages.fates import Fate
 from rejoin.stages.ingest import event_columns

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rejoin.errors import BadTestTable, EngineRefused, UnknownTable
 from rejoin.plan.policy import RunOptions
+from rejoin.plan.sources import Meaning
 from rejoin.topology import Topology
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ class Driver:
         Raises:
             BadTestTable: a table of snapshots was never given a row.
         """
-        never = [o.table.name for o in self._owners.values() if o.table.source.kind == "snapshot" and not o.delivered]
+        never = [o.table.name for o in self._owners.values() if o.table.source.meaning is Meaning.SNAPSHOT and not o.delivered]
         if never:
             raise BadTestTable(
                 f"the source of {', '.join(never)} is snapshots, of which there is none yet; nothing was run",

@@ -12,7 +12,7 @@ from pathlib import Path
 from rejoin.errors import BadTestTable
 from rejoin.plan.model import Plan, Table
 from rejoin.plan.place import delivered
-from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource, Source
+from rejoin.plan.sources import DebeziumSource, FeedSource, RecordsSource, SnapshotSource, Source
 from rejoin.sources.events import arrow_type
 from rejoin.testing.text import Cell, lines, read, split
 from rejoin.testing.values import json_text, normal
@@ -86,6 +86,11 @@ class Owner:
         if isinstance(self.table.source, DebeziumSource):
             events = [self._event(number, key, row, at) for number, (key, row) in enumerate(changed, 1)]
             self._write(f"{self.delivered:06d}-{self.table.name}{JSON_LINES}", "".join(f"{e}\n" for e in events).encode())
+        elif isinstance(self.table.source, FeedSource):
+            raise BadTestTable(
+                f"{self.table.name!r} has events of the dialect {self.table.source.dialect!r}, which no text can be made",
+                expected="in a test, a table with debezium(...)",
+            )
         else:
             path = Path(self.table.source.path)
             ending = next((e for e in sorted(_FORMATS, key=len, reverse=True) if path.name.endswith(e)), JSON_LINES)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from rejoin.errors import SnapshotExpired
 from rejoin.lake import names
 from rejoin.lake.pointquery import PointQuery
-from rejoin.plan.match import AsOf, SameKey, Window
+from rejoin.plan.match import AsOf, Other, SameKey, Window
 from rejoin.plan.model import Edge, Node, Plan, View
 from rejoin.plan.versions import DELETED, VALID_FROM
 from rejoin.stages.columns import HASH, RUN, numbered
@@ -56,6 +56,8 @@ def side(trace: Trace, node: Node, edge: Edge, key: Sequence[Any], rows: tuple[R
     match node.match:
         case SameKey():
             return _of_key(trace, edge, tuple(key))
+        case Other():  # its rule says nothing of single rows
+            return nothing(Match.UNKNOWN)
         case AsOf():
             return _as_of(trace, node, edge, left, stored)
         case Window():

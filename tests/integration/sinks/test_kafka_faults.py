@@ -10,8 +10,8 @@ from integration.made import Lake, plain
 from integration.servers import KafkaServer
 from topics import check_once_and_in_order, folded, read
 
-from rejoin.catch_up import Restart
 from rejoin.deliver import deliver_all, oldest_needed
+from rejoin.deliver.catch_up import Restart
 from rejoin.errors import (
     SetupError,
     SinkBufferFull,

@@ -18,8 +18,8 @@ from integration.servers import KafkaServer
 from schema_registry import registry
 from topics import Read, read
 
-from rejoin.catch_up import Restart
 from rejoin.conduct import Topology
+from rejoin.deliver.catch_up import Restart
 from rejoin.errors import SinkSchemaRefused
 from rejoin.lake.config import lake_config
 from rejoin.load import load

@@ -11,9 +11,9 @@ from integration.servers import KafkaServer
 from limited import limited
 from topics import folded, read
 
-from rejoin.catch_up import Restart
 from rejoin.compact import compact
 from rejoin.deliver import deliver_all
+from rejoin.deliver.catch_up import Restart
 from rejoin.errors import SinkCursorLost, SinkDown, SinksBehind, SinkTargetMissing
 from rejoin.lake.deliveries import Deliveries
 

@@ -11,7 +11,7 @@ from conftest import Hook, rows_of
 from integration.made import Lake, deliver, delivering
 
 from rejoin.airflow.local import free_port
-from rejoin.catch_up import Restart
+from rejoin.deliver.catch_up import Restart
 from rejoin.errors import SinkConflict, SinkCursorLost, SinkDenied, SinkDown, SinkFenced, SinkRecordRefused, SinkSchemaRefused, SinkSlow
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.timeout(900)]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rejoin.plan.model import Column, Table
 from rejoin.plan.sources import DebeziumSource, Source
-from rejoin.sources import changefeed, snapshot
+from rejoin.sources import dialects, snapshot
 from rejoin.sources.files import lines as numbered
 
 CAPTURES = Path(__file__).parents[2] / "data" / "captures"
@@ -34,7 +34,7 @@ def event(op: str | None = "u", key: Any = None, after: Any = None, **parts: Any
 def decode(of: Table, *lines: Any, file: str = "f.jsonl", index: int = 0) -> list[dict[str, Any]]:
     """Lines (bytes, or objects to be written as JSON) -> events as dicts."""
     raw = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
-    return rows(changefeed.decode(of, file, index, iter(enumerate(raw, 1))))
+    return rows(dialects.decode(of, file, index, iter(enumerate(raw, 1))))
 
 
 def decode_snapshot(of: Table, text: str | bytes, how: str = "csv", ordinal: int = 7) -> list[dict[str, Any]]:
@@ -50,4 +50,4 @@ def rows(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:
 
 def capture(of: Table, name: str) -> list[dict[str, Any]]:
     lines = (CAPTURES / name).read_bytes().splitlines()
-    return rows(changefeed.decode(of, name, 0, iter(enumerate(lines, 1))))
+    return rows(dialects.decode(of, name, 0, iter(enumerate(lines, 1))))

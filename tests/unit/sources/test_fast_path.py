@@ -17,7 +17,8 @@ from test_sources_debezium import NAMED, ONE, REFUSED
 from rejoin.errors import BadRecord, SourceCorrupt
 from rejoin.plan.model import Table
 from rejoin.plan.sources import DebeziumSource, SnapshotSource
-from rejoin.sources import changefeed, jsontext, plain, runs, snapshot
+from rejoin.sources import dialects, jsontext, runs, snapshot
+from rejoin.sources.dialects.debezium import plain
 from rejoin.sources.files import lines as numbered
 
 TYPES = (
@@ -50,7 +51,7 @@ def check(of: Table, data: bytes, how: str = "debezium", length: int = 2) -> int
     def read() -> Iterator[pa.RecordBatch]:
         lines = numbered(iter([data]))
         if how == "debezium":
-            return changefeed.decode(of, "f.jsonl", 3, lines)
+            return dialects.decode(of, "f.jsonl", 3, lines)
         return (snapshot.decode_csv if how == "csv" else snapshot.decode_json)(of, 7, "f", 3, lines)
 
     with patch.object(plain.PlainEvents, "plain", _refuse), patch.object(snapshot._Rows, "plain", _refuse):

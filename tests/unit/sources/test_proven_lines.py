@@ -16,7 +16,7 @@ from source_fuzz import PLAIN, RAW_NUMBERS, VALUES, feed, mutated
 from rejoin.plan.model import Table
 from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource
 from rejoin.plan.versions import versions
-from rejoin.sources import changefeed, chunks, proven, runs, snapshot
+from rejoin.sources import chunks, dialects, proven, runs, snapshot
 from rejoin.sources.files import lines as numbered
 
 TYPES = (
@@ -44,13 +44,13 @@ def check(of: Table, data: bytes) -> tuple[int, int]:
     with ExitStack() as patches:
         patches.enter_context(patch.object(runs, "BATCH_ROWS", 10))
         lines = numbered(iter([data]))
-        careful = rows(changefeed.decode(of, "f.jsonl", 3, lines) if is_feed else snapshot.decode_json(of, 7, "f.jsonl", 3, lines))
+        careful = rows(dialects.decode(of, "f.jsonl", 3, lines) if is_feed else snapshot.decode_json(of, 7, "f.jsonl", 3, lines))
         for name, value in (("LINES", 30), ("FEWEST", 0)):
             patches.enter_context(patch.object(chunks, name, value))
         patches.enter_context(patch.object(proven, "_judged", counted))
         pieces = iter([data[i : i + 1000] for i in range(0, len(data), 1000)])
         fast = rows(
-            changefeed.decode_pieces(of, "f.jsonl", 3, pieces) if is_feed else snapshot.decode_json_pieces(of, 7, "f.jsonl", 3, pieces)
+            dialects.decode_pieces(of, "f.jsonl", 3, pieces) if is_feed else snapshot.decode_json_pieces(of, 7, "f.jsonl", 3, pieces)
         )
     assert fast == careful
     return found, len(careful)

@@ -16,10 +16,10 @@ from source_cases import event, table
 from rejoin.plan.model import Table
 from rejoin.plan.sources import SnapshotSource
 from rejoin.sources import locate as locating
+from rejoin.sources.dialects.debezium.positions import position
 from rejoin.sources.files import pin_file, place
 from rejoin.sources.locate import locate
 from rejoin.sources.pins import Pin
-from rejoin.sources.positions import position
 from rejoin.sources.snapshot import position_of
 
 FEED = table("id BIGINT; name STRING")

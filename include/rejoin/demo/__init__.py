@@ -17,7 +17,7 @@ from rich.table import Table
 
 from rejoin import deployed, owner, report
 from rejoin.conduct import Topology
-from rejoin.demo_story import Chapter, Landing, Year, records, story
+from rejoin.demo.story import Chapter, Landing, Year, records, story
 from rejoin.errors import SetupError
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run, StepRecord

@@ -23,9 +23,9 @@ from rejoin.lake.session import session
 from rejoin.plan.compile import compile
 from rejoin.plan.policy import Fuse, RunOptions
 from rejoin.progress import SILENT, START, Progress, telling
-from rejoin.replay_joins import OF_STREAMS, Variant
-from rejoin.replay_scenarios import Event, Scenario, scenarios
-from rejoin.replay_shapes import OUTPUT, sides, topology
+from rejoin.replay.joins import OF_STREAMS, Variant
+from rejoin.replay.scenarios import Event, Scenario, scenarios
+from rejoin.replay.shapes import OUTPUT, sides, topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +57,7 @@ def replay(files: Sequence[str], per_event: bool, location: str | None, progress
     output at the end. Nothing is given before everything has run.
 
     Args:
-        files: scenario files, JSON lines (see ``replay_scenarios``).
+        files: scenario files, JSON lines (see ``replay.scenarios``).
         per_event: one run an event, else one run with all events.
         location: the lake to make the tables in; it must not hold any of these topologies. None: a temporary one, removed at the end.
         progress: is told of every run.

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rejoin.demo_story import Landing, Year, records, story
+from rejoin.demo.story import Landing, Year, records, story
 from rejoin.deployed import SHOP
 
 DAYS = 31

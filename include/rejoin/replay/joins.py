@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Final
 
 from rejoin.declarations import SourceDeclaration
-from rejoin.topology import Relation, Topology, debezium
+from rejoin.origins import debezium
+from rejoin.topology import Relation, Topology
 
 Variant = tuple[tuple[str, int], ...]
 """What a scenario says beside its join: ``before_ms``, ``after_ms`` and ``grace_ms`` of a window, ``versioned`` and ``map_fk`` (1)."""

@@ -32,11 +32,11 @@ import pyarrow.compute as pc
 from rejoin.errors import BadRecord
 from rejoin.plan.model import Table
 from rejoin.plan.sources import DebeziumSource
-from rejoin.sources.envelope import Converters, Readers, Unwrapper
+from rejoin.sources.dialects.debezium.envelope import Converters, Readers, Unwrapper
+from rejoin.sources.dialects.debezium.plain import PlainEvents
+from rejoin.sources.dialects.debezium.positions import position
 from rejoin.sources.events import Event, EventKind, Layout
 from rejoin.sources.jsontext import BAD_JSON, loads_shallow
-from rejoin.sources.plain import PlainEvents
-from rejoin.sources.positions import position
 from rejoin.sources.proven import Judge
 from rejoin.sources.rowshapes import of_events
 from rejoin.sources.runs import batches

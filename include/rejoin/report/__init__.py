@@ -1,4 +1,4 @@
-"""What people see of runs that are over, as tables and as data. What a run says at its own end: ``report_run``."""
+"""What people see of runs that are over, as tables and as data. What a run says at its own end: ``report.run``."""
 
 import time
 from collections.abc import Iterable, Sequence

@@ -18,7 +18,7 @@ from rejoin.lake.records import Run, StepRecord
 from rejoin.plan.model import Node
 from rejoin.plan.results import Counts, Ending
 from rejoin.plan.steps import Verb
-from rejoin.report_sinks import deliveries
+from rejoin.report.sinks import deliveries
 from rejoin.typed_keys import key_text
 
 CHANGED = ("inserted", "updated", "deleted")

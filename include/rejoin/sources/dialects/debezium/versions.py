@@ -9,33 +9,17 @@ import pyarrow as pa
 from rejoin.errors import BadRecord
 from rejoin.plan.model import Table
 from rejoin.plan.versions import DELETED, VALID_FROM, unversioned
-from rejoin.sources.debezium import UNKNOWN_OP, Decoder
+from rejoin.sources.dialects.debezium.decoder import UNKNOWN_OP, Decoder
 from rejoin.sources.events import Event, EventKind, Layout
 from rejoin.sources.jsontext import Unsure
-from rejoin.sources.proven import Judge, by_shape
+from rejoin.sources.proven import Careful, Judge
 from rejoin.sources.rowshapes import committed
 from rejoin.sources.runs import batches
 from rejoin.sources.shape import Shape
 
 
-def decode(table: Table, file: str, index: int, lines: Iterator[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
-    """Numbered lines of one file -> record batches of ``events_schema(table)``, one row a line.
-
-    Args:
-        table: the table.
-        file: path as pinned, for ``_file``.
-        index: place of the file in the pin, for ``_arrival``.
-        lines: the lines.
-    """
-    return _decoder(table).batches(file, index, lines)
-
-
-def decode_pieces(table: Table, file: str, index: int, pieces: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
-    """The same of a whole file as it is read."""
-    return by_shape(file, index, pieces, _decoder(table))
-
-
-def _decoder(table: Table) -> "Decoder | _Versions":
+def decoder(table: Table) -> Careful:
+    """The decoder of one file."""
     return Decoder(table) if table.versions_of is None else _Versions(table)
 
 

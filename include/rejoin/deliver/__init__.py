@@ -20,7 +20,7 @@ from rejoin.progress import SILENT, Progress
 from rejoin.sinks.position import Position
 
 if TYPE_CHECKING:
-    from rejoin.catch_up import Restart
+    from rejoin.deliver.catch_up import Restart
 
 PARALLEL_SINKS = 4
 
@@ -39,7 +39,7 @@ def deliver(topology: Topology, name: str, restart: "Restart | None" = None) -> 
         SinkFenced: a newer attempt has taken over.
         RejoinError: the sink's own trouble. What it has committed stays, and the next delivery goes on from there.
     """
-    from rejoin.catch_up import Attempt
+    from rejoin.deliver.catch_up import Attempt
 
     node, sink = find(topology, name)
     deliveries, started = Deliveries(topology.ledger), time.monotonic()

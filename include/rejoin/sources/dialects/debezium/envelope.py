@@ -7,7 +7,7 @@ from rejoin.plan.sources import DebeziumSource
 from rejoin.sources.events import Layout
 from rejoin.sources.jsontext import Unsure, loads, prefix_before_payload, quick
 from rejoin.sources.values import Convert, Field, converter
-from rejoin.sources.whole import Whole
+from rejoin.sources.whole import Told, Whole
 
 Converters = tuple[tuple[str, Convert], ...]
 
@@ -93,7 +93,7 @@ class Unwrapper:
             name, type_, seen = column.name, str(column.type), set[str]()
             unit, field = self._units.get(name, "us"), fields.get(name)
             convert = converter(name, type_, unit=unit, field=field, seen=seen)
-            return name, convert, Whole(type_, self._layout.schema.field(name).type, convert, "debezium", unit, field, seen)
+            return name, convert, Whole(type_, self._layout.schema.field(name).type, convert, "debezium", Told(unit, field, seen))
 
         key, values = [one(column) for column in self._layout.key], [one(column) for column in self._layout.values]
         converters = [tuple((name, convert) for name, convert, _ in part) for part in (key, values)]

@@ -1,0 +1,21 @@
+"""The dialects of change events that a topology can name: rejoin's own, and those of installed packages. Nothing is loaded but what is asked for."""
+
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+GROUP = "rejoin.dialects"
+"""The entry points by which a package adds dialects."""
+OWN = {"debezium": "rejoin.sources.dialects.debezium.versions:decoder"}
+
+
+def known() -> dict[str, EntryPoint]:
+    """Every dialect by its name; rejoin's own go before others of the same name."""
+    others = {point.name: point for point in entry_points(group=GROUP)}
+    return others | {name: EntryPoint(name, value, GROUP) for name, value in OWN.items()}
+
+
+def dialect(name: str) -> Callable[[Any], Any]:
+    """What makes, of a table, the decoder of one file of it (``sources.proven.Careful``)."""
+    found: Callable[[Any], Any] = known()[name].load()
+    return found

@@ -1,0 +1,97 @@
+"""Kinds of joins that packages bring: the one of docs/extending.md, beside a join by hand over a random history; and what is refused."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from followed import files
+
+from rejoin import Topology, snapshot
+from rejoin.errors import TopologyError
+from rejoin.plan import explain, saved
+from rejoin.plan.compile import compile
+from rejoin.plan.model import Plan
+from rejoin.plan.query import topology_query
+from rejoin.statements import statements
+from rejoin.testing import Driver
+
+PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
+STEPS = 8
+
+
+@pytest.fixture(autouse=True)
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The page's package, as ``pip install`` leaves it."""
+    place = tmp_path / "site"
+    (place / "ours-1.dist-info").mkdir(parents=True)
+    (place / "ignoring_case.py").write_text(files(PAGE)["ignoring_case.py"])
+    (place / "ours-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: ours\nVersion: 1\n")
+    (place / "ours-1.dist-info" / "entry_points.txt").write_text("[rejoin.joins]\nignoring_case = ignoring_case:FACES\n")
+    monkeypatch.syspath_prepend(str(place))
+    return iter(())
+
+
+def shop(by: str = "ignoring_case", how: str = "left_join", **more: object) -> Topology:
+    made = Topology("shop")
+    orders = made.table("orders", key="id", schema="id BIGINT, country STRING", source=snapshot("landing/orders"))
+    countries = made.table("countries", key="code", schema="code STRING, name STRING", source=snapshot("landing/countries"))
+    getattr(orders, how)(countries, foreign_key="country", by=by, select=["left.*", "right.name"], **more).named("placed")
+    return made
+
+
+def plan() -> Plan:
+    return compile(shop())
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("I1", "I5")
+def test_a_random_history_gives_what_a_join_by_hand_gives(request: pytest.FixtureRequest) -> None:
+    rng = random.Random(str(request.config.getoption("hypothesis_seed")))
+    orders: dict[int, str | None] = {}
+    countries: dict[str, str] = {}
+    with Driver(shop()) as driver:
+        for step in range(STEPS):
+            changed: dict[str, list[str]] = {"orders": [], "countries": []}
+            for _ in range(rng.randrange(1, 4) if step else 5):
+                if rng.random() < 0.6 or not step:
+                    key, code = rng.randrange(8), rng.choice([None, "de", "De", "AT", "fr", "x"])
+                    orders[key] = code
+                    changed["orders"].append(f"{key} | {'NULL' if code is None else code}")
+                code, name = rng.choice(["DE", "at", "Fr"]), f"n{rng.randrange(100)}"
+                if code in countries and len(countries) > 1 and rng.random() < 0.3:
+                    del countries[code]
+                    changed["countries"].append(f"- {code}")
+                else:
+                    countries[code] = name
+                    changed["countries"].append(f"{code} | {name}")
+            driver.run(**{table: "\n".join(lines) for table, lines in changed.items() if lines})
+            names = {code.lower(): name for code, name in countries.items()}
+            rows = [f"{key} | {code or 'NULL'} | {names.get((code or '').lower(), 'NULL')}" for key, code in sorted(orders.items())]
+            assert driver.table("placed") == "\n".join(["id | country | name", *rows])
+
+
+def test_its_rule_is_in_the_query_and_its_statement_is_told() -> None:
+    made = plan()
+    assert "ON lower((l.`country`)) = lower(r1.`code`)" in topology_query(made, made.nodes[0])
+    assert "by ignoring_case" in explain.text(made)
+    assert any("lower(a.fk_1) = lower(b.on_1)" in s.sql and s.step == "resolve.placed" for s in statements(made))
+
+
+def test_the_plan_is_the_same_after_json() -> None:
+    assert saved.from_json(saved.to_json(plan())) == plan()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"by": "ignoring_cases"}, "no such kind of join is installed; there are: ignoring_case"),
+        ({"how": "right_join"}, "only left rows make results"),
+        ({"within": "1 hour"}, "within: not with by="),
+    ],
+    ids=["another name", "a right join", "another option"],
+)
+def test_what_it_cannot_do_is_refused(given: dict[str, str], message: str) -> None:
+    with pytest.raises(TopologyError) as refused:
+        compile(shop(**given))  # type: ignore[arg-type]
+    assert message in str(refused.value)
