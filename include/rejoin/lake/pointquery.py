@@ -1,19 +1,18 @@
 """Reads without Spark, for people and pages: one key's row, one run's changes, the refused records. PyIceberg on the ledger's snapshot ids."""
 
-import base64
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThanOrEqual, IsNull, LessThanOrEqual, StartsWith
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, LessThanOrEqual, StartsWith
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import FileScanTask, Table
 
 from rejoin.errors import RunUnknown, UnknownTable
 from rejoin.lake import metrics, names
+from rejoin.lake.keyvalues import equal, literal
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.loads import load_of
 from rejoin.lake.refs import Refs
@@ -164,7 +163,7 @@ class PointQuery:
             )
         types = self._key_types(name)
         try:
-            first, *others = (_equal(c, _literal(v, types[n])) for c, n, v in zip(columns or names_, names_, key, strict=True))
+            first, *others = (equal(c, literal(v, types[n])) for c, n, v in zip(columns or names_, names_, key, strict=True))
             return self._scan(stored, reduce(And, others, first))
         except ValueError as error:
             raise self._misfit(name) from error
@@ -178,11 +177,11 @@ class PointQuery:
         table, key = names.changes(name), self.plan.key_of(name)
         if table not in self._states:
             return None
-        found = self._batches(table, _equal("_run", self.run), (*key, "_op"))
+        found = self._batches(table, equal("_run", self.run), (*key, "_op"))
         rows = (row for batch in found for row in batch.to_pylist() if row["_op"] != "D")
         row = next(rows, None)
         if row is not None and row["_op"] == LOADED:
-            row = next((r for batch in self._batches(name, _equal("_run", self.run), key) for r in batch.to_pylist()), None)
+            row = next((r for batch in self._batches(name, equal("_run", self.run), key) for r in batch.to_pylist()), None)
         return None if row is None else tuple(row[k] for k in key)
 
     def search(self, name: str, text: str, most: int) -> list[tuple[Any, ...]] | None:
@@ -198,7 +197,7 @@ class PointQuery:
         for column, type_ in self._key_types(name).items() if name in self._states else ():
             try:
                 starts: BooleanExpression = StartsWith(column, text)  # type: ignore[call-arg, arg-type]  # as in _equal
-                condition = starts if type_ == "STRING" else _equal(column, _literal(text, type_))
+                condition = starts if type_ == "STRING" else equal(column, literal(text, type_))
                 reading, planned = self._planned(name, condition, key)
                 files = list(planned)
             except ValueError:  # no value of this column
@@ -213,7 +212,7 @@ class PointQuery:
     def put_aside(self, name: str) -> Counter[str]:
         """How many rows and records of a table or output this run has put into quarantine, by code."""
         table = names.quarantine(name)
-        found = self._batches(table, _equal("_run", self.run), ("_op", "_code")) if table in self._states else iter(())
+        found = self._batches(table, equal("_run", self.run), ("_op", "_code")) if table in self._states else iter(())
         return Counter(row["_code"] for batch in found for row in batch.to_pylist() if row.get("_op") != "R")
 
     def quarantine(self, name: str) -> list[Row]:
@@ -271,29 +270,6 @@ class PointQuery:
                 next_step="read it as an Iceberg table",
             )
         return UnknownTable(f"topology {topology!r} has no table {name!r}", expected=expected)
-
-
-def _literal(value: Any, type_: str | None) -> Any:
-    """A key value as PyIceberg takes it (None: null): it knows no Z for UTC, makes no bytes of a text (which are base64, as in sources), and would cut ``1.5`` to 1.
-
-    Raises:
-        ValueError: a text that is no value of its type.
-    """
-    if not isinstance(value, str):
-        return value
-    bits = {"INT": 31, "BIGINT": 63}.get(type_ or "")
-    if bits is not None and not (re.fullmatch("[+-]?[0-9]{1,40}", value) and -(2**bits) <= int(value) < 2**bits):
-        raise ValueError(type_)
-    if type_ == "TIMESTAMP":
-        return re.sub("Z$", "+00:00", value)
-    return base64.b64decode(value, validate=True) if type_ == "BINARY" else value
-
-
-def _equal(column: str, value: Any) -> BooleanExpression:
-    """A text is converted to the column's type when the scan binds it; None is null."""
-    if value is None:
-        return IsNull(column)  # type: ignore[call-arg, arg-type]
-    return EqualTo(column, value)  # type: ignore[call-arg, arg-type]  # pydantic hides the positional form from mypy
 
 
 def plain(row: Row | None) -> Row | None:
