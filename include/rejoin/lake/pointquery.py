@@ -148,7 +148,7 @@ class PointQuery:
     def having(self, table: str, values: Mapping[str, Any], span: tuple[str, Any, Any] | None = None) -> pa.Table | None:
         """All of the rows with some values in some columns, and a time within a span (its column, first and last); None: none, or too many to read."""
         ends = [] if span is None else [GreaterThanOrEqual(span[0], span[1]), LessThanOrEqual(span[0], span[2])]  # type: ignore[call-arg, arg-type]
-        condition = And(AlwaysTrue(), AlwaysTrue(), *map(_equal, values, values.values()), *ends)
+        condition = And(AlwaysTrue(), AlwaysTrue(), *map(equal, values, values.values()), *ends)
         reading, files = self._planned(table, condition, ("*",)) if table in self._states else (None, ())
         found = list(files)
         few = sum(f.file.record_count for f in found) <= limits().searched_rows
@@ -196,7 +196,7 @@ class PointQuery:
         key, found = self.plan.key_of(name), dict[tuple[Any, ...], None]()
         for column, type_ in self._key_types(name).items() if name in self._states else ():
             try:
-                starts: BooleanExpression = StartsWith(column, text)  # type: ignore[call-arg, arg-type]  # as in _equal
+                starts: BooleanExpression = StartsWith(column, text)  # type: ignore[call-arg, arg-type]  # as in ``equal``
                 condition = starts if type_ == "STRING" else equal(column, literal(text, type_))
                 reading, planned = self._planned(name, condition, key)
                 files = list(planned)
