@@ -1,7 +1,9 @@
 """What every test run does: say how to repeat it, and refuse to skip in silence."""
 
+import gc
 import os
 import random
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,17 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         if item.get_closest_marker("by_spark"):
             patch.setenv("REJOIN_ENGINE", "spark")
         return (yield)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def connections() -> Generator[None]:
+    """A process keeps the connections of every lake it has opened, a dozen files each: the lakes of a module are needed no more after it."""
+    yield
+    if "sqlalchemy" in sys.modules:
+        from sqlalchemy import Engine
+
+        for pool in [found for found in gc.get_objects() if isinstance(found, Engine)]:
+            pool.dispose()
 
 
 class _AtOnce:

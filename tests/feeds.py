@@ -26,6 +26,21 @@ def changes_of(topology: Topology, node: str) -> list[dict[str, Any]]:
     return made
 
 
+def rolled_back(topology: Topology, node: str) -> list[dict[str, Any]]:
+    """The same where the snapshot of that run is gone: from the newest rows and the first later change of each key."""
+    states = topology.ledger.states(topology.ledger.head())
+    changes = sorted(_scan(topology, names.changes(node), states), key=lambda c: -c["_run"])
+    load = next(c["_run"] for c in changes if c["_op"] == LOADED)
+    later = [c for c in changes if c["_op"] != LOADED]
+    key = [c for c in changes[0] if not c.startswith("_")]
+    rows = {
+        tuple(r[k] for k in key): {c: v for c, v in r.items() if c != "_run"} for r in _scan(topology, node, states) if r["_run"] == load
+    }
+    rows |= {tuple(c[k] for k in key): c["_before"] for c in later}  # the first one of a key comes last
+    inserts = [{**dict(zip(key, k, strict=True)), "_run": load, "_op": "I", "_before": None, "_after": r} for k, r in rows.items() if r]
+    return later + inserts
+
+
 def _scan(topology: Topology, table: str, states: dict[str, int]) -> list[dict[str, Any]]:
     if table not in states:
         return []

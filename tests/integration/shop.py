@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -112,10 +112,10 @@ def output(topology: Topology, node: str = "enriched") -> dict[object, Row]:
     return by_key
 
 
-def folded(topology: Topology, node: str = "enriched") -> dict[object, Row]:
-    """The changes table folded from the start; asserts that every change is real and fits the row before it (I5)."""
+def folded(topology: Topology, node: str = "enriched", changes: Callable[[Topology, str], list[Row]] = changes_of) -> dict[object, Row]:
+    """The changes folded from the start; asserts that every change is real and fits the row before it (I5)."""
     state: dict[object, Row] = {}
-    for change in sorted(changes_of(topology, node), key=lambda r: int(str(r["_run"]))):
+    for change in sorted(changes(topology, node), key=lambda r: int(str(r["_run"]))):
         key, before, after = change["id"], _plain(change["_before"]), _plain(change["_after"])
         assert before == state.get(key), f"run {change['_run']}: the row before the change is another one"
         assert before != after, f"run {change['_run']}: not a change"

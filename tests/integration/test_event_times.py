@@ -39,7 +39,7 @@ def topology(
 
 
 @pytest.fixture(
-    params=["local", pytest.param("spark", marks=pytest.mark.slow), pytest.param("spark, by its workers", marks=pytest.mark.slow)]
+    params=["local", pytest.param("spark", marks=pytest.mark.slow), pytest.param("spark, by its workers", marks=pytest.mark.nightly)]
 )
 def lake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     monkeypatch.setenv("REJOIN_ENGINE", request.param.partition(",")[0])

@@ -4,10 +4,11 @@ import os
 import random
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
-from feeds import changes_of, stored_ops
+from feeds import changes_of, rolled_back, stored_ops
 from integration.conftest import Sessions
 
 from rejoin import Topology, debezium
@@ -15,7 +16,7 @@ from rejoin.compact import compact
 from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import Engine
 from rejoin.engines.spark import SparkEngine
-from rejoin.errors import SnapshotExpired
+from rejoin.errors import SnapshotExpired, Unexpected
 from rejoin.expire import expire
 from rejoin.lake import feed, names
 from rejoin.lake.pointquery import PointQuery
@@ -68,24 +69,32 @@ def shown(changes: Sequence[dict[str, Any]]) -> list[Change]:
     return sorted(((c["_run"], c["_op"], side(c["_before"]), side(c["_after"])) for c in changes), key=repr)
 
 
-def everyone(driver: Driver, node: str, engines: Sequence[Engine] = ()) -> dict[str, list[Change]]:
-    """What each reader says that the changes of all runs are."""
+def shown_in(changes: Sequence[dict[str, Any]], columns: Sequence[str]) -> list[Change]:
+    """The same in some columns, null where a row has none of that name."""
+    sides = ({s: None if c[s] is None else {k: c[s].get(k) for k in columns} for s in ("_before", "_after")} for c in changes)
+    return shown([{**c, **side} for c, side in zip(changes, sides, strict=True)])
+
+
+def everyone(driver: Driver, node: str, engines: Sequence[Engine] = (), columns: Sequence[str] = ()) -> dict[str, list[Change]]:
+    """What each reader says that the changes of all runs are. ``columns``: only in these."""
     topology = driver._topology
     states, key = topology.ledger.states(topology.ledger.head()), NODES[node]
     log, output = (feed.State(topology.refs.require(n, states[n]), states[n]) for n in (names.changes(node), node))
-    columns = [p.name for p in topology.plan.node(node).columns]
+    wanted = columns or [p.name for p in topology.plan.node(node).columns]
+    show = partial(shown_in, columns=wanted)
     runs = range(1, topology.ledger.head() + 1)
-    sink = [c for n in runs for b in feed.changes(log, output, feed.Between(n - 1, n, net=False), key, columns) for c in b.to_pylist()]
+    sink = [c for n in runs for b in feed.changes(log, output, feed.Between(n - 1, n, net=False), key, wanted) for c in b.to_pylist()]
     point = [
         {"_run": n, **{f"_{k}": v for k, v in c.items()}} for n in runs for c in PointQuery(topology.ledger, topology.refs).changes(node, n)
     ]
     asked = driver.lake.sql(f"SELECT * FROM {names.changes(node)}").to_arrow().to_pylist()
-    found = {"a sink": shown(sink), "rejoin changes": shown(point), "SQL": shown(asked)}
+    found = {"a sink": show(sink), "rejoin changes": show(point), "SQL": show(asked)}
     for engine in (ColumnarEngine(topology.plan), *engines):
         reader = Reader(engine, topology.plan, states, topology.refs)
-        found[f"the feed by {type(engine).__name__}"] = shown(reader.feed(node).here().to_pylist())
+        found[f"the feed by {type(engine).__name__}"] = show(reader.feed(node).here().to_pylist())
         every = [{"_run": n, **c} for n in runs if (made := reader.changes(node, n)) is not None for c in made.here().to_pylist()]
-        found[f"each run by {type(engine).__name__}"] = shown(every)
+        if not columns:  # a run sees the columns of the plan
+            found[f"each run by {type(engine).__name__}"] = show(every)
     return found
 
 
@@ -128,6 +137,58 @@ def test_a_page_shows_rows_that_were_loaded(driver: Driver) -> None:
         }
 
 
+COLUMNS = ["id", "home", "name", "title"]
+
+
+def edited(columns: list[str]) -> Topology:
+    """The first output alone, with these columns."""
+    made = Topology("pairs")
+    people = made.table("people", key="id", schema="id BIGINT, home STRING, name STRING", source=debezium("landing/people"))
+    regions = made.table("regions", key="code", schema="code STRING, title STRING", source=debezium("landing/regions"))
+    people.left_join(regions, "home", ["left.id", *columns]).named("starred")
+    return made
+
+
+@pytest.mark.parametrize("failed_first", [False, True], ids=["", "after a failed first run"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(["left.home", "left.name"], ["left.name"]), (["left.name"], ["left.home", "left.name"]), (["left.home"], ["right.title"])],
+    ids=["a column goes", "a column comes", "one goes, one comes"],
+)
+def test_the_feed_of_the_load_can_be_read_whatever_columns_come_and_go(
+    before: list[str], after: list[str], monkeypatch: pytest.MonkeyPatch, *, failed_first: bool
+) -> None:
+    with Driver(edited(["left.home", "left.name", "right.title"] if failed_first else before)) as driver:
+        if failed_first:
+            with monkeypatch.context() as stopped:
+                stopped.setattr("rejoin.crash.point", _stop)
+                with pytest.raises(Unexpected, match="RuntimeError"):
+                    driver.run(people="1 | a | n\n2 | b | n", regions="a | t")
+            driver.restart(edited(before))
+        driver.run(people="1 | a | n\n2 | b | n", regions="a | t")
+        driver.restart(edited(after))
+        for rows in ({}, {"people": "2 | a | m\n3 | a | n"}, {"people": "- 1"}):
+            driver.run(**rows)
+            expected = shown_in(changes_of(driver._topology, "starred"), COLUMNS)
+            for reader, found in everyone(driver, "starred", columns=COLUMNS).items():
+                assert found == expected, reader
+
+
+def _stop(name: str) -> None:
+    if name == "load.starred:changes":
+        raise RuntimeError(name)
+
+
+def test_the_feed_of_an_output_that_left_the_topology_is_still_whole() -> None:
+    with Driver(pairs()) as driver:
+        driver.run(people="1 | a | n\n2 | b | n", regions="a | t")
+        driver.run(people="1 | a | m")
+        expected = shown(changes_of(driver._topology, "every"))
+        driver.restart(edited(["left.home", "left.name", "right.title"]))
+        driver.run()
+        assert shown(driver.lake.sql("SELECT * FROM every__changes").to_arrow().to_pylist()) == expected
+
+
 @pytest.mark.invariant("I5")
 @pytest.mark.parametrize("node", NODES)
 def test_the_feed_is_the_same_by_spark_after_a_compaction_and_when_old_snapshots_are_gone(
@@ -147,6 +208,7 @@ def test_the_feed_is_the_same_by_spark_after_a_compaction_and_when_old_snapshots
         other.run(people="1 | a | m\n2 | b | n")
         topology = other._topology
         before = shown(changes_of(topology, node))
+        assert shown(rolled_back(topology, node)) == before
         expire(topology, lambda: sessions(topology), this_process(), keep=timedelta(0))
         with pytest.raises(SnapshotExpired):
             changes_of(topology, node)

@@ -18,7 +18,7 @@ from duckdb.func import ARROW
 from duckdb.sqltypes import BLOB
 
 from rejoin.engines.engine import Here, NeedsSpark, Rows
-from rejoin.lake.duck import answer, memory, reading
+from rejoin.lake.duck import memory, reading
 from rejoin.plan import portable
 from rejoin.stages.dialect import DUCKDB
 from rejoin.stages.hashing import MURMUR3, murmur3
@@ -148,7 +148,7 @@ class Soon(Here):
     def arrow(self) -> pa.Table:
         if self._made is None:
             with _asked(self.statement, self.inputs) as (connection, text):
-                self._made = answer(connection, text)
+                self._made = connection.sql(text).to_arrow_table()
             self.inputs = {}
         return self._made
 

@@ -6,15 +6,14 @@ Columns are found by Iceberg's field ids, as the format demands: a file written 
 import os
 import re
 import tempfile
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
 from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import (
     BinaryType,
@@ -35,8 +34,6 @@ from pyiceberg.types import (
 from rejoin.errors import SetupError
 from rejoin.lake import stores
 from rejoin.lake.paths import native
-
-warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)  # ``answer`` says why
 
 FILE, POSITION = "_file", "_pos"
 """Columns of a relation beside the table's: the file as DuckDB opens it (``opens``), and the row's number in it."""
@@ -134,11 +131,6 @@ def cursor() -> duckdb.DuckDBPyConnection:
     return _database().cursor()
 
 
-def answer(connection: duckdb.DuckDBPyConnection, query: str, parameters: dict[str, list[str]] | None = None) -> pa.Table:
-    """The rows of a query that finds few. ``sql(...).to_arrow_table()`` spares a copy of them, but plans a query twice: first to know its columns."""
-    return connection.execute(query, parameters).to_arrow_table()
-
-
 def scan(files: str, *options: str) -> str:
     """The rows of the Parquet files that a parameter lists (see ``listed``), as SQL text. The columns are those of the files alone.
 
@@ -233,9 +225,9 @@ def stored_types(table: Table) -> dict[str, str]:
     return {f.name: _type(f.field_type) for f in table.schema().fields}
 
 
-def field_types(table: Table, struct: str) -> dict[str, str]:
+def field_types(schema: Schema, struct: str) -> dict[str, str]:
     """The fields of a column that is a struct and what they are to DuckDB."""
-    kind = table.schema().find_field(struct).field_type
+    kind = schema.find_field(struct).field_type
     assert isinstance(kind, StructType)
     return {f.name: _type(f.field_type) for f in kind.fields}
 

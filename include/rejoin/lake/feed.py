@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThan, LessThanOrEqual, NotEqualTo
 from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
-from rejoin.lake.duck import columns_text, cursor, field_types
-from rejoin.lake.loads import load_of
+from rejoin.lake.duck import columns_text, cursor
+from rejoin.lake.loads import images, load_of
 from rejoin.stages import loaded
 from rejoin.stages.dialect import DUCKDB
 
@@ -46,6 +47,11 @@ class State:
     table: Table
     snapshot_id: int
 
+    @property
+    def schema(self) -> Schema:
+        """The columns that a scan of it gives."""
+        return self.table.scan(snapshot_id=self.snapshot_id).projection()
+
 
 def changes(
     log: State, output: State, between: Between, key: Sequence[str], columns: Sequence[str], *, offset: int = 0
@@ -72,7 +78,7 @@ def changes(
     if load is not None:
         stored = _reader(output, _condition(EqualTo, load))
         frames["stored"] = _none_of(output) if stored is None else stored
-        every = loaded.changes(DUCKDB, key, field_types(log.table, "_after"))
+        every = loaded.changes(DUCKDB, key, images(log.schema, output.schema))
         found = f"(WITH log AS MATERIALIZED (SELECT * FROM source) SELECT * FROM ({every}) WHERE _run <= {between.upto})"
     plain = f"SELECT _run, _op, {keys}, {before} AS _before, {image} AS _after FROM {found}"
     if between.net:

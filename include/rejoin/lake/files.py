@@ -115,10 +115,11 @@ def _read(table: Table, manifests: Sequence[ManifestFile], *, trust: bool) -> It
 
 def manifests_of(snapshot: Snapshot, io: FileIO) -> tuple[ManifestFile, ...]:
     """The manifests of a snapshot."""
-    at = snapshot.manifest_list
-    if at not in _LISTS:
-        _keep(at, tuple(snapshot.manifests(io)))
-    return _LISTS[at]
+    found = _LISTS.get(snapshot.manifest_list)
+    if found is None:
+        found = tuple(snapshot.manifests(io))
+        _keep(snapshot.manifest_list, found)
+    return found
 
 
 def remember(snapshot: Snapshot, manifests: Sequence[ManifestFile], written: Mapping[str, Sequence[ManifestEntry]]) -> None:

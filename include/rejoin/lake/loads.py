@@ -2,11 +2,19 @@
 
 import pyarrow as pa
 from pyiceberg.expressions import EqualTo
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
+from rejoin.lake.duck import field_types
 from rejoin.lake.files import bounds, files_of
 from rejoin.stages.columns import RUN
-from rejoin.stages.loaded import LOADED
+from rejoin.stages.loaded import LOADED, Images
+
+
+def images(log: Schema, output: Schema) -> Images:
+    """The columns of a feed as DuckDB reads its changes table and its output."""
+    after, before = (dict(field_types(log, side)) for side in ("_after", "_before"))
+    return Images(after, before.keys(), {f.name for f in output.fields})
 
 
 def load_of(table: Table, snapshot_id: int, after: int = 0, upto: int | None = None) -> int | None:

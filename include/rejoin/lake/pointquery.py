@@ -120,7 +120,7 @@ class PointQuery:
         from rejoin.lake.duck import field_types
 
         log, output = (feed.State(self._refs.require(n, self._states[n]), self._states[n]) for n in (names.changes(name), name))
-        columns = [c for c in field_types(log.table, "_after") if c != HASH]
+        columns = [c for c in field_types(log.table.schema(), "_after") if c != HASH]
         for batch in feed.changes(log, output, feed.Between(run - 1, run, net=False), plan.key_of(name), columns):
             for row in batch.to_pylist():
                 yield {"op": row["_op"], "before": row["_before"], "after": row["_after"]}

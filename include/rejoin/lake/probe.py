@@ -14,7 +14,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
 
-from rejoin.lake.duck import FILE, POSITION, answer, by_id, columns_text, cursor, relation, stored_types
+from rejoin.lake.duck import FILE, POSITION, by_id, columns_text, cursor, relation, stored_types
 from rejoin.lake.files import bounds, files_of, holding, overlapping
 from rejoin.lake.tables import arrow_schema
 from rejoin.limits import limits
@@ -109,7 +109,7 @@ def among(rows: pa.Table, key: Sequence[str], keys: pa.Table) -> pa.Table:
     with cursor() as database:
         database.register("found", rows)
         database.register("wanted", keys.select(list(key)))
-        return answer(database, f"SELECT * FROM found {_semi_join(key, keys)}")
+        return database.sql(f"SELECT * FROM found {_semi_join(key, keys)}").to_arrow_table()
 
 
 def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str], sample: int | None = None) -> pa.Table | TooLarge:
@@ -168,8 +168,7 @@ def _read(
             database.register(name, frame)
         few = f"USING SAMPLE {sample} ROWS" if sample is not None else f"LIMIT {limits().most + 1}"
         sql = f"SELECT {columns_text(columns)} FROM {source.sql} {few}"
-        small = limits().small(sum(file.record_count for file in data))
-        found = answer(database, sql, source.parameters) if small else database.sql(sql, params=source.parameters).to_arrow_table()
+        found: pa.Table = database.sql(sql, params=source.parameters).to_arrow_table()
     return TooLarge(f"more than {limits().most:,} rows were found") if found.num_rows > limits().most else found
 
 

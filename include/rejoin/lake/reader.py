@@ -55,9 +55,10 @@ class Reader(Access):
         load = load_of(self._table(table), self.states[table])
         if load is None:
             return log
-        image = self.schema(table).field("_after").type
-        types = {f.name: self.engine.type(f.type) for f in (image.field(i) for i in range(image.num_fields))}
-        every = loaded.changes(self.engine.sql, self._plan.key_of(name), types)
+        after, before = (self.schema(table).field(side).type for side in ("_after", "_before"))
+        types = {f.name: self.engine.type(f.type) for f in (after.field(i) for i in range(after.num_fields))}
+        images = loaded.Images(types, {before.field(i).name for i in range(before.num_fields)}, set(self.columns(name)))
+        every = loaded.changes(self.engine.sql, self._plan.key_of(name), images)
         return self.engine.query(every, log=log, stored=self.of_run(name, load))
 
     def versions(self, name: str, keys: Keys | None, *, before: bool) -> Rows | None:

@@ -49,7 +49,7 @@ class Files(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
         if mode != "rb":
             raise Closed(mode)
         io, location = self._file(path)[:2]
-        return Handle(Opened(io.new_input(location).open()))
+        return _Own(Opened(io.new_input(location).open()))
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         """A file's size."""
@@ -70,6 +70,13 @@ class Files(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
         if not number.isdecimal() or int(number) >= len(self._known):
             raise Closed(path)
         return self._known[int(number)]
+
+
+class _Own(Handle):
+    """A file that nobody else reads."""
+
+    def close(self) -> None:
+        self.opened.close()
 
 
 def connected(files: Files) -> duckdb.DuckDBPyConnection:

@@ -36,6 +36,8 @@ class Source(Protocol):
 
     def tell(self) -> int: ...
 
+    def close(self) -> None: ...
+
 
 def name(io: FileIO, path: str) -> str:
     """The name by which DuckDB opens a file of a table. The same file has the same name as long as its table is opened in the same way."""
@@ -93,6 +95,10 @@ class Opened:
             self._end = found + end[offset + size - start :]
         return found
 
+    def close(self) -> None:
+        """Ends it, for all who read it."""
+        self._source.close()
+
     def _asked(self, offset: int, size: int) -> bytes:
         if self._read_at is not None:
             found: bytes = self._read_at(size, offset)
@@ -106,10 +112,10 @@ class Handle:
     """A file as DuckDB reads it. Its position is each thread's own: DuckDB's threads share it, and read at one place what they have sought at another."""
 
     def __init__(self, opened: Opened) -> None:
-        self._opened, self._at = opened, dict[int, int]()
+        self.opened, self._at = opened, dict[int, int]()
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        base = (0, self.tell(), self._opened.size)[whence]
+        base = (0, self.tell(), self.opened.size)[whence]
         self._at[threading.get_ident()] = base + offset
         return base + offset
 
@@ -117,7 +123,7 @@ class Handle:
         return self._at.get(threading.get_ident(), 0)
 
     def read(self, size: int = -1) -> bytes:
-        found = self._opened.at(self.tell(), size if size >= 0 else self._opened.size)
+        found = self.opened.at(self.tell(), size if size >= 0 else self.opened.size)
         self.seek(len(found), 1)
         return found
 

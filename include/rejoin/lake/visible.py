@@ -13,10 +13,10 @@ from pathlib import Path
 from rejoin.errors import RunUnknown, UnknownTable
 from rejoin.lake import names
 from rejoin.lake.config import LakeConfig, is_there, lake_config
-from rejoin.lake.duck import columns_text, field_types, relation, stored_types
+from rejoin.lake.duck import columns_text, relation, stored_types
 from rejoin.lake.files import files_of, unique
 from rejoin.lake.history import History, heads
-from rejoin.lake.loads import load_of
+from rejoin.lake.loads import images, load_of
 from rejoin.lake.readonly import Files
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Plan
@@ -87,7 +87,7 @@ class Cut:
         if name not in self._states:
             return _nothing({column: _duck(kind) for column, kind in (columns or {}).items()})
         output = name.removesuffix(names.changes(""))
-        if columns is None and name == names.changes(output) and _columns(self.plan, output) is not None:
+        if columns is None and name == names.changes(output) and output in self._states:
             return self._changes(name, output, files)
         return self._rows(name, columns, files)
 
@@ -97,7 +97,10 @@ class Cut:
         log, stored = self._rows(name, None, files), self._rows(output, None, files)
         if load_of(table, self._states[name]) is None:
             return log
-        every = loaded.changes(DUCKDB, self.plan.key_of(output), field_types(table, "_after"))
+        left = self.last_with(output) if _columns(self.plan, output) is None else None
+        key = (self.plan if left is None else self._history.plan(left)).key_of(output)
+        stored_now = self._refs.require(output, self._states[output]).schema()
+        every = loaded.changes(DUCKDB, key, images(table.schema(), stored_now))
         return f"WITH log AS MATERIALIZED ({log}), stored AS ({stored}) SELECT * FROM ({every})"
 
     def _rows(self, name: str, columns: Mapping[str, str | None] | None, files: Files) -> str:
