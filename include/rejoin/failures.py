@@ -98,9 +98,9 @@ def named(error: BaseException, where: str, places: Sequence[Place] = ()) -> Rej
         return error
     if isinstance(error, ModuleNotFoundError) and (lacking := extras.missing(error, where)):
         return lacking
-    if store := of_a_store(error, where):
-        return store
     kind = kind_of(error)
+    if not (kind and kind.of_a_row) and (store := of_a_store(error, where)):
+        return store
     if kind is None:
         return Unexpected(f"{type(error).__name__} in {where}{_at(error)}", next_step=f"{TRACE}=1 shows the whole trace; please report it")
     said = f"{kind.engine} says {kind.name}" + (f" (SQLSTATE {kind.sqlstate})" if kind.sqlstate else "")

@@ -1,4 +1,7 @@
-"""What an object store answers when it does not do what it is asked, as errors of ours: by the codes in the words of PyArrow's S3 client, without its words."""
+"""What an object store answers when it does not do what it is asked, as errors of ours: by the codes in the words of PyArrow's S3 client, without its words.
+
+Only words of files are looked at: those of other errors may quote a row, which may say anything.
+"""
 
 import re
 
@@ -7,7 +10,9 @@ from rejoin.errors import RejoinError, StoreDenied, StoreDown, StoreMissing
 _SAID = re.compile(r"AWS Error ([A-Z][A-Z_]+)(?: \(HTTP status (\d{3})\))?")
 _GONE = re.compile(r"Path does not exist '|Cannot open file, does not exist: \w+://(?!/)")
 """PyArrow's words where a store has no such object, and PyIceberg's."""
-_MISSING = ("NO_SUCH_BUCKET",)
+_NO_BUCKET, _NO_OBJECT = ("NO_SUCH_BUCKET",), ("NO_SUCH_KEY", "RESOURCE_NOT_FOUND")
+_FOR_FILES = ("Error", "IOException")
+"""What DuckDB raises where reading a file raises an OSError, whose words it gives."""
 _DENIED = (
     *("ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "INVALID_CLIENT_TOKEN_ID", "INVALID_SIGNATURE", "SIGNATURE_DOES_NOT_MATCH"),
     *("MISSING_AUTHENTICATION_TOKEN", "UNRECOGNIZED_CLIENT", "OPT_IN_REQUIRED", "REQUEST_EXPIRED", "REQUEST_TIME_TOO_SKEWED"),
@@ -18,11 +23,14 @@ _REFUSED = ("400", "401", "403")
 
 def of_a_store(error: BaseException, where: str) -> RejoinError | None:
     """The error to raise instead; None: it does not come from an object store."""
-    text = "\n".join(map(str, _chain(error)))
-    if (said := _SAID.search(text)) is None:
-        return _missing(where, "an object that the lake names") if _GONE.search(text) else None
+    text = "\n".join(str(e) for e in _chain(error) if _of_a_file(e))
+    said = _SAID.search(text)
+    if _GONE.search(text) or (said and (said[1] in _NO_OBJECT or (said[1] == "UNKNOWN" and said[2] == "404"))):
+        return _missing(where, "an object that the lake names")
+    if said is None:
+        return None
     code, status = said.groups()
-    if code in _MISSING:
+    if code in _NO_BUCKET:
         return _missing(where, "the bucket")
     if code in _DENIED or (code == "UNKNOWN" and status in _REFUSED):
         return StoreDenied(
@@ -47,6 +55,12 @@ def _missing(where: str, what: str) -> StoreMissing:
 
 def _named(code: str, status: str | None) -> str:
     return f"HTTP status {status}" if status else code
+
+
+def _of_a_file(error: BaseException) -> bool:
+    """Whether an error is about a file, not about what is in it: Python's and PyArrow's, PyIceberg's, and DuckDB's that pass these on."""
+    kind, package = type(error).__name__, type(error).__module__.partition(".")[0]
+    return isinstance(error, OSError) or package == "pyiceberg" or (package in ("duckdb", "_duckdb") and kind in _FOR_FILES)
 
 
 def _chain(error: BaseException) -> list[BaseException]:

@@ -194,7 +194,7 @@ class Topology:
             name: its name in this topology.
             key: the primary key column, or a list of columns.
             schema: ``"order_id BIGINT, total DECIMAL(10,2)"``; columns of the source that are not named are not kept.
-            source: ``snapshot(...)`` or ``debezium(...)``.
+            source: ``snapshot(...)``, ``debezium(...)`` or ``feed(...)``.
             optional: columns that the source may lack (not yet, or no longer, there); they are null then. A run stops at any other one.
         """
         return self.record(TableDeclaration(name, key, schema, source, here(), optional))
@@ -218,7 +218,7 @@ class Topology:
             event_time: when it happened, TIMESTAMP or TIMESTAMP_NTZ: a column, or an expression over them such as ``timestamp_millis(ts)``, which is
                 computed as a record is read and becomes a column ``event_time`` (or another, with ``AS``).
             schema: as of a table.
-            source: ``records(...)`` or ``debezium(...)``.
+            source: ``records(...)``, ``debezium(...)`` or ``feed(...)``.
             id: the column, or columns, that tell one record from all others: a record that is delivered again is no second one. None: where it was read
                 tells it, which the stream then has as a column ``record``; only for ``records(...)``.
             key: the column, or columns, by which it is joined with other streams; may repeat, and may be null: then the record has no partner.

@@ -1,18 +1,28 @@
 """Kinds of joins that packages bring: the one of docs/extending.md, beside a join by hand over a random history; and what is refused."""
 
 import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from followed import files
 
 from rejoin import Topology, snapshot
-from rejoin.errors import TopologyError
+from rejoin.engines.engine import Here
+from rejoin.errors import SetupError, TopologyError
+from rejoin.joins import kind_of
 from rejoin.plan import explain, saved
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
+from rejoin.plan.policy import Refresh, RunOptions
 from rejoin.plan.query import topology_query
+from rejoin.plan.steps import Verb
+from rejoin.run.sifting import Sieve
+from rejoin.stages.dialect import DUCKDB
 from rejoin.statements import statements
 from rejoin.testing import Driver
 
@@ -58,7 +68,7 @@ def test_a_random_history_gives_what_a_join_by_hand_gives(request: pytest.Fixtur
                     key, code = rng.randrange(8), rng.choice([None, "de", "De", "AT", "fr", "x"])
                     orders[key] = code
                     changed["orders"].append(f"{key} | {'NULL' if code is None else code}")
-                code, name = rng.choice(["DE", "at", "Fr"]), f"n{rng.randrange(100)}"
+                code, name = rng.choice(["DE", "de", "at", "Fr"]), f"n{rng.randrange(100)}"
                 if code in countries and len(countries) > 1 and rng.random() < 0.3:
                     del countries[code]
                     changed["countries"].append(f"- {code}")
@@ -66,14 +76,16 @@ def test_a_random_history_gives_what_a_join_by_hand_gives(request: pytest.Fixtur
                     countries[code] = name
                     changed["countries"].append(f"{code} | {name}")
             driver.run(**{table: "\n".join(lines) for table, lines in changed.items() if lines})
-            names = {code.lower(): name for code, name in countries.items()}
+            names = {code.lower(): countries[code] for code in sorted(countries, reverse=True)}
             rows = [f"{key} | {code or 'NULL'} | {names.get((code or '').lower(), 'NULL')}" for key, code in sorted(orders.items())]
             assert driver.table("placed") == "\n".join(["id | country | name", *rows])
 
 
 def test_its_rule_is_in_the_query_and_its_statement_is_told() -> None:
     made = plan()
-    assert "ON lower((l.`country`)) = lower(r1.`code`)" in topology_query(made, made.nodes[0])
+    query = topology_query(made, made.nodes[0])
+    assert "ON lower((l.`country`)) = lower(r1.`code`)" in query
+    assert "row_number() OVER (PARTITION BY l.`id` ORDER BY r1.`code`)" in query
     assert "by ignoring_case" in explain.text(made)
     assert any("lower(a.fk_1) = lower(b.on_1)" in s.sql and s.step == "resolve.placed" for s in statements(made))
 
@@ -95,3 +107,28 @@ def test_what_it_cannot_do_is_refused(given: dict[str, str], message: str) -> No
     with pytest.raises(TopologyError) as refused:
         compile(shop(**given))  # type: ignore[arg-type]
     assert message in str(refused.value)
+
+
+def test_of_several_right_rows_the_smallest_key_counts_and_a_recomputation_changes_nothing() -> None:
+    with Driver(shop()) as driver:
+        driver.run(orders="1 | de\n2 | De", countries="de | Deutschland\nDE | Germany")
+        driver.run(orders="3 | DE", countries="dE | Allemagne")
+        assert driver.table("placed") == "id | country | name\n1 | de | Germany\n2 | De | Germany\n3 | DE | Germany"
+        assert driver.run(RunOptions(refresh=Refresh.FULL))["placed"] == ""
+        driver.run(countries="- DE")
+        assert [row["name"] for row in driver.table("placed")] == ["Allemagne"] * 3
+
+
+def test_fault_a_plan_that_is_used_without_the_package_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = plan()
+    monkeypatch.setattr("sys.path", [p for p in sys.path if p != str(tmp_path / "site")])
+    with pytest.raises(SetupError, match=r"the kind of join 'ignoring_case' is not installed.* in the group 'rejoin.joins'"):
+        topology_query(made, made.nodes[0])
+
+
+def test_fault_right_rows_are_not_looked_at_one_by_one_for_no_key_of_the_output_is_theirs() -> None:
+    made = plan()
+    work: Any = SimpleNamespace(facts=SimpleNamespace(plan=made), engine=SimpleNamespace(sql=DUCKDB, node=lambda node: node))
+    kind, rows = kind_of(work, made.nodes[0], Sieve(work, made.nodes[0], Verb.RESOLVE)), Here(pa.table({"code": ["DE"]}))
+    assert kind is not None
+    assert kind.sifted(rows, left=False) is rows and kind.sifted_changes(rows, left=False) is rows

@@ -6,6 +6,8 @@ from threading import Thread
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from moto.server import ThreadedMotoServer
+from pyarrow.fs import S3FileSystem
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from rejoin.errors import EngineFailed, RejoinError, StoreDenied, StoreDown, StoreMissing
@@ -77,7 +79,7 @@ def test_the_end_of_a_file_is_asked_for_once_also_in_parts(tmp_path: Path) -> No
 
 def test_threads_that_share_a_file_read_each_at_its_own_place(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(bytes(range(256)) * 40)
-    handle, found = stores.Handle(stores.Opened(pa.OSFile(str(tmp_path / "x")))), dict[int, list[bytes]]()
+    handle, found = stores.Stores().open(stores.name(PyArrowFileIO(), str(tmp_path / "x"))), dict[int, list[bytes]]()
 
     def read(start: int) -> None:
         handle.seek(start)
@@ -117,6 +119,9 @@ def test_what_this_process_wrote_is_known_and_what_failed_is_not(tmp_path: Path)
         ("AWS Error UNKNOWN (HTTP status 400) during PutObject operation: ExpiredToken", StoreDenied),
         ("AWS Error ACCESS_DENIED during HeadObject operation", StoreDenied),
         ("AWS Error NO_SUCH_BUCKET during PutObject operation", StoreMissing),
+        ("AWS Error NO_SUCH_KEY during GetObject operation", StoreMissing),
+        ("AWS Error RESOURCE_NOT_FOUND during HeadObject operation", StoreMissing),
+        ("AWS Error UNKNOWN (HTTP status 404) during GetObject operation", StoreMissing),
         ("[Errno 2] Path does not exist 'bucket/key'", StoreMissing),
         ("Cannot open file, does not exist: s3://bucket/key", StoreMissing),
     ],
@@ -131,5 +136,38 @@ def test_fault_what_a_store_says_is_told_by_its_code(said: str, kind: type[Rejoi
         assert SECRET not in str(told) and "step resolve.o" in str(told)
 
 
-def test_fault_other_errors_are_not_those_of_a_store() -> None:
-    assert isinstance(named(pa.ArrowInvalid("a value"), "step resolve.o"), EngineFailed)
+@pytest.mark.parametrize("said", ["AWS Error SLOW_DOWN", "AWS Error ACCESS_DENIED during PutObject", "Path does not exist 'x"])
+def test_fault_what_a_row_says_is_not_what_a_store_says(said: str) -> None:
+    def by_duckdb() -> None:
+        reading().execute("SELECT CAST(? AS BIGINT)", [said]).fetchall()
+
+    for work in (by_duckdb, lambda: pa.array([said]).cast(pa.int64())):
+        with pytest.raises(Exception, match=said) as raised:
+            work()
+        told = named(raised.value, "step resolve.o")
+        assert type(told) is EngineFailed and said not in str(told)
+
+
+def test_fault_a_deleted_file_is_missing_also_where_it_was_open(tmp_path: Path) -> None:
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    try:
+        where = {"s3.endpoint": "http://127.0.0.1:{1}".format(*server.get_host_and_port()), "s3.path-style-access": "true"}
+        io = StoreFileIO({**where, "client.region": "us-east-1", "s3.access-key-id": "a", "s3.secret-access-key": "b"})
+        keys = {"endpoint_override": where["s3.endpoint"], "region": "us-east-1", "access_key": "a", "secret_key": "b"}
+        store, path = S3FileSystem(**keys, allow_bucket_creation=True), "s3://bucket/x.parquet"
+        store.create_dir("bucket")
+        content = numbers(tmp_path / "x", 10_000).read_bytes()
+        for way in ("read", "query"):
+            with store.open_output_stream("bucket/x.parquet") as out:
+                out.write(content)
+            name = stores.name(io, path)
+            assert stores.Stores().open(name).read(4) == b"PAR1"
+            store.delete_file("bucket/x.parquet")
+            with pytest.raises(Exception) as raised:  # noqa: PT011 -- DuckDB has no class for it
+                stores.Stores().open(name).read(4) if way == "read" else reading().sql(
+                    f"SELECT sum(n) FROM read_parquet('{name}')"
+                ).fetchall()
+            assert type(named(raised.value, "rejoin get")) is StoreMissing, way
+    finally:
+        server.stop()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rejoin.engines.engine import Rows
 from rejoin.joins import sides
 from rejoin.limits import limits
+from rejoin.plan.match import Other
 from rejoin.plan.model import Edge, Node
 
 if TYPE_CHECKING:
@@ -58,14 +59,18 @@ class OneEdge:
 
     def sifted_changes(self, changes: Rows | None, *, left: bool) -> Rows | None:
         """``left_changes`` or ``right_changes``, where a row that cannot be computed is none, before and after."""
-        if changes is None or self._sieve is None:
+        if changes is None or self._sieve is None or (isinstance(self.node.match, Other) and not left):
             return changes
         sift, key = (self._sieve.lefts, self.left_key) if left else (self._sieve.rights, self.right_key)
         return sift(sift(changes, key, "_before", counts=False), key, "_after")
 
     def sifted(self, rows: Rows, *, left: bool, counts: bool = True) -> Rows:
-        """``Rows`` of a side, where one that cannot be computed is none. ``counts``: they are of results that this run looks at."""
-        if self._sieve is None:
+        """``Rows`` of a side, where one that cannot be computed is none. ``counts``: they are of results that this run looks at.
+
+        Right rows of a join that a package brings (``by=``) stay as they are, and stop the run: no key of the output is theirs, by which they
+        could be held back.
+        """
+        if self._sieve is None or (isinstance(self.node.match, Other) and not left):
             return rows
         sift, key = (self._sieve.lefts, self.left_key) if left else (self._sieve.rights, self.right_key)
         return sift(rows, key, "_row", counts=counts)

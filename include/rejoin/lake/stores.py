@@ -5,7 +5,7 @@ what DuckDB has read of a file (its footer) holds for the life of the process.
 """
 
 import threading
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Protocol
@@ -62,7 +62,7 @@ class Stores(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
         """
         if mode != "rb":
             raise PermissionError(mode)
-        return Handle(_opened(path))
+        return Handle(_opened(path), lambda: _there(path))
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         """A file's size."""
@@ -109,10 +109,13 @@ class Opened:
 
 
 class Handle:
-    """A file as DuckDB reads it. Its position is each thread's own: DuckDB's threads share it, and read at one place what they have sought at another."""
+    """A file as DuckDB reads it. Its position is each thread's own: DuckDB's threads share it, and read at one place what they have sought at another.
 
-    def __init__(self, opened: Opened) -> None:
-        self.opened, self._at = opened, dict[int, int]()
+    ``unread`` is called when the file could not be read, and may raise what says why.
+    """
+
+    def __init__(self, opened: Opened, unread: Callable[[], None] = lambda: None) -> None:
+        self.opened, self._unread, self._at = opened, unread, dict[int, int]()
 
     def seek(self, offset: int, whence: int = 0) -> int:
         base = (0, self.tell(), self.opened.size)[whence]
@@ -123,7 +126,11 @@ class Handle:
         return self._at.get(threading.get_ident(), 0)
 
     def read(self, size: int = -1) -> bytes:
-        found = self.opened.at(self.tell(), size if size >= 0 else self.opened.size)
+        try:
+            found = self.opened.at(self.tell(), size if size >= 0 else self.opened.size)
+        except OSError:
+            self._unread()
+            raise
         self.seek(len(found), 1)
         return found
 
@@ -135,3 +142,13 @@ class Handle:
 def _opened(path: str) -> Opened:
     number, _, rest = path.removeprefix(f"{SCHEME}://").partition("/")
     return Opened(_IOS[int(number)].new_input(unquote(rest)).open())
+
+
+def _there(path: str) -> None:
+    """Asks the store for a file that could not be read, whose answer to a read may have no words for it; forgets what is open, for it may be gone.
+
+    Raises:
+        FileNotFoundError: the store has no such file.
+    """
+    _opened.cache_clear()
+    _opened(path)

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from rejoin.plan.installed import loaded
+
 GROUP = "rejoin.dialects"
 """The entry points by which a package adds dialects."""
 OWN = {"debezium": "rejoin.sources.dialects.debezium.versions:decoder"}
@@ -16,6 +18,10 @@ def known() -> dict[str, EntryPoint]:
 
 
 def dialect(name: str) -> Callable[[Any], Any]:
-    """What makes, of a table, the decoder of one file of it (``sources.proven.Careful``)."""
-    found: Callable[[Any], Any] = known()[name].load()
+    """What makes, of a table, the decoder of one file of it (``sources.proven.Careful``).
+
+    Raises:
+        SetupError: no package that is installed here brings it.
+    """
+    found: Callable[[Any], Any] = loaded(known(), name, GROUP, "dialect")
     return found

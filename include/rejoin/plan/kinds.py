@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
+from rejoin.plan.installed import loaded
+
 if TYPE_CHECKING:
     from rejoin.plan.model import Node, Plan
 
@@ -20,8 +22,8 @@ class Faces:
         shown: every statement that it may need, for ``explain --sql``: of a dialect, a plan and a node the step, a title and the text.
         found: how a run finds its results: of a ``run.work.Work``, a node and a ``run.sifting.Sieve`` or None a ``joins.kind.Kind``. None for the star, whose results are found
             by messages (``run.joining`` and ``run.resolving``).
-        condition: SQL text that a part of the foreign key meets a column of the right key; the rule in the output's defining query. None where
-            the plan knows it.
+        condition: SQL text that a part of the foreign key meets a column of the right key; the rule in the output's defining query, which
+            takes the right row with the smallest key of those that meet it. None where the plan knows the rule.
     """
 
     shown: "Callable[[Any, Plan, Node], Iterator[tuple[str, str, str]]]"
@@ -35,6 +37,10 @@ def known() -> dict[str, EntryPoint]:
 
 
 def faces(name: str) -> Faces:
-    """Those of one."""
-    found: Faces = known()[name].load()
+    """Those of one.
+
+    Raises:
+        SetupError: no package that is installed here brings it.
+    """
+    found: Faces = loaded(known(), name, GROUP, "kind of join")
     return found

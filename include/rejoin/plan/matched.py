@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from rejoin.plan.match import AsOf, Window
+from rejoin.plan.match import AsOf, Other, Window
 from rejoin.plan.model import Edge, Node, Plan, Projection, View
 from rejoin.plan.versions import DELETED, VALID_FROM
 
@@ -11,7 +11,7 @@ Relation = Callable[[str], str]
 """The SQL text after FROM for a table or node."""
 Shown = Callable[[View, Relation], str]
 """A view in parentheses, as it stands after FROM."""
-_UNTIL = "_valid_until"
+_UNTIL, _NTH = "_valid_until", "_nth"
 
 
 def as_of(plan: Plan, edge: Edge, match: AsOf, relation: Relation, shown: Shown) -> str:
@@ -48,6 +48,18 @@ def window(node: Node, match: Window, relation: Relation, whole: Relation, shown
     pairs = zip(match.left_clock, match.right_clock, clocks, strict=True)
     same = " AND ".join(["true", *(f"coalesce(l.`{a}`, r1.`{b}`) = m.{c}" for a, b, c in pairs)])
     return [*lines, f"LEFT JOIN {marks} AS m ON {same}"]
+
+
+def first(node: Node, pairs: str) -> str:
+    """``pairs``, the text from FROM on of a join by a rule, with the place of each among those of its left row in the order of the right key."""
+    lefts, rights = (", ".join(f"{row}.`{k}`" for k in key) for row, key in (("l", node.left.key), ("r1", node.edges[0].right.key)))
+    nth = f"row_number() OVER (PARTITION BY {lefts} ORDER BY {rights})"
+    return f"FROM (SELECT struct(l.*) AS l, struct(r1.*) AS r1, {nth} AS {_NTH} {pairs})"
+
+
+def chosen(node: Node) -> str | None:
+    """The condition that a row is the first of its left row; None where a left row cannot have several, or all are meant."""
+    return f"{_NTH} = 1" if isinstance(node.match, Other) else None
 
 
 def closed(node: Node) -> str | None:

@@ -31,7 +31,9 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], complete: b
     elif isinstance(written, SourceDeclaration):
         report, options = Reporter(report.problems, written.place, report.prefix), dict(written.options)
     else:
-        report(BAD_OPTION, f"source must be {'snapshot(...)' if declaration.stream is None else 'records(...)'} or debezium(...)")
+        report(
+            BAD_OPTION, f"source must be {'snapshot(...)' if declaration.stream is None else 'records(...)'}, debezium(...) or feed(...)"
+        )
         return None
     before = len(report.problems.found)
     common = _Common(_path(options, report), share("max_bad_share", options, report), _policy(options, report))
@@ -52,10 +54,12 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], complete: b
 def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -> None:
     """Rows of a table are replaced and deleted, records of a stream only added."""
     if declaration.stream is None and isinstance(made, RecordsSource):
-        report(BAD_OPTION, "records(...) is for a stream, whose records are only added; a table has snapshot(...) or debezium(...)")
+        report(
+            BAD_OPTION, "records(...) is for a stream, whose records are only added; a table has snapshot(...), debezium(...) or feed(...)"
+        )
     elif declaration.stream is not None and isinstance(made, SnapshotSource):
         said = "snapshot(...) is for a table, whose rows a newer snapshot replaces"
-        report(BAD_OPTION, f"{said}; a stream has records(...), of whose files each adds its records, or debezium(...)")
+        report(BAD_OPTION, f"{said}; a stream has records(...), of whose files each adds its records, debezium(...) or feed(...)")
     elif declaration.key is None and made.meaning is Meaning.FEED:
         report(BAD_OPTION, "a stream of change events needs id=, the columns of their key; only files of records(...) are read once")
 

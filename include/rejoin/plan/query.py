@@ -25,9 +25,11 @@ def node_query(plan: Plan, node: Node, relation: Callable[[str], str], whole: Ca
                 lines += matched.window(node, window, relation, whole or relation, view_query)
             case AsOf(left_time=str()) as as_of:
                 lines.append(matched.as_of(plan, edge, as_of, relation, view_query))
+            case Other():
+                lines = [lines[0], matched.first(node, f"{lines[1]} {_join(edge, number, relation)}")]
             case _:
                 lines.append(_join(edge, number, relation))
-    where = [text for text in (node.where, matched.closed(node)) if text is not None]
+    where = [text for text in (matched.chosen(node), node.where, matched.closed(node)) if text is not None]
     if where:
         lines.append(f"WHERE {' AND '.join(where if len(where) == 1 else (f'({text})' for text in where))}")
     return "\n".join(lines)

@@ -14,6 +14,7 @@ from rejoin.errors import NotComputable
 from rejoin.failures import blamed, kind_of, of_a_row
 from rejoin.limits import limits
 from rejoin.plan import places
+from rejoin.plan.match import Window
 from rejoin.plan.model import Node, View
 from rejoin.plan.places import Place
 from rejoin.plan.rules import Severity
@@ -142,7 +143,8 @@ class Sieve:
             f"output {self.node.name!r} cannot be computed for {count} rows in step {self.verb}.{self.node.name} of run {self.work.facts.run.number}; nothing was committed: {reasons}",
             expected="a value, or null, for every row",
             next_step=f"correct the input or the expression (try_cast, try_divide ... give null){hold}"
-            + ("" if holds(self.node) else f" `rejoin quarantine list {self.node.name}` shows their keys"),
+            + ("" if holds(self.node) else f" `rejoin quarantine list {self.node.name}` shows their keys")
+            + ("; those of earlier runs that this one reads again count, too" if isinstance(self.node.match, Window) else ""),
         )
 
     def _set_aside(

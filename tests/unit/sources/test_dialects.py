@@ -1,17 +1,22 @@
 """Dialects that other packages bring: found by an entry point, named in a topology, read like rejoin's own."""
 
+import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from followed import files
 
 from rejoin import Topology, feed
-from rejoin.errors import SchemaRefused, TopologyError
-from rejoin.plan import saved
+from rejoin.errors import SchemaRefused, SetupError, TopologyError
+from rejoin.plan import dialects, saved
 from rejoin.plan.compatible import refuse_other_meaning
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
 from rejoin.sources import available, read_again_here, read_here
+from rejoin.sources.dialects.lines import LineDialect
 
 PIPES = '''
 from rejoin.errors import BadRecord
@@ -96,3 +101,19 @@ def test_the_same_table_from_another_place_is_another_one() -> None:
     refuse_other_meaning(1, plan(), plan(), "people")
     with pytest.raises(SchemaRefused, match="feed of pipes 'landing', topic 'people'"):
         refuse_other_meaning(1, plan(), plan(only="persons"), "people")
+
+
+def test_fault_a_plan_that_is_used_without_the_package_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = plan()
+    monkeypatch.setattr("sys.path", [p for p in sys.path if p != str(tmp_path / "site")])
+    with pytest.raises(SetupError, match=r"the dialect 'pipes' is not installed.* in the group 'rejoin.dialects'"):
+        dialects.dialect(made.table("people").source.dialect)  # type: ignore[union-attr]
+
+
+def test_an_update_of_a_key_is_refused_by_the_dialect_of_the_page() -> None:
+    page, scope = (Path(__file__).parents[3] / "docs" / "extending.md").read_text(), dict[str, Any]()
+    exec(files(page)["maxwell.py"], scope)
+    decoder: LineDialect = scope["Maxwell"](plan(only=None).table("people"))
+    event = {"database": "shop", "table": "people", "type": "update", "position": "b.1:2", "data": {"id": "b", "name": "Bob"}}
+    read = [decoder.event((1, json.dumps({**event, "old": old}).encode())) for old in ({"name": "Rob"}, {"id": "a"}, None)]
+    assert [(e.kind, e.code) for e in read] == [("upsert", None), ("quarantined", "MAXWELL_KEY"), ("upsert", None)]
