@@ -26,6 +26,7 @@ from rejoin.report.samples import samples
 from rejoin.stages.loaded import LOADED
 from rejoin.testing import Driver
 
+pytestmark = pytest.mark.slow
 NODES = {"starred": ("id",), "every": ("id", "region")}
 Change = tuple[int, str, tuple[Any, ...] | None, tuple[Any, ...] | None]
 
