@@ -135,6 +135,11 @@ def _holds(column: pa.Array) -> bool:
     return bool(len(column.flatten())) if pa.types.is_list(column.type) else column.null_count < len(column)
 
 
+def answer(connection: duckdb.DuckDBPyConnection, text: str) -> pa.Table:
+    """The rows of a query that finds few."""
+    return connection.sql(text).to_arrow_table()
+
+
 class Soon(Here):
     """Few rows: computed as a part of the only statement that uses them, else once, when somebody asks for them or a second statement uses them."""
 
@@ -148,7 +153,7 @@ class Soon(Here):
     def arrow(self) -> pa.Table:
         if self._made is None:
             with _asked(self.statement, self.inputs) as (connection, text):
-                self._made = connection.sql(text).to_arrow_table()
+                self._made = answer(connection, text)
             self.inputs = {}
         return self._made
 

@@ -5,7 +5,6 @@ from pyiceberg.expressions import EqualTo
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
-from rejoin.lake.duck import field_types
 from rejoin.lake.files import bounds, files_of
 from rejoin.stages.columns import RUN
 from rejoin.stages.loaded import LOADED, Images
@@ -13,6 +12,8 @@ from rejoin.stages.loaded import LOADED, Images
 
 def images(log: Schema, output: Schema) -> Images:
     """The columns of a feed as DuckDB reads its changes table and its output."""
+    from rejoin.lake.duck import field_types  # DuckDB, which those who only ask for the run do not need
+
     after, before = (dict(field_types(log, side)) for side in ("_after", "_before"))
     return Images(after, before.keys(), {f.name for f in output.fields})
 
