@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from engines import Engine, Lake, Rejoin, lake_of
+from engines import Engine, Lake, Rejoin, by_spark, lake_of
 from first_load import PlainLoad
 from full import Full, full_engines
 from incremental import IndexedDuckdb, SparkMerge
@@ -13,12 +13,13 @@ from measure import Done, Row, Spent, row, save, saved_rows, spend, tracked
 from storage import stored
 from work import Work
 
-PARTS = ("load", "duckdb", "spark", "incremental", "storage")
+PARTS = ("load", "duckdb", "spark", "engine", "incremental", "storage")
 """What can be left out; rejoin's own curve is always measured."""
 NAMES = {
     "load": ("spark load, plain",),
     "duckdb": ("duckdb full",),
     "spark": ("spark full, shuffle", "spark full, broadcast", "spark full, grouped by key"),
+    "engine": ("rejoin, spark",),
     "incremental": ("spark merge, upsert", "spark merge, update only", "duckdb indexed"),
 }
 """The engines of a part."""
@@ -62,7 +63,7 @@ class Curve:
     def __post_init__(self) -> None:
         self.work = Work(self.n, self.root)
         self.lake: Lake = lake_of(self.root)
-        self.engines: list[Engine] = [Rejoin(self.work, self.lake)]
+        self.engines: list[Engine] = [Rejoin(self.lake, "rejoin")]
         self.full: list[Full] = []
         self._file = self.out / f"curve-{self.n}.json"
         self._others = self._saved_before()
@@ -88,6 +89,9 @@ class Curve:
         """The first load of every engine, and its compaction; warms the full recomputations up."""
         self.work.first_rows()
         self._add(self.engines[0])
+        if "engine" in self.parts:
+            self.engines.append(Rejoin(by_spark(self.lake), *NAMES["engine"]))
+            self._add(self.engines[-1])
         if "load" in self.parts:
             plain = PlainLoad(self.work, self.lake.spark)
             self.rows.append(self._once(plain.name, self.n, "load", plain.load))

@@ -32,7 +32,7 @@ def full_seconds(rows: Iterable[Row], engines: Sequence[str]) -> float | None:
 
 def engines_grid(n: int, rows: Sequence[Row]) -> Grid:
     """Seconds of every engine that keeps the result up to date."""
-    names = [name for name in ("rejoin", *NAMES["incremental"]) if changes(rows, name)]
+    names = [name for name in ("rejoin", *NAMES["engine"], *NAMES["incremental"]) if changes(rows, name)]
     found = {(r.engine, r.side, r.k): seconds(r.seconds) for r in rows}
     keys = [(r.k, side) for side in SIDES for r in changes(rows, side=side)]
     lines = [[f"{k:,}", side, *(found.get((name, side, k), "-") for name in names)] for k, side in keys]
@@ -94,7 +94,7 @@ def load_grid(curves: dict[int, list[Row]]) -> Grid:
     for n, rows in curves.items():
         plain = next((r.seconds for r in rows if r.engine in NAMES["load"]), None)
         for r in (r for r in rows if r.side == "load"):
-            ratio = f"{r.seconds / plain:.2f}" if plain and r.engine in ("rejoin", *NAMES["load"]) else "-"
+            ratio = f"{r.seconds / plain:.2f}" if plain and r.engine in ("rejoin", *NAMES["engine"], *NAMES["load"]) else "-"
             cells = [seconds(r.seconds), ratio, f"{n / r.seconds:,.0f}", megabytes(r.read), megabytes(r.written), f"{r.load:.1f}"]
             lines.append([f"{n:,}", r.engine, *cells])
     return Grid("First load", ["N", "engine", "seconds", "x plain Spark", "rows a second", "MB read", "MB written", "load"], lines, 2)

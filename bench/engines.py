@@ -1,17 +1,18 @@
 """What is measured: rejoin itself, and what every engine has in common."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 from measure import Done, Stages, in_spark
 from pyspark.sql import SparkSession
-from work import COLUMNS, Change, Work
+from work import COLUMNS, Change
 
 from rejoin.compact import compact
 from rejoin.conduct import Topology
+from rejoin.engines.placement import Choice
 from rejoin.lake.config import lake_config
 from rejoin.lake.session import session
 from rejoin.load import load
@@ -83,13 +84,25 @@ def lake_of(root: Path) -> Lake:
     return Lake(topology, session(topology.config))
 
 
+def by_spark(lake: Lake) -> Lake:
+    """The same topology in the same lake under another name, with Spark doing every step."""
+    made = lake.topology
+    plan = replace(made.plan, topology=f"{made.plan.topology}_spark")
+    return Lake(Topology(plan, replace(made.config, engine=Choice.SPARK), made.root), lake.spark)
+
+
 class Rejoin:
-    """rejoin on the landed files."""
+    """rejoin on the landed files.
 
-    name, largest = "rejoin", 1.0
+    Args:
+        lake: where it runs.
+        name: what the results call it.
+    """
 
-    def __init__(self, work: Work, lake: Lake) -> None:
-        self._work, self._lake = work, lake
+    largest = 1.0
+
+    def __init__(self, lake: Lake, name: str) -> None:
+        self._lake, self.name = lake, name
 
     def load(self) -> Done:
         return self._lake.run()
@@ -101,8 +114,8 @@ class Rejoin:
         return self._lake.compact()
 
     def result(self) -> pa.Table:
-        snapshot = self._lake.state()["enriched"]
-        return self._lake.spark.sql(f"SELECT {', '.join(COLUMNS['enriched'])} FROM lake.bench.enriched VERSION AS OF {snapshot}").toArrow()
+        snapshot, table = self._lake.state()["enriched"], f"lake.{self._lake.topology.plan.topology}.enriched"
+        return self._lake.spark.sql(f"SELECT {', '.join(COLUMNS['enriched'])} FROM {table} VERSION AS OF {snapshot}").toArrow()
 
     def close(self) -> None:
         """The lake goes with the work's folder."""

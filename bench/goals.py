@@ -51,28 +51,36 @@ def _of_the_curve(n: int, rows: Sequence[Row]) -> Iterator[Goal]:
     idle = seconds_of(rows, "rejoin", "left", 0)
     if idle is not None:
         yield "a run without changes: seconds", 1.0, idle
-    large = n >= LARGE
     for side in ("left", "right"):
         run, many = (seconds_of(rows, "rejoin", side, k) for k in (CHANGES, MANY))
         if duckdb is not None and n >= 10_000_000:
             if run is not None:
-                yield f"{CHANGES:,} {side} changes / DuckDB recomputing everything", 0.12 if large else 0.45, run / duckdb
-            if many is not None and large:
+                yield f"{CHANGES:,} {side} changes / DuckDB recomputing everything", 0.12 if n >= LARGE else 0.45, run / duckdb
+            if many is not None and n >= LARGE:
                 yield f"{MANY:,} {side} changes / DuckDB recomputing everything", 0.6, many / duckdb
-        if many is not None and spark is not None and n >= 10_000_000:
-            yield f"{MANY:,} {side} changes / Spark recomputing everything", 0.3, many / spark
-    for k in (CHANGES, MANY, *MERGED):
-        run, merge = (seconds_of(rows, engine, "left", k) for engine in ("rejoin", NAMES["incremental"][1]))
-        if run is not None and merge is not None:
-            yield f"{k:,} left changes / Spark MERGE by hand (update only)", 0.8, run / merge
-    mine, plain = (seconds_of(rows, engine, "load", n) for engine in ("rejoin", *NAMES["load"]))
-    if mine is not None and plain is not None:
-        yield "first load / a plain Spark job that writes the same tables", 0.8, mine / plain
-        for side in ("left", "right"):
-            half = seconds_of(rows, "rejoin", side, n // 2)
-            if half is not None:
-                yield f"half of all {side} rows changed / that Spark job", 0.8, half / plain
+    for engine in ("rejoin", *NAMES["engine"]):
+        yield from _of_bulk(engine, n, rows, spark)
     yield from _of_the_memory(n, rows)
+
+
+def _of_bulk(engine: str, n: int, rows: Sequence[Row], spark: float | None) -> Iterator[Goal]:
+    """Of many changes, and of small ones beside MERGE, by either engine. ``spark``: seconds of recomputing everything there."""
+    by = "" if engine == "rejoin" else " (by Spark)"
+    for side in ("left", "right"):
+        many = seconds_of(rows, engine, side, MANY)
+        if many is not None and spark is not None and n >= 10_000_000:
+            yield f"{MANY:,} {side} changes{by} / Spark recomputing everything", 0.3, many / spark
+    for k in (CHANGES, MANY, *MERGED):
+        run, merge = (seconds_of(rows, name, "left", k) for name in (engine, NAMES["incremental"][1]))
+        if run is not None and merge is not None:
+            yield f"{k:,} left changes{by} / Spark MERGE by hand (update only)", 0.8, run / merge
+    mine, plain = (seconds_of(rows, name, "load", n) for name in (engine, *NAMES["load"]))
+    if mine is not None and plain is not None:
+        yield f"first load{by} / a plain Spark job that writes the same tables", 0.8, mine / plain
+        for side in ("left", "right"):
+            half = seconds_of(rows, engine, side, n // 2)
+            if half is not None:
+                yield f"half of all {side} rows changed{by} / that Spark job", 0.8, half / plain
 
 
 def _of_the_memory(n: int, rows: Sequence[Row]) -> Iterator[Goal]:

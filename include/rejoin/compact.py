@@ -1,4 +1,5 @@
-"""Compaction: folds old versions into a base sorted by key, and drops what delete files hide. No reader sees a difference.
+"""Compaction: folds old versions into a base sorted by key, drops what delete files hide, and lets go of records that no join needs any more. No
+reader sees a difference but in streams with a retention, where old records are gone.
 
 A compaction is a run of its own kind: it takes the same place as a run, writes branches, and becomes visible by the same commit.
 What it rewrites, ``lake.layout`` decides; it works on the driver, range by range, or by Spark where a table has to be sorted as a whole.
@@ -12,8 +13,10 @@ from rejoin import crash
 from rejoin.conduct import Topology
 from rejoin.lake import metrics, names
 from rejoin.lake.fold import fold, repair, todo
+from rejoin.lake.let_go import forgetting
 from rejoin.lake.records import Run, StepRecord, Write
 from rejoin.lake.state import StateTable, state_tables
+from rejoin.plan.model import Plan
 from rejoin.progress import SILENT, Progress, telling
 
 if TYPE_CHECKING:
@@ -32,8 +35,14 @@ def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str, p
     head = topology.ledger.head()
     if head is None:
         return None
-    state, known = topology.ledger.states(head), state_tables(topology.ledger.run(head).plan)
-    wanted = [t for t in state if todo(topology.refs.require(t, state[t]), state[t], _key(known.get(t)))]
+    state, plan = topology.ledger.states(head), topology.ledger.run(head).plan
+
+    def forgotten(last: Plan, run: int) -> Plan:
+        return forgetting(last, topology.ledger.states(run), topology.refs, topology.ledger.held(run))
+
+    known, later = state_tables(plan), forgotten(plan, head)
+    gone = {h.stream for h in later.horizons if h.stored != plan.stored_from(h.stream)}
+    wanted = [t for t in state if t in gone or todo(topology.refs.require(t, state[t]), state[t], _key(known.get(t)))]
     if not wanted:
         return None
 
@@ -43,7 +52,7 @@ def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str, p
             with telling(progress, f"compact.{table}") as counts:
                 counts.update(_compact(topology, spark, run, table, progress))
 
-    done = topology.upkeep(who, "compact", work)
+    done = topology.upkeep(who, "compact", work, forgotten)
     topology.drop_garbage()
     return done
 
@@ -54,7 +63,8 @@ def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, 
     started, attempt = monotonic(), f"compact_{table}"[:40]
     states, known = topology.ledger.states(run.base), state_tables(run.plan).get(table)
     existing, key = topology.refs.require(table, states[table]), _key(known)
-    done = repair(existing, states[table]) if known is None or key is None else fold(existing, states[table], key, known.versions)
+    since = run.plan.stored_from(table)
+    done = repair(existing, states[table]) if known is None or key is None else fold(existing, states[table], key, known.versions, since)
     counts: dict[str, int] = {}
     if done is None:
         assert known is not None
@@ -63,6 +73,7 @@ def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, 
         made = topology.refs.commit_rewrite(table, names.branch(run.number, attempt), states[table], done)
         write = Write(table, made)
         counts = {"folded": done.folded, "merged": done.merged, "repaired": int(not metrics.exact(existing, states[table]))}
+        counts |= {"let_go": done.let_go} if since is not None else {}
     crash.point(f"compact.{table}:written")
     counts |= topology.refs.added(table, write.snapshot_id)
     topology.ledger.register(

@@ -41,6 +41,10 @@ EVERYTHING = RunOptions()
 """A run without special wishes."""
 
 
+def _as_it_is(plan: Plan, _: int) -> Plan:
+    return plan
+
+
 class Topology:
     """A topology's plan on a lake: everything a run needs except Spark.
 
@@ -77,7 +81,9 @@ class Topology:
         current = self.ledger.open_run()
         if current is None or current.owner != who:
             mend(self, who, progress)
-        return self._open(who, None if options.repair else self.plan.with_options(options), "run", options.repair)
+        if options.repair:
+            return self._open(who, lambda last, _: last.to_repair(options.repair), "run")
+        return self._open(who, self.plan.with_options(options), "run")
 
     def mine(self, who: str) -> Run:
         """The owner's newest run, which its cut has opened; committed if all is done.
@@ -96,27 +102,28 @@ class Topology:
             )
         return run
 
-    def upkeep(self, who: str, kind: str, work: Callable[[Run], None]) -> Run:
-        """A whole run that reads no input (a compaction, an expiry ...) and keeps the plan of the last committed run.
+    def upkeep(self, who: str, kind: str, work: Callable[[Run], None], planned: Callable[[Plan, int], Plan] = _as_it_is) -> Run:
+        """A whole run that reads no input (a compaction, an expiry ...) and keeps the plan of the last committed run, or what ``planned`` makes
+        of that plan and the number of that run.
 
         Raises:
             RunBusy: a run is open and alive.
         """
-        run = self._open(who, None, kind)
+        run = self._open(who, planned, kind)
         with working(self.ledger, run), named_errors(f"{kind} of topology {run.topology!r} in run {run.number}"):
             work(run)
             self.publish(run)
         return self.ledger.run(run.number)
 
-    def _open(self, who: str, plan: Plan | None, kind: str, repair: tuple[str, ...] = ()) -> Run:
-        """``plan`` None: that of the run which this one starts from, to ``repair`` these outputs."""
+    def _open(self, who: str, plan: Plan | Callable[[Plan, int], Plan], kind: str) -> Run:
+        """``plan``: the plan, or what makes it of that of the run which this one starts from."""
         self.refs.ensure_namespace()
         for _ in range(OPENINGS):
             self.roll_forward()
             current = self.ledger.open_run()
             lives = {} if current is None or current.owner == who else {current.owner: self._life(current.owner)}
             past = opening.of_ledger(self.ledger)
-            made = self._on(past, plan, kind, repair)
+            made = self._on(past, plan, kind)
             if current is not None and current.owner == who and current.kind == kind == "run" and _asks_otherwise(current.plan, made):
                 self.ledger.abandon(current.number, f"{who} asks for other options")
             run = self.ledger.open(who, made, {n.name: fingerprint(made, n) for n in made.nodes}, kind=kind, lives=lives)
@@ -129,17 +136,17 @@ class Topology:
             f"topology {self.plan.topology!r}: {OPENINGS} attempts to open a run met runs that were committed", next_step="try again"
         )
 
-    def _on(self, past: opening.Past | None, plan: Plan | None, kind: str, repair: tuple[str, ...]) -> Plan:
+    def _on(self, past: opening.Past | None, plan: Plan | Callable[[Plan, int], Plan], kind: str) -> Plan:
         """The plan of a run that starts from the newest committed run."""
         last = self.plan if past is None else past.plan(past.head)
-        if plan is None:
-            return last.to_repair(repair)
+        if callable(plan):
+            return plan(last.to_repair(()), 0 if past is None else past.head)
         if past is None:
             return plan
         from rejoin.plan import expect
 
         opening.refuse(past, plan)
-        return plan.with_replay(expect.changed(last, plan) if kind == "run" else ())
+        return plan.with_replay(expect.changed(last, plan) if kind == "run" else ()).with_horizons(last.horizons)
 
     def cut(self, run: Run, note: str = "") -> StepRecord:
         """Pins what every source reads in this run. A repeated cut keeps the first one's pins."""

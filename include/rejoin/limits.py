@@ -32,8 +32,8 @@ class Limits:
     """Key sets up to this size are sent to every task of a scan; larger ones are joined by a shuffle."""
     pruned_rows: int = 5_000_000
     """A scan of a table with more rows first asks for the smallest and largest key, so that files and row groups outside are skipped."""
-    full_share: float = 0.3
-    """Above this share of affected rows recomputing is cheaper: measured, the curves cross between a quarter and a half (docs/benchmarks.md)."""
+    full_share: float = 0.9
+    """Above this share of affected rows an output is recomputed: following the changes of half of all rows still takes less (docs/benchmarks.md)."""
     full_rows: int = 200_000
     """Below so many left rows either way takes about the same time, and following the changes is the default."""
     fuse_rows: int = 1_000

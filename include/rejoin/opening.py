@@ -9,7 +9,7 @@ from functools import cache
 
 from rejoin.lake.history import History, heads
 from rejoin.lake.ledger import Ledger
-from rejoin.plan.compatible import refuse_incompatible, refuse_other_meaning
+from rejoin.plan.compatible import refuse_forgotten, refuse_incompatible, refuse_other_meaning
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan
 
@@ -67,10 +67,12 @@ def refuse(past: Past, plan: Plan) -> None:
     Raises:
         SchemaRefused: a name that has stored rows would mean something else.
     """
-    refuse_incompatible(past.plan(past.head), plan)
+    head = past.plan(past.head)
+    refuse_incompatible(head, plan)
     for name, run, old in past.meanings(plan):
         if run != past.head or old.is_table(name) != plan.is_table(name):
             refuse_other_meaning(run, old, plan, name)
+        refuse_forgotten(old, plan.with_horizons(head.horizons), name, away=run != past.head)
 
 
 def outlook(past: Past, plan: Plan) -> list[str]:

@@ -138,7 +138,7 @@ def test_every_way_gives_the_same_rows_and_the_same_changes(
 
 
 def test_auto_recomputes_when_most_rows_are_affected_and_follows_changes_when_few_are(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    limited(monkeypatch, full_rows=1_000)
+    limited(monkeypatch, full_rows=1_000, full_share=0.3)
     shop.orders(range(10), "few")
     assert shop.how(shop.run()) == "incremental"
     shop.customers(["c0"], "one right row, half of the orders")

@@ -112,3 +112,7 @@ class Kind(OneEdge, ABC):
     @abstractmethod
     def everything(self) -> Rows:
         """``state`` of all results."""
+
+    def unsettled(self, rows: Rows) -> Rows:
+        """The rows of the output, or of what is held back, that ``everything`` would give again: all, but where records were let go."""
+        return rows

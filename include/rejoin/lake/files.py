@@ -51,6 +51,11 @@ class Files:
     def deletes(self) -> tuple[DataFile, ...]:
         return tuple(entry.data_file for entry in self.delete_entries)
 
+    def without(self, gone: Sequence[DataFile]) -> "Files":
+        """The same but some data files."""
+        paths = {file.file_path for file in gone}
+        return Files(tuple(e for e in self.data_entries if e.data_file.file_path not in paths), self.delete_entries)
+
     @property
     def live(self) -> int:
         """Rows that no delete file hides."""
@@ -228,6 +233,16 @@ def newest(table: Table, files: Files, column: str) -> int | None:
     if files.deletes or not found or None in found:
         return None
     return max(int(known[1]) for known in found if known is not None)
+
+
+def before(table: Table, files: Iterable[DataFile], column: str, time: int) -> list[DataFile]:
+    """The files in which every row has a time before one, in microseconds."""
+    field, found = table.schema().find_field(column).field_id, []
+    for file in files:
+        ends = _stored_bounds(table, file, column)
+        if ends is not None and ends[1] < time and (file.null_value_counts or {}).get(field) == 0:
+            found.append(file)
+    return found
 
 
 def overlapping(table: Table, files: Iterable[DataFile], column: str, spans: Sequence[tuple[int, int]]) -> list[DataFile]:

@@ -11,7 +11,7 @@ from pyiceberg.table import Table
 from rejoin.lake import commit, metrics
 from rejoin.lake.commit import Contents
 from rejoin.lake.duck import columns_text, cursor, listed, opens, relation, scan
-from rejoin.lake.files import Files, bounds, files_of, repaired_files
+from rejoin.lake.files import Files, before, bounds, files_of, repaired_files
 from rejoin.lake.layout import NULLS, Layout, Lie, layout, to_fold, to_merge
 from rejoin.lake.producers import Entries
 from rejoin.lake.state import Versions
@@ -21,10 +21,11 @@ from rejoin.stages.columns import RUN
 
 @dataclass(frozen=True)
 class Folded(Contents):
-    """What a compaction of a table wrote and what stays; ``folded`` units, ``merged`` deltas."""
+    """What a compaction of a table wrote and what stays; ``folded`` units, ``merged`` deltas, ``let_go`` rows."""
 
     folded: int = 0
     merged: int = 0
+    let_go: int = 0
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,13 @@ def todo(table: Table, snapshot_id: int, key: Sequence[str] | None) -> bool:
     return bool(choice.folds or choice.merges)
 
 
-def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions | None) -> Folded | None:
+def old(table: Table, snapshot_id: int, key: Sequence[str], since: int | None) -> list[DataFile]:
+    """The files of a stream, sorted by time first, whose records are all from before ``since``; files are let go whole."""
+    files = files_of(table, snapshot_id)
+    return [] if since is None or files.deletes else before(table, files.data, key[0], since)
+
+
+def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions | None, since: int | None = None) -> Folded | None:
     """Rewrites what has to be rewritten; None if that is too much for one process.
 
     Args:
@@ -52,11 +59,13 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
         snapshot_id: the state to compact.
         key: the columns by which the rows are sorted; of a versioned table also its key.
         versions: how versions fold; None if every row stays.
+        since: of a stream, the time from which on its records stay, in microseconds; None: all do.
     """
-    files = repaired_files(table, snapshot_id)
+    gone_by = old(table, snapshot_id, key, since)
+    files, let_go = repaired_files(table, snapshot_id).without(gone_by), sum(f.record_count for f in gone_by)
     choice = _choose(table, files, key[0])
     if not choice.folds and not choice.merges:
-        return repair(table, snapshot_id)
+        return Folded(Entries(files.data_entries, files.delete_entries), [], let_go=let_go)
     units = choice.lay.units
     starts = [u.start for u in units] or [None]
     largest = max((units[n].rows for n in choice.folds), default=0) if units else sum(f.record_count for f in files.data)
@@ -77,7 +86,7 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
     kept = tuple(e for e in files.data_entries if e.data_file.file_path not in gone)
     deletes = _remaining(table, files, gone)
     stay = () if deletes is not None else files.delete_entries
-    return Folded(Entries(kept, stay), added, deletes or [], len(choice.folds), len(merged))
+    return Folded(Entries(kept, stay), added, deletes or [], len(choice.folds), len(merged), let_go)
 
 
 def repair(table: Table, snapshot_id: int) -> Folded:

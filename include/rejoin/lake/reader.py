@@ -117,8 +117,7 @@ class Reader(Access):
 
     def newest(self, view: View, time: str) -> int | None:
         """The newest event time of a view's table, in microseconds; None if it has no rows."""
-        name, column = view.table, self._stored(view, time)
-        return self.largest_time(name, column) if self.has(name) else None
+        return self.largest_time(view.table, self._stored(view, time)) if self.has(view.table) else None
 
     def latest(self, table: Table) -> int | None:
         """The newest event time of a stream whose records can be too old, in microseconds; None if none can be."""
@@ -128,14 +127,17 @@ class Reader(Access):
 
     def newest_by(self, view: View, time: str, by: Sequence[str]) -> Rows:
         """``c_1``.. and ``newest``: the newest event time, in microseconds, of every value of the columns ``by`` of a view, from the table as a whole."""
-        name, columns = view.table, [self._stored(view, c) for c in (time, *by)]
-        sql = self.engine.sql
-        kind = self.schema(name).field(columns[0]).type
-        newest = sql.time_micros(f"max({sql.name(columns[0])})", zoned=bool(kind.tz))
+        name, columns, sql = view.table, [self._stored(view, c) for c in (time, *by)], self.engine.sql
+        newest = sql.time_micros(f"max({sql.name(columns[0])})", zoned=bool(self.schema(name).field(columns[0]).type.tz))
         shown = ", ".join(f"{sql.name(c)} AS c_{i}" for i, c in enumerate(columns[1:], start=1))
         keys = sql.names(columns[1:])
         text = f"SELECT {shown}, {newest} AS newest FROM found GROUP BY {keys}"
         return self.engine.query(text, found=self.every(name, columns))
+
+    def micros(self, view: View, time: str) -> str:
+        """The event time of ``Rows`` of a view's table, in microseconds, as SQL text."""
+        column, sql = self._stored(view, time), self.engine.sql
+        return sql.time_micros(sql.get("_row", column), zoned=bool(self.schema(view.table).field(column).type.tz))
 
     @staticmethod
     def _stored(view: View, time: str) -> str:

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from rejoin.engines.spark import Frame, SparkEngine, by_key
 from rejoin.lake.reader import Reader, without
+from rejoin.lake.settled import with_settled
 from rejoin.plan.match import SameKey, Window
 from rejoin.plan.model import Node, Plan
 from rejoin.plan.query import node_query, upstream
@@ -54,7 +55,8 @@ class Recomputation:
                 return view(sides.get(name, name))
 
             query = node_query(self._plan, self._without_pairs(self._computable(of, view)), view, whole)
-            return self._with_published(of, self._engine.spark.sql(query))
+            made = with_settled(self._engine, self._plan, self._reader, of, self._engine.spark.sql(query))
+            return self._with_published(of, made)
 
         for below in upstream(self._plan, node):
             made = self._stored(below) if below.keeps_what_it_saw else rows(below)

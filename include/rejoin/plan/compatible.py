@@ -5,7 +5,9 @@ of a name that was away.
 import re
 
 from rejoin.errors import SchemaRefused
+from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan, Table
+from rejoin.plan.retained import settled
 from rejoin.plan.sources import DebeziumSource, FeedSource, Source
 
 _WIDENINGS = {("INT", "BIGINT"), ("FLOAT", "DOUBLE")}
@@ -73,6 +75,35 @@ def refuse_other_meaning(run: int, old: Plan, new: Plan, name: str) -> None:
             expected="the same source: the rows that are still stored came from it",
             next_step="declare the table under a new name; if the new path goes on with the same data, bring the table back as it was for one"
             " run and change the path in the next",
+        )
+
+
+def refuse_forgotten(old: Plan, new: Plan, name: str, *, away: bool) -> None:
+    """Compares an output's definition with that which its stored rows were made by.
+
+    Args:
+        old: the newest plan that had the output.
+        new: the plan to run now, with what was let go until now.
+        name: the output, or a table.
+        away: there were runs without it since.
+
+    Raises:
+        SchemaRefused: all of it would be computed anew, and records that its rows were made of are not stored any more.
+    """
+    node = next((n for n in new.nodes if n.name == name), None)
+    if node is None or old.is_table(name):
+        return
+    streams = [v.table for v in (node.left, *(e.right for e in node.edges))]
+    gone = [s for s in streams if new.stored_from(s) is not None]
+    if away:
+        gone = [s for s in gone if new.stored_from(s) != old.stored_from(s)]
+    elif not settled(new, node) or fingerprint(old, old.node(name)) == fingerprint(new, node):
+        return
+    if gone:
+        raise SchemaRefused(
+            f"output {name!r} would be computed anew, and old records of {' and '.join(dict.fromkeys(gone))} were let go since it was computed",
+            expected="the same definition in every run, as long as a stream of it has a retention",
+            next_step="declare the join under a new name: it begins with the records that are still stored",
         )
 
 

@@ -149,11 +149,24 @@ class Node:
 
 
 @dataclass(frozen=True)
+class Horizon:
+    """What a compaction has let go of a stream, in microseconds.
+
+    ``stored``: every record from this time on is stored; None: all are. ``taken``: a record before this time is refused, since records that it
+    meets are gone.
+    """
+
+    stream: str
+    stored: int | None
+    taken: int
+
+
+@dataclass(frozen=True)
 class Plan:
     """A whole topology; ``nodes`` stand in an order in which every node comes after the nodes that it reads.
 
     ``replay``: tables and nodes whose held-back rows a run judges again. ``repair``: nodes that a run recomputes from what is stored; it reads no
-    input then.
+    input then. ``horizons``: what earlier compactions have let go of streams; kept by name, so also of those that are no longer declared.
     """
 
     topology: str
@@ -161,6 +174,7 @@ class Plan:
     nodes: tuple[Node, ...]
     replay: tuple[str, ...] = ()
     repair: tuple[str, ...] = ()
+    horizons: tuple[Horizon, ...] = ()
 
     def table(self, name: str) -> Table:
         return next(t for t in self.tables if t.name == name)
@@ -174,6 +188,14 @@ class Plan:
     def key_of(self, name: str) -> tuple[str, ...]:
         """Key columns of a source table or of a node's output."""
         return self.table(name).key if self.is_table(name) else self.node(name).key
+
+    def stored_from(self, name: str) -> int | None:
+        """The time from which on all records of a stream are stored, in microseconds; None: all are."""
+        return next((h.stored for h in self.horizons if h.stream == name), None)
+
+    def taken_from(self, name: str) -> int | None:
+        """The time before which records of a stream are refused, whatever its retention says; None: there is none."""
+        return next((h.taken for h in self.horizons if h.stream == name), None)
 
     def null_keys(self, name: str) -> bool:
         """Whether parts of the key of a source table or of a node's output may be null."""
@@ -226,6 +248,10 @@ class Plan:
     def with_replay(self, names: Iterable[str]) -> "Plan":
         """The plan whose run judges the held-back rows of these tables and nodes again, too."""
         return dataclasses.replace(self, replay=tuple(sorted({*self.replay, *names})))
+
+    def with_horizons(self, horizons: tuple[Horizon, ...]) -> "Plan":
+        """The plan of a run from whose tables this has been let go."""
+        return dataclasses.replace(self, horizons=horizons)
 
     def to_repair(self, outputs: tuple[str, ...]) -> "Plan":
         """The plan of a run that reads no input and recomputes these outputs; the others follow what that changes.

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from rejoin.plan.match import JoinKind, match_of
-from rejoin.plan.model import Column, Edge, Node, Plan, Projection, Table, View
+from rejoin.plan.model import Column, Edge, Horizon, Node, Plan, Projection, Table, View
 from rejoin.plan.policy import Fuse, Policy, Refresh
 from rejoin.plan.rules import expectations_of
 from rejoin.plan.sinks import sink_of
@@ -21,7 +21,8 @@ def from_json(text: str) -> Plan:
     """The plan that was written, by this version or an older one."""
     data = json.loads(text)
     tables, nodes = tuple(_table(t) for t in data["tables"]), tuple(_node(n) for n in data["nodes"])
-    return Plan(data["topology"], tables, nodes, replay=tuple(data.get("replay", ())), repair=tuple(data.get("repair", ())))
+    horizons = tuple(Horizon(**h) for h in data.get("horizons", ()))
+    return Plan(data["topology"], tables, nodes, tuple(data.get("replay", ())), tuple(data.get("repair", ())), horizons)
 
 
 def _table(data: dict[str, Any]) -> Table:

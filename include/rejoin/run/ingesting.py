@@ -43,6 +43,7 @@ from rejoin.stages import hold_versions as hold
 from rejoin.stages import ingest
 from rejoin.stages.columns import REPLAYED, SOURCE_FILE
 from rejoin.stages.ingest import event_columns
+from rejoin.stages.records import Ages
 
 
 class Ingesting:
@@ -141,9 +142,9 @@ class Ingesting:
         known, given = stored is not None, {} if stored is None else {"stored": stored}
         if kinds.truncated is not None:
             facts = self._engine.query(ingest.truncation(self._sql, table, kinds.truncated, stored=known), events=facts, **given)
-        placed, latest = kinds.unplaced == 0, self._work.before.latest(table)
+        placed, ages = kinds.unplaced == 0, Ages(self._work.before.latest(table), self._facts.plan.taken_from(table.name))
         single = placed and alone(self._engine, table, facts)
-        statement = ingest.feed(self._sql, table, stored=known, placed=placed, alone=single, latest=latest)
+        statement = ingest.feed(self._sql, table, stored=known, placed=placed, alone=single, ages=ages)
         classified = self._engine.query(statement, events=facts, **given)
         if kinds.incomplete:
             classified = self._engine.query(ingest.unsettled(self._sql, table, stored=known), classified=classified, **given)

@@ -139,16 +139,18 @@ class Resolving:
         key = self._facts.plan.key_of(node.left.table)
         kind = kind_of(self._work, node, self._sieve)
         state = self._starred(node, key) if kind is None else kind.everything()
+        unsettled = kind.unsettled if kind is not None else lambda rows: rows
         made, old, gone = self._joined(node, state), None, list[pa.Field]()
         if self._work.before.has(node.name):
             self._writer.widen(
                 node.name, pa.schema(list(made.schema.field("new").type))
             )  # before old rows are compared as rows of the new definition
             gone = self._work.before.left_behind(node)
-            old = self._work.before.current(node.name, [f.name for f in gone])
+            old = unsettled(self._work.before.current(node.name, [f.name for f in gone]))
         at_most = self._facts.now.rows(node.left.table) + self._facts.before.rows(node.name)
         every = self._compared(node, made, old, everything=True, gone=gone)
-        outcome = self._write_output(node, every, 0, at_most, lambda: self._held(node, None))
+        held = self._held(node, None)
+        outcome = self._write_output(node, every, 0, at_most, lambda: None if held is None else unsettled(held))
         return replace(outcome, detail={"refresh": "full", "why": why})
 
     def _starred(self, node: Node, key: tuple[str, ...]) -> Rows:

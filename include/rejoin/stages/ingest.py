@@ -13,6 +13,7 @@ from rejoin.stages.columns import HASH
 from rejoin.stages.dialect import Dialect, equal, text
 from rejoin.stages.fates import Fate
 from rejoin.stages.hashing import canonical, hashed
+from rejoin.stages.records import ANY_AGE, Ages
 
 UNRESOLVED = "TOAST_UNRESOLVED"
 """Quarantine code of an event that does not carry a column whose earlier value is not known either."""
@@ -48,7 +49,7 @@ def truncation(sql: Dialect, table: Table, position: str, *, stored: bool) -> st
     return f"SELECT {sql.names(columns)} FROM events UNION ALL SELECT {line} FROM (SELECT DISTINCT {key} FROM ({keys}))"
 
 
-def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool, alone: bool = False, latest: int | None = None) -> str:
+def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool, alone: bool = False, ages: Ages = ANY_AGE) -> str:
     """``events``, upserts and deletes with their positions, and ``stored``, the ``Versions`` of their keys -> ``classified``.
 
     ``classified``: the event's columns and ``_fate``; for the newest fresh event of each key also ``_version`` and ``_row`` (what is
@@ -60,7 +61,7 @@ def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool, alone: bool 
         stored: ``stored`` is an input; else nothing is.
         placed: every event has a position of its own.
         alone: no two events have one key.
-        latest: of a stream with a retention the newest stored event time, in microseconds; None: nothing is stored.
+        ages: which records of a stream are too old.
     """
     key, known = sql.names(table.key), _with_stored(sql, table, "events", stored=stored)
     if not placed:
@@ -69,7 +70,7 @@ def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool, alone: bool 
         known = f"SELECT {line} FROM ({known})"
     if table.event_time is not None:
         columns = [*event_columns(table), "_version", "_row"]
-        return records.once(sql, table, columns, known, alone=alone, latest=latest)
+        return records.once(sql, table, columns, known, alone=alone, ages=ages)
     newest = f"(PARTITION BY {key}, _fate ORDER BY _position DESC NULLS LAST, _arrival DESC NULLS LAST)"
     shown = sql.names([*event_columns(table), "_version", "_row"])
     fresh = text(Fate.APPLIED if alone else "fresh")

@@ -1,6 +1,7 @@
 """Records of a stream: which of them count."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rejoin.plan.model import Table
 from rejoin.stages.dialect import Dialect, text
@@ -12,11 +13,28 @@ NO_TIME = "NO_EVENT_TIME"
 """Quarantine code of a record for which the expression of its stream's event time gives null, or has no value."""
 
 
-def once(sql: Dialect, table: Table, columns: Sequence[str], known: str, *, alone: bool, latest: int | None) -> str:
+@dataclass(frozen=True)
+class Ages:
+    """What decides whether a record of a stream with a retention is too old, in microseconds.
+
+    ``newest``: the newest stored event time; None: nothing is stored. ``taken``: records before it are refused in any case, since a compaction has let
+    go of what they meet; None: there is no such time.
+    """
+
+    newest: int | None = None
+    taken: int | None = None
+
+
+ANY_AGE = Ages()
+"""Of what is no stream, and in an empty one."""
+
+
+def once(sql: Dialect, table: Table, columns: Sequence[str], known: str, *, alone: bool, ages: Ages) -> str:
     """The fates of a stream's records: one counts, the first of its id; whatever comes later for that id, a delete too, is its duplicate.
 
-    What has no event time, where that is computed, never counts, and is quarantined. So is what is older than the retention allows. The newest record is that of all that came before, in this cut or an earlier one, so that
-    it does not matter how records are cut into runs.
+    What has no event time, where that is computed, never counts, and is quarantined. So is what is older than the retention allows, also what was
+    told before: whether a compaction has let go of it since does not matter then. The newest record is that of all that came before, in this cut or
+    an earlier one, so that it does not matter how records are cut into runs.
 
     Args:
         sql: the dialect.
@@ -24,7 +42,7 @@ def once(sql: Dialect, table: Table, columns: Sequence[str], known: str, *, alon
         columns: those of the result, beside ``_fate``.
         known: SQL text of the events, with the stored ``_version`` of their ids.
         alone: no two events have one id.
-        latest: the newest stored event time, in microseconds; None: nothing is stored, or any age is taken.
+        ages: which records are too old.
     """
     timeless = _timeless(sql, table)
     group = f"{sql.names(table.key)}, _kind" + (f", {timeless}" if timeless else "")
@@ -35,17 +53,32 @@ def once(sql: Dialect, table: Table, columns: Sequence[str], known: str, *, alon
     if timeless:
         reason = f"its event time is null, or cannot be computed: {table.computed_time}"
         once = _quarantined(sql, columns, f"SELECT *, {timeless} AS _bad FROM ({once})", NO_TIME, reason)
-    if table.retention is None or table.event_time is None:
+    limits = _limits(sql, table, ages)
+    if not limits:
         return once
-    zoned = next(c.type for c in table.columns if c.name == table.event_time) == "TIMESTAMP"
-    at = f"CASE WHEN _fate = {text(Fate.APPLIED)} THEN {sql.time_micros(sql.name(table.event_time), zoned=zoned)} END"
-    so_far = (
-        f"max({at}) OVER (ORDER BY _arrival ASC NULLS FIRST, _position ASC NULLS FIRST ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-    )
-    before = so_far if latest is None else f"greatest({so_far}, {sql.cast(str(latest), 'BIGINT')})"
-    late = f"coalesce({at} < {before} - {sql.cast(str(table.retention), 'BIGINT')}, false)"
+    at = _micros(sql, table)
+    late = f"_kind = 'upsert' AND ({' OR '.join(f'coalesce({at} < {limit}, false)' for limit in limits)})"
     marked = f"SELECT *, {late} AS _bad FROM ({once})"
     return _quarantined(sql, columns, marked, TOO_LATE, "it is older than the retention of its stream allows")
+
+
+def _limits(sql: Dialect, table: Table, ages: Ages) -> list[str]:
+    """The times before which a record is too old, as SQL texts over the records with their fates."""
+    found = [] if ages.taken is None else [sql.cast(str(ages.taken), "BIGINT")]
+    if table.retention is not None and table.event_time is not None:
+        counted = f"CASE WHEN _fate = {text(Fate.APPLIED)} THEN {_micros(sql, table)} END"
+        order = "ORDER BY _arrival ASC NULLS FIRST, _position ASC NULLS FIRST ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+        so_far = f"max({counted}) OVER ({order})"
+        newest = so_far if ages.newest is None else f"greatest({so_far}, {sql.cast(str(ages.newest), 'BIGINT')})"
+        found.append(f"{newest} - {sql.cast(str(table.retention), 'BIGINT')}")
+    return found
+
+
+def _micros(sql: Dialect, table: Table) -> str:
+    """A record's event time in microseconds."""
+    assert table.event_time is not None
+    zoned = next(c.type for c in table.columns if c.name == table.event_time) == "TIMESTAMP"
+    return sql.time_micros(sql.name(table.event_time), zoned=zoned)
 
 
 def _timeless(sql: Dialect, table: Table) -> str:

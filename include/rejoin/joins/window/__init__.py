@@ -18,6 +18,7 @@ from rejoin.joins.window.statements import window_of
 from rejoin.lake.access import Keys
 from rejoin.lake.reader import Reader
 from rejoin.plan.model import Node, View
+from rejoin.plan.retained import settled
 
 if TYPE_CHECKING:
     from rejoin.run.sifting import Sieve
@@ -31,12 +32,21 @@ class WindowJoin(Kind):
         super().__init__(work, node, sieve)
         self._window = window_of(self.edge)
         self._keys = statements.Keys(self.left_key, self.right_key)
+        self._stored = statements.Stored(self.plan.stored_from(self.left), self.plan.stored_from(self.right))
         self._kept = (self.edge.kind.keeps_left, self.edge.kind.keeps_right)
 
     def everything(self) -> Rows:
-        text = statements.state(self.sql, self.spoken, self._keys, scoped=None)
+        text = statements.state(self.sql, self.spoken, self._keys, scoped=None, stored=self._stored)
         lefts, rights = self.work.now.current(self.left), self.work.now.current(self.right)
         return self.engine.query(text, lefts=self.sifted(lefts, left=True), rights=self.sifted(rights, left=False), marks=self._marks())
+
+    def unsettled(self, rows: Rows) -> Rows:
+        if not settled(self.plan, self.node):
+            return rows
+        now, window = self.work.now, self._window
+        times = (now.micros(self.node.left, window.left_time), now.micros(self.node.edges[0].right, window.right_time))
+        text = statements.unsettled(self.sql, self.node, self._keys, times, self._stored)
+        return self.engine.query(text, rows_=rows, lefts=now.current(self.left), rights=now.current(self.right))
 
     def follow(self) -> Found:
         moved = (self.sifted_changes(self.left_changes(), left=True), self.sifted_changes(self.right_changes(), left=False))
@@ -50,7 +60,7 @@ class WindowJoin(Kind):
                 side = {"lefts": lefts} if left else {"rights": rights}
                 inputs[name], count = self.fetched(self.engine.query(text, **changes, marks=marks, **side))
                 at_most += count
-        text = statements.state(self.sql, self.spoken, self._keys, scoped=list(changes))
+        text = statements.state(self.sql, self.spoken, self._keys, scoped=list(changes), stored=self._stored)
         state = self.engine.query(text, lefts=lefts, rights=rights, marks=marks, **inputs)
         return Found(state, self._old(inputs, at_most), self._in_scope(self.held(), inputs), at_most)
 

@@ -146,7 +146,19 @@ def _marked(sql: Dialect, window: Window, side: str, *, left: bool) -> str:
     return f"SELECT s.*, m.old_mark, m.mark FROM ({side}) AS s LEFT JOIN marks AS m ON {on}"
 
 
-def state(sql: Dialect, node: Node, keys: Keys, *, scoped: Sequence[str] | None) -> str:
+@dataclass(frozen=True)
+class Stored:
+    """From when on all records of either stream are stored, in microseconds; None: all are."""
+
+    left: int | None = None
+    right: int | None = None
+
+
+ALL = Stored()
+"""Nothing was let go."""
+
+
+def state(sql: Dialect, node: Node, keys: Keys, *, scoped: Sequence[str] | None, stored: Stored = ALL) -> str:
     """``lefts`` and ``rights``, ``Rows`` of both streams, and ``marks`` -> ``pk_1``.., ``l``, ``r1``: pairs, and records without partner.
 
     Args:
@@ -155,6 +167,7 @@ def state(sql: Dialect, node: Node, keys: Keys, *, scoped: Sequence[str] | None)
         keys: the keys.
         scoped: which of ``left_changes`` and ``right_changes`` are inputs: only pairs of those records, and of the others those in
             ``lonely_left`` and ``lonely_right``. None: all.
+        stored: which records are stored; whether one had a partner before that is not known, so it is not in the result as one without.
     """
     edge = node.edges[0]
     window = window_of(edge)
@@ -165,9 +178,9 @@ def state(sql: Dialect, node: Node, keys: Keys, *, scoped: Sequence[str] | None)
     pairs = f"SELECT {line} FROM {_pairs(window, 'ls', 'rs')}"
     parts = [f"SELECT * FROM pairs AS p{_of_changed(sql, keys, scoped)}"]
     if edge.kind.keeps_left:
-        parts.append(_unpaired(sql, window, keys, left=True, scoped=scoped is not None))
+        parts.append(_unpaired(sql, window, keys, left=True, scoped=scoped is not None, partners=stored.right))
     if edge.kind.keeps_right:
-        parts.append(_unpaired(sql, window, keys, left=False, scoped=scoped is not None))
+        parts.append(_unpaired(sql, window, keys, left=False, scoped=scoped is not None, partners=stored.left))
     return f"WITH ls AS ({left}), rs AS ({right}), pairs AS ({pairs}) {' UNION ALL '.join(parts)}"
 
 
@@ -175,14 +188,18 @@ def _named(key: Sequence[str], names: Sequence[str], of: str) -> list[str]:
     return [f"{of}.{k} AS {name}" for k, name in zip(key, names, strict=True)]
 
 
-def _unpaired(sql: Dialect, window: Window, keys: Keys, *, left: bool, scoped: bool) -> str:
-    """The records of one side that are in no pair, and whose window has closed: of all, or of those that have to be judged anew."""
+def _unpaired(sql: Dialect, window: Window, keys: Keys, *, left: bool, scoped: bool, partners: int | None) -> str:
+    """The records of one side that are in no pair, and whose window has closed: of all, or of those that have to be judged anew. ``partners``: from
+    when on all records of the other side are stored.
+    """
     mine, theirs = keys.sides
     ks, own, side, among = (keys.pks, mine, "ls", "lonely_left") if left else (keys.rks, theirs, "rs", "lonely_right")
     names = [*(f"s.{k}" for k in ks), *("NULL" for _ in (theirs if left else mine))]
     line = ", ".join([*names, "s.l", "NULL"] if left else [*names[len(ks) :], *names[: len(ks)], "NULL", "s.r1"])
     paired = " AND ".join(f"p.{name} = s.{k}" for name, k in zip(own, ks, strict=True))
     judged = f" AND EXISTS (SELECT 1 FROM {among} AS x WHERE {sql.on(ks, 'x', 's')})" if scoped else ""
+    if partners is not None:
+        judged += f" AND {_known('s.lt' if left else 's.rt', window, partners, left=left)}"
     return f"SELECT {line} FROM {side} AS s WHERE {_closed(window, left=left)}{judged} AND NOT EXISTS (SELECT 1 FROM pairs AS p WHERE {paired})"
 
 
@@ -200,6 +217,28 @@ def _any_changed(sql: Dialect, keys: Keys, given: Sequence[str], pair: str, name
             same = " AND ".join(f"c.{sql.name(k)} = {pair}.{sql.name(n)}" for k, n in zip(key, own, strict=True))
             parts.append(f"EXISTS (SELECT 1 FROM {changes} AS c WHERE {same})")
     return f"({' OR '.join(parts)})" if parts else "false"
+
+
+def _known(time: str, window: Window, partners: int, *, left: bool) -> str:
+    """Whether all that can be the partner of a record is stored, if all ``partners`` from a time on are."""
+    return f"coalesce({time} - {window.before if left else window.after} >= {partners}, true)"
+
+
+def unsettled(sql: Dialect, node: Node, keys: Keys, times: tuple[str, str], stored: Stored) -> str:
+    """``rows_`` with the key of the node, ``lefts`` and ``rights``, ``Rows`` of both streams -> those that ``state`` would give again.
+
+    The others rest on records that are not stored any more, and stay as they are. ``times``: SQL texts of the time of a record, in microseconds, over
+    the columns of either stream.
+    """
+    window, joins, conditions = window_of(node.edges[0]), [], []
+    own = (node.key[: len(keys.left)], node.key[len(keys.left) :])
+    for at, (name, key, partners) in enumerate((("lefts", keys.left, stored.right), ("rights", keys.right, stored.left))):
+        known = "true" if partners is None else _known(times[at], window, partners, left=at == 0)
+        same = " AND ".join(f"s_{at}.{sql.name(k)} = o.{sql.name(n)}" for k, n in zip(key, own[at], strict=True))
+        joins.append(f"LEFT JOIN (SELECT {sql.names(key)}, {known} AS known FROM {name}) AS s_{at} ON {same}")
+        mine, other = sql.name(own[at][0]), sql.name(own[1 - at][0])
+        conditions.append(f"(o.{mine} IS NULL OR s_{at}.known OR (s_{at}.known IS NOT NULL AND o.{other} IS NOT NULL))")
+    return f"SELECT o.* FROM rows_ AS o {' '.join(joins)} WHERE {' AND '.join(conditions)}"
 
 
 def _closed(window: Window, *, left: bool) -> str:

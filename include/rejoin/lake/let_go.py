@@ -1,0 +1,36 @@
+"""What a compaction can let go of streams, as the tables of a run are."""
+
+from collections.abc import Collection, Mapping
+
+from rejoin.lake import files, fold
+from rejoin.lake.files import files_of
+from rejoin.lake.refs import Refs
+from rejoin.plan.model import Plan
+from rejoin.plan.retained import advanced, horizon
+
+
+def forgetting(plan: Plan, states: Mapping[str, int], refs: Refs, behind: Collection[str]) -> Plan:
+    """The plan with the horizons up to which files of streams can go; the same plan if none can.
+
+    Args:
+        plan: that of the run whose tables these are.
+        states: table -> snapshot id.
+        refs: the tables.
+        behind: outputs that were left as they were: they have yet to meet the records that came since.
+    """
+    waiting = {v.table for n in plan.nodes if n.name in behind for v in (n.left, *(e.right for e in n.edges))}
+
+    def newest(name: str) -> int | None:
+        column = plan.table(name).event_time if plan.is_table(name) else None
+        if column is None or name not in states:
+            return None
+        table = refs.require(name, states[name])
+        return files.newest(table, files_of(table, states[name]), column)
+
+    for stream in (t for t in plan.tables if t.name in states and t.name not in waiting):
+        found = horizon(plan, stream, newest)
+        if found is None:
+            continue
+        if fold.old(refs.require(stream.name, states[stream.name]), states[stream.name], stream.order, found.stored):
+            plan = plan.with_horizons(advanced(plan, found))
+    return plan
