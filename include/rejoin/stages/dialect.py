@@ -76,8 +76,12 @@ class Dialect(ABC):
         """The UTF-8 bytes of a text."""
 
     @abstractmethod
-    def size_of(self, binary: str) -> str:
-        """The number of bytes of a binary value."""
+    def texts(self, texts: Sequence[str]) -> str:
+        """Texts one behind the other, of which null is nothing."""
+
+    @abstractmethod
+    def bytes_in(self, value: str, *, binary: bool) -> str:
+        """The length in bytes of a text, or of a ``binary``, as a text."""
 
     @abstractmethod
     def micros(self, instant: str) -> str:
@@ -185,8 +189,11 @@ class SparkSql(Dialect):
     def bytes_of(self, text: str) -> str:
         return f"CAST({text} AS BINARY)"
 
-    def size_of(self, binary: str) -> str:
-        return f"octet_length({binary})"
+    def texts(self, texts: Sequence[str]) -> str:
+        return f"concat_ws('', {', '.join(texts)})"
+
+    def bytes_in(self, value: str, *, binary: bool) -> str:  # noqa: ARG002 -- it is one function for both
+        return self.cast(f"octet_length({value})", "STRING")
 
     def micros(self, instant: str) -> str:
         return f"unix_micros({instant})"
@@ -246,8 +253,11 @@ class DuckSql(Dialect):
     def bytes_of(self, text: str) -> str:
         return f"encode({text})"
 
-    def size_of(self, binary: str) -> str:
-        return f"octet_length({binary})"
+    def texts(self, texts: Sequence[str]) -> str:
+        return f"concat({', '.join(texts)})"  # twice as fast as concat_ws
+
+    def bytes_in(self, value: str, *, binary: bool) -> str:
+        return self.cast(f"{'octet_length' if binary else 'strlen'}({value})", "STRING")
 
     def micros(self, instant: str) -> str:
         return f"epoch_us({instant})"
