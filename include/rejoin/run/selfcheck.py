@@ -64,7 +64,7 @@ class SelfCheck:
         changes = self._sample(node.name, columns) if loaded else self._sample(names.changes(node.name), [*key, "_op", "_after"])
         if isinstance(changes, probe.TooLarge):
             return changes.why
-        found = self._having(node.name, key, changes, columns)
+        found = self._having(node.name, key, changes, columns, looked_up=not loaded)
         if isinstance(found, probe.TooLarge):
             return found.why
         rows = [(_key(r, key), _key(r, columns)) for r in found.to_pylist()]
@@ -86,7 +86,8 @@ class SelfCheck:
         asked = sent.filter(pc.equal(sent["_op"], "S"))
         of_table = self._run.plan.is_table(node.left.table)
         columns = [*key, HASH, *([RUN, "_op"] if of_table else [])]
-        found = self._having(node.left.table, key, asked.select(pks).rename_columns(key), columns)
+        loaded = node.left.table not in self._before
+        found = self._having(node.left.table, key, asked.select(pks).rename_columns(key), columns, looked_up=not loaded)
         if isinstance(found, probe.TooLarge):
             return found.why
         newest: dict[Key, dict[str, Any]] = {}
@@ -106,11 +107,14 @@ class SelfCheck:
         snapshot = self._now[table]
         return probe.of_run(self._refs.require(table, snapshot), snapshot, self._run.number, columns, sample=SAMPLE)
 
-    def _having(self, table: str, key: Sequence[str], rows: pa.Table, columns: Sequence[str]) -> pa.Table | probe.TooLarge:
+    def _having(
+        self, table: str, key: Sequence[str], rows: pa.Table, columns: Sequence[str], *, looked_up: bool
+    ) -> pa.Table | probe.TooLarge:
+        """``looked_up``: the run has looked rows of the table up by the bounds of files, which are not asked here then."""
         snapshot = self._now[table]
         existing = self._refs.require(table, snapshot)
         many = len(files_of(existing, snapshot).data) > limits().opened_files
-        return probe.having(existing, snapshot, key, rows.select(list(key)), columns, pruned=many)
+        return probe.having(existing, snapshot, key, rows.select(list(key)), columns, pruned=many or not looked_up)
 
     def _broken(self, what: str, expected: str) -> InvariantBroken:
         return InvariantBroken(

@@ -30,7 +30,7 @@ class Chunk:
     """
 
     first: int
-    data: bytes
+    data: memoryview
     ends: "np.ndarray[tuple[int], np.dtype[np.int64]]"
 
     def texts(self) -> pa.StringArray | None:
@@ -53,13 +53,13 @@ class Chunk:
         """The lines with their numbers."""
         start = 0
         for number, end in enumerate(self.ends.tolist(), self.first):
-            yield number, self.data[start:end]
+            yield number, bytes(self.data[start:end])
             start = end + 1
 
     def line(self, number: int) -> bytes:
         """One line."""
         at = number - self.first
-        return self.data[int(self.ends[at - 1]) + 1 if at else 0 : int(self.ends[at])]
+        return bytes(self.data[int(self.ends[at - 1]) + 1 if at else 0 : int(self.ends[at])])
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def chunks(pieces: Iterator[bytes]) -> Iterator[Chunk | Rest]:
             start = 0
             for at in range(0, len(ends) - LINES + 1, LINES):
                 stop = int(ends[at + LINES - 1]) + 1
-                yield Chunk(number, data[start:stop], ends[at : at + LINES] - start)
+                yield Chunk(number, memoryview(data)[start:stop], ends[at : at + LINES] - start)
                 number, start = number + LINES, stop
             parts = [data[start:]]
             count, size = len(ends) % LINES, len(parts[0])
@@ -93,7 +93,7 @@ def chunks(pieces: Iterator[bytes]) -> Iterator[Chunk | Rest]:
         yield _rest(number, iter([data]))
     else:
         whole = data if data.endswith(b"\n") else data + b"\n"
-        yield Chunk(number, whole, np.flatnonzero(np.frombuffer(whole, np.uint8) == ord("\n")))
+        yield Chunk(number, memoryview(whole), np.flatnonzero(np.frombuffer(whole, np.uint8) == ord("\n")))
 
 
 def _rest(number: int, pieces: Iterator[bytes]) -> Rest:

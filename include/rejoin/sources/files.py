@@ -8,7 +8,8 @@ import hashlib
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ import pyarrow.fs as pafs
 from rejoin.errors import SourceCorrupt, SourceFileChanged, SourceFileMissing, SourceOutsideRoot
 
 CHUNK = 1 << 20
+_AT_ONCE = 4
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
@@ -85,6 +87,14 @@ def pin_file(file: Place) -> PinnedFile:
         digest.update(chunk)
         size += len(chunk)
     return PinnedFile(file.label, size, digest.hexdigest())
+
+
+def pin_files(files: Sequence[Place]) -> tuple[PinnedFile, ...]:
+    """Files as they are now, in their order; several are read side by side."""
+    if len(files) < 2:
+        return tuple(map(pin_file, files))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return tuple(pool.map(pin_file, files))
 
 
 def open_pinned(root: str, file: PinnedFile) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ from rejoin.plan.model import Table
 from rejoin.plan.place import delivered
 from rejoin.plan.sources import Meaning, meaning_of
 from rejoin.sources.columns import check_drift, columns_of
-from rejoin.sources.files import PinnedFile, Place, changed, children, corrupt, pin_file, place
+from rejoin.sources.files import PinnedFile, Place, changed, children, corrupt, pin_files, place
 
 _UNFINISHED = (".tmp", ".inprogress", ".crc", "._COPYING_")
 _DATED = re.compile(r"(?:\w+=)?\d{2,4}(?:-?\d{2}){0,3}(?:T\d{2,6})?")
@@ -133,10 +133,10 @@ def _new_files(table: Table, root: str, where: Place, consumed: tuple[PinnedFile
     fresh = []
     for file in sorted(_added_files(table, root, where)[0], key=lambda f: (natural(f.label), f.label)):
         if file.label not in known:
-            fresh.append(pin_file(file))
+            fresh.append(file)
         elif file.info().size != known[file.label].size:
             raise changed(file.label, "has another size")
-    return tuple(fresh)
+    return pin_files(fresh)
 
 
 def _columns_of_records(table: Table, root: str, fresh: tuple[PinnedFile, ...], last: Pin | None) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ def _snapshot(table: Table, root: str, where: Place, last: Pin | None) -> Pin | 
             raise _missing(table, "does not exist")
         return None
     if not where.is_directory():
-        files: tuple[PinnedFile, ...] = (pin_file(where),)
+        files: tuple[PinnedFile, ...] = pin_files([where])
         if last is not None and last.files[0].sha256 == files[0].sha256:
             return None
         newer = 1
@@ -195,7 +195,7 @@ def _snapshot(table: Table, root: str, where: Place, last: Pin | None) -> Pin | 
         if not fresh:
             _check_unchanged(root, next((e for e in entries if e.name == before), None), last)
             return None
-        files, newer = tuple(pin_file(file) for file in _data_files(table, root, fresh[-1])), len(fresh)
+        files, newer = pin_files(_data_files(table, root, fresh[-1])), len(fresh)
     columns = columns_of([place(root, file.path) for file in files], str(format_of(files[0].path)))
     check_drift(table, columns, last.columns if last else ())
     return Pin("snapshot", files, (last.ordinal if last else 0) + newer, newer - 1, columns)
