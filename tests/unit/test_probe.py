@@ -202,3 +202,27 @@ def test_what_duckdb_cannot_hold_goes_to_the_systems_temporary_directory(tmp_pat
     with cursor() as db:
         [(place,)] = db.execute("SELECT current_setting('temp_directory')").fetchall()
     assert Path(place).parent == Path(tempfile.gettempdir())
+
+
+@pytest.mark.parametrize("named", ["n", "File_Row_Number"])
+def test_a_sample_of_many_rows_is_of_all_files_and_of_what_is_not_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    limited(monkeypatch, small_rows=50)
+    made = Lake(tmp_path, rows("BIGINT", [], 0).rename_columns(["k", named, "_run", "note"]).schema)
+    for start in (0, COUNT, 2 * COUNT):
+        made.write(rows("BIGINT", list(range(start, start + COUNT)), 1).rename_columns(["k", named, "_run", "note"]))
+    first, *_ = files_of(made.table, made.head).data
+    made.write(
+        rows("BIGINT", [], 1).rename_columns(["k", named, "_run", "note"]),
+        pa.table({"file_path": [first.file_path] * 150, "pos": range(150)}),
+    )
+    hidden = {r[named] for r in made.table.scan(snapshot_id=made.head).to_arrow().to_pylist()} ^ set(range(3 * COUNT))
+    assert len(hidden) == 150
+    found = probe.of_run(made.table, made.head, 1, [named, "note"], sample=60)
+    assert isinstance(found, pa.Table)
+    numbers = found[named].to_pylist()
+    assert 40 <= len(set(numbers)) == len(numbers) <= 60  # of the file with hidden rows some were drawn in vain
+    assert not hidden & set(numbers)
+    assert {n // COUNT for n in numbers} >= {1, 2}
+    assert all(r["note"] == f"1 {r[named]}" for r in found.to_pylist())

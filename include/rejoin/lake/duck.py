@@ -6,7 +6,7 @@ Columns are found by Iceberg's field ids, as the format demands: a file written 
 import os
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -151,6 +151,11 @@ def by_id(table: Table) -> bool:
     It costs: joins no longer skip row groups.
     """
     return len(table.metadata.schemas) > 1 or _taken(table) is not None
+
+
+def at_positions(table: Table, positions: Iterable[int]) -> str:
+    """The condition, in the ``clause`` of a relation, that a row has one of these numbers in its file; it skips row groups."""
+    return f"{ROW_NUMBER if _taken(table) is None else POSITION} IN ({', '.join(map(str, positions))})"
 
 
 def relation(

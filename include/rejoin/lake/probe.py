@@ -4,6 +4,7 @@ DuckDB skips row groups whose statistics rule the keys out and reads other colum
 about k row groups, whatever the size of the table; it needs no Spark job.
 """
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
 
-from rejoin.lake.duck import FILE, POSITION, by_id, columns_text, cursor, relation, stored_types
+from rejoin.lake.duck import FILE, POSITION, at_positions, by_id, columns_text, cursor, relation, stored_types
 from rejoin.lake.files import bounds, files_of, holding, overlapping
 from rejoin.lake.tables import arrow_schema
 from rejoin.limits import limits
@@ -119,7 +120,11 @@ def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str], sam
     own = sum(file.record_count for file in data if bounds(table, file, RUN) == (run, run))
     if sample is None and own - sum(file.record_count for file in found.deletes) > limits().most:
         return TooLarge(f"{own:,} rows")
-    return _read(table, data, found.deletes, columns, f"WHERE {columns_text([RUN])} = {run}", {}, sample)
+    clause = f"WHERE {columns_text([RUN])} = {run}"
+    if sample is not None and own > limits().small_rows:  # else a sample reads all rows
+        longest = max(file.record_count for file in data)
+        clause += f" AND {at_positions(table, random.sample(range(longest), min(longest, -(-sample // len(data)))))}"
+    return _read(table, data, found.deletes, columns, clause, {}, sample)
 
 
 def within(table: Table, snapshot_id: int, column: str, spans: Sequence[tuple[int, int]], columns: Sequence[str]) -> pa.Table | TooLarge:
