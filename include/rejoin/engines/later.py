@@ -14,6 +14,7 @@ from threading import Lock
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 from duckdb.func import ARROW
 from duckdb.sqltypes import BLOB
 
@@ -73,8 +74,26 @@ class Later(Rows):
 
     def ordered(self, by: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Its rows in the order of some columns, as they come."""
-        with bound(f"SELECT * FROM ({self.statement}) ORDER BY {DUCKDB.names(by)}", self.inputs) as query:
+        order = "" if self._in_order(by[0]) else f" ORDER BY {DUCKDB.names(by)}"
+        with bound(f"SELECT * FROM ({self.statement}){order}", self.inputs) as query:
             yield from query.to_arrow_reader(BATCH_ROWS)
+
+    def _in_order(self, first: str) -> bool:
+        """Whether the rows come in the order of their first key column anyway, each with a larger value: then they need not be held to be sorted.
+
+        Only rows of one kept table have an order of their own, in which DuckDB gives them; it hardly costs to look at one column of these.
+        """
+        if not (len(self.inputs) == 1 and all(isinstance(rows, Kept) for rows in self.inputs.values())):
+            return False
+        last = None
+        with bound(f"SELECT {DUCKDB.name(first)} FROM ({self.statement})", self.inputs) as query:
+            for batch in query.to_arrow_reader(BATCH_ROWS):
+                column = batch.column(0)
+                larger = pc.all(pc.less(column[:-1], column[1:]), skip_nulls=False, min_count=0).as_py()
+                if not larger or column.null_count or (last is not None and not pc.less(last, column[0]).as_py()):
+                    return False
+                last = column[-1]
+        return True
 
     def kept(self) -> "Kept":
         """The same rows, computed now and kept by DuckDB until nobody refers to them any more."""
