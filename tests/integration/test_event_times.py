@@ -208,6 +208,7 @@ def test_the_plan_tells_it_and_keeps_it() -> None:
     assert saved.from_json(saved.to_json(plan)) == plan
 
 
+@pytest.mark.slow
 def test_what_has_no_time_is_what_cannot_be_computed_alone() -> None:
     """Every record of a batch, against each one computed by itself by what is proven to be Spark's."""
     import duckdb

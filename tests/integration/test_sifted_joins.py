@@ -107,7 +107,8 @@ def test_the_others_are_as_if_rows_without_value_were_not_there(engine: str, ses
         assert {name: aside(driver, name) for name in NAMES} == expected
         assert {name: rows(driver, name) for name in NAMES} == {name: rows(oracle, name) for name in NAMES}
         known = Topology(compile(topology()), lake_config(str(driver.root / "lake")), str(driver.root))
-        for fast in (False, True):
+        # Of joins by anything but a foreign key of the left the fast comparison is the other one again.
+        for fast in (False, True) if everything else (False,):
             assert {d.node: d.total for d in verify(known, sessions(known), fast=fast) if d.total} == {}
         # An expression that has a value for every row brings all of them back.
         driver.restart(topology("try_cast"))
