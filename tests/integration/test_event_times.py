@@ -38,9 +38,10 @@ def topology(
     return on
 
 
-@pytest.fixture(
-    params=["local", pytest.param("spark", marks=pytest.mark.slow), pytest.param("spark, by its workers", marks=pytest.mark.nightly)]
-)
+BY_ITS_WORKERS = pytest.param("spark, by its workers", marks=pytest.mark.nightly)
+
+
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.slow), BY_ITS_WORKERS])
 def lake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     monkeypatch.setenv("REJOIN_ENGINE", request.param.partition(",")[0])
     if "workers" in request.param:
@@ -124,6 +125,9 @@ def test_a_time_made_of_what_an_event_left_out_is_quarantined_as_that(lake: Lake
     assert (list(stored(lake)), [(r["id"], r["_code"]) for r in aside(lake)]) == ([1], [(1, "NO_EVENT_TIME"), (2, "TOAST_UNRESOLVED")])
 
 
+@pytest.mark.parametrize(
+    "lake", ["local", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.nightly]), BY_ITS_WORKERS], indirect=True
+)
 def test_it_does_not_matter_how_records_without_time_are_cut_into_runs(lake: Lake, tmp_path: Path) -> None:
     rows = [{"id": i % 4, "ad": "a", "ts": ts} for i, ts in enumerate([None, 0, BAD, 1, 2, None, 3, BAD])]
     as_json(1, rows)
@@ -208,6 +212,7 @@ def test_the_plan_tells_it_and_keeps_it() -> None:
     assert saved.from_json(saved.to_json(plan)) == plan
 
 
+@pytest.mark.slow
 def test_what_has_no_time_is_what_cannot_be_computed_alone() -> None:
     """Every record of a batch, against each one computed by itself by what is proven to be Spark's."""
     import duckdb

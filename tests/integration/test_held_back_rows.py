@@ -7,6 +7,7 @@ import pytest
 from rejoin import Topology, condition, debezium
 from rejoin.testing import Driver
 
+pytestmark = pytest.mark.slow
 NAME = "right.name AS name"
 
 

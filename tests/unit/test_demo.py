@@ -70,12 +70,14 @@ def test_the_topology_joins_the_airports_twice_in_one_node() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_story_is_always_the_same_to_the_byte(tmp_path: Path) -> None:
     first, second = delivered(tmp_path / "a"), delivered(tmp_path / "b")
     assert [name for name, _ in first[0]] == CHAPTERS
     assert first == second
 
 
+@pytest.mark.slow
 def test_every_delivered_event_is_an_envelope_with_a_position_that_grows(tmp_path: Path) -> None:
     _, files = delivered(tmp_path)
     texts = [gzip.decompress(data) if name.endswith(".gz") else data for name, data in files.items() if name.startswith("flights/")]

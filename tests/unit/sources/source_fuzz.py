@@ -6,6 +6,7 @@ from base64 import b64encode
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from source_cases import event
 from test_sources_values import EXACT, REFUSED
 
@@ -31,6 +32,13 @@ OTHERS = (None, True, False, {}, [], {"scale": 1, "value": "BNI="}, {"scale": "1
 VALUES = [json.dumps(value) for value in (*TEXTS, *NUMBERS, *OTHERS, *(v for _, v, _, _ in EXACT + REFUSED if not isinstance(v, Decimal)))]
 VALUES += [*RAW_NUMBERS, *(str(v) for _, v, _, _ in EXACT + REFUSED if isinstance(v, Decimal))]
 PLAIN = "id BIGINT; name STRING; n INT; price DECIMAL(10,2); at TIMESTAMP"
+FEW = 6
+"""Seeds that `make check` tries; a multiple of two and of three, since tests take turns by these."""
+
+
+def seeds(count: int) -> list[Any]:
+    """Parameters: so many seeds, of which all but the first few are slow tests."""
+    return [pytest.param(seed, marks=[pytest.mark.slow] * (seed >= FEW)) for seed in range(count)]
 
 
 def feed(random_: random.Random, count: int, odd: int = 12) -> list[Any]:

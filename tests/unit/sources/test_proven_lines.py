@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 from source_cases import table
-from source_fuzz import PLAIN, RAW_NUMBERS, VALUES, feed, mutated
+from source_fuzz import PLAIN, RAW_NUMBERS, VALUES, feed, mutated, seeds
 
 from rejoin.plan.model import Table
 from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource
@@ -83,7 +83,7 @@ def test_records_without_a_key_are_proven() -> None:
     assert check(of, "\n".join(made).encode()) == (150, 200)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_damaged_lines_among_plain_ones_are_read_alike(seed: int) -> None:
     random_, share = random.Random(seed), (0.01, 0.1, 0.5)[seed % 3]
     lines = [plain(i, random_.choice("ccuur")) for i in range(200)]
@@ -92,7 +92,7 @@ def test_damaged_lines_among_plain_ones_are_read_alike(seed: int) -> None:
     assert found > 20 or share > 0.1
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_deletes_tombstones_and_ambiguous_decimals_among_plain_lines_are_read_alike(seed: int) -> None:
     random_, found = random.Random(f"{seed} order"), []
     for i in range(300):
@@ -110,7 +110,7 @@ def test_deletes_tombstones_and_ambiguous_decimals_among_plain_lines_are_read_al
     assert check(ONE, b"\n".join(found))[0] > 0
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_versions_among_odd_clocks_deletes_and_ambiguous_decimals_are_read_alike(seed: int) -> None:
     random_, found, now = random.Random(f"{seed} clocks"), [], 1_767_225_600_000
     for i in range(300):
@@ -137,7 +137,7 @@ def test_random_feeds_are_read_alike(seed: int) -> None:
     check(ONE, b"\n".join(lines))
 
 
-@pytest.mark.parametrize("is_feed", [True, False])
+@pytest.mark.parametrize("is_feed", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("type_", TYPES)
 def test_every_value_of_every_type_is_read_alike(type_: str, is_feed: bool) -> None:
     of = table(f"id BIGINT; v {type_}", "id", DebeziumSource("f") if is_feed else SnapshotSource("f"))
