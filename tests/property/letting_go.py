@@ -48,19 +48,19 @@ WINDOWS = {
 MORE = {"closed": {}, "at_once": {"unmatched": "at_once"}, "each": {"watermark": "each"}}
 
 
-def topology(windows: dict[str, Window], *, zoned: bool = True) -> Topology:
+def topology(windows: dict[str, Window], *, zoned: bool = True, retention: dict[str, int] = RETENTION) -> Topology:
     """Two streams, one keyed by an id and one by the place of its records, in all kinds of windows, with outputs above them."""
     on = Topology("web")
     time = "TIMESTAMP" if zoned else "TIMESTAMP_NTZ"
     schema = f"v BIGINT, k STRING, note STRING, at {time}"
     late = f"{LATENESS} seconds"
     views = on.stream(
-        "views", id="v", key="k", event_time="at", schema=schema, lateness=late, retention=f"{RETENTION['views']} seconds",
+        "views", id="v", key="k", event_time="at", schema=schema, lateness=late, retention=f"{retention['views']} seconds",
         source=records("views/", max_bad_share=1.0),
     )  # fmt: skip
     clicks = on.stream(
         "clicks", key="k", event_time="at", schema=f"c BIGINT, k STRING, at {time}", lateness=late,
-        retention=f"{RETENTION['clicks']} seconds", source=records("clicks/", max_bad_share=1.0),
+        retention=f"{retention['clicks']} seconds", source=records("clicks/", max_bad_share=1.0),
     )  # fmt: skip
     ads = on.table("ads", "k", "k STRING, name STRING", debezium("ads/"))
     made = {name: _windowed(views, clicks, name, window) for name, window in windows.items()}
@@ -90,6 +90,7 @@ class History:
     number: int = 0
     taken: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {"views": [], "clicks": []})
     late: dict[str, int] = field(default_factory=lambda: {"views": 0, "clicks": 0})
+    _written: int = 0
     files: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
 
     def begin(self) -> None:
@@ -114,17 +115,30 @@ class History:
         self.clock += self.chance.choice((0, 0, 1, 1, 2, 3))
         at = self.clock - self.chance.choice((0, 0, 0, 1, 2, 5, 9, 11, 14))
         self.number += 1
-        row = {number: self.number, "k": self.chance.choice(("a", "a", "b", "c", None, "")), "at": None if self.chance.random() < 0.03 else at}
+        row = {
+            number: self.number,
+            "k": self.chance.choice(("a", "a", "b", "c", None, "")),
+            "at": None if self.chance.random() < 0.03 else at,
+        }
         return row | ({"note": self.chance.choice(("x", "", "long " * 50, None))} if number == "v" else {})
 
     def land(self, name: str, rows: list[dict[str, Any]]) -> None:
         if not rows:
             return
         self.files.append((name, rows))
+        self.write(name, rows)
+        self._take(name, rows)
+
+    def write(self, name: str, rows: list[dict[str, Any]]) -> None:
+        self._written += 1
         zone = "Z" if self.zoned else ""
         texts = [r | {"at": None if r["at"] is None else _time(r["at"]) + zone} for r in rows]
-        (self.root / name / f"{len(self.files):05}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in texts))
-        self._take(name, rows)
+        (self.root / name / f"{self._written:05}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in texts))
+
+    @staticmethod
+    def seconds(micros: int) -> int:
+        """A stored time as the ``at`` of a record."""
+        return (micros - int(START.timestamp()) * SECOND) // SECOND
 
     def _take(self, name: str, rows: list[dict[str, Any]]) -> None:
         for row in rows:
@@ -158,7 +172,9 @@ def unnoted(history: History) -> list[tuple[Any, ...]]:
 def _database(history: History) -> duckdb.DuckDBPyConnection:
     database = duckdb.connect()
     for name, number in (("views", "v"), ("clicks", "c")):
-        schema = pa.schema([(number, pa.int64()), ("k", pa.string()), ("at", pa.int64()), *([("note", pa.string())] if number == "v" else [])])
+        schema = pa.schema(
+            [(number, pa.int64()), ("k", pa.string()), ("at", pa.int64()), *([("note", pa.string())] if number == "v" else [])]
+        )
         database.register(name, pa.Table.from_pylist(history.taken[name], schema))
     database.execute("CREATE TABLE ads AS SELECT * FROM (VALUES ('a', 'A'), ('b', '')) AS t(k, name)")
     return database
@@ -181,7 +197,9 @@ def _query(of: Window, where: str = "true") -> str:
 
 
 def _ordered(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    return sorted(rows, key=lambda row: tuple((value is None, value or 0) if isinstance(value, int | None) else (False, str(value)) for value in row))
+    return sorted(
+        rows, key=lambda row: tuple((value is None, value or 0) if isinstance(value, int | None) else (False, str(value)) for value in row)
+    )
 
 
 def shown(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:

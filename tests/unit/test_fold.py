@@ -11,6 +11,7 @@ from pyiceberg.table import Table
 
 from rejoin.lake import fold
 from rejoin.lake.config import lake_config
+from rejoin.lake.files import files_of, newest
 from rejoin.lake.paths import native
 from rejoin.lake.state import Versions
 from rejoin.limits import limits
@@ -107,3 +108,42 @@ def test_rows_with_a_null_in_the_first_part_of_their_key_are_folded_with_each_ot
 def rows_of(table: Table, file: object) -> list[dict[str, object]]:
     data = getattr(file, "data_file", file)
     return list(pq.read_table(native(data.file_path)).to_pylist())
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Table:
+    """A stream in files of one hour each, the first of them with a record without time."""
+    catalog = load_catalog("lake", **lake_config(str(tmp_path)).pyiceberg_settings())
+    catalog.create_namespace("t")
+    made = catalog.create_table(("t", "stream"), hour(0, []).schema)
+    for number in range(4):
+        made.append(hour(number, [None] if number == 0 else []))
+    return made
+
+
+def hour(number: int, more: list[int | None]) -> pa.Table:
+    times = [number * 3600 * 1_000_000 + minute for minute in range(60)] + more
+    return pa.table({"at": pa.array(times, pa.timestamp("us")), "_run": pa.array([number + 1] * len(times), pa.int64())})
+
+
+@pytest.mark.parametrize(("since", "gone"), [(None, []), (0, []), (2 * 3600 * 1_000_000, [1]), (3 * 3600 * 1_000_000 + 59, [1, 2])])
+def test_files_of_a_stream_go_whose_records_are_all_older_and_none_without_time(
+    stream: Table, since: int | None, gone: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited(monkeypatch, base_rows=10)
+    snapshot = stream.current_snapshot()
+    assert snapshot is not None
+    assert len(fold.old(stream, snapshot.snapshot_id, ["at"], since)) == len(gone)
+    done = fold.fold(stream, snapshot.snapshot_id, ["at"], None, since)
+    assert done is not None
+    assert done.let_go == 60 * len(gone)
+    rows = sum(e.data_file.record_count for e in done.kept.data) + sum(f.record_count for f in done.added)
+    assert rows == 241 - 60 * len(gone)
+
+
+def test_a_file_of_records_without_time_does_not_hide_the_newest_time(stream: Table) -> None:
+    empty = hour(9, [])
+    stream.append(empty.set_column(0, "at", pa.nulls(empty.num_rows, pa.timestamp("us"))))
+    snapshot = stream.current_snapshot()
+    assert snapshot is not None
+    assert newest(stream, files_of(stream, snapshot.snapshot_id), "at") == 3 * 3600 * 1_000_000 + 59
