@@ -130,7 +130,7 @@ def hour(number: int, more: list[int | None]) -> pa.Table:
 def test_files_of_a_stream_go_whose_records_are_all_older_and_none_without_time(
     stream: Table, since: int | None, gone: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limited(monkeypatch, base_rows=10)
+    limited(monkeypatch, base_rows=10, fold_share=10.0)
     snapshot = stream.current_snapshot()
     assert snapshot is not None
     assert len(fold.old(stream, snapshot.snapshot_id, ["at"], since)) == len(gone)
@@ -139,6 +139,18 @@ def test_files_of_a_stream_go_whose_records_are_all_older_and_none_without_time(
     assert done.let_go == 60 * len(gone)
     rows = sum(e.data_file.record_count for e in done.kept.data) + sum(f.record_count for f in done.added)
     assert rows == 241 - 60 * len(gone)
+
+
+def test_single_records_go_from_what_is_rewritten_in_any_case(stream: Table) -> None:
+    snapshot = stream.current_snapshot()
+    assert snapshot is not None
+    since = 2 * 3600 * 1_000_000 + 20
+    assert fold.lets_go(stream, snapshot.snapshot_id, ["at"], since)
+    done = fold.fold(stream, snapshot.snapshot_id, ["at"], None, since)
+    assert done is not None and (done.folded, done.let_go) == (1, 60 + 60 + 20)
+    [left] = [pq.read_table(native(f.file_path))["at"].cast(pa.int64()).to_pylist() for f in done.added]
+    assert sorted(t for t in left if t is not None) == [*range(since, since + 40), *range(3 * 3600 * 1_000_000, 3 * 3600 * 1_000_000 + 60)]
+    assert left.count(None) == 1
 
 
 def test_a_file_of_records_without_time_does_not_hide_the_newest_time(stream: Table) -> None:

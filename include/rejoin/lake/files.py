@@ -32,6 +32,8 @@ _FILES: "dict[tuple[str, bool], Files]" = {}
 """Files by manifest list, and whether bounds were trusted. A run asks for those of some tables ten times."""
 _MOST_LISTS = 500
 
+FOREVER = 1 << 61
+"""Microseconds that no time reaches."""
 _ORDERED = (BooleanType, IntegerType, LongType, StringType, DateType, DecimalType)
 """Types whose bounds Python compares as Iceberg orders them."""
 
