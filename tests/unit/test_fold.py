@@ -126,31 +126,38 @@ def hour(number: int, more: list[int | None]) -> pa.Table:
     return pa.table({"at": pa.array(times, pa.timestamp("us")), "_run": pa.array([number + 1] * len(times), pa.int64())})
 
 
-@pytest.mark.parametrize(("since", "gone"), [(None, []), (0, []), (2 * 3600 * 1_000_000, [1]), (3 * 3600 * 1_000_000 + 59, [1, 2])])
-def test_files_of_a_stream_go_whose_records_are_all_older_and_none_without_time(
-    stream: Table, since: int | None, gone: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    limited(monkeypatch, base_rows=10, fold_share=10.0)
-    snapshot = stream.current_snapshot()
-    assert snapshot is not None
-    assert len(fold.old(stream, snapshot.snapshot_id, ["at"], since)) == len(gone)
-    done = fold.fold(stream, snapshot.snapshot_id, ["at"], None, since)
-    assert done is not None
-    assert done.let_go == 60 * len(gone)
-    rows = sum(e.data_file.record_count for e in done.kept.data) + sum(f.record_count for f in done.added)
-    assert rows == 241 - 60 * len(gone)
+HOUR = 3600 * 1_000_000
 
 
-def test_single_records_go_from_what_is_rewritten_in_any_case(stream: Table) -> None:
+@pytest.mark.parametrize(
+    ("since", "files", "rows"), [(None, 0, 0), (0, 0, 0), (2 * HOUR, 1, 120), (2 * HOUR + 20, 1, 140), (3 * HOUR + 59, 2, 239)]
+)
+def test_old_records_of_a_stream_go_and_none_without_time(stream: Table, since: int | None, files: int, rows: int) -> None:
     snapshot = stream.current_snapshot()
     assert snapshot is not None
-    since = 2 * 3600 * 1_000_000 + 20
-    assert fold.lets_go(stream, snapshot.snapshot_id, ["at"], since)
+    assert len(fold.old(stream, snapshot.snapshot_id, ["at"], since)) == files
+    assert since is None or fold.lets_go(stream, snapshot.snapshot_id, ["at"], since) == (rows > 0)
     done = fold.fold(stream, snapshot.snapshot_id, ["at"], None, since)
-    assert done is not None and (done.folded, done.let_go) == (1, 60 + 60 + 20)
-    [left] = [pq.read_table(native(f.file_path))["at"].cast(pa.int64()).to_pylist() for f in done.added]
-    assert sorted(t for t in left if t is not None) == [*range(since, since + 40), *range(3 * 3600 * 1_000_000, 3 * 3600 * 1_000_000 + 60)]
+    assert done is not None and done.let_go == rows
+    assert not done.kept.data  # several files that hold any time are one afterwards
+    left = [t for f in done.added for t in pq.read_table(native(f.file_path))["at"].cast(pa.int64()).to_pylist()]
+    every = [hour * HOUR + n for hour in range(4) for n in range(60)]
+    assert sorted(t for t in left if t is not None) == [t for t in every if since is None or t >= since]
     assert left.count(None) == 1
+
+
+def test_whole_files_go_where_nothing_is_rewritten(tmp_path: Path) -> None:
+    catalog = load_catalog("lake", **lake_config(str(tmp_path)).pyiceberg_settings())
+    catalog.create_namespace("t")
+    made = catalog.create_table(("t", "stream"), hour(0, []).schema)
+    for number in range(2):
+        made.append(hour(number, []))
+    snapshot = made.current_snapshot()
+    assert snapshot is not None
+    done = fold.fold(made, snapshot.snapshot_id, ["at"], None, HOUR)
+    assert done is not None
+    assert (done.let_go, done.folded, [e.data_file.record_count for e in done.kept.data]) == (60, 0, [60])
+    assert not fold.lets_go(made, snapshot.snapshot_id, ["at"], 0)
 
 
 def test_a_file_of_records_without_time_does_not_hide_the_newest_time(stream: Table) -> None:
