@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rejoin import crash
 from rejoin.conduct import Topology
 from rejoin.lake import metrics, names
+from rejoin.lake.files import files_of
 from rejoin.lake.fold import fold, repair, todo
 from rejoin.lake.let_go import forgetting
 from rejoin.lake.records import Run, StepRecord, Write
@@ -69,6 +70,9 @@ def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, 
     if done is None:
         assert known is not None
         write = _rewrite(topology, spark(), run, known, attempt, progress)
+        if since is not None:
+            stored = (files_of(existing, states[table]), files_of(topology.refs.require(table, write.snapshot_id), write.snapshot_id))
+            counts = {"let_go": stored[0].rows - stored[1].rows}
     else:
         made = topology.refs.commit_rewrite(table, names.branch(run.number, attempt), states[table], done)
         write = Write(table, made)
@@ -91,7 +95,11 @@ def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: StateTa
 
     states, engine = topology.ledger.states(run.base), SparkEngine(spark)
     reader = Reader(engine, run.plan, states, topology.refs)
-    rows = engine.frame_of(_folded(engine.sql, reader.columns(table.name), table), found=Frame(reader.table(table.name)))
+    statement = _folded(engine.sql, reader.columns(table.name), table)
+    rows = engine.frame_of(statement, found=Frame(reader.table(table.name)))
+    if (since := run.plan.stored_from(table.name)) is not None:
+        micros = engine.sql.time_micros(engine.sql.name(table.key[0]), zoned=bool(reader.schema(table.name).field(table.key[0]).type.tz))
+        rows = rows.where(f"{micros} IS NULL OR {micros} >= {since}")
     with JobCounter(spark, f"{run.topology}-{run.number}-{attempt}") as counter:
         progress.tasks(f"compact.{table.name}", counter.tasks)
         return Writer(engine, topology.refs, states, run.number, attempt).replace(

@@ -223,7 +223,8 @@ class Topology:
                 tells it, which the stream then has as a column ``record``; only for ``records(...)``.
             key: the column, or columns, by which it is joined with other streams; may repeat, and may be null: then the record has no partner.
             lateness: how much later than the newest record of its stream a record may come and still find no result without partner in its place.
-            retention: how much older than the newest record of its stream a record may be; older ones are quarantined (``TOO_LATE``). None: any age.
+            retention: how much older than the newest record of its stream a record may be; older ones are quarantined (``TOO_LATE``), and compactions
+                let go of stored records that no later one can meet, as far as all that reads the stream allows it. None: any age, and none goes.
         """
         declared = StreamDeclaration(key, event_time, lateness, retention)
         return self.record(TableDeclaration(name, id, schema, source, here(), (), declared))

@@ -68,8 +68,10 @@ def test_a_record_that_is_too_old_is_quarantined_with_its_text(landing: Path, mo
     assert stored(lake) == [1, 2, 3, 5]
     land(landing, 2, [(6, 19), (2, 30), (7, 25), (1, 0)])
     lake.run(topology())
-    assert stored(lake) == [1, 2, 3, 5, 7]  # 1 and 2 are stored: duplicates, however old
-    [four, six] = sorted(lake.sql("SELECT id, _code, _raw, _line FROM web.views__quarantine").to_arrow().to_pylist(), key=lambda r: r["id"])
+    assert stored(lake) == [1, 2, 3, 5, 7]
+    aside = sorted(lake.sql("SELECT id, _code, _raw, _line FROM web.views__quarantine").to_arrow().to_pylist(), key=lambda r: r["id"])
+    [again, four, six] = aside  # 2 is a duplicate; 1 is stored too, but as old as what a compaction may have let go
+    assert (again["id"], again["_code"], again["_line"]) == (1, "TOO_LATE", 4)
     assert (four["id"], four["_code"], four["_line"], json.loads(four["_raw"])["at"]) == (4, "TOO_LATE", 4, "2026-01-01T00:00:19Z")
     assert (six["id"], six["_code"], six["_line"]) == (6, "TOO_LATE", 1)
 

@@ -11,6 +11,7 @@ from pyiceberg.table import Table
 
 from rejoin.lake import fold
 from rejoin.lake.config import lake_config
+from rejoin.lake.files import files_of, newest
 from rejoin.lake.paths import native
 from rejoin.lake.state import Versions
 from rejoin.limits import limits
@@ -107,3 +108,61 @@ def test_rows_with_a_null_in_the_first_part_of_their_key_are_folded_with_each_ot
 def rows_of(table: Table, file: object) -> list[dict[str, object]]:
     data = getattr(file, "data_file", file)
     return list(pq.read_table(native(data.file_path)).to_pylist())
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Table:
+    """A stream in files of one hour each, the first of them with a record without time."""
+    catalog = load_catalog("lake", **lake_config(str(tmp_path)).pyiceberg_settings())
+    catalog.create_namespace("t")
+    made = catalog.create_table(("t", "stream"), hour(0, []).schema)
+    for number in range(4):
+        made.append(hour(number, [None] if number == 0 else []))
+    return made
+
+
+def hour(number: int, more: list[int | None]) -> pa.Table:
+    times = [number * 3600 * 1_000_000 + minute for minute in range(60)] + more
+    return pa.table({"at": pa.array(times, pa.timestamp("us")), "_run": pa.array([number + 1] * len(times), pa.int64())})
+
+
+HOUR = 3600 * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("since", "files", "rows"), [(None, 0, 0), (0, 0, 0), (2 * HOUR, 1, 120), (2 * HOUR + 20, 1, 140), (3 * HOUR + 59, 2, 239)]
+)
+def test_old_records_of_a_stream_go_and_none_without_time(stream: Table, since: int | None, files: int, rows: int) -> None:
+    snapshot = stream.current_snapshot()
+    assert snapshot is not None
+    assert len(fold.old(stream, snapshot.snapshot_id, ["at"], since)) == files
+    assert since is None or fold.lets_go(stream, snapshot.snapshot_id, ["at"], since) == (rows > 0)
+    done = fold.fold(stream, snapshot.snapshot_id, ["at"], None, since)
+    assert done is not None and done.let_go == rows
+    assert not done.kept.data  # several files that hold any time are one afterwards
+    left = [t for f in done.added for t in pq.read_table(native(f.file_path))["at"].cast(pa.int64()).to_pylist()]
+    every = [hour * HOUR + n for hour in range(4) for n in range(60)]
+    assert sorted(t for t in left if t is not None) == [t for t in every if since is None or t >= since]
+    assert left.count(None) == 1
+
+
+def test_whole_files_go_where_nothing_is_rewritten(tmp_path: Path) -> None:
+    catalog = load_catalog("lake", **lake_config(str(tmp_path)).pyiceberg_settings())
+    catalog.create_namespace("t")
+    made = catalog.create_table(("t", "stream"), hour(0, []).schema)
+    for number in range(2):
+        made.append(hour(number, []))
+    snapshot = made.current_snapshot()
+    assert snapshot is not None
+    done = fold.fold(made, snapshot.snapshot_id, ["at"], None, HOUR)
+    assert done is not None
+    assert (done.let_go, done.folded, [e.data_file.record_count for e in done.kept.data]) == (60, 0, [60])
+    assert not fold.lets_go(made, snapshot.snapshot_id, ["at"], 0)
+
+
+def test_a_file_of_records_without_time_does_not_hide_the_newest_time(stream: Table) -> None:
+    empty = hour(9, [])
+    stream.append(empty.set_column(0, "at", pa.nulls(empty.num_rows, pa.timestamp("us"))))
+    snapshot = stream.current_snapshot()
+    assert snapshot is not None
+    assert newest(stream, files_of(stream, snapshot.snapshot_id), "at") == 3 * 3600 * 1_000_000 + 59

@@ -11,7 +11,7 @@ from rejoin.progress_shown import shown
 @lake_option
 @topology_option
 def compact(location: str, name: str | None) -> None:
-    """Fold old versions into a sorted base and drop what deletes hide. Readers see no difference."""
+    """Fold old versions into a sorted base, drop what deletes hide, and let old records of streams with a retention go. Results stay."""
     from rejoin.compact import compact as fold
     from rejoin.report.run import upkeep
 

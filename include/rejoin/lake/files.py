@@ -32,6 +32,8 @@ _FILES: "dict[tuple[str, bool], Files]" = {}
 """Files by manifest list, and whether bounds were trusted. A run asks for those of some tables ten times."""
 _MOST_LISTS = 500
 
+FOREVER = 1 << 61
+"""Microseconds that no time reaches."""
 _ORDERED = (BooleanType, IntegerType, LongType, StringType, DateType, DecimalType)
 """Types whose bounds Python compares as Iceberg orders them."""
 
@@ -228,8 +230,10 @@ def holding(table: Table, files: Iterable[DataFile], column: str, values: Iterab
 
 
 def newest(table: Table, files: Files, column: str) -> int | None:
-    """The largest time in a column, in microseconds since the epoch; None where the metadata cannot tell, or rows are hidden."""
-    found = [_stored_bounds(table, file, column) for file in files.data]
+    """The largest time in a column, in microseconds since the epoch; None where the metadata cannot tell, rows are hidden, or all are null."""
+    field = table.schema().find_field(column).field_id
+    timed = [file for file in files.data if (file.null_value_counts or {}).get(field) != file.record_count]
+    found = [_stored_bounds(table, file, column) for file in timed]
     if files.deletes or not found or None in found:
         return None
     return max(int(known[1]) for known in found if known is not None)

@@ -11,7 +11,7 @@ from pyiceberg.table import Table
 from rejoin.lake import commit, metrics
 from rejoin.lake.commit import Contents
 from rejoin.lake.duck import columns_text, cursor, listed, opens, relation, scan
-from rejoin.lake.files import Files, before, bounds, files_of, repaired_files
+from rejoin.lake.files import FOREVER, Files, before, bounds, files_of, overlapping, repaired_files
 from rejoin.lake.layout import NULLS, Layout, Lie, layout, to_fold, to_merge
 from rejoin.lake.producers import Entries
 from rejoin.lake.state import Versions
@@ -46,9 +46,17 @@ def todo(table: Table, snapshot_id: int, key: Sequence[str] | None) -> bool:
 
 
 def old(table: Table, snapshot_id: int, key: Sequence[str], since: int | None) -> list[DataFile]:
-    """The files of a stream, sorted by time first, whose records are all from before ``since``; files are let go whole."""
+    """The files of a stream, sorted by time first, whose records are all from before ``since``: these go whole."""
     files = files_of(table, snapshot_id)
     return [] if since is None or files.deletes else before(table, files.data, key[0], since)
+
+
+def lets_go(table: Table, snapshot_id: int, key: Sequence[str], since: int) -> bool:
+    """Whether a compaction drops records from before ``since``: whole files, or single records where it rewrites files in any case."""
+    if old(table, snapshot_id, key, since):
+        return True
+    oldest = overlapping(table, files_of(table, snapshot_id).data, key[0], [(-FOREVER, since - 1)])
+    return bool(oldest) and todo(table, snapshot_id, key)
 
 
 def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions | None, since: int | None = None) -> Folded | None:
@@ -59,7 +67,8 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
         snapshot_id: the state to compact.
         key: the columns by which the rows are sorted; of a versioned table also its key.
         versions: how versions fold; None if every row stays.
-        since: of a stream, the time from which on its records stay, in microseconds; None: all do.
+        since: of a stream, the time from which on its records stay, in microseconds; None: all do. Older ones go with whole files, and from those
+            that are rewritten.
     """
     gone_by = old(table, snapshot_id, key, since)
     files, let_go = repaired_files(table, snapshot_id).without(gone_by), sum(f.record_count for f in gone_by)
@@ -72,7 +81,7 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
     if largest > limits().folded_rows:
         return None
     deltas = [files.data[i] for i in choice.lay.deltas]
-    added, gone, writing = [], set(), _Writing(table, files.deletes, key, versions)
+    added, gone, writing = [], set(), _Writing(table, files.deletes, key, versions, since)
     for number in choice.folds:
         base = [files.data[i] for i in units[number].files] if units else []
         after = starts[number + 1] if number + 1 < len(starts) else None
@@ -83,6 +92,8 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
     rest = [(s, starts[n + 1] if n + 1 < len(starts) else None) for n, s in enumerate(starts) if n not in choice.folds]
     if merged and rest:
         added += writing.files(merged, rest if choice.folds else [(None, None)], final=False)
+    if since is not None:
+        let_go += sum(f.record_count for f in files.data if f.file_path in gone) - sum(f.record_count for f in added)
     kept = tuple(e for e in files.data_entries if e.data_file.file_path not in gone)
     deletes = _remaining(table, files, gone)
     stay = () if deletes is not None else files.delete_entries
@@ -149,6 +160,7 @@ class _Writing:
     deletes: Sequence[DataFile]
     key: Sequence[str]
     versions: Versions | None
+    since: int | None
 
     def files(self, data: Sequence[DataFile], ranges: Sequence[tuple[Any, Any]], *, final: bool) -> list[DataFile]:
         """Writes the rows of some files in some ranges of the first key column, sorted by key.
@@ -165,6 +177,8 @@ class _Writing:
             parameters |= {f"after_{number}": after} if after not in (None, NULLS) else {}
             within.append(" AND ".join(filter(None, parts)) or "true")
         rows = f"SELECT * FROM {source.sql} WHERE {' OR '.join(f'({w})' for w in within)}"
+        if self.since is not None:
+            rows = f"SELECT * FROM ({rows}) WHERE {first} IS NULL OR epoch_us({first}) >= {self.since}"
         if self.versions is not None:
             rows += f" QUALIFY row_number() OVER (PARTITION BY {columns_text(self.key)} ORDER BY {columns_text([RUN])} DESC) = 1"
             rows = f"SELECT * FROM ({rows}) WHERE {self.versions.alive if final else 'true'}"

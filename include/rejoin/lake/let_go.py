@@ -31,6 +31,7 @@ def forgetting(plan: Plan, states: Mapping[str, int], refs: Refs, behind: Collec
         found = horizon(plan, stream, newest)
         if found is None:
             continue
-        if fold.old(refs.require(stream.name, states[stream.name]), states[stream.name], stream.order, found.stored):
+        assert found.stored is not None
+        if fold.lets_go(refs.require(stream.name, states[stream.name]), states[stream.name], stream.order, found.stored):
             plan = plan.with_horizons(advanced(plan, found))
     return plan

@@ -7,7 +7,7 @@ import re
 from rejoin.errors import SchemaRefused
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan, Table
-from rejoin.plan.retained import settled
+from rejoin.plan.retained import settled, sides
 from rejoin.plan.sources import DebeziumSource, FeedSource, Source
 
 _WIDENINGS = {("INT", "BIGINT"), ("FLOAT", "DOUBLE")}
@@ -93,15 +93,16 @@ def refuse_forgotten(old: Plan, new: Plan, name: str, *, away: bool) -> None:
     node = next((n for n in new.nodes if n.name == name), None)
     if node is None or old.is_table(name):
         return
-    streams = [v.table for v in (node.left, *(e.right for e in node.edges))]
-    gone = [s for s in streams if new.stored_from(s) is not None]
-    if away:
-        gone = [s for s in gone if new.stored_from(s) != old.stored_from(s)]
-    elif not settled(new, node) or fingerprint(old, old.node(name)) == fingerprint(new, node):
+    was = old.node(name)
+    gone = [s for s in dict.fromkeys([*sides(was), *sides(node)]) if new.stored_from(s) is not None]
+    since = [s for s in gone if new.stored_from(s) != old.stored_from(s)]
+    if away and since:
+        gone = since
+    elif not (settled(new, node) or settled(new, was)) or fingerprint(old, was) == fingerprint(new, node):
         return
     if gone:
         raise SchemaRefused(
-            f"output {name!r} would be computed anew, and old records of {' and '.join(dict.fromkeys(gone))} were let go since it was computed",
+            f"output {name!r} would be computed anew, and old records of {' and '.join(gone)} were let go since it was computed",
             expected="the same definition in every run, as long as a stream of it has a retention",
             next_step="declare the join under a new name: it begins with the records that are still stored",
         )

@@ -5,6 +5,7 @@
 from rejoin.plan import durations
 from rejoin.plan.match import AsOf, JoinKind, Other, Window
 from rejoin.plan.model import Edge, Node, Plan, Projection, Table, View
+from rejoin.plan.retained import why_kept
 from rejoin.plan.sinks import KafkaSink, Sink
 from rejoin.plan.sources import DebeziumSource, FeedSource, RecordsSource, SnapshotSource, Source
 from rejoin.plan.steps import Step, Verb, steps
@@ -15,7 +16,7 @@ def text(plan: Plan) -> str:
     """The whole plan, readable: tables, nodes, and the steps in groups that can run in parallel. Ends with a newline."""
     lines = [f"topology {plan.topology}", "", "tables"]
     for table in plan.tables:
-        lines += _table(table)
+        lines += _table(plan, table)
     lines += ["", "nodes"]
     for node in plan.nodes:
         lines += _node(node)
@@ -40,16 +41,23 @@ def groups(plan: Plan) -> tuple[tuple[Step, ...], ...]:
     return tuple(tuple(group) for group in made)
 
 
-def _table(table: Table) -> list[str]:
+def _table(plan: Plan, table: Table) -> list[str]:
     types = ", ".join(f"{column.name} {column.type}" for column in table.columns)
     lines = [f"  {table.name}", f"    key      {', '.join(table.key)}", f"    columns  {types}"]
     if table.event_time is not None:
         kept = "" if table.retention is None else f", at most {durations.text(table.retention)} older than the newest"
         computed = "" if table.computed_time is None else f" = {table.computed_time}"
         lines += [f"    time     {table.event_time}{computed}{kept}"]
+        lines += [] if table.retention is None else [f"    old      {_old(plan, table)}"]
     lines += [f"    versions of {table.versions_of}"] if table.versions_of is not None else []
     lines += [f"    used     {', '.join(table.used) or '(only the key)'}", f"    source   {_source(table.source)}"]
     return lines + _expected(table)
+
+
+def _old(plan: Plan, stream: Table) -> str:
+    """What becomes of records that no later record can meet."""
+    kept = why_kept(plan, stream)
+    return "a compaction lets records go that no later one can meet" if kept is None else f"every record stays stored: {kept}"
 
 
 def _source(source: Source) -> str:

@@ -17,13 +17,13 @@ def why_kept(plan: Plan, stream: Table) -> str | None:
     """
     for node in _readers(plan, stream.name):
         match = node.match
-        if node.keeps_what_it_saw and node.left.table == stream.name:
+        if node.keeps_what_it_saw and all(edge.right.table != stream.name for edge in node.edges):
             continue
         if not isinstance(match, Window):
             return f"{node.name} can change at any age"
         if match.left_clock:
             return f"{node.name} has a clock of its own for every value"
-        if any(_retention(plan, side) is None for side in _sides(node)):
+        if any(_retention(plan, side) is None for side in sides(node)):
             return f"{node.name} joins it with a stream that refuses no record"
     return None
 
@@ -36,7 +36,7 @@ def horizon(plan: Plan, stream: Table, newest: Newest) -> Horizon | None:
     reaches = [0]
     for node in _readers(plan, stream.name):
         if isinstance(node.match, Window):
-            ends += [_oldest(plan, side, newest) for side in _sides(node)]
+            ends += [_oldest(plan, side, newest) for side in sides(node)]
             ends.append(_watermark(node, node.match, newest))
             reaches.append(reach(node.match))
     known = [end for end in ends if end is not None]
@@ -49,7 +49,7 @@ def advanced(plan: Plan, found: Horizon) -> tuple[Horizon, ...]:
     """The horizons of a plan with one that is further on: what its stream, and those it meets in windows, refuse from now on."""
     made = {h.stream: h for h in plan.horizons}
     windows = [node for node in _readers(plan, found.stream) if isinstance(node.match, Window)]
-    for name in sorted({found.stream, *(side for node in windows for side in _sides(node))}):
+    for name in sorted({found.stream, *(side for node in windows for side in sides(node))}):
         before = made.get(name, Horizon(name, None, found.taken))
         stored = found.stored if name == found.stream else before.stored
         made[name] = Horizon(name, _later(before.stored, stored), max(before.taken, found.taken))
@@ -71,14 +71,15 @@ def _later(one: int | None, other: int | None) -> int | None:
 
 
 def _readers(plan: Plan, name: str) -> Iterator[Node]:
-    return (node for node in plan.nodes if name in _sides(node))
+    return (node for node in plan.nodes if name in sides(node))
 
 
 def _views(node: Node) -> list[View]:
     return [node.left, *(edge.right for edge in node.edges)]
 
 
-def _sides(node: Node) -> list[str]:
+def sides(node: Node) -> list[str]:
+    """The tables and nodes that a node reads."""
     return [view.table for view in _views(node)]
 
 
@@ -93,7 +94,7 @@ def _oldest(plan: Plan, name: str, newest: Newest) -> int | None:
 
 
 def _watermark(node: Node, window: Window, newest: Newest) -> int | None:
-    times = [at for side in _sides(node) if (at := newest(side)) is not None]
+    times = [at for side in sides(node) if (at := newest(side)) is not None]
     if len(times) < 2:
         return None
     return (min(times) if window.each else max(times)) - window.lateness

@@ -72,8 +72,8 @@ def upkeep(console: Console, run: Run, steps: Sequence[StepRecord], done: str, w
     console.print(f"next: {_typed('history', (), f'--run {run.number}', where)}", markup=False, soft_wrap=True)
 
 
-FREED = {"snapshots": "snapshots freed", "files": "files deleted", "orphans": "stray files deleted"}
-"""What an expiry counts, in words."""
+FREED = {"snapshots": "snapshots freed", "files": "files deleted", "orphans": "stray files deleted", "let_go": "old records let go"}
+"""What an expiry or a compaction counts, in words."""
 
 
 def _headline(run: Run, ingests: dict[str, Counts], outputs: dict[str, Counts], steps: Sequence[StepRecord]) -> str:

@@ -66,6 +66,7 @@ class Within:
         last: the last one.
         watermark: no record without partner is in the result whose window ends at this time or later; None: not known, or there is none.
         partners: of a record alone, the keys of its partners; None: not known, or there are two records.
+        let_go: of a record alone, there may be partners that a compaction has let go.
     """
 
     left: datetime | None
@@ -74,6 +75,7 @@ class Within:
     last: datetime
     watermark: datetime | None = None
     partners: Keys | None = None
+    let_go: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         known = None if self.partners is None else [list(key) for key in self.partners]
@@ -86,6 +88,8 @@ class Within:
         span = f"from {self.first} to {self.last}; the record happened at {at}"
         if self.partners:
             return f"{side} records that are its partners: {keys_said(self.partners)}; {span}"
+        if self.let_go:
+            return f"no stored {side} record is its partner, and older ones were let go; {span}"
         mark = "" if self.watermark is None else f", the watermark is at {self.watermark}"
         return f"{'no' if self.partners is not None else 'which'} {side} record is its partner{'' if self.partners is not None else ' is not known'}, {span}{mark}"
 

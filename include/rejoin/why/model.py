@@ -19,6 +19,7 @@ class State(StrEnum):
     THERE = "there"
     HELD = "held back"  # its newest state is in quarantine; an older one may be published
     REMOVED = "removed"
+    LET_GO = "let go"  # a compaction has dropped the record of a stream, whose results stay
     NEVER = "never was"
     UNTOLD = "not there"  # whether it ever was is not known: compaction drops deletes of snapshots, and the states before it are expired
 

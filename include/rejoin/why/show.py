@@ -19,7 +19,14 @@ VALUE = 80
 """So many characters of a value are shown."""
 WIDE = 10_000
 """The width of a tree where there is no terminal: programs that read lines want whole ones."""
-_COLOURS = {State.THERE: "green", State.HELD: "yellow", State.REMOVED: "red", State.NEVER: "red", State.UNTOLD: "red"}
+_COLOURS = {
+    State.THERE: "green",
+    State.HELD: "yellow",
+    State.REMOVED: "red",
+    State.LET_GO: "yellow",
+    State.NEVER: "red",
+    State.UNTOLD: "red",
+}
 _DID = {"I": "made", "U": "changed", "D": "removed"}
 _NOTED = {
     Match.FILTERED: "a filter drops it from this join",
@@ -108,6 +115,8 @@ def state_said(row: SourceRow | OutputRow) -> str:
         return "no row had this key"
     if row.state is State.UNTOLD:
         return "no row has this key; what was before the last compaction is expired"
+    if row.state is State.LET_GO:
+        return "let go by a compaction, as its stream's retention allows; results that it is part of stay"
     if row.state is State.HELD and is_there(row):
         return "held back; the row published before is there"
     return str(row.state)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 import pyarrow.compute as pc
@@ -200,7 +200,9 @@ class _Windowed:
         reach = (window.before, window.after) if of_left else (window.after, window.before)
         first, last = _moved(at, -reach[0]), _moved(at, reach[1])
         partners, mark = self._partners(own.values(row), others, first, last), self._watermark(row, own)
-        how = Within(at if of_left else None, None if of_left else at, first, last, mark, partners)
+        let_go = not partners and self._let_go(others, first)
+        partners = None if let_go else partners
+        how = Within(at if of_left else None, None if of_left else at, first, last, mark, partners, let_go)
         name = self._edge.name
         if not (kind.keeps_left if of_left else kind.keeps_right):
             return replace(found, how=how, told=(Reason(Cause.ONLY_PAIRS, name),))
@@ -208,6 +210,11 @@ class _Windowed:
             return replace(found, how=how, told=(Reason(Cause.PARTNERS, name, keys_said(partners)),))
         waits = partners is not None and not window.at_once and None not in (own.values(row) or ()) and (mark is None or last >= mark)
         return replace(found, how=how, told=(Reason(Cause.WAITS, name, f"{last}"),) if waits else ())
+
+    def _let_go(self, others: "_Stream", first: datetime) -> bool:
+        """Whether records from a time on may have been let go."""
+        stored = self._trace.plan.stored_from(others.view.table)
+        return stored is not None and first < _moved(datetime.fromtimestamp(0, UTC).replace(tzinfo=first.tzinfo), stored)
 
     def _partners(self, values: tuple[Any, ...] | None, others: "_Stream", first: datetime, last: datetime) -> Keys | None:
         """The keys of the other records of these values within a time; None where stored rows do not tell."""

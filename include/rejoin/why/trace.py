@@ -123,7 +123,10 @@ class _Trace:
         there = bool(now) and now[0]["_op"] != "D"
         state = State.THERE if there else State.HELD if any(e.code in HELD_CODES for e in aside) else State.REMOVED
         if state is State.REMOVED and not versions:
-            state = State.UNTOLD if forgotten and isinstance(self.plan.table(name).source, SnapshotSource) else State.NEVER
+            lost = isinstance(self.plan.table(name).source, SnapshotSource) or self.plan.stored_from(name) is not None
+            state = State.UNTOLD if forgotten and lost else State.NEVER
+        elif state is State.REMOVED and not now and self.plan.stored_from(name) is not None:
+            state = State.LET_GO  # records of a stream are never deleted
         known = _known(self.plan.key_of(name), key, versions[0] if versions else None, None)
         record = self._record(name, known, versions, kept) if versions else None
         return SourceRow(name, known, state, record, aside), now[0] if there else None

@@ -7,12 +7,14 @@ version of its row; as of the run nothing is corrected.
 from typing import TYPE_CHECKING
 
 from rejoin.engines.engine import Rows
+from rejoin.joins import sides
 from rejoin.joins.as_of import statements
 from rejoin.joins.kind import Found, Kind
 from rejoin.joins.spans import FOREVER, Spans
 from rejoin.lake.access import Keys
 from rejoin.plan.match import AsOf
 from rejoin.plan.model import Node
+from rejoin.plan.retained import settled
 
 if TYPE_CHECKING:
     from rejoin.run.sifting import Sieve
@@ -39,6 +41,7 @@ class AsOfJoin(Kind):
             at_most += count
         held = self.held()
         if held is not None and self.facts.judged_again(self.node):
+            held = self.unsettled(held)
             parts.append(self.named(held, self.node.key, self.left_key))
             at_most += self.facts.held(self.node)
         keys = self.together(parts, self.sql.names(self.left_key))
@@ -50,6 +53,12 @@ class AsOfJoin(Kind):
 
     def everything(self) -> Rows:
         return self._state(self.sifted(self.work.now.current(self.left), left=True), self.work.now.current(self.right))
+
+    def unsettled(self, rows: Rows) -> Rows:
+        """Those whose record is stored."""
+        if not settled(self.plan, self.node):
+            return rows
+        return self.engine.query(sides.among(self.sql, self.node.key, self.left_key), rows_=rows, keys=self.work.now.current(self.left))
 
     def _state(self, lefts: Rows, rights: Rows) -> Rows:
         text = statements.state(self.sql, self.spoken, self.left_key, self.right_key)
