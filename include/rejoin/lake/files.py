@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,18 @@ from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.types import BooleanType, DateType, DecimalType, IntegerType, LongType, PrimitiveType, StringType
+from pyiceberg.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+)
 from pyiceberg.utils.datetime import days_to_date
 
 from rejoin.lake import metrics
@@ -34,8 +46,8 @@ _MOST_LISTS = 500
 
 FOREVER = 1 << 61
 """Microseconds that no time reaches."""
-_ORDERED = (BooleanType, IntegerType, LongType, StringType, DateType, DecimalType)
-"""Types whose bounds Python compares as Iceberg orders them."""
+_ORDERED = (BooleanType, IntegerType, LongType, StringType, DecimalType)
+"""Types whose bounds Python compares, as they are, in Iceberg's order."""
 
 
 @dataclass(frozen=True)
@@ -200,9 +212,17 @@ class Sizes:
 def bounds(table: Table, file: DataFile, column: str) -> tuple[Any, Any] | None:
     """The smallest and largest value of a column in a file, as Python values; None where the metadata cannot tell."""
     kind, found = table.schema().find_field(column).field_type, _stored_bounds(table, file, column)
-    if found is None or not isinstance(kind, _ORDERED):
+    if found is None:
         return None
-    return (days_to_date(found[0]), days_to_date(found[1])) if isinstance(kind, DateType) else found
+    if isinstance(kind, TimestampType | TimestamptzType):
+        return _time(found[0], kind), _time(found[1], kind)
+    if isinstance(kind, DateType):
+        return days_to_date(found[0]), days_to_date(found[1])
+    return found if isinstance(kind, _ORDERED) else None
+
+
+def _time(micros: int, kind: IcebergType) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC if isinstance(kind, TimestamptzType) else None) + timedelta(microseconds=micros)
 
 
 def _stored_bounds(table: Table, file: DataFile, column: str) -> tuple[Any, Any] | None:
