@@ -8,13 +8,11 @@ import rejoin and to reach the catalog.
 import fcntl
 import os
 import pickle
-import tempfile
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -120,7 +118,10 @@ def _came_to(parcel: Parcel) -> Done | NeedsSpark | RejoinError:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """One task at a time on a machine, whoever sent it: each takes all cores, and a share of the memory that is meant for one."""
-    with Path(tempfile.gettempdir(), f"rejoin-task-{os.getuid()}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the system frees it when the process ends, however it does
+    """One task at a time on an executor, whoever sent it: each takes all cores, and the memory that is meant for one."""
+    own = os.open(os.environ["SPARK_LOCAL_DIRS"].partition(",")[0], os.O_RDONLY)  # a folder that Spark makes for each executor
+    try:
+        fcntl.flock(own, fcntl.LOCK_EX)  # the system frees it when the process ends, however it does
         yield
+    finally:
+        os.close(own)
