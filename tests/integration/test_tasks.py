@@ -1,4 +1,4 @@
-"""Steps as the only task of a Spark job: the same rows as by the process and by Spark SQL, errors as they are, and a lost task costs a retry."""
+"""Steps as the only task of a Spark job (by Spark Connect: ``test_crashes.py``): the same rows as by the process and by Spark SQL, errors as they are, and a lost task costs a retry."""
 
 import io
 import threading
@@ -59,9 +59,8 @@ def rows_through(shop: Shop, after: Callable[[Run], None]) -> dict[str, list[tup
     return stored(shop)
 
 
-@pytest.mark.parametrize("connected", [False, pytest.param(True, marks=pytest.mark.nightly)], ids=["in this process", "Spark Connect"])
 def test_every_row_of_every_table_is_the_same_by_tasks_by_the_process_and_by_spark_sql(
-    connected: bool, remote: str, tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shops = {name: Shop(tmp_path / name, sessions) for name in ("local", "spark", "task")}
     done: list[dict[str, Any]] = []
@@ -70,8 +69,6 @@ def test_every_row_of_every_table_is_the_same_by_tasks_by_the_process_and_by_spa
         monkeypatch.setenv("REJOIN_ENGINE", "local" if name == "local" else "spark")
         if name == "task":
             sent(monkeypatch)
-            if connected:
-                monkeypatch.setenv("SPARK_REMOTE", remote)
         found[name] = rows_through(shop, lambda run, shop=shop: done.append(engines(shop, run)))  # type: ignore[misc]
     assert [set(of_run.values()) for of_run in done] == [{name} for name in shops for _ in range(4)]
     assert set(done[-2]) == STAGES
@@ -79,9 +76,8 @@ def test_every_row_of_every_table_is_the_same_by_tasks_by_the_process_and_by_spa
     assert found["task"] == found["spark"]
     assert sum(map(len, found["task"].values())) > 9_000
     jobs = [step.jobs for step in shops["task"].topology.ledger.steps(2).values() if step.detail.get("engine") == "task"]
-    assert jobs == [None if connected else 1] * len(STAGES)
-    if not connected:
-        assert shops["task"].differences() == 0
+    assert jobs == [1] * len(STAGES)
+    assert shops["task"].differences() == 0
 
 
 def where(shop: Shop, run: Run) -> dict[str, tuple[str, str]]:
