@@ -5,7 +5,7 @@ The same functions serve one process that does everything (``schedule``) and a s
 
 import time
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rejoin import crash, extras, opening, owner
@@ -23,7 +23,6 @@ from rejoin.plan.policy import RunOptions
 from rejoin.plan.results import Ending
 from rejoin.plan.steps import Step, Verb, steps
 from rejoin.progress import SILENT, Progress
-from rejoin.validation import reports
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from rejoin.deliver.catch_up import Restart
     from rejoin.lake.deliveries import Delivery
     from rejoin.lake.refs import Refs
+    from rejoin.run import Start
 
 MOST_IGNORED = 20
 """So many paths that a cut did not look into are named; all are counted."""
@@ -192,20 +192,25 @@ class Topology:
 
         ``spark`` is called only if the step has work for it.
         """
-        from rejoin.run import Attempt, Doing
+        from rejoin.run import Doing, called
 
         done = self.ledger.steps(run.number).get(step.id)
         if done is not None:
             return done
-        started, place = time.monotonic(), partial(reports.directory, self.config, run.topology, run.number)
-        doing = Doing(lambda: Attempt(self.ledger, self.refs, run, self.root, place), self.config, spark, progress)
-        computed = places.of_step(run.plan, step.verb, step.target)
-        of_step = named_errors(f"step {step.id} in run {run.number} of topology {run.topology!r}", computed)
+        started, start = time.monotonic(), self.start(run)
+        doing = Doing(start, self.refs, spark, progress)
+        of_step = named_errors(called(start, step), places.of_step(run.plan, step.verb, step.target))
         with trying(self.ledger, run, step.id), of_step:
             outcome = doing.done(step)
         made, seconds = outcome.result, time.monotonic() - started - doing.waited
         record = StepRecord(step.id, made.counts, seconds, doing.jobs, outcome.detail, made.ending)
-        return self._register(run, record, doing.attempt.id, outcome.writes)
+        return self._register(run, record, doing.attempt, outcome.writes)
+
+    def start(self, run: Run) -> "Start":
+        """What an attempt at a step of an open run starts from."""
+        from rejoin.run import Start
+
+        return Start(self.config, run, self.ledger.known(run.number, run.base), self.root)
 
     def publish(self, run: Run) -> StepRecord:
         """The commit, and its roll-forward. Idempotent.

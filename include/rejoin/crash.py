@@ -8,6 +8,9 @@ import os
 import signal
 from pathlib import Path
 
+SETTINGS = ("REJOIN_CRASH", "REJOIN_CRASH_TRACE")
+"""The variables that ask for it."""
+
 
 def point(name: str) -> None:
     """Marks a boundary between two commits. Does nothing unless the environment asks for it."""

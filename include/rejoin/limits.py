@@ -1,6 +1,7 @@
 """Every number that decides whether something is small or large, worth it or too much: in one place, with the reason for its value.
 
-``docs/architecture.md`` lists them all; a test compares the two. Tests set some with ``limited`` (tests/limited.py), nobody else sets any.
+``docs/architecture.md`` lists them all; a test compares the two. Tests set some with ``limited`` (tests/limited.py); a task of a Spark job takes over
+those of the process that sent it; nobody else sets any.
 """
 
 from dataclasses import dataclass
@@ -28,6 +29,12 @@ class Limits:
     """Rows in a row group of the tables that rejoin writes: small enough for lookups, large enough for scans (docs/benchmarks.md)."""
     fetched_bytes: int = 32 << 20
     """Input up to this size is fetched at once, per source and run."""
+    task_rows: int = 50_000
+    """With the engine Spark, a step over more rows is one task that runs DuckDB where Spark has one executor only: at 100,000 rows Spark SQL takes
+    several times the CPU, at some thousand both take a second. Apart from ``small_rows``, so that tests of Spark SQL can make few rows large.
+    """
+    task_bytes: int = 8 << 20
+    """The same for the input of a source table, as it is before it was packed: about 40,000 events."""
     broadcast_keys: int = 1_000_000
     """Key sets up to this size are sent to every task of a scan; larger ones are joined by a shuffle."""
     pruned_rows: int = 5_000_000

@@ -10,16 +10,18 @@ import sys
 from rejoin import limits
 from rejoin.cli import main
 
-
-def bulk(*, many: bool) -> None:
-    """Whether everything is bulk, or what is by default."""
-    limits.in_force = limits.Limits(small_rows=0, fetched_bytes=0, folded_rows=0) if many else limits.Limits()
+IN_FORCE = {
+    "bulk": limits.Limits(small_rows=0, fetched_bytes=0, folded_rows=0),
+    "tasks": limits.Limits(task_rows=0, task_bytes=0),
+    "usual": limits.Limits(),
+}
+"""Everything is bulk to Spark SQL, or to tasks; or what is by default."""
 
 
 def run(words: list[str]) -> int:
     """The exit code of a command."""
     if words[0] == "limits":
-        bulk(many=words[1] == "bulk")
+        limits.in_force = IN_FORCE[words[1]]
         return 0
     try:
         main(words, standalone_mode=True)

@@ -126,11 +126,11 @@ class Driver:
         self.adopt(made)
         return made
 
-    def adopt(self, place: Place) -> None:
-        """Makes a place one of this cluster and process."""
+    def adopt(self, place: Place, settings: str = "") -> None:
+        """Makes a place one of this cluster and process. ``settings``: more lines of Spark's settings; those of the first place count."""
         packed = self._directory / "environment.tar.gz"
         text = LAKE.format(root=place.root, master=self._cluster.url, logs=self._logs, packed=packed)
-        (place.root / "lake.toml").write_text(text)
+        (place.root / "lake.toml").write_text(text + settings)
 
     def run(self, place: Place, *words: str) -> list[Job]:
         """A run of its topology to its end; the jobs it took."""

@@ -152,9 +152,9 @@ class SparkCluster:
 
 
 @contextmanager
-def spark_cluster(directory: Path) -> Iterator[SparkCluster]:
+def spark_cluster(directory: Path, workers: int = 2) -> Iterator[SparkCluster]:
     """A cluster, stopped at the end."""
-    cluster = SparkCluster(directory)
+    cluster = SparkCluster(directory, workers)
     try:
         yield cluster
     finally:

@@ -34,7 +34,7 @@ def test_every_stage_done_by_two_attempts_at_once_ends_like_one(tmp_path: Path, 
     spark, run = sessions(topology), topology.open("both")
     topology.cut(run)
     for step in [s for s in steps(run.plan) if s.verb not in (Verb.CUT, Verb.PUBLISH)]:
-        attempts = [Attempt(topology.ledger, topology.refs, run, topology.root) for _ in range(2)]
+        attempts = [Attempt(topology.start(run), topology.refs) for _ in range(2)]
         gate = threading.Barrier(2)
 
         def both(attempt: Attempt, step=step, gate=gate) -> bool:  # type: ignore[no-untyped-def]
@@ -60,7 +60,7 @@ def test_a_zombie_that_ends_after_the_publish_changes_nothing(tmp_path: Path, go
     spark_steps = [s for s in steps(run.plan) if s.verb not in (Verb.CUT, Verb.PUBLISH)]
     for step in spark_steps[:-2]:
         topology.stage(lambda: spark, run, step)
-    zombie = Attempt(topology.ledger, topology.refs, run, topology.root)
+    zombie = Attempt(topology.start(run), topology.refs)
     outcome = zombie.execute(SparkEngine(spark), spark_steps[-2])  # it wrote its branches of the output, and then was paused
     for step in spark_steps[-2:]:
         topology.stage(lambda: spark, run, step)

@@ -14,9 +14,9 @@ from rejoin.errors import RunBusy
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
-def run(shop: Shop, remote: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(shop: Shop, remote: str, program: str = "rejoin.cli", **environment: str) -> subprocess.CompletedProcess[str]:
     words = ["run", str(shop.file), "--lake", str(shop.lake), "--root", str(shop.root)]
-    return Forked("rejoin.cli", words, {**os.environ, "SPARK_REMOTE": remote, **environment}).wait(300)
+    return Forked(program, words, {**os.environ, "SPARK_REMOTE": remote, **environment}).wait(300)
 
 
 def batched(items: list[str], size: int) -> list[list[str]]:
@@ -30,28 +30,35 @@ def batched(items: list[str], size: int) -> list[list[str]]:
         pytest.param(1, "spark", id="every one by Spark", marks=[pytest.mark.by_spark, pytest.mark.nightly]),
         pytest.param(1, "local", id="every one in the process"),
         pytest.param(9, "spark", id="every ninth by Spark", marks=pytest.mark.by_spark),
+        pytest.param(1, "task", id="every one of steps in tasks", marks=[pytest.mark.by_spark, pytest.mark.nightly]),
+        pytest.param(6, "task", id="every sixth of steps in tasks", marks=pytest.mark.by_spark),
     ],
 )
 def test_a_crash_at_any_boundary_and_a_second_run_end_like_an_undisturbed_run(
     tmp_path: Path, remote: str, every: int, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("REJOIN_ENGINE", engine)
+    # A point within a task kills its worker first. Spark SQL then does the step, and the process is killed at the same point.
+    tasks = engine == "task"
+    program = "integration.tasked" if tasks else "rejoin.cli"
+    monkeypatch.setenv("REJOIN_ENGINE", "spark" if tasks else engine)
     shop = Shop(tmp_path)
     trace = tmp_path / "trace"
     for _ in range(2):  # the first load, then a run with changes on both sides: its points are the boundaries
         trace.unlink(missing_ok=True)
         shop.next_batch()
-        done = run(shop, remote, REJOIN_CRASH_TRACE=str(trace))
+        done = run(shop, remote, program, REJOIN_CRASH_TRACE=str(trace))
         assert done.returncode == 0, done.stderr
         check(shop)
+        steps = shop.topology().ledger.steps(shop.batch)
+        assert ({"task"} == {s.detail["engine"] for s in steps.values() if "engine" in s.detail}) == tasks
     points = list(steps_of(trace.read_text().split()))
     assert len(points) >= 20
     for crashes in batched(points[::every], 3):  # crashes upon crashes: each next run first has to take over what the last one left
         for point in crashes:
             shop.next_batch()
-            killed = run(shop, remote, REJOIN_CRASH=point)
+            killed = run(shop, remote, program, REJOIN_CRASH=point)
             assert killed.returncode == -signal.SIGKILL, f"the fault at {point} did not fire:\n{killed.stderr}"
-        again = run(shop, remote)
+        again = run(shop, remote, program)
         assert again.returncode == 0, f"after crashes at {crashes}:\n{again.stderr}"
         check(shop)
     print(f"\n{len(points[::every])} of {len(points)} crash points: {', '.join(points)}")

@@ -4,6 +4,7 @@ Of many rows (``Later``) it runs within DuckDB's memory and spills the rest. Of 
 so one for several statements takes half the time.
 """
 
+import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -40,6 +41,14 @@ def database() -> duckdb.DuckDBPyConnection:
     """One a process, apart from the one that reads files: its settings are those with which expressions were proven."""
     with _STARTING:  # steps run side by side, and what one keeps is in one database
         return _database()
+
+
+def sized(cores: int) -> None:
+    """Lets the database take so many cores (0: all of the machine) and as much memory as is stated now: its process may serve several in turn."""
+    with database().cursor() as connection:
+        connection.execute(f"SET memory_limit = '{memory()}'")
+        connection.execute(f"SET threads = {cores}" if cores else "RESET threads")
+    pa.set_cpu_count(cores or os.cpu_count() or 1)  # Spark tells its workers that there is one
 
 
 @cache

@@ -3,16 +3,22 @@
 In this process where all that the step does is proven to come out there as by Spark; else by Spark. How many rows there
 are does not matter: DuckDB spills (``lake.duck.memory``). What is not for the process: expressions that are not portable, values that cannot be
 computed, expectations about many rows. Nobody estimates: the process begins, and ``NeedsSpark`` says when it is not its work. What it wrote until then is garbage on a branch of its own.
+
+Where Spark is asked for, small steps are Spark's. A step over many rows is one task of a Spark job if all that Spark has is one executor: the task does
+there what this process would do, on all cores, in less than half of the CPU. Where there are more executors, Spark SQL works on all of them, which one task
+could not. What a task hands back (``NeedsSpark``) is done by Spark SQL.
 """
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import Engine, NeedsSpark
 from rejoin.errors import EngineRefused
+from rejoin.limits import limits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +36,38 @@ class Choice(StrEnum):
     SPARK = "spark"  # Spark, always
 
 
+@dataclass(frozen=True)
+class Size:
+    """How much a piece of work is: rows that it looks at, about, bytes of input, and whether its rows are judged one by one."""
+
+    rows: int
+    input: int = 0
+    judged: bool = False
+
+    @property
+    def bulk(self) -> bool:
+        """Whether a task does it in less time than Spark SQL."""
+        return self.rows > limits().task_rows or self.input > limits().task_bytes
+
+    def __str__(self) -> str:
+        return f"{self.input:,} bytes" if self.rows <= limits().task_rows else f"{self.rows:,} rows"
+
+
+@dataclass(frozen=True)
+class InTask(Generic[T]):
+    """Work that one task of a Spark job can do.
+
+    Args:
+        size: of the work; asked only if it matters.
+        cores: of the only executor that the session has, None if it may have several; 0 stands for all of its machine.
+        work: does it, on so many cores. Raises ``NeedsSpark`` if it is to be done by Spark SQL.
+    """
+
+    size: Callable[[], Size]
+    cores: "Callable[[SparkSession], int | None]"
+    work: "Callable[[SparkSession, int], T]"
+
+
 def chosen(stated: str, *, cluster: bool) -> Choice:
     """What holds for a lake: what its file or the command states, else the environment's ``REJOIN_ENGINE``; where nothing is said, Spark if a
     Spark is named.
@@ -43,7 +81,9 @@ def chosen(stated: str, *, cluster: bool) -> Choice:
     return Choice.SPARK if choice is Choice.AUTO and named else choice
 
 
-def placed(choice: Choice, plan: "Plan", spark: "Callable[[], SparkSession]", work: Callable[[Engine], T]) -> tuple[T, dict[str, str]]:
+def placed(
+    choice: Choice, plan: "Plan", spark: "Callable[[], SparkSession]", work: Callable[[Engine], T], in_task: InTask[T] | None = None
+) -> tuple[T, dict[str, str]]:
     """Does some work where it belongs. Returns what it came to, and where and why.
 
     Args:
@@ -51,6 +91,7 @@ def placed(choice: Choice, plan: "Plan", spark: "Callable[[], SparkSession]", wo
         plan: whose expressions are run.
         spark: starts Spark, if it is needed.
         work: may be called twice.
+        in_task: the same work, if it can be sent.
 
     Raises:
         EngineRefused: it is Spark's work, and Spark was not to be used.
@@ -66,8 +107,23 @@ def placed(choice: Choice, plan: "Plan", spark: "Callable[[], SparkSession]", wo
                     expected="portable expressions, and no expectations about many rows, with engine 'local'",
                     next_step="run with --engine auto or --engine spark (needs Java and the packages of rejoin[spark])",
                 ) from reason
-    else:
+    elif in_task is None or not (size := in_task.size()).bulk:
         why = "asked for"
+    else:
+        try:
+            return _sent(in_task, spark(), size), {"engine": "task", "engine_why": f"{size} for the only executor"}
+        except NeedsSpark as reason:
+            why = str(reason)
     from rejoin.engines.spark import SparkEngine
 
     return work(SparkEngine(spark())), {"engine": "spark", "engine_why": why}
+
+
+def _sent(in_task: InTask[T], spark: "SparkSession", size: Size) -> T:
+    """Raises ``NeedsSpark`` as the task does, or where one task is the wrong way."""
+    cores = in_task.cores(spark)
+    if cores is None:
+        raise NeedsSpark(f"{size} for several executors")
+    if size.judged:
+        raise NeedsSpark("expectations about many rows")
+    return in_task.work(spark, cores)

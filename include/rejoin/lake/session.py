@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -55,6 +56,10 @@ _SETTLED = ("CANNOT_MODIFY_CONFIG", "CANNOT_MODIFY_STATIC_CONFIG")
 
 LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 """For Spark on this machine. Executors on others would look for the driver there, and not find it."""
+
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:, *\d+)?\])?")
+"""The master that is this machine: cores, and how often a task is tried."""
+_EXECUTORS = ("spark.executor.instances", "spark.executor.cores", "spark.dynamicAllocation.enabled")
 
 _first: "list[SparkSession]" = []
 """This process's first session: Spark's own notion of an active one is per thread."""
@@ -159,6 +164,19 @@ def _with_settings(spark: "SparkSession", config: LakeConfig) -> "SparkSession":
             if key not in config.spark or error.getCondition() not in _SETTLED:
                 raise
     return spark
+
+
+def only_executor(spark: "SparkSession") -> int | None:
+    """The cores of the executor, where a session has been told to have one only: a local master is one, and ``spark.executor.instances`` says it of a
+    cluster. 0 stands for all cores of its machine; None: there may be several executors.
+    """
+    told = {key: spark.conf.get(key, "") or "" for key in ("spark.master", *_EXECUTORS)}
+    if local := _LOCAL.fullmatch(told["spark.master"]):
+        return 0 if local[1] == "*" else int(local[1] or 1)
+    instances, cores, dynamic = (told[key] for key in _EXECUTORS)
+    if instances != "1" or dynamic == "true":
+        return None
+    return int(cores or not told["spark.master"].startswith("spark://"))
 
 
 class JobCounter:

@@ -92,6 +92,8 @@ def _engine(record: StepRecord) -> str:
     """Who did a step: the process, Spark with so many jobs (which a Spark Connect server does not tell), or nobody, where nothing was to do."""
     if record.detail.get("engine") == "local":
         return "process"
+    if record.detail.get("engine") == "task":
+        return "a task of Spark"
     if record.jobs is None:
         return "Spark"
     return f"Spark, {many(record.jobs, 'job')}" if record.jobs or record.detail.get("engine") == "spark" else ""

@@ -4,8 +4,9 @@
 stages: ``ingesting`` (and ``storing``), ``joining`` (subscribe and respond), ``resolving``.
 """
 
-from rejoin.run.attempt import Attempt
+from rejoin.run.attempt import Attempt, Start
 from rejoin.run.step import Doing
+from rejoin.run.task import called
 from rejoin.run.work import Outcome
 
-__all__ = ["Attempt", "Doing", "Outcome"]
+__all__ = ["Attempt", "Doing", "Outcome", "Start", "called"]

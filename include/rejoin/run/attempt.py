@@ -1,16 +1,16 @@
 """One attempt at one step of an open run. Everything it writes goes to branches of its own; nothing counts before the ledger has registered it."""
 
 import uuid
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rejoin import crash, sources
 from rejoin.engines.engine import Engine
+from rejoin.engines.placement import Size
+from rejoin.lake.config import LakeConfig
 from rejoin.lake.files import Sizes
-from rejoin.lake.ledger import Ledger
 from rejoin.lake.reader import Reader
-from rejoin.lake.records import Run
+from rejoin.lake.records import Known, Run
 from rejoin.lake.refs import Refs
 from rejoin.lake.writer import Writer
 from rejoin.plan.model import Node, Plan
@@ -22,31 +22,51 @@ from rejoin.run.ingesting import Ingesting
 from rejoin.run.joining import Joining
 from rejoin.run.resolving import Resolving
 from rejoin.run.selfcheck import SelfCheck
+from rejoin.run.size import size_of
 from rejoin.run.validating import Validating, as_resolved
 from rejoin.run.work import Cut, Outcome, Work
+from rejoin.validation import reports
 
 SKIPPED: dict[Verb, Result] = {Verb.SUBSCRIBE: Subscribed(), Verb.RESPOND: Responded(), Verb.RESOLVE: Resolved(ending=Ending.KEPT)}
 """What the steps of a node come to that the run leaves out."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What an attempt starts from. All of it can be sent to another process.
+
+    Args:
+        config: the lake.
+        run: the open run; its pinned plan is what is executed.
+        known: what the ledger knows of it.
+        root: where relative source paths start.
+    """
+
+    config: LakeConfig
+    run: Run
+    known: Known
+    root: str
+
+    def place(self, name: str) -> Path | None:
+        """Where the results of a table's or node's validation are kept."""
+        return reports.directory(self.config, self.run.topology, self.run.number, name)
 
 
 class Attempt:
     """One try at one step.
 
     Args:
-        ledger: the topology's ledger.
-        refs: the branches of its tables.
-        run: the open run; its pinned plan is what is executed.
-        root: where relative source paths start.
-        place: where the results of a table's or node's validation are kept, by its name.
+        start: what it starts from.
+        refs: the branches of the topology's tables.
     """
 
-    def __init__(self, ledger: Ledger, refs: Refs, run: Run, root: str, place: Callable[[str], Path | None] = lambda _: None) -> None:
+    def __init__(self, start: Start, refs: Refs) -> None:
         self.id = uuid.uuid4().hex[:10]
-        self._refs, self._run, self._root, self._place = refs, run, root, place
-        known = ledger.known(run.number, run.base)
+        self._refs, self._run, self._root, self._place = refs, start.run, start.root, start.place
+        known = start.known
         self._pins, self._base = known.pins, known.base
         self._now = self._base | {w.table: w.snapshot_id for w in known.writes.values()}
-        self._facts = Facts(run, known.steps, Sizes(refs, self._base), Sizes(refs, self._now))
+        self._facts = Facts(start.run, known.steps, Sizes(refs, self._base), Sizes(refs, self._now))
 
     @property
     def plan(self) -> Plan:
@@ -89,6 +109,10 @@ class Attempt:
                 return self._checked(node, Outcome(as_resolved(facts.resolved(node))))
             case _:
                 raise ValueError(f"step {step.id} is not a Spark stage")
+
+    def size(self, step: Step) -> Size:
+        """How much a step that has something to do works on."""
+        return size_of(step, self._facts, self._pins.get(step.target) if step.verb is Verb.INGEST else None)
 
     def execute(self, engine: Engine, step: Step) -> Outcome[Result]:
         """Does the work of a step that has something to do; registers nothing."""

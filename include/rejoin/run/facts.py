@@ -139,11 +139,14 @@ class Facts:
 
     def instead(self, node: Node, edge: Edge) -> str | None:
         """Why an edge need not respond: the node will be recomputed."""
-        told = self.changed(edge.right.table) if self.right_changed(node, edge) else 0
-        if told:
-            subscriptions, rights = self.now.rows(names.subscriptions(node, edge)), self.now.rows(edge.right.table)
-            told = int(told * max(1.0, subscriptions / max(1, rights)))
-        return self._why(node, told + (0 if self.rebuilt(node) else self.changed(node.left.table)))
+        return self._why(node, self.told(node, edge) + (0 if self.rebuilt(node) else self.changed(node.left.table)))
+
+    def told(self, node: Node, edge: Edge) -> int:
+        """About how many subscribers an edge has to tell of changed right rows, by the average number of them."""
+        if not self.right_changed(node, edge):
+            return 0
+        subscriptions, rights = self.now.rows(names.subscriptions(node, edge)), self.now.rows(edge.right.table)
+        return int(self.changed(edge.right.table) * max(1.0, subscriptions / max(1, rights)))
 
     def recomputed(self, node: Node) -> str | None:
         """Why a node is recomputed in this run; None if its changes are followed."""

@@ -168,6 +168,11 @@ def measured(of: Table | Node) -> Numbered:
     return [(n, e) for n, e in enumerate(of.expectations) if e.type in MEASURED]
 
 
+def asks_of_rows(of: Table | Node) -> bool:
+    """Whether Great Expectations is asked about rows, not about measures alone."""
+    return any(_asked(e) and e.type not in MEASURED for e in of.expectations)
+
+
 def share_matched(plan: Plan, node: Node, edge_name: str, reader: Reader) -> float | None:
     """The share of a node's left rows that find a right row on an edge; None if there are no left rows."""
     engine, sql = reader.engine, reader.engine.sql

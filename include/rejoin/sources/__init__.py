@@ -9,7 +9,7 @@ from rejoin.sources.events import RARE, EventKind
 from rejoin.sources.files import PinnedFile
 from rejoin.sources.pins import Pin, available, ignored
 from rejoin.sources.raw import read_again_here, read_again_on_workers, read_raw, read_raw_here, row_columns
-from rejoin.sources.read import coded_errors, read, read_along, read_here
+from rejoin.sources.read import coded_errors, read, read_along, read_here, unpacked
 
 __all__ = [
     "RARE",
@@ -28,4 +28,5 @@ __all__ = [
     "read_raw",
     "read_raw_here",
     "row_columns",
+    "unpacked",
 ]

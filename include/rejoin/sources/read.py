@@ -62,7 +62,12 @@ def read_along(table: Table, pin: Pin, root: str) -> Iterator[pa.RecordBatch]:
 
 def is_small(pin: Pin) -> bool:
     """Whether the driver reads the pin itself."""
-    return sum(file.size * (_PACKED if file.path.endswith((".gz", ".parquet")) else 1) for file in pin.files) <= limits().fetched_bytes
+    return unpacked(pin) <= limits().fetched_bytes
+
+
+def unpacked(pin: Pin) -> int:
+    """About how many bytes of text a pin has."""
+    return sum(file.size * (_PACKED if file.path.endswith((".gz", ".parquet")) else 1) for file in pin.files)
 
 
 def is_parquet(pin: Pin) -> bool:

@@ -1,0 +1,42 @@
+"""How much a step works on, from what the ledger and the tables' metadata say: so that it can be placed before it begins."""
+
+from typing import Any
+
+from rejoin import sources
+from rejoin.engines.placement import Size
+from rejoin.plan.model import Node, Table
+from rejoin.plan.sources import SnapshotSource
+from rejoin.plan.steps import Step, Verb
+from rejoin.run.facts import Facts
+from rejoin.run.judging import asks_of_rows
+
+
+def size_of(step: Step, facts: Facts, pin: dict[str, Any] | None) -> Size:
+    """The size of a step that has something to do. ``pin``: what the run reads of the step's source table."""
+    match step.verb:
+        case Verb.INGEST:
+            return _of_ingest(facts.plan.table(step.target), facts, None if pin is None else sources.Pin.from_dict(pin))
+        case Verb.SUBSCRIBE:
+            return Size(facts.left_rows(facts.plan.node(step.target)))
+        case Verb.RESPOND:
+            node, edge = facts.edge(step.target)
+            return Size(facts.sent(node) + facts.told(node, edge))
+        case Verb.RESOLVE:
+            return Size(_of_resolve(facts.plan.node(step.target), facts))
+        case _:
+            node = facts.plan.node(step.target)
+            return Size(facts.resolved(node).changes + facts.held(node), judged=asks_of_rows(node))
+
+
+def _of_ingest(table: Table, facts: Facts, pin: sources.Pin | None) -> Size:
+    rows = facts.held(table) if facts.judged_again(table) else 0
+    if pin is not None and isinstance(table.source, SnapshotSource):
+        rows += facts.before.rows(table.name)  # it is compared with all of them
+    return Size(rows, 0 if pin is None else sources.unpacked(pin), judged=asks_of_rows(table))
+
+
+def _of_resolve(node: Node, facts: Facts) -> int:
+    """What is recomputed reads both sides."""
+    if facts.recomputed(node) is None:
+        return facts.affected(node)
+    return sum(facts.now.rows(name) for name in {node.left.table, *(e.right.table for e in node.edges)})
