@@ -10,14 +10,14 @@ from measure import Done, Stages, in_spark
 from pyspark.sql import SparkSession
 from work import COLUMNS, Change
 
-from rejoin.compact import compact
 from rejoin.conduct import Topology
 from rejoin.engines.placement import Choice
 from rejoin.lake.config import lake_config
 from rejoin.lake.session import session
 from rejoin.load import load
 from rejoin.schedule import run_topology
-from rejoin.verify import verify
+from rejoin.upkeep.compact import compact
+from rejoin.upkeep.verify import verify
 
 ICEBERG = {"format-version": "2", "write.parquet.compression-codec": "zstd"}
 """Iceberg properties of every table that a baseline writes."""

@@ -75,7 +75,7 @@ class Topology:
             SchemaRefused: stored rows cannot become what the plan says.
             SetupError: a package is missing that the plan needs.
         """
-        from rejoin.mend import mend
+        from rejoin.upkeep.mend import mend
 
         extras.require_for_run(self.plan)
         current = self.ledger.open_run()

@@ -82,7 +82,7 @@ BROKEN = {
     "a runner that writes": ("run.py", "frame.write.parquet(path)", "uses frame.write"),
     "a runner that appends to a table": ("run.py", "frame.writeTo('t').append()", "uses frame.writeTo"),
     "a runner that runs SQL": ("run.py", "self._session.sql('DROP TABLE t')", "uses self._session.sql"),
-    "a verifier that opens a table": ("verify.py", "spark.table('t')", "uses spark.table"),
+    "a verifier that opens a table": ("upkeep/verify.py", "spark.table('t')", "uses spark.table"),
     "an answer that asks Spark": ("why/x.py", "def f():\n    from pyspark.sql import Row", "imports pyspark.sql.Row"),
     "a page that imports Spark in a function": ("page/x.py", "def f():\n    import pyspark", "imports pyspark"),
     "a page that imports the runner": ("page/routes.py", "from rejoin.run import Attempt", "imports rejoin.run.Attempt"),

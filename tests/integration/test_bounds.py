@@ -12,13 +12,13 @@ from integration.conftest import Go, Sessions
 from integration.shop import Row, event, folded, output
 from limited import limited
 
-from rejoin.compact import compact
 from rejoin.conduct import Topology
 from rejoin.lake import metrics
 from rejoin.lake.config import lake_config
 from rejoin.lake.pointquery import PointQuery
 from rejoin.load import load
-from rejoin.verify import verify
+from rejoin.upkeep.compact import compact
+from rejoin.upkeep.verify import verify
 
 pytestmark = pytest.mark.slow
 

@@ -15,10 +15,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from rejoin.airflow.local import free_port
 from rejoin.cli import main
-from rejoin.compact import compact
 from rejoin.deliver import oldest_needed
 from rejoin.errors import SinksBehind
 from rejoin.lake import names
+from rejoin.upkeep.compact import compact
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.postgres]
 

@@ -19,7 +19,7 @@ from rejoin.load import load
 from rejoin.plan.policy import Refresh, RunOptions
 from rejoin.plan.query import topology_query
 from rejoin.schedule import run_topology
-from rejoin.verify import verify
+from rejoin.upkeep.verify import verify
 
 pytestmark = pytest.mark.slow
 

@@ -10,11 +10,11 @@ from feeds import rolled_back
 from integration.conftest import Go, Sessions
 from integration.shop import Shop, folded, output
 
-from rejoin.compact import compact
 from rejoin.errors import SnapshotExpired
-from rejoin.expire import expire
 from rejoin.lake.pointquery import PointQuery
-from rejoin.verify import verify
+from rejoin.upkeep.compact import compact
+from rejoin.upkeep.expire import expire
+from rejoin.upkeep.verify import verify
 
 pytestmark = pytest.mark.slow
 

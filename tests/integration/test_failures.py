@@ -20,9 +20,9 @@ from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.page import render
 from rejoin.page.gather import Lake
-from rejoin.quarantine import entries
 from rejoin.schedule import run_topology
-from rejoin.verify import verify
+from rejoin.upkeep.quarantine import entries
+from rejoin.upkeep.verify import verify
 
 pytestmark = pytest.mark.slow
 

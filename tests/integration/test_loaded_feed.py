@@ -12,12 +12,10 @@ from feeds import changes_of, rolled_back, stored_ops
 from integration.conftest import Sessions
 
 from rejoin import Topology, debezium
-from rejoin.compact import compact
 from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import Engine
 from rejoin.engines.spark import SparkEngine
 from rejoin.errors import SnapshotExpired, Unexpected
-from rejoin.expire import expire
 from rejoin.lake import feed, names
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.reader import Reader
@@ -25,6 +23,8 @@ from rejoin.owner import this_process
 from rejoin.report.samples import samples
 from rejoin.stages.loaded import LOADED
 from rejoin.testing import Driver
+from rejoin.upkeep.compact import compact
+from rejoin.upkeep.expire import expire
 
 pytestmark = pytest.mark.slow
 NODES = {"starred": ("id",), "every": ("id", "region")}

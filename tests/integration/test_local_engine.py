@@ -26,7 +26,7 @@ from rejoin.lake.state import Role, state_tables
 from rejoin.plan.policy import Fuse, Refresh
 from rejoin.report import decisions
 from rejoin.stages.hashing import canonical, hashed
-from rejoin.verify import verify
+from rejoin.upkeep.verify import verify
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # one of the longest files: tests/conftest.py begins with these
 

@@ -15,7 +15,7 @@ from rejoin.lake.config import lake_config
 from rejoin.plan.compile import compile
 from rejoin.testing import Driver
 from rejoin.topology import Relation
-from rejoin.verify import Difference, _compare, verify
+from rejoin.upkeep.verify import Difference, _compare, verify
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 PEOPLE = ["left.id AS person", "right.id AS house", "name"]

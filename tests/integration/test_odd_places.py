@@ -11,10 +11,10 @@ from integration.conftest import Go, Sessions
 from integration.shop import SOURCE, Shop, check, event
 from limited import limited
 
-from rejoin.compact import compact
-from rejoin.expire import expire
 from rejoin.page.gather import Lake
-from rejoin.verify import verify
+from rejoin.upkeep.compact import compact
+from rejoin.upkeep.expire import expire
+from rejoin.upkeep.verify import verify
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

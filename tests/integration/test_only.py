@@ -6,12 +6,12 @@ import pytest
 from integration.conftest import Sessions
 from integration.shop import SOURCE, Shop, folded, output
 
-from rejoin.compact import compact
 from rejoin.conduct import Topology
 from rejoin.errors import UnknownTable
 from rejoin.plan.policy import RunOptions
 from rejoin.schedule import run_topology
-from rejoin.verify import verify
+from rejoin.upkeep.compact import compact
+from rejoin.upkeep.verify import verify
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,7 @@ from rejoin.load import load
 from rejoin.plan.policy import Fuse, Refresh, RunOptions
 from rejoin.plan.results import Ending, Resolved
 from rejoin.schedule import run_topology
-from rejoin.verify import verify
+from rejoin.upkeep.verify import verify
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,9 @@ from integration.texts import Lake
 from limited import limited
 from psycopg.rows import dict_row
 
-from rejoin.compact import compact
 from rejoin.errors import ChangeTooLarge
-from rejoin.repair import Repaired, repair
+from rejoin.upkeep.compact import compact
+from rejoin.upkeep.repair import Repaired, repair
 
 pytestmark = pytest.mark.slow
 

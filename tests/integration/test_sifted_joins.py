@@ -14,7 +14,7 @@ from rejoin.lake.config import lake_config
 from rejoin.plan.compile import compile
 from rejoin.plan.policy import Fuse, Refresh, RunOptions
 from rejoin.testing import Driver
-from rejoin.verify import verify
+from rejoin.upkeep.verify import verify
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 APPLY = RunOptions(fuse=Fuse.APPLY)

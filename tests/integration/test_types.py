@@ -11,14 +11,14 @@ from integration.conftest import Sessions
 from integration.shop import rows
 from limited import limited
 
-from rejoin.compact import compact
 from rejoin.conduct import Topology
 from rejoin.engines import engine
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run
 from rejoin.load import load
 from rejoin.schedule import run_topology
-from rejoin.verify import verify
+from rejoin.upkeep.compact import compact
+from rejoin.upkeep.verify import verify
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

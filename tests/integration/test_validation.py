@@ -22,10 +22,10 @@ from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run
 from rejoin.load import load
 from rejoin.plan.policy import Fuse, Refresh, RunOptions
-from rejoin.quarantine import drop, entries
 from rejoin.run.judging import Judging
 from rejoin.schedule import run_topology
-from rejoin.verify import verify
+from rejoin.upkeep.quarantine import drop, entries
+from rejoin.upkeep.verify import verify
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # one of the longest files: tests/conftest.py begins with these
 

@@ -12,7 +12,7 @@ from rejoin.lake import commit, duck
 from rejoin.lake.config import lake_config
 from rejoin.lake.duck import Relation
 from rejoin.load import load
-from rejoin.verify import verify
+from rejoin.upkeep.verify import verify
 
 pytestmark = pytest.mark.slow
 

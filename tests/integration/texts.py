@@ -13,8 +13,8 @@ from rejoin.conduct import Topology
 from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.plan.policy import RunOptions
-from rejoin.quarantine import entries
 from rejoin.schedule import run_topology
+from rejoin.upkeep.quarantine import entries
 
 UNCHANGED = "__debezium_unavailable_value"
 """What Debezium writes for an unchanged large value."""

@@ -10,13 +10,13 @@ from file_bounds import counted_above, wrong_bounds
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from values import same
 
-from rejoin.compact import compact
 from rejoin.conduct import Topology
 from rejoin.lake import names
 from rejoin.lake.config import LakeConfig
 from rejoin.plan.model import Edge, Node, Plan
 from rejoin.schedule import run_topology
-from rejoin.verify import verify
+from rejoin.upkeep.compact import compact
+from rejoin.upkeep.verify import verify
 
 Row = tuple[Any, ...]
 

@@ -17,10 +17,10 @@ from rejoin.lake.session import session
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Column, Table
 from rejoin.plan.sources import SnapshotSource
-from rejoin.quarantine import Entry, entries
 from rejoin.schedule import run_topology
 from rejoin.sources.files import lines
 from rejoin.sources.snapshot import decode_csv, decode_json
+from rejoin.upkeep.quarantine import Entry, entries
 
 # Spark's Python client leaves sockets to the garbage collector.
 pytestmark = [

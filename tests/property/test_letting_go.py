@@ -15,7 +15,7 @@ from web import Web, no_spark
 from rejoin.lake.config import lake_config
 from rejoin.lake.session import session
 from rejoin.plan.policy import Refresh
-from rejoin.verify import verify
+from rejoin.upkeep.verify import verify
 
 RUNS = 7
 pytestmark = [pytest.mark.timeout(600), *(pytest.mark.filterwarnings(f"ignore::{w}") for w in ("ResourceWarning",))]

@@ -9,7 +9,6 @@ from typing import Any
 from feeds import changes_of
 from letting_go import WINDOWS, History, Window, expected, shown, topology, unnoted
 
-from rejoin.compact import compact
 from rejoin.conduct import Topology
 from rejoin.lake.config import lake_config
 from rejoin.lake.let_go import forgetting
@@ -17,6 +16,7 @@ from rejoin.lake.records import Run
 from rejoin.plan.compile import compile
 from rejoin.plan.policy import Fuse, Refresh, RunOptions
 from rejoin.schedule import run_topology
+from rejoin.upkeep.compact import compact
 
 
 def no_spark() -> Any:

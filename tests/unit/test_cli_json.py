@@ -21,7 +21,7 @@ from rejoin.lake.refs import Refs
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
 from rejoin.report import verification_data
-from rejoin.verify import Difference
+from rejoin.upkeep.verify import Difference
 
 TYPES = {
     "day": ("DATE", pa.date32()),

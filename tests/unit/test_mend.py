@@ -17,8 +17,8 @@ from rejoin.lake.duck import FILE, POSITION
 from rejoin.lake.mend import schema_of, wall_clocks
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.records import StepRecord, Write
-from rejoin.mend import mend
 from rejoin.plan.compile import compile
+from rejoin.upkeep.mend import mend
 
 UTC = pa.timestamp("us", "UTC")
 CLOCK = dt.datetime(2026, 3, 29, 2, 30, 0, 123_456)  # noqa: DTZ001 -- a wall clock, in an hour that Central Europe does not have

@@ -8,7 +8,6 @@ import pytest
 import small_lake
 from click.testing import CliRunner, Result
 
-from rejoin import repair
 from rejoin.cli import main
 from rejoin.conduct import Topology
 from rejoin.errors import SinksBehind, UnknownTable
@@ -16,8 +15,9 @@ from rejoin.lake.config import lake_config
 from rejoin.lake.records import StepRecord
 from rejoin.plan.model import Plan
 from rejoin.plan.policy import RunOptions
-from rejoin.repair import Repaired
-from rejoin.verify import Difference
+from rejoin.upkeep import repair
+from rejoin.upkeep.repair import Repaired
+from rejoin.upkeep.verify import Difference
 
 FINE = Difference("enriched", 5, 0, 0, 0, 0)
 WRONG = Difference("enriched", 5, 1, 0, 2, 0, suspects=3)

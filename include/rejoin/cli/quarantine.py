@@ -38,8 +38,8 @@ def quarantine() -> None:
 @json_option
 def quarantine_list(table: str | None, location: str, name: str | None, as_json: bool) -> None:
     """List what is kept aside now, of TABLE (a source table or output) or of all."""
-    from rejoin.quarantine import entries
     from rejoin.report import kept_aside
+    from rejoin.upkeep.quarantine import entries
 
     found = entries(existing(location, name), table)
     print_lines(e.to_dict() for e in found) if as_json else kept_aside(out, found)
@@ -53,7 +53,7 @@ def quarantine_list(table: str | None, location: str, name: str | None, as_json:
 @always_json
 def quarantine_show(table: str, key: tuple[str, ...], location: str, name: str | None) -> None:
     """Print what is kept aside of TABLE, or of one KEY of it, with the raw record, as JSON lines."""
-    from rejoin.quarantine import entries
+    from rejoin.upkeep.quarantine import entries
 
     print_lines(e.to_dict() for e in entries(existing(location, name), table, key))
 
@@ -66,10 +66,10 @@ def quarantine_show(table: str, key: tuple[str, ...], location: str, name: str |
 @yes_option
 def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str, root: str, agreed: bool) -> None:
     """Run TOPOLOGY_FILE once and judge again what is kept aside of each TABLE, through the same stages and by what is true now."""
-    from rejoin.quarantine import entries
     from rejoin.report import kept_aside
     from rejoin.report.run import ending
     from rejoin.schedule import run_topology
+    from rejoin.upkeep.quarantine import entries
 
     plan, options = loaded(topology_file), RunOptions(replay=table)
     agree(plan, location, options, agreed=agreed)
@@ -89,7 +89,7 @@ def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str,
 @topology_option
 def quarantine_drop(table: str, key: tuple[str, ...], location: str, name: str | None) -> None:
     """Forget what is kept aside of the source table TABLE, or of one KEY of it. Its current rows stay as they are."""
-    from rejoin.quarantine import drop
+    from rejoin.upkeep.quarantine import drop
 
     topology = existing(location, name)
     done = drop(topology, owner.this_process(), table, key)

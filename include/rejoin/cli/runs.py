@@ -150,7 +150,7 @@ def _against_the_lake(plan: Plan, location: str) -> None:
 def verify(topology_file: str | None, location: str, name: str | None, fast: bool, as_json: bool) -> None:
     """Recompute every output of the last committed run by its SQL and count differences. Exit code 1 if there are any."""
     from rejoin.report import verification, verification_data
-    from rejoin.verify import verify as compare
+    from rejoin.upkeep.verify import verify as compare
 
     topology = opened_or_existing(topology_file, location, name)
     with shown(None if as_json else err) as progress:
@@ -183,8 +183,8 @@ def repair(topology_file: str | None, location: str, name: str | None, full: boo
       rejoin repair           recompute those
       rejoin repair --full    also find values that were changed in the files of a table
     """  # noqa: D301  click reads the backspace as: keep these lines as they are
-    from rejoin.repair import repair as recompute
     from rejoin.report.repair import repaired, repaired_data
+    from rejoin.upkeep.repair import repair as recompute
 
     topology = opened_or_existing(topology_file, location, name)
     with shown(None if as_json else err) as progress:

@@ -12,8 +12,8 @@ from rejoin.progress_shown import shown
 @topology_option
 def compact(location: str, name: str | None) -> None:
     """Fold old versions into a sorted base, drop what deletes hide, and let old records of streams with a retention go. Results stay."""
-    from rejoin.compact import compact as fold
     from rejoin.report.run import upkeep
+    from rejoin.upkeep.compact import compact as fold
 
     topology = existing_if_any(location, name)
     if topology is None:
@@ -35,8 +35,8 @@ def expire(location: str, name: str | None, keep_days: float) -> None:
     """Free the storage that only older runs need, and files that crashed attempts left (older than three days)."""
     from datetime import timedelta
 
-    from rejoin.expire import expire as free
     from rejoin.report.run import upkeep
+    from rejoin.upkeep.expire import expire as free
 
     topology = existing_if_any(location, name)
     done = None

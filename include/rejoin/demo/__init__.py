@@ -162,7 +162,7 @@ def _table(told: list[Told]) -> Table:
 
 
 def _verify(console: Console, topology: Topology, spark: "SparkSession") -> int:
-    from rejoin.verify import verify
+    from rejoin.upkeep.verify import verify
 
     started = time.monotonic()
     console.print("\n[bold]verify[/bold]: the whole join once more from the source tables, compared row by row", markup=True)

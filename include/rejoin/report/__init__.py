@@ -12,8 +12,8 @@ from rejoin.lake.records import Run, StepRecord
 from rejoin.typed_keys import key_text
 
 if TYPE_CHECKING:
-    from rejoin.quarantine import Entry
-    from rejoin.verify import Difference
+    from rejoin.upkeep.quarantine import Entry
+    from rejoin.upkeep.verify import Difference
 
 INGEST_COUNTS = ("read", "applied", "superseded", "duplicate", "stale", "noop", "skipped", "quarantined")
 RESOLVE_COUNTS = ("inserted", "updated", "deleted")

@@ -5,9 +5,9 @@ from typing import Any
 from rich.console import Console
 
 from rejoin.plan.steps import Verb
-from rejoin.repair import Repaired
 from rejoin.report import verification
 from rejoin.report.run import CHANGED
+from rejoin.upkeep.repair import Repaired
 
 HOW = {"full": "recomputed", "incremental": "followed what changed", "skip": "left as the last run left it"}
 """The refresh of an output in the run, in words; of one that had nothing to do there is none."""

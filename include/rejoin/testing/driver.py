@@ -170,8 +170,8 @@ class Driver:
         """
         import pyarrow as pa
 
-        from rejoin.quarantine import entries
         from rejoin.testing.grid import Change, Grid
+        from rejoin.upkeep.quarantine import entries
 
         self._check(name)
         key, schema = self._plan.key_of(name), self._schema(name)

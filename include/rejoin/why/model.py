@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from rejoin.quarantine import Entry
+from rejoin.upkeep.quarantine import Entry
 from rejoin.why.found import How
 
 Row = Mapping[str, Any]

@@ -11,11 +11,11 @@ from integration.servers import KafkaServer
 from limited import limited
 from topics import folded, read
 
-from rejoin.compact import compact
 from rejoin.deliver import deliver_all
 from rejoin.deliver.catch_up import Restart
 from rejoin.errors import SinkCursorLost, SinkDown, SinksBehind, SinkTargetMissing
 from rejoin.lake.deliveries import Deliveries
+from rejoin.upkeep.compact import compact
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

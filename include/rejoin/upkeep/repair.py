@@ -11,7 +11,7 @@ from rejoin.lake.records import Run, StepRecord
 from rejoin.plan.policy import RunOptions
 from rejoin.progress import SILENT, Progress
 from rejoin.schedule import run_topology
-from rejoin.verify import Difference, verify
+from rejoin.upkeep.verify import Difference, verify
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
