@@ -24,7 +24,7 @@ from rejoin.sources.typed import Typed, typed
 from rejoin.stages.dialect import DUCKDB
 
 _LF, _CR, _COMMA = b"\n\r,"
-_FLAGS = {True: ("true", "t", "1", "True", "TRUE", "T"), False: ("false", "f", "0", "False", "FALSE", "F")}
+_FLAG, _TRUE = "[Tt]([Rr][Uu][Ee])?|[Ff]([Aa][Ll][Ss][Ee])?|[01]", "[Tt].*|1"
 
 
 @dataclass(frozen=True)
@@ -227,8 +227,8 @@ def _query(of: CsvFile, places: dict[str, int]) -> str | None:
 def _field(written: str, type_: str) -> Typed | None:
     """What ``values.csv_converter`` makes of a text, where that is beyond doubt."""
     if type_ == "BOOLEAN":
-        yes, no = (", ".join(map(_text, _FLAGS[flag])) for flag in (True, False))
-        return Typed(f"CASE WHEN {written} IN ({yes}) THEN true WHEN {written} IN ({no}) THEN false END", f"{written} IN ({yes}, {no})")
+        # No list of texts: of a long one DuckDB makes a join, and the rows come in another order than the lines.
+        return Typed(f"regexp_full_match({written}, '{_TRUE}')", f"regexp_full_match({written}, '{_FLAG}')")
     return typed(NUMBER if type_ in ("INT", "BIGINT", "FLOAT", "DOUBLE") else TEXT, written, type_, numbers=True)
 
 

@@ -104,7 +104,7 @@ def test_a_header_of_any_order_says_what_fields_are(header: str) -> None:
     rows = [plain(i)[: header.count(",") + 1] for i in range(60)]
     proven, found = check(OF, text_of(rows, header=header))
     assert len(found) == 61
-    assert (proven > 0) == (header not in ("ok,n,id,at,name,price", "name,n"))
+    assert (proven > 0) == header.startswith(('"id"', "id,n", "id,x"))
 
 
 @pytest.mark.parametrize("header", ["", '"id', 'i"d,name', 'id,"na"me', "id\x00,name", "\r", "i\rd,name", '""', " ", "name"])
@@ -223,7 +223,7 @@ def test_random_damage_is_read_alike(seed: int) -> None:
     body = damaged(random_, body, random_.choice([1, 5, 40]), pieces)
     head = damaged(random_, head, 1, PIECES) if seed % 5 == 0 else head
     proven, found = check(OF, head + b"\n" + body, random_.choice([7, 30, 90]))
-    assert proven > 0 or seed % 5 == 0 or len(found) == 1 or body.count(b'"')
+    assert proven > 0 or seed % 5 == 0 or len(found) == 1 or set(body) & set(b'"\xff\xed\xc0\xf4')
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -274,3 +274,13 @@ def test_fault_a4_a_reader_that_loses_a_record_stops_the_run(monkeypatch: pytest
     monkeypatch.setattr(csvlines, "together", lambda *args: (batch.slice(1) for batch in together(*args)))
     with pytest.raises(InvariantBroken, match="101 lines read, 100 accounted for"):
         list(snapshot.decode_csv_pieces(OF, 7, "f.csv", 3, iter([text_of([plain(i) for i in range(100)]) + b"\n"])))
+
+
+def test_rows_of_whole_chunks_stay_in_the_order_of_their_lines() -> None:
+    rows = [plain(i) for i in range(100_000)]
+    rows[50_000][1] = '"a\nb"'
+    data = text_of(rows)
+    read = snapshot.decode_csv_pieces(OF, 7, "f.csv", 3, iter([data[i : i + (1 << 20)] for i in range(0, len(data), 1 << 20)]))
+    found = pa.Table.from_batches(list(read))
+    assert found["id"].to_pylist() == list(range(100_000))
+    assert found["_line"].to_pylist() == [*range(2, 50_003), *range(50_004, 100_003)]
