@@ -67,7 +67,7 @@ BOTH_WAYS = {
     "CSV": (ALL, SnapshotSource("src"), {"a.csv": b"\n".join([HEADER, ROW % 1, ROW % 2, b"x,y", b'3,"\xff"', b"", ROW % 4]),
                                         "b.csv.gz": gzip.compress(b"\r\n".join([HEADER, ROW % 5, b'6,"a"b\n', b"7" + b"," * 9]))}, 8),
     "plain and other lines of CSV": ("id BIGINT; s STRING; tz TIMESTAMP; n DECIMAL(10,2); b BOOLEAN", SnapshotSource("src"),
-                                     {"a.csv": b"id,s,tz,n,b\n" + b"".join(LONG), "b.csv.gz": gzip.compress(b"b,id\r\n" + b"T,%d\r\n" * 2_500 % (*range(2_500),))}, 6_500),
+                                     {"a.csv": b"id,s,tz,n,b\n" + b"".join(LONG), "b.csv.gz": gzip.compress(b"b,id,n,tz,s\r\n" + b"T,%d,1,,\r\n" * 2_500 % (*range(2_500),))}, 6_500),
     "JSON lines": (ALL, SnapshotSource("src"), {"a.jsonl": b"\n".join([JSON % 1, JSON % 2, b'{"id": 1,', b"\xff", JSON % 2**70]),
                                                 "b.jsonl.gz": gzip.compress(b"\n".join([JSON % i for i in range(100)]))}, 105),
     "records": (ALL, RecordsSource("src"), {"2026-01-01/a.csv": b"\n".join([HEADER, ROW % 1, b"x,y"]), "a.csv.gz": gzip.compress(HEADER + b"\n" + ROW % 2)}, 3),
