@@ -119,6 +119,7 @@ def test_an_odd_header_is_read_alike(header: str) -> None:
 )
 def test_hardly_any_bytes_are_read_alike(data: bytes) -> None:
     check(table("id STRING", source=SnapshotSource("f")), data)
+    check(table("id STRING", source=SnapshotSource("f", null="\\N")), data + b"\n\r\n \n" * 20)
     check(table("id BIGINT", source=SnapshotSource("f")), data + b"\n" * 40 + b"5\n" * 40)
 
 
