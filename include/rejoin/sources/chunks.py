@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rejoin.sources.events import BATCH_ROWS
-from rejoin.sources.files import lines
+from rejoin.sources.files import BOM, lines
 
 LINES = 4 * BATCH_ROWS
 """Lines in a chunk: whole batches of the careful way, so that its batches are the same whether or not it reads single chunks."""
@@ -16,7 +16,6 @@ FEWEST = 2_000
 """A file of fewer lines is read the careful way before a statement is made for it."""
 LARGEST = 256 << 20
 """Bytes of a chunk; what has longer lines is read the careful way."""
-_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def chunks(pieces: Iterator[bytes]) -> Iterator[Chunk | Rest]:
     """Chunks of ``LINES`` lines, the last one shorter; or a ``Rest`` where the file is too small, or its lines too long."""
     number, parts, count, size = 1, list[bytes](), 0, 0
     for piece in pieces:
-        parts.append(piece.removeprefix(_BOM) if number == 1 and not parts else piece)
+        parts.append(piece)
         count, size = count + piece.count(b"\n"), size + len(piece)
         if count < LINES and size >= LARGEST:
             yield _rest(number, chain(parts, pieces))
@@ -81,7 +80,7 @@ def chunks(pieces: Iterator[bytes]) -> Iterator[Chunk | Rest]:
         if count >= LINES:
             data = b"".join(parts)
             ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
-            start = 0
+            start = _after_mark(number, data)
             for at in range(0, len(ends) - LINES + 1, LINES):
                 stop = int(ends[at + LINES - 1]) + 1
                 yield Chunk(number, memoryview(data)[start:stop], ends[at : at + LINES] - start)
@@ -93,8 +92,14 @@ def chunks(pieces: Iterator[bytes]) -> Iterator[Chunk | Rest]:
         yield _rest(number, iter([data]))
     else:
         whole = data if data.endswith(b"\n") else data + b"\n"
-        yield Chunk(number, memoryview(whole), np.flatnonzero(np.frombuffer(whole, np.uint8) == ord("\n")))
+        start = _after_mark(number, data)
+        yield Chunk(number, memoryview(whole)[start:], np.flatnonzero(np.frombuffer(whole, np.uint8) == ord("\n")) - start)
+
+
+def _after_mark(number: int, data: bytes) -> int:
+    """Where line ``number`` begins, the first of ``data``: a byte order mark before line 1 is dropped."""
+    return len(BOM) if number == 1 and data.startswith(BOM) else 0
 
 
 def _rest(number: int, pieces: Iterator[bytes]) -> Rest:
-    return Rest((number - 1 + n, line) for n, line in lines(pieces))
+    return Rest(lines(pieces, number))

@@ -18,6 +18,7 @@ from rejoin.errors import BadRecord
 from rejoin.sources.files import corrupt
 
 BAD_CSV = "BAD_CSV"
+Record = tuple[int, bytes, dict[str, Any] | BadRecord | None]
 _FIELD = r'(?:"[^"]*(?:""[^"]*)*"|[^",\n]*)'
 _STRICT = re.compile(rf"{_FIELD}(?:,{_FIELD})*\n?")
 
@@ -52,40 +53,74 @@ class _Feed:
         return b"\n".join(self.taken)
 
 
+class CsvReader:
+    """The records of a file, one at a time.
+
+    ``lines`` is asked for no more lines than the record takes that is being read, so it may be set on another line between two records.
+
+    Attributes:
+        header: the fields of the first line; None of an empty file.
+        before: how many lines the header takes, 0 or 1.
+    """
+
+    def __init__(self, lines: Iterator[tuple[int, bytes]], null: str, file: str) -> None:
+        """Reads the header.
+
+        Args:
+            lines: numbered from 1.
+            null: the text that means NULL.
+            file: path as pinned, for errors.
+
+        Raises:
+            SourceCorrupt: the header is no CSV.
+        """
+        csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # the default refuses fields over 128 KiB
+        self._feed, self._null, self._file = _Feed(lines), null, file
+        self._reader = csv.reader(iter(self._feed), strict=True)
+        self.header = _header(self._reader, self._feed, file)
+        self.before = len(self._feed.taken)
+
+    def __iter__(self) -> Iterator[Record]:
+        return self
+
+    def __next__(self) -> Record:
+        """The first line, the record as written, and its columns, or what is wrong with it, or None of a blank line, which is no record.
+
+        Raises:
+            SourceCorrupt: the file ends inside quotes. What was read before must be thrown away.
+        """
+        feed = self._feed
+        if self.header is None:
+            raise StopIteration
+        feed.start()
+        try:
+            fields = next(self._reader)
+        except csv.Error as error:
+            if feed.ended:
+                raise corrupt(self._file, f"it ends inside a quoted field; the record begins on line {feed.first}") from None
+            return feed.first, feed.raw, BadRecord(BAD_CSV, f"the record is no CSV: {error}")
+        return feed.first, feed.raw, _row(self.header, fields, self._null, feed) if fields else None
+
+
 def csv_records(
     lines: Iterator[tuple[int, bytes]], null: str, file: str, no_records: Callable[[int], object]
 ) -> Iterator[tuple[int, bytes, dict[str, Any] | BadRecord]]:
-    """Numbered lines -> (first line, the record as written, its columns or what is wrong with it).
+    """Numbered lines -> the records as ``CsvReader`` reads them; raises what it raises. ``no_records``: told of how many lines are no records."""
+    reader = CsvReader(lines, null, file)
+    no_records(reader.before)
+    for line, raw, row in reader:
+        if row is None:
+            no_records(1)
+        else:
+            yield line, raw, row
 
-    Args:
-        lines: numbered from 1.
-        null: the text that means NULL.
-        file: path as pinned, for errors.
-        no_records: told of how many lines are no records.
 
-    Raises:
-        SourceCorrupt: the header is no CSV, or the file ends inside quotes. What was read before must be thrown away.
-    """
-    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # the default refuses fields over 128 KiB
-    feed = _Feed(lines)
-    reader = csv.reader(iter(feed), strict=True)
-    header = _header(reader, feed, file)
-    no_records(len(feed.taken))
-    while header is not None:
-        feed.start()
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            if feed.ended:
-                raise corrupt(file, f"it ends inside a quoted field; the record begins on line {feed.first}") from None
-            yield feed.first, feed.raw, BadRecord(BAD_CSV, f"the record is no CSV: {error}")
-            continue
-        if not fields:
-            no_records(len(feed.taken))
-            continue
-        yield feed.first, feed.raw, _row(header, fields, null, feed)
+def plain_header(line: bytes) -> list[str] | None:
+    """The fields of the first line; None if it takes a reader of more lines to say what they are, or that there are none."""
+    try:
+        return next(csv.reader([line.decode() + "\n"], strict=True))
+    except (csv.Error, UnicodeDecodeError):
+        return None
 
 
 def _header(reader: Iterator[list[str]], feed: _Feed, file: str) -> list[str] | None:

@@ -10,7 +10,7 @@ from rejoin.plan.sources import Meaning, meaning_of
 from rejoin.sources import dialects, snapshot
 from rejoin.sources.columnar import decode_parquet
 from rejoin.sources.completed import completed
-from rejoin.sources.files import PinnedFile, lines, open_pinned
+from rejoin.sources.files import PinnedFile, open_pinned
 from rejoin.sources.pins import Pin, format_of
 
 
@@ -28,7 +28,7 @@ def decode_file(table: Table, pin_kind: str, ordinal: int, file: PinnedFile, ind
     if feed:
         return dialects.decode_pieces(table, file.path, index, pieces)
     if format_of(file.path) == "csv":
-        return snapshot.decode_csv(table, ordinal, file.path, index, lines(pieces))
+        return snapshot.decode_csv_pieces(table, ordinal, file.path, index, pieces)
     return snapshot.decode_json_pieces(table, ordinal, file.path, index, pieces)
 
 

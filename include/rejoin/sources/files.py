@@ -19,6 +19,7 @@ import pyarrow.fs as pafs
 from rejoin.errors import SourceCorrupt, SourceFileChanged, SourceFileMissing, SourceOutsideRoot
 
 CHUNK = 1 << 20
+BOM = b"\xef\xbb\xbf"
 _AT_ONCE = 4
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -139,9 +140,9 @@ def first_lines(file: Place, limit: int) -> Iterator[bytes]:
         yield line
 
 
-def lines(pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Pieces of a file -> its lines, numbered from 1, without the line feed. A byte order mark is dropped."""
-    number, open_line = 0, [b""]
+def lines(pieces: Iterator[bytes], first: int = 1) -> Iterator[tuple[int, bytes]]:
+    """Pieces of a file, from line ``first`` on -> its lines, numbered, without the line feed. A byte order mark before line 1 is dropped."""
+    number, open_line = first - 1, [b""]
     for piece in pieces:
         if b"\n" not in piece:
             open_line.append(piece)
@@ -150,10 +151,10 @@ def lines(pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
         open_line = [found.pop()]
         for line in found:
             number += 1
-            yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            yield number, line.removeprefix(BOM) if number == 1 else line
     last = b"".join(open_line)
     if last:
-        yield number + 1, last.removeprefix(b"\xef\xbb\xbf") if number == 0 else last
+        yield number + 1, last.removeprefix(BOM) if number == 0 else last
 
 
 def changed(path: str, how: str) -> SourceFileChanged:

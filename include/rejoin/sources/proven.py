@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import duckdb
 import numpy as np
@@ -29,6 +29,9 @@ _AHEAD = 1
 _PARTS = 4
 """Batches of a chunk, for several threads."""
 Numbered = tuple[int, bytes]
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+T = TypeVar("T")
+Ahead = tuple[Chunk | Rest, Callable[[], T | None]]
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class Careful(Protocol):
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
+    """What judges lines; a thread takes a cursor of its own."""
     made = duckdb.connect()
     made.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
     return made
@@ -69,7 +73,7 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 def by_shape(file: str, index: int, pieces: Iterator[bytes], careful: Careful) -> Iterator[pa.RecordBatch]:
     """The pieces of a file -> record batches of events, as ``careful`` would give them; those of a chunk in the order of their lines."""
-    parts = _ahead(chunks(pieces), careful)
+    parts = ahead(chunks(pieces), _judging(careful))
     for part, judged in parts:
         if isinstance(part, Rest):
             yield from careful.batches(file, index, part.lines)
@@ -85,22 +89,32 @@ def by_shape(file: str, index: int, pieces: Iterator[bytes], careful: Careful) -
             yield from _together(part, found, file, index, careful)
 
 
-def _ahead(parts: Iterator[Chunk | Rest], careful: Careful) -> Iterator[tuple[Chunk | Rest, Callable[[], pa.Table | None]]]:
-    """Every part, and what ``_judged`` makes of it; that of the next one is made meanwhile. The first chunk tells the shape of all."""
-    query: str | None = None
+def ahead(parts: Iterator[Chunk | Rest], how: Callable[[Chunk], Callable[[Chunk], T | None] | None]) -> Iterator[Ahead[T]]:
+    """Every part, and what is made of it; that of the next one is made meanwhile. ``how``: asked of the first chunk; nothing is made of a ``Rest``."""
+    make: Callable[[Chunk], T | None] | None = None
     asked = False
-    waiting: deque[tuple[Chunk | Rest, Callable[[], pa.Table | None]]] = deque()
+    waiting: deque[Ahead[T]] = deque()
     with ThreadPoolExecutor(1) as pool:
         for part in parts:
             if not asked and isinstance(part, Chunk):
-                asked, query = True, _query(part, careful)
-            if query is None or isinstance(part, Rest):
+                asked, make = True, how(part)
+            if make is None or isinstance(part, Rest):
                 waiting.append((part, lambda: None))
             else:
-                waiting.append((part, pool.submit(_judged, part, query).result))
+                waiting.append((part, pool.submit(make, part).result))
             if len(waiting) > _AHEAD:
                 yield waiting.popleft()
         yield from waiting
+
+
+def _judging(careful: Careful) -> Callable[[Chunk], Callable[[Chunk], pa.Table | None] | None]:
+    """The first chunk tells the shape of all."""
+
+    def how(first: Chunk) -> Callable[[Chunk], pa.Table | None] | None:
+        query = _query(first, careful)
+        return None if query is None else lambda chunk: _judged(chunk, query)
+
+    return how
 
 
 def _lines(part: Chunk | Rest) -> Iterator[Numbered]:
@@ -130,11 +144,16 @@ def _judged(chunk: Chunk, query: str) -> pa.Table | None:
     texts = None if chunk.has_controls else chunk.texts()
     if texts is None:
         return None
-    step = -(-len(texts) // _PARTS)
-    lines = pa.Table.from_batches([pa.record_batch([texts[i : i + step]], names=["line"]) for i in range(0, len(texts), step)])
-    with _database().cursor() as database:
-        database.register("lines", lines)
-        return database.sql(query).to_arrow_table()
+    return computed(pa.record_batch([texts], names=["line"]), query)
+
+
+def computed(lines: pa.RecordBatch, query: str) -> pa.Table:
+    """What a statement over ``lines`` gives."""
+    step = -(-lines.num_rows // _PARTS)
+    parts = pa.Table.from_batches([lines.slice(i, step) for i in range(0, lines.num_rows, step)])
+    with _database().cursor() as cursor:
+        cursor.register("lines", parts)
+        return cursor.sql(query).to_arrow_table()
 
 
 def _together(chunk: Chunk, found: pa.Table, file: str, index: int, careful: Careful) -> Iterator[pa.RecordBatch]:
@@ -145,14 +164,21 @@ def _together(chunk: Chunk, found: pa.Table, file: str, index: int, careful: Car
     if others is None:
         yield from careful.batches(file, index, chunk.lines())
         return
-    both = [*([_arranged(careful.layout, fast, numbers, file, index)] if fast.num_rows else []), *others]
+    yield from together(careful.layout, fast, numbers, others, file, index)
+
+
+def together(
+    layout: Layout, fast: pa.Table, lines: Numbers, others: Sequence[pa.RecordBatch], file: str, index: int
+) -> Iterator[pa.RecordBatch]:
+    """The events of rows that are proven, which stand on ``lines``, and those of other lines, in the order of all lines."""
+    both = [*([_arranged(layout, fast, lines, file, index)] if fast.num_rows else []), *others]
     if len(both) > 1:
         events = pa.concat_batches(both)
         both = [events.take(pc.sort_indices(events["_line"]))]
     yield from both
 
 
-def _arranged(layout: Layout, fast: pa.Table, lines: "np.ndarray[tuple[int], np.dtype[np.int64]]", file: str, index: int) -> pa.RecordBatch:
+def _arranged(layout: Layout, fast: pa.Table, lines: Numbers, file: str, index: int) -> pa.RecordBatch:
     arrays = {}
     for name in fast.column_names:
         if name != "_proven":

@@ -84,7 +84,9 @@ def _judge(layout: Layout, paths: Mapping[str, Path], shape: Shape, position: st
         elif found.holds != "true":
             holds.append(f"({written} IS NULL OR {found.holds})")
         if of.unchanged and _leaf(shape.root, paths[column.name]) == TEXT:
-            holds.append(f"coalesce({written} NOT IN ({', '.join(map(_text, sorted(of.unchanged)))}), true)")
+            # Not IN: of five texts or more DuckDB makes a join, and the rows come in another order than the lines. No line has a chr(1).
+            listed = _text("\x01" + "\x01".join(sorted(of.unchanged)) + "\x01")
+            holds.append(f"coalesce(NOT contains({listed}, chr(1) || {written} || chr(1)), true)")
     return Judge(columns, tuple(holds))
 
 

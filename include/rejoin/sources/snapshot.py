@@ -12,6 +12,7 @@ import pyarrow as pa
 from rejoin.errors import BadRecord
 from rejoin.plan.model import Table
 from rejoin.plan.sources import RecordsSource, SnapshotSource
+from rejoin.sources.csvlines import CsvFile, by_columns
 from rejoin.sources.csvtext import csv_records
 from rejoin.sources.events import Event, EventKind, Layout
 from rejoin.sources.jsontext import BAD_JSON, Unsure, loads, quick
@@ -35,12 +36,21 @@ def position_of(ordinal: int) -> str:
 
 def decode_csv(table: Table, ordinal: int, file: str, index: int, lines: Lines) -> Iterator[pa.RecordBatch]:
     """Numbered lines of a CSV file with header -> record batches of ``events_schema(table)``, one row a record."""
+    of, tally = _csv_file(table, ordinal, file, index), Tally(file)
+    return tally.checked(of.careful(csv_records(tally.lines(lines), of.null, file, tally.no_records)))
+
+
+def decode_csv_pieces(table: Table, ordinal: int, file: str, index: int, pieces: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
+    """The same of a whole file as it is read."""
+    return by_columns(_csv_file(table, ordinal, file, index), pieces)
+
+
+def _csv_file(table: Table, ordinal: int, file: str, index: int) -> CsvFile:
     source = table.source
     assert isinstance(source, SnapshotSource | RecordsSource)
     convert = {column.name: csv_converter(column.name, str(column.type)) for column in table.columns}
-    rows, tally = _Rows(table, ordinal, convert, "csv"), Tally(file)
-    records = csv_records(tally.lines(lines), source.null, file, tally.no_records)
-    return tally.checked(batches(rows.layout, file, index, records, rows))
+    rows = _Rows(table, ordinal, convert, "csv")
+    return CsvFile(file, index, rows.layout, source.null, position_of(ordinal), rows)
 
 
 def decode_json(table: Table, ordinal: int, file: str, index: int, lines: Lines) -> Iterator[pa.RecordBatch]:

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.errors import InvariantBroken
+from rejoin.sources.chunks import Chunk, Rest
 
 
 class Tally:
@@ -20,6 +21,15 @@ class Tally:
         for line in lines:
             self._read += 1
             yield line
+
+    def parts(self, parts: Iterator[Chunk | Rest]) -> Iterator[Chunk | Rest]:
+        """The same of lines in chunks."""
+        for part in parts:
+            if isinstance(part, Rest):
+                yield Rest(self.lines(part.lines))
+            else:
+                self._read += len(part.ends)
+                yield part
 
     def no_records(self, lines: int) -> bool:
         """So many lines belong to no record (a header, blank ones). Always False, to be used in a filter."""

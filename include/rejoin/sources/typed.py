@@ -12,7 +12,7 @@ from rejoin.sources.values import decimal_of
 from rejoin.sources.whole import FLOAT_DIGITS
 
 _DAY = "[12][0-9]{3}-[0-9]{2}-[0-9]{2}"
-_CLOCK = rf"{_DAY}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,6}})?Z"
+_CLOCK = rf"{_DAY}[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,6}})?(Z|\+00(:00)?)?"
 
 
 @dataclass(frozen=True)

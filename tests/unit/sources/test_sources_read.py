@@ -58,10 +58,16 @@ ALL = "id BIGINT; b BOOLEAN; f FLOAT; x DOUBLE; s STRING; y BINARY; d DATE; ts T
 HEADER = b"id,b,f,x,s,y,d,ts,tz,n"
 ROW = b'%d,true,1.5,-0.0,"a ""b""\nc",YWI=,1969-12-31,0001-01-01T00:00:00,9999-12-31T23:59:59.999999Z,0.10'
 JSON = b'{"id": %d, "b": false, "f": null, "ts": null, "x": "NaN", "s": "\\u00e9", "y": "YWI=", "d": "2024-02-29", "tz": "2024-03-10T07:30:00+01:00", "n": 1.5}'
+LONG = [
+    b'%d,"a\n%d",2024-02-29T11:14:15+01:00,1.5,yes\n' % (i, i) if i % 50 == 0 else b"%d,n %d,2024-02-29 11:14:15,-%d.5,f\n" % (i, i, i)
+    for i in range(4_000)
+]
 BOTH_WAYS = {
     "change events": (EVENTS, DebeziumSource("src", topic="e6.shop.orders"), {}, 122),
     "CSV": (ALL, SnapshotSource("src"), {"a.csv": b"\n".join([HEADER, ROW % 1, ROW % 2, b"x,y", b'3,"\xff"', b"", ROW % 4]),
                                         "b.csv.gz": gzip.compress(b"\r\n".join([HEADER, ROW % 5, b'6,"a"b\n', b"7" + b"," * 9]))}, 8),
+    "plain and other lines of CSV": ("id BIGINT; s STRING; tz TIMESTAMP; n DECIMAL(10,2); b BOOLEAN", SnapshotSource("src"),
+                                     {"a.csv": b"id,s,tz,n,b\n" + b"".join(LONG), "b.csv.gz": gzip.compress(b"b,id,n,tz,s\r\n" + b"T,%d,1,,\r\n" * 2_500 % (*range(2_500),))}, 6_500),
     "JSON lines": (ALL, SnapshotSource("src"), {"a.jsonl": b"\n".join([JSON % 1, JSON % 2, b'{"id": 1,', b"\xff", JSON % 2**70]),
                                                 "b.jsonl.gz": gzip.compress(b"\n".join([JSON % i for i in range(100)]))}, 105),
     "records": (ALL, RecordsSource("src"), {"2026-01-01/a.csv": b"\n".join([HEADER, ROW % 1, b"x,y"]), "a.csv.gz": gzip.compress(HEADER + b"\n" + ROW % 2)}, 3),
