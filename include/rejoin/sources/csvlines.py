@@ -16,7 +16,7 @@ from rejoin.plan.portable import duckdb_type
 from rejoin.sources.chunks import Chunk, Rest, chunks
 from rejoin.sources.csvtext import CsvReader, Record, plain_header
 from rejoin.sources.events import Layout
-from rejoin.sources.proven import Ahead, Numbered, Numbers, ahead, computed, together
+from rejoin.sources.proven import AT, Ahead, Numbered, Numbers, ahead, computed, together
 from rejoin.sources.runs import Format, batches
 from rejoin.sources.shape import NUMBER, TEXT
 from rejoin.sources.tally import Tally
@@ -221,7 +221,8 @@ def _query(of: CsvFile, places: dict[str, int]) -> str | None:
     # A text with control characters stands in no plain line.
     is_null = f"nullif({{0}}, {_text(of.null)}) AS {{0}}" if min(of.null, default=" ") >= " " else "{0}"
     fields = ", ".join(is_null.replace("{0}", _name(i)) for i in places.values())
-    return f"SELECT coalesce({' AND '.join(f'({h})' for h in holds)}, false) AS _proven, {listed} FROM (SELECT {fields} FROM lines)"
+    proven = f"coalesce({' AND '.join(f'({h})' for h in holds)}, false) AS _proven"
+    return f"SELECT {AT}, {proven}, {listed} FROM (SELECT {AT}, {fields} FROM lines)"
 
 
 def _field(written: str, type_: str) -> Typed | None:

@@ -26,6 +26,8 @@ SAMPLE = 200
 """Lines that a shape is learned of."""
 _AHEAD = 1
 """Chunks that are judged before they are asked for."""
+AT = "_at"
+"""A column: the number of a line in its chunk."""
 _PARTS = 4
 """Batches of a chunk, for several threads."""
 Numbered = tuple[int, bytes]
@@ -127,7 +129,7 @@ def _unproven(chunk: Chunk, found: pa.Table) -> Iterator[Numbered]:
 
 
 def _query(chunk: Chunk, careful: Careful) -> str | None:
-    """The statement over ``lines`` (``line``): the columns of events, and ``proven``."""
+    """The statement over ``lines`` (``AT``, ``line``): ``AT``, the columns of events, and ``_proven``."""
     shape = learned(raw for _, raw in islice(chunk.lines(), SAMPLE))
     judge = None if shape is None else careful.judge(shape)
     if shape is None or judge is None:
@@ -135,8 +137,8 @@ def _query(chunk: Chunk, careful: Careful) -> str | None:
     holds = [r"NOT contains(line, '\')", *shape.guards("j"), *judge.holds, f"{shape.again('j')} = line"]
     shown = ", ".join(f"{text} AS {DUCKDB.name(name)}" for name, text in judge.columns.items())
     return f"""
-    SELECT coalesce({" AND ".join(f"({h})" for h in holds)}, false) AS _proven, {shown}
-    FROM (SELECT line, TRY(from_json(line, '{shape.structure()}')) AS j FROM lines)"""
+    SELECT {AT}, coalesce({" AND ".join(f"({h})" for h in holds)}, false) AS _proven, {shown}
+    FROM (SELECT {AT}, line, TRY(from_json(line, '{shape.structure()}')) AS j FROM lines)"""
 
 
 def _judged(chunk: Chunk, query: str) -> pa.Table | None:
@@ -148,12 +150,20 @@ def _judged(chunk: Chunk, query: str) -> pa.Table | None:
 
 
 def computed(lines: pa.RecordBatch, query: str) -> pa.Table:
-    """What a statement over ``lines`` gives."""
+    """What a statement over ``lines`` gives, in their order. ``query``: passes the column ``AT`` of each line on.
+
+    DuckDB gives rows in the order in which they came, unless it makes a join of something, as of a list of five texts behind ``IN``.
+    """
+    numbered = lines.append_column(AT, pa.array(np.arange(lines.num_rows)))
     step = -(-lines.num_rows // _PARTS)
-    parts = pa.Table.from_batches([lines.slice(i, step) for i in range(0, lines.num_rows, step)])
+    parts = pa.Table.from_batches([numbered.slice(i, step) for i in range(0, lines.num_rows, step)])
     with _database().cursor() as cursor:
         cursor.register("lines", parts)
-        return cursor.sql(query).to_arrow_table()
+        found = cursor.sql(query).to_arrow_table()
+    at = found[AT].to_numpy()
+    if not np.array_equal(at, np.arange(lines.num_rows)):
+        found = found.take(pc.sort_indices(found[AT]))
+    return found.drop_columns([AT])
 
 
 def _together(chunk: Chunk, found: pa.Table, file: str, index: int, careful: Careful) -> Iterator[pa.RecordBatch]:

@@ -77,6 +77,22 @@ def test_all_lines_of_a_plain_feed_are_proven(style: tuple[str, str], ending: by
     assert check(ONE, b"\xef\xbb\xbf" * (style == STYLES[0]) + b"\n".join(lines) + ending) == (100, 100)
 
 
+@pytest.mark.parametrize("placeholder", ["hex:ff00fb", "hex:00", "__debezium_unavailable_value"])
+def test_lines_keep_their_values_whatever_stands_for_no_value(placeholder: str) -> None:
+    of = table(PLAIN, "id", DebeziumSource("f", placeholder=placeholder))
+    lines = [plain(i, name="__debezium_unavailable_value" if i % 50 == 0 else f"n {i}") for i in range(6_000)]
+    assert check(of, b"\n".join(lines))[0] > 5_000
+
+
+def test_rows_stay_with_their_lines_though_duckdb_gives_them_in_another_order() -> None:
+    lines = pa.array([f"{i % 9}" for i in range(40_000)])
+    listed = ", ".join(f"'{i}'" for i in range(6))
+    query = f"SELECT _at, line, line IN ({listed}) AS _proven FROM (SELECT _at, line FROM lines)"
+    found = proven.computed(pa.record_batch([lines], names=["line"]), query)
+    assert found["line"].combine_chunks().equals(lines)
+    assert found["_proven"].to_pylist() == [i % 9 < 6 for i in range(40_000)]
+
+
 def test_records_without_a_key_are_proven() -> None:
     of = replace(table("ad STRING; at TIMESTAMP", "ad", RecordsSource("f")), key=())
     made = [f'{{"ad":{ad},"at":"2024-02-29T11:14:{i % 60:02}Z"}}' for i, ad in enumerate(['"a"', '"b"', "null", "7"] * 50)]
