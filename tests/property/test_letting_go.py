@@ -36,7 +36,7 @@ def random_history(web: Web, seed: int) -> int:
     return gone
 
 
-SEEDS = [pytest.param(n, id=f"history {n}", marks=[pytest.mark.slow] if n < 20 else [pytest.mark.nightly]) for n in range(120)]
+SEEDS = [pytest.param(n, id=f"history {n}", marks=[pytest.mark.slow] if n < 6 else [pytest.mark.nightly]) for n in range(120)]
 
 
 @pytest.mark.parametrize("number", SEEDS)
