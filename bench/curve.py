@@ -63,6 +63,7 @@ class Curve:
     def __post_init__(self) -> None:
         self.work = Work(self.n, self.root)
         self.lake: Lake = lake_of(self.root)
+        self._lakes = [self.lake]
         self.engines: list[Engine] = [Rejoin(self.lake, "rejoin")]
         self.full: list[Full] = []
         self._file = self.out / f"curve-{self.n}.json"
@@ -90,7 +91,8 @@ class Curve:
         self.work.first_rows()
         self._add(self.engines[0])
         if "engine" in self.parts:
-            self.engines.append(Rejoin(by_spark(self.lake), *NAMES["engine"]))
+            self._lakes.append(by_spark(self.lake))
+            self.engines.append(Rejoin(self._lakes[-1], *NAMES["engine"]))
             self._add(self.engines[-1])
         if "load" in self.parts:
             plain = PlainLoad(self.work, self.lake.spark)
@@ -139,6 +141,11 @@ class Curve:
             for _ in range(repeats):
                 engine.clear()
                 self._recomputed.setdefault(engine.name, []).append(spend(engine.recompute))
+
+    def check(self) -> None:
+        """Fails if an output of rejoin is not what its SQL says."""
+        for lake in self._lakes:
+            lake.check()
 
     def close(self) -> None:
         """Removes everything but the results."""

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 
 DPI = 80
 _STYLES = {"rejoin": ("tab:blue", 2.5), "spark merge, upsert": ("tab:orange", 1.2), "spark merge, update only": ("tab:brown", 1.2)}
-_STYLES |= {"duckdb indexed": ("tab:green", 1.2)}
+_STYLES |= {"rejoin, spark": ("tab:cyan", 1.2), "duckdb indexed": ("tab:green", 1.2)}
 _FULL = dict(zip((*NAMES["duckdb"], *NAMES["spark"]), ("black", "tab:red", "tab:pink", "tab:purple"), strict=True))
 
 

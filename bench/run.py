@@ -4,7 +4,7 @@
     bench/run.py --report [--out DIR]          only writes the report from saved results
     bench/run.py 20000 --check [--out DIR]     a small curve; fails if any engine's result differs
 
-Results are saved in DIR/bench/results/*.json, the report in DIR/docs. With --parts (load,duckdb,spark,incremental,storage), saved rows of what
+Results are saved in DIR/bench/results/*.json, the report in DIR/docs. With --parts (load,duckdb,spark,engine,incremental,storage), saved rows of what
 is left out stay as they are; --changes and --repeats make a shorter curve.
 """
 
@@ -55,7 +55,7 @@ def measure(n: int, parts: list[str], changed: list[int], repeats: int, folders:
     """One size."""
     curve = Curve(n, folders.empty(str(n)), parts, sorted(changed), repeats, folders.results)
     curve.measure()
-    curve.lake.check()
+    curve.check()
     curve.close()
     write(folders)  # after each size: the large ones take long
 
