@@ -18,7 +18,7 @@ from rejoin.lake.config import lake_config
 from rejoin.lake.state import Role, state_tables
 from rejoin.load import load
 
-ORDERS, CUSTOMERS, FILES = 40_000, 2_000, 8
+ORDERS, CUSTOMERS, FILES = 70_000, 3_500, 8
 TABLE = ORDERS * 50
 """About the bytes of all orders."""
 Stored = dict[str, list[tuple[str, ...]]]

@@ -60,7 +60,7 @@ class Web:
         if head is None:
             return False
         plan = self.head().plan
-        return forgetting(plan, ledger.states(head), self.topology.refs, ledger.held(head)) != plan
+        return forgetting(plan, ledger.states(head), self.topology.refs, ledger.held(head), 1 << 60) != plan
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         ledger = self.topology.ledger

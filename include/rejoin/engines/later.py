@@ -4,10 +4,11 @@ Of many rows (``Later``) it runs within DuckDB's memory and spills the rest. Of 
 so one for several statements takes half the time.
 """
 
+import gc
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
@@ -15,11 +16,11 @@ from threading import Lock
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 from duckdb.func import ARROW
 from duckdb.sqltypes import BLOB
 
 from rejoin.engines.engine import Here, NeedsSpark, Rows
+from rejoin.engines.order import larger, still_in_order
 from rejoin.lake.duck import memory, reading
 from rejoin.plan import portable
 from rejoin.stages.dialect import DUCKDB
@@ -32,6 +33,8 @@ LANDED_ROWS = 245_760
 _NO_VALUE = (duckdb.DataError, duckdb.InvalidInputException, duckdb.NotSupportedError)
 """What DuckDB raises for a row: the second for a division by zero, and for what printed expressions refuse by ``error``."""
 _NUMBERS = count(1)
+IDLE = "20MB"
+"""What the database may keep between two tasks."""
 
 
 _STARTING = Lock()
@@ -49,6 +52,13 @@ def sized(cores: int) -> None:
         connection.execute(f"SET memory_limit = '{memory()}'")
         connection.execute(f"SET threads = {cores}" if cores else "RESET threads")
     pa.set_cpu_count(cores or os.cpu_count() or 1)  # Spark tells its workers that there is one
+
+
+def shrunk() -> None:
+    """Gives memory back that the database keeps for later: its process may now wait for a long time."""
+    gc.collect()
+    with database().cursor() as connection, suppress(duckdb.Error):  # what is still referred to stays
+        connection.execute(f"SET memory_limit = '{IDLE}'")
 
 
 @cache
@@ -83,25 +93,26 @@ class Later(Rows):
 
     def ordered(self, by: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Its rows in the order of some columns, as they come."""
-        order = "" if self._in_order(by[0]) else f" ORDER BY {DUCKDB.names(by)}"
+        plain = self._in_order(by[0])
+        order = "" if plain else f" ORDER BY {DUCKDB.names(by)}"
         with bound(f"SELECT * FROM ({self.statement}){order}", self.inputs) as query:
-            yield from query.to_arrow_reader(BATCH_ROWS)
+            batches: Iterator[pa.RecordBatch] = iter(query.to_arrow_reader(BATCH_ROWS))
+            yield from still_in_order(batches, by[0]) if plain else batches
 
     def _in_order(self, first: str) -> bool:
         """Whether the rows come in the order of their first key column anyway, each with a larger value: then they need not be held to be sorted.
 
-        Only rows of one kept table have an order of their own, in which DuckDB gives them; it hardly costs to look at one column of these.
+        Only rows of one kept table have an order of their own, in which DuckDB gives them if they are filtered and shown at most; it hardly costs to
+        look at one column of these.
         """
         if not (len(self.inputs) == 1 and all(isinstance(rows, Kept) for rows in self.inputs.values())):
             return False
-        last = None
         with bound(f"SELECT {DUCKDB.name(first)} FROM ({self.statement})", self.inputs) as query:
+            last = None
             for batch in query.to_arrow_reader(BATCH_ROWS):
-                column = batch.column(0)
-                larger = pc.all(pc.less(column[:-1], column[1:]), skip_nulls=False, min_count=0).as_py()
-                if not larger or column.null_count or (last is not None and not pc.less(last, column[0]).as_py()):
+                if not larger(last, batch.column(0)):
                     return False
-                last = column[-1]
+                last = batch.column(0)[-1] if batch.num_rows else last
         return True
 
     def kept(self) -> "Kept":

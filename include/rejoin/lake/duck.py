@@ -35,6 +35,8 @@ from rejoin.errors import SetupError
 from rejoin.lake import stores
 from rejoin.lake.paths import native
 
+UTC = "SET GLOBAL TimeZone = 'UTC'"
+"""For a database and all its cursors: without GLOBAL a cursor has the time zone of the machine."""
 FILE, POSITION = "_file", "_pos"
 """Columns of a relation beside the table's: the file as DuckDB opens it (``opens``), and the row's number in it."""
 
@@ -121,7 +123,7 @@ def fresh(limit: str = MEMORY) -> duckdb.DuckDBPyConnection:
     # Else what does not fit into memory goes to a folder .tmp where the process happens to work. Users of one machine do not share it.
     spill = Path(tempfile.gettempdir()) / f"rejoin-duckdb-{os.getuid()}"
     made = duckdb.connect(config={"temp_directory": str(spill)})
-    made.execute(f"SET TimeZone = 'UTC'; SET memory_limit = '{limit}'; SET enable_progress_bar = false")
+    made.execute(f"{UTC}; SET memory_limit = '{limit}'; SET enable_progress_bar = false")
     made.execute("SET parquet_metadata_cache = true")  # files never change
     return made
 

@@ -214,10 +214,13 @@ def bounds(table: Table, file: DataFile, column: str) -> tuple[Any, Any] | None:
     kind, found = table.schema().find_field(column).field_type, _stored_bounds(table, file, column)
     if found is None:
         return None
-    if isinstance(kind, TimestampType | TimestamptzType):
-        return _time(found[0], kind), _time(found[1], kind)
-    if isinstance(kind, DateType):
-        return days_to_date(found[0]), days_to_date(found[1])
+    try:
+        if isinstance(kind, TimestampType | TimestamptzType):
+            return _time(found[0], kind), _time(found[1], kind)
+        if isinstance(kind, DateType):
+            return days_to_date(found[0]), days_to_date(found[1])
+    except OverflowError:  # beyond the years that Python knows
+        return None
     return found if isinstance(kind, _ORDERED) else None
 
 

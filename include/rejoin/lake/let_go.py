@@ -9,7 +9,7 @@ from rejoin.plan.model import Plan
 from rejoin.plan.retained import advanced, horizon
 
 
-def forgetting(plan: Plan, states: Mapping[str, int], refs: Refs, behind: Collection[str]) -> Plan:
+def forgetting(plan: Plan, states: Mapping[str, int], refs: Refs, behind: Collection[str], now: int) -> Plan:
     """The plan with the horizons up to which files of streams can go; the same plan if none can.
 
     Args:
@@ -17,6 +17,7 @@ def forgetting(plan: Plan, states: Mapping[str, int], refs: Refs, behind: Collec
         states: table -> snapshot id.
         refs: the tables.
         behind: outputs that were left as they were: they have yet to meet the records that came since.
+        now: the time in microseconds: a record from the future does not make the others old for good.
     """
     waiting = {v.table for n in plan.nodes if n.name in behind for v in (n.left, *(e.right for e in n.edges))}
 
@@ -25,7 +26,8 @@ def forgetting(plan: Plan, states: Mapping[str, int], refs: Refs, behind: Collec
         if column is None or name not in states:
             return None
         table = refs.require(name, states[name])
-        return files.newest(table, files_of(table, states[name]), column)
+        found = files.newest(table, files_of(table, states[name]), column)
+        return None if found is None else min(found, now)
 
     for stream in (t for t in plan.tables if t.name in states and t.name not in waiting):
         found = horizon(plan, stream, newest)

@@ -88,8 +88,17 @@ def refuse_forgotten(old: Plan, new: Plan, name: str, *, away: bool) -> None:
         away: there were runs without it since.
 
     Raises:
-        SchemaRefused: all of it would be computed anew, and records that its rows were made of are not stored any more.
+        SchemaRefused: all of it would be computed anew, and records that its rows were made of are not stored any more; or a stream that has let
+            records go has another event time.
     """
+    if old.is_table(name) and new.is_table(name) and new.taken_from(name) is not None:
+        was_by, by = old.table(name).event_time, new.table(name).event_time
+        if was_by != by:
+            raise SchemaRefused(
+                f"the event time of stream {name!r} was {was_by} and is now {by or 'none'}, and old records were let go by the first",
+                expected="the same event time: compactions went by it",
+                next_step="declare the stream or table under a new name",
+            )
     node = next((n for n in new.nodes if n.name == name), None)
     if node is None or old.is_table(name):
         return

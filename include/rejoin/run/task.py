@@ -8,11 +8,13 @@ import rejoin and to reach the catalog.
 import fcntl
 import os
 import pickle
+import tempfile
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -20,7 +22,7 @@ import pyarrow as pa
 from rejoin import crash, limits
 from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import NeedsSpark
-from rejoin.engines.later import sized
+from rejoin.engines.later import shrunk, sized
 from rejoin.errors import EngineFailed, RejoinError
 from rejoin.failures import TRACE, kind_of, named, tracing
 from rejoin.lake.duck import MEMORY_SETTING
@@ -71,7 +73,7 @@ def in_task(spark: "SparkSession", start: Start, step: Step, cores: int) -> Done
         NeedsSpark: Spark SQL has to do the step: as in the process, or since DuckDB gave up or the task was lost for good.
         RejoinError: as in the process.
     """
-    bare = replace(start, config=replace(start.config, sinks={}, spark={}))  # what a task does not need may hold secrets
+    bare = replace(start, config=replace(start.config, ledger="", sinks={}, spark={}))  # what a task does not need may hold secrets
     told = {name: os.environ[name] for name in _TOLD if name in os.environ}
     parcel = pickle.dumps(Parcel(bare, step, cores, limits.limits(), told))
     try:
@@ -104,14 +106,19 @@ def _came_to(parcel: Parcel) -> Done | NeedsSpark | RejoinError:
     try:
         with _alone():
             sized(parcel.cores)
-            attempt = Attempt(start, Refs(start.config, start.run.topology))
-            return attempt.id, attempt.execute(ColumnarEngine(attempt.plan), step)
+            try:
+                attempt = Attempt(start, Refs(start.config, start.run.topology))
+                return attempt.id, attempt.execute(ColumnarEngine(attempt.plan), step)
+            finally:
+                shrunk()
     except NeedsSpark as reason:
         return reason
     except Exception as error:  # noqa: BLE001  whatever it is, it is told
         if tracing():
             traceback.print_exception(error)
         found = named(error, called(start, step), places.of_step(start.run.plan, step.verb, step.target))
+        if isinstance(error, MemoryError | OSError) and not isinstance(found, EngineFailed):
+            return NeedsSpark(f"its task gave up: {type(error).__name__}")
         kind = kind_of(error)
         return NeedsSpark(f"its task gave up: {kind.engine} says {kind.name}") if kind and isinstance(found, EngineFailed) else found
 
@@ -119,7 +126,8 @@ def _came_to(parcel: Parcel) -> Done | NeedsSpark | RejoinError:
 @contextmanager
 def _alone() -> Iterator[None]:
     """One task at a time on an executor, whoever sent it: each takes all cores, and the memory that is meant for one."""
-    own = os.open(os.environ["SPARK_LOCAL_DIRS"].partition(",")[0], os.O_RDONLY)  # a folder that Spark makes for each executor
+    folder = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).partition(",")[0]  # Spark makes one for each executor
+    own = os.open(Path(folder, "rejoin-task"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(own, fcntl.LOCK_EX)  # the system frees it when the process ends, however it does
         yield

@@ -69,7 +69,7 @@ class Careful(Protocol):
 def _database() -> duckdb.DuckDBPyConnection:
     """What judges lines; a thread takes a cursor of its own."""
     made = duckdb.connect()
-    made.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+    made.execute("SET GLOBAL TimeZone = 'UTC'; SET enable_progress_bar = false")
     return made
 
 

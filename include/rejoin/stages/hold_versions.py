@@ -72,7 +72,9 @@ def records_aside(sql: Dialect, table: Table, run: int, *, held: bool) -> str:
         f"SELECT {own}, 'R', {text(REPLAYED_CODE)}, _reason, {where}, {nothing} FROM made WHERE _arrival <= {REPLAYED} AND NOT ({quarantined})",
     ]
     if held:
-        still = f"SELECT 1 FROM made AS m WHERE m.{quarantined} AND m.{is_held} AND {sql.on(table.key, 'm', 'h')}"
+        # What was judged again and is refused otherwise now, since it is too old meanwhile, stays held back as it is.
+        refused = f"m.{quarantined} AND (m.{is_held} OR m._arrival = {HELD})"
+        still = f"SELECT 1 FROM made AS m WHERE {refused} AND {sql.on(table.key, 'm', 'h')}"
         parts.append(f"SELECT {own}, 'R', _code, _reason, {SOURCE_FILE}, _line, _raw, {nothing} FROM held AS h WHERE NOT EXISTS ({still})")
     return " UNION ALL ".join(parts)
 

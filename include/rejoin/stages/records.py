@@ -44,34 +44,37 @@ def once(sql: Dialect, table: Table, columns: Sequence[str], known: str, *, alon
         alone: no two events have one id.
         ages: which records are too old.
     """
-    timeless = _timeless(sql, table)
-    group = f"{sql.names(table.key)}, _kind" + (f", {timeless}" if timeless else "")
+    timeless, old = _timeless(sql, table), _old(sql, table, ages)
+    group = f"{sql.names(table.key)}, _kind" + (f", {timeless}" if timeless else "") + (f", {old}" if old else "")
     first = f"row_number() OVER (PARTITION BY {group} ORDER BY _position ASC NULLS FIRST, _arrival ASC NULLS FIRST)"
-    counts = "_version IS NULL AND _kind = 'upsert'" + ("" if alone else f" AND {first} = 1")
+    counts = "_version IS NULL AND _kind = 'upsert'" + ("" if alone else f" AND {first} = 1") + (f" AND NOT {old}" if old else "")
     fate = f"CASE WHEN {counts} THEN {text(Fate.APPLIED)} ELSE {text(Fate.DUPLICATE)} END"
     once = f"SELECT {sql.names(columns)}, {fate} AS _fate FROM ({known})"
     if timeless:
         reason = f"its event time is null, or cannot be computed: {table.computed_time}"
         once = _quarantined(sql, columns, f"SELECT *, {timeless} AS _bad FROM ({once})", NO_TIME, reason)
-    limits = _limits(sql, table, ages)
-    if not limits:
+    late = [text_ for text_ in (old, _behind(sql, table)) if text_]
+    if not late:
         return once
-    at = _micros(sql, table)
-    late = f"_kind = 'upsert' AND ({' OR '.join(f'coalesce({at} < {limit}, false)' for limit in limits)})"
-    marked = f"SELECT *, {late} AS _bad FROM ({once})"
+    marked = f"SELECT *, _kind = 'upsert' AND ({' OR '.join(late)}) AS _bad FROM ({once})"
     return _quarantined(sql, columns, marked, TOO_LATE, "it is older than the retention of its stream allows")
 
 
-def _limits(sql: Dialect, table: Table, ages: Ages) -> list[str]:
-    """The times before which a record is too old, as SQL texts over the records with their fates."""
-    found = [] if ages.taken is None else [sql.cast(str(ages.taken), "BIGINT")]
-    if table.retention is not None and table.event_time is not None:
-        counted = f"CASE WHEN _fate = {text(Fate.APPLIED)} THEN {_micros(sql, table)} END"
-        order = "ORDER BY _arrival ASC NULLS FIRST, _position ASC NULLS FIRST ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-        so_far = f"max({counted}) OVER ({order})"
-        newest = so_far if ages.newest is None else f"greatest({so_far}, {sql.cast(str(ages.newest), 'BIGINT')})"
-        found.append(f"{newest} - {sql.cast(str(table.retention), 'BIGINT')}")
-    return found
+def _old(sql: Dialect, table: Table, ages: Ages) -> str:
+    """Whether a record is too old by what earlier cuts have brought; empty if that says nothing."""
+    limits = [] if ages.taken is None else [ages.taken]
+    if ages.newest is not None and table.retention is not None:
+        limits.append(ages.newest - table.retention)
+    return f"coalesce({_micros(sql, table)} < {sql.cast(str(max(limits)), 'BIGINT')}, false)" if limits else ""
+
+
+def _behind(sql: Dialect, table: Table) -> str:
+    """Whether a record is too old by those that came before it in its cut and count; empty if any age will do."""
+    if table.retention is None or table.event_time is None:
+        return ""
+    counted = f"CASE WHEN _fate = {text(Fate.APPLIED)} THEN {_micros(sql, table)} END"
+    order = "ORDER BY _arrival ASC NULLS FIRST, _position ASC NULLS FIRST ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    return f"coalesce({_micros(sql, table)} < max({counted}) OVER ({order}) - {sql.cast(str(table.retention), 'BIGINT')}, false)"
 
 
 def _micros(sql: Dialect, table: Table) -> str:

@@ -6,7 +6,7 @@ What it rewrites, ``lake.layout`` decides; it works on the driver, range by rang
 """
 
 from collections.abc import Callable, Sequence
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING
 
 from rejoin import crash
@@ -18,6 +18,7 @@ from rejoin.lake.let_go import forgetting
 from rejoin.lake.records import Run, StepRecord, Write
 from rejoin.lake.state import StateTable, state_tables
 from rejoin.plan.model import Plan
+from rejoin.plan.retained import why_kept
 from rejoin.progress import SILENT, Progress, telling
 
 if TYPE_CHECKING:
@@ -38,8 +39,10 @@ def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str, p
         return None
     state, plan = topology.ledger.states(head), topology.ledger.run(head).plan
 
+    now = int(time() * 1_000_000)
+
     def forgotten(last: Plan, run: int) -> Plan:
-        return forgetting(last, topology.ledger.states(run), topology.refs, topology.ledger.held(run))
+        return forgetting(last, topology.ledger.states(run), topology.refs, topology.ledger.held(run), now)
 
     known, later = state_tables(plan), forgotten(plan, head)
     gone = {h.stream for h in later.horizons if h.stored != plan.stored_from(h.stream)}
@@ -64,7 +67,7 @@ def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, 
     started, attempt = monotonic(), f"compact_{table}"[:40]
     states, known = topology.ledger.states(run.base), state_tables(run.plan).get(table)
     existing, key = topology.refs.require(table, states[table]), _key(known)
-    since = run.plan.stored_from(table)
+    since = _since(run.plan, table)
     done = repair(existing, states[table]) if known is None or key is None else fold(existing, states[table], key, known.versions, since)
     counts: dict[str, int] = {}
     if done is None:
@@ -86,6 +89,12 @@ def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, 
     return counts
 
 
+def _since(plan: Plan, name: str) -> int | None:
+    """From when on records of a stream stay; None: all that are stored do, as where something reads the stream now that needs old ones."""
+    stream = next((t for t in plan.tables if t.name == name), None)
+    return None if stream is None or why_kept(plan, stream) is not None else plan.stored_from(name)
+
+
 def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: StateTable, attempt: str, progress: Progress) -> Write:
     """The whole table sorted by Spark."""
     from rejoin.engines.spark import Frame, SparkEngine
@@ -97,7 +106,7 @@ def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: StateTa
     reader = Reader(engine, run.plan, states, topology.refs)
     statement = _folded(engine.sql, reader.columns(table.name), table)
     rows = engine.frame_of(statement, found=Frame(reader.table(table.name)))
-    if (since := run.plan.stored_from(table.name)) is not None:
+    if (since := _since(run.plan, table.name)) is not None:
         micros = engine.sql.time_micros(engine.sql.name(table.key[0]), zoned=bool(reader.schema(table.name).field(table.key[0]).type.tz))
         rows = rows.where(f"{micros} IS NULL OR {micros} >= {since}")
     with JobCounter(spark, f"{run.topology}-{run.number}-{attempt}") as counter:

@@ -21,7 +21,7 @@ _TYPES: Final = {
     "TIMESTAMP": "TIMESTAMPTZ",
     "TIMESTAMP_NTZ": "TIMESTAMP",
 }
-SETTINGS: Final = ("SET TimeZone = 'UTC'", "SET disabled_optimizers = 'statistics_propagation'")
+SETTINGS: Final = ("SET GLOBAL TimeZone = 'UTC'", "SET disabled_optimizers = 'statistics_propagation'")
 """What a connection has to have set. Where DuckDB knows from the smallest and largest values of a table that a comparison is always false, or
 that a value is never null, it does not look at the rows, and misses their errors.
 """
