@@ -9,6 +9,7 @@ import pytest
 
 from rejoin import Lake, Topology, records
 from rejoin.errors import BadRecords, TopologyError
+from rejoin.expectations import between
 from rejoin.plan.compile import compile
 from rejoin.topology import Relation
 
@@ -103,6 +104,41 @@ def test_the_same_records_are_too_old_however_they_are_cut_into_runs(landing: Pa
             rest = rest[count:]
             lake.run(topology())
         assert stored(lake) == accepted(stream), (seed, name)
+
+
+@pytest.mark.parametrize("cuts", [[[(7, 1), (7, 40)]], [[(7, 1)], [(7, 40)]]], ids=["at once", "one by one"])
+def test_a_record_that_is_corrected_counts_though_it_was_too_old_first(landing: Path, tmp_path: Path, cuts: list[list[Record]]) -> None:
+    lake = Lake(tmp_path / "lake")
+    for number, some in enumerate([[(9, 30)], *cuts]):
+        land(landing, number, some)
+        lake.run(topology())
+    assert stored(lake) == [7, 9]
+
+
+def test_a_record_that_is_held_back_and_meanwhile_too_old_stays_held_back(landing: Path, tmp_path: Path) -> None:
+    def watched(most: int) -> Topology:
+        on = Topology("web")
+        views = on.stream(
+            "views",
+            id="id",
+            key="ad",
+            event_time="at",
+            schema="id BIGINT, ad STRING, at TIMESTAMP",
+            source=records("views/", max_bad_share=1.0),
+            retention="10 seconds",
+        )
+        views.expect(between("id", 0, most), severity="quarantine", max_share=1.0)
+        return _joined(on, views)
+
+    lake = Lake(tmp_path / "lake")
+    land(landing, 1, [(7, 5), (1, 5)])
+    lake.run(watched(5))
+    land(landing, 2, [(2, 30)])
+    lake.run(watched(5))
+    lake.run(watched(100))  # what was held back is judged again, and is too old by now
+    assert stored(lake) == [1, 2]
+    newest = "SELECT _op FROM web.views__quarantine WHERE id = 7 QUALIFY row_number() OVER (ORDER BY _run DESC) = 1"
+    assert [r["_op"] for r in lake.sql(newest).to_arrow().to_pylist()] == ["Q"]
 
 
 def test_too_many_of_them_stop_the_run(landing: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from rejoin.plan.model import Horizon, Plan
 from rejoin.plan.retained import advanced, horizon, reach, settled, why_kept
 from rejoin.plan.saved import from_json, to_json
 from rejoin.topology import Relation
+from rejoin.upkeep.compact import _since as since
 
 SECOND = 1_000_000
 PAIR = ["left.id", "right.id AS other"]
@@ -153,3 +154,36 @@ def test_explain_says_what_becomes_of_old_records() -> None:
     text = explain.text(plan(pairs, clicks=None))
     assert "old      every record stays stored: pairs joins it with a stream that refuses no record" in text
     assert "old      a compaction lets records go that no later one can meet" in explain.text(plan(pairs))
+
+
+def test_nothing_more_goes_of_a_stream_that_something_else_reads_now() -> None:
+    horizons = (Horizon("views", 5 * SECOND, 7 * SECOND),)
+    assert since(plan(pairs).with_horizons(horizons), "views") == 5 * SECOND
+
+    def starred(views: Relation, clicks: Relation, ads: Relation) -> None:
+        pairs(views, clicks, ads)
+        views.left_join(ads, foreign_key="k", select=["left.id", "right.name"], name="starred")
+
+    assert since(plan(starred).with_horizons(horizons), "views") is None
+    assert since(plan(pairs).with_horizons(horizons), "gone") is None
+
+
+@pytest.mark.parametrize("other", ["stream", "table"])
+def test_another_event_time_of_a_stream_that_has_let_go_is_refused(other: str) -> None:
+    schema, source = "id BIGINT, k STRING, at TIMESTAMP, seen TIMESTAMP", records("views/")
+
+    def declared(time: str | None) -> Plan:
+        on = Topology("web")
+        if time is None:
+            views = on.table("views", "id", schema, debezium("views/"))
+        else:
+            views = on.stream("views", id="id", key="k", event_time=time, schema=schema, source=source, retention="1 day")
+        ads = on.table("ads", "k", "k STRING, name STRING", debezium("ads/"))
+        how = {"foreign_key": "k"} if time is None else {"as_of": "arrival"}
+        views.left_join(ads, **how, select=["left.id", "right.name"], name="named" if time else "other")
+        return compile(on)
+
+    was, now = declared("at"), declared("seen" if other == "stream" else None)
+    refuse_forgotten(was, now, "views", away=False)  # nothing was let go
+    with pytest.raises(SchemaRefused, match="event time of stream 'views'"):
+        refuse_forgotten(was, now.with_horizons((Horizon("views", 5, 7),)), "views", away=False)
