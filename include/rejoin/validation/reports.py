@@ -24,7 +24,7 @@ def emptied(place: Path | None) -> Path | None:
     if place is None:
         return None
     shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
+    place.mkdir(parents=True, exist_ok=True)  # another attempt may be at it, too
     return place / "docs"
 
 
