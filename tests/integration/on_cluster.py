@@ -15,13 +15,11 @@ from integration.servers import SparkCluster
 
 from rejoin.conduct import Topology
 from rejoin.lake.config import lake_config
-from rejoin.lake.state import Role, state_tables
 from rejoin.load import load
 
 ORDERS, CUSTOMERS, FILES = 70_000, 3_500, 8
 TABLE = ORDERS * 50
 """About the bytes of all orders."""
-Stored = dict[str, list[tuple[str, ...]]]
 TOPOLOGY = """
 from rejoin import Topology, debezium
 
@@ -212,14 +210,3 @@ def by_step(jobs: list[Job]) -> dict[str, list[Job]]:
     for job in jobs:
         steps.setdefault(job.step, []).append(job)
     return steps
-
-
-def stored(place: Place) -> Stored:
-    """Every row that is stored in every table of the topology, hashes included."""
-    topology, found = place.topology, Stored()
-    states = topology.ledger.states(topology.ledger.head())
-    for name, table in state_tables(topology.plan).items():
-        if name in states and table.role is not Role.RESPONSES:
-            rows = topology.refs.require(name, states[name]).scan(snapshot_id=states[name]).to_arrow().to_pylist()
-            found[name] = sorted(tuple(f"{k}={row[k]!r}" for k in sorted(row)) for row in rows)
-    return found

@@ -11,8 +11,9 @@ from typing import NoReturn
 import psutil
 import pytest
 from integration.event_log import Job
-from integration.on_cluster import CUSTOMERS, LAKE, ORDERS, SECRET, TABLE, Driver, Place, Stored, by_step, stored
+from integration.on_cluster import CUSTOMERS, LAKE, ORDERS, SECRET, TABLE, Driver, Place, by_step
 from integration.servers import SparkCluster, spark_cluster
+from integration.stored import Stored, stored
 
 from rejoin.plan.policy import Fuse, RunOptions
 from rejoin.schedule import run_topology

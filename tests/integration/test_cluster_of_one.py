@@ -6,8 +6,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from integration.on_cluster import LAKE, SECRET, Driver, Place, by_step, stored
+from integration.on_cluster import LAKE, SECRET, Driver, Place, by_step
 from integration.servers import spark_cluster
+from integration.stored import stored
 from integration.test_cluster import change, no_spark
 from integration.test_tasks import busy
 

@@ -7,13 +7,13 @@ import sys
 from datetime import UTC, date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from integration.conftest import Sessions
 from integration.shop import Shop as Town
 from integration.shop import check
+from integration.stored import engines, stored
 from integration.test_refresh import Shop
 from limited import limited
 from rich.console import Console
@@ -22,29 +22,12 @@ from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import Here
 from rejoin.engines.spark import SparkEngine
 from rejoin.errors import EngineRefused, NotComputable
-from rejoin.lake.state import Role, state_tables
 from rejoin.plan.policy import Fuse, Refresh
 from rejoin.report import decisions
 from rejoin.stages.hashing import canonical, hashed
 from rejoin.upkeep.verify import verify
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # one of the longest files: tests/conftest.py begins with these
-
-
-def engines(shop: Shop, run: int) -> dict[str, Any]:
-    steps = shop.topology.ledger.steps(run)
-    return {name: done.detail["engine"] for name, done in steps.items() if "engine" in done.detail}
-
-
-def stored(shop: Shop) -> dict[str, list[tuple[str, ...]]]:
-    """Every row that is stored in every table of the topology, hashes included."""
-    topology, found = shop.topology, {}
-    states = topology.ledger.states(topology.ledger.head())
-    for name, table in state_tables(topology.plan).items():
-        if name in states and table.role not in (Role.RESPONSES, Role.CANDIDATES):
-            rows = topology.refs.require(name, states[name]).scan(snapshot_id=states[name]).to_arrow().to_pylist()
-            found[name] = sorted(tuple(f"{k}={row[k]!r}" for k in sorted(row)) for row in rows)
-    return found
 
 
 def test_a_process_without_java_runs_and_changes_a_lake(tmp_path: Path) -> None:

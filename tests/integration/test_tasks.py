@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 from integration.conftest import Sessions
+from integration.stored import Stored, engines, stored
 from integration.test_refresh import Shop
 from limited import limited
 from rich.console import Console
@@ -19,7 +20,6 @@ from rejoin.errors import BadRecords, NotComputable
 from rejoin.lake import names
 from rejoin.lake.records import Run
 from rejoin.lake.refs import Refs
-from rejoin.lake.state import Role, state_tables
 from rejoin.plan.policy import Fuse, Refresh
 from rejoin.report import decisions
 
@@ -28,28 +28,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.by_spark, pytest.mark.timeout(600)]
 STAGES = {"ingest.orders", "ingest.customers", "subscribe.enriched", "respond.enriched.customers", "resolve.enriched"}
 
 
-def engines(shop: Shop, run: Run) -> dict[str, Any]:
-    steps = shop.topology.ledger.steps(run.number)
-    return {name: done.detail["engine"] for name, done in steps.items() if "engine" in done.detail}
-
-
-def stored(shop: Shop) -> dict[str, list[tuple[str, ...]]]:
-    """Every row that is stored in every table of the topology, hashes included."""
-    topology, found = shop.topology, {}
-    states = topology.ledger.states(topology.ledger.head())
-    for name, table in state_tables(topology.plan).items():
-        if name in states and table.role not in (Role.RESPONSES, Role.CANDIDATES):
-            rows = topology.refs.require(name, states[name]).scan(snapshot_id=states[name]).to_arrow().to_pylist()
-            found[name] = sorted(tuple(f"{k}={row[k]!r}" for k in sorted(row)) for row in rows)
-    return found
-
-
 def sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on every step that has something to do is bulk."""
     limited(monkeypatch, task_rows=0, task_bytes=0)
 
 
-def rows_through(shop: Shop, after: Callable[[Run], None]) -> dict[str, list[tuple[str, ...]]]:
+def rows_through(shop: Shop, after: Callable[[Run], None]) -> Stored:
     """All rows after a first load, changes of some, half and a tenth of all rows, and a recomputation."""
     for number, every in enumerate((0, 31, 2, 10)):
         if number:
@@ -69,7 +53,7 @@ def test_every_row_of_every_table_is_the_same_by_tasks_by_the_process_and_by_spa
         monkeypatch.setenv("REJOIN_ENGINE", "local" if name == "local" else "spark")
         if name == "task":
             sent(monkeypatch)
-        found[name] = rows_through(shop, lambda run, shop=shop: done.append(engines(shop, run)))  # type: ignore[misc]
+        found[name] = rows_through(shop, lambda run, shop=shop: done.append(engines(shop, run.number)))  # type: ignore[misc]
     assert [set(of_run.values()) for of_run in done] == [{name} for name in shops for _ in range(4)]
     assert set(done[-2]) == STAGES
     assert found["task"] == found["local"]

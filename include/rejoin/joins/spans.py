@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from rejoin.engines.engine import Engine, Rows
 
-FOREVER = 1 << 61
-"""Microseconds that no time reaches, with room to add to."""
 MOST = 64
 """More spans than these are read as one: each costs a condition."""
 

@@ -44,8 +44,6 @@ _FILES: "dict[tuple[str, bool], Files]" = {}
 """Files by manifest list, and whether bounds were trusted. A run asks for those of some tables ten times."""
 _MOST_LISTS = 500
 
-FOREVER = 1 << 61
-"""Microseconds that no time reaches."""
 _ORDERED = (BooleanType, IntegerType, LongType, StringType, DecimalType)
 """Types whose bounds Python compares, as they are, in Iceberg's order."""
 

@@ -11,11 +11,12 @@ from pyiceberg.table import Table
 from rejoin.lake import commit, metrics
 from rejoin.lake.commit import Contents
 from rejoin.lake.duck import columns_text, cursor, listed, opens, relation, scan
-from rejoin.lake.files import FOREVER, Files, before, bounds, files_of, overlapping, repaired_files
+from rejoin.lake.files import Files, before, bounds, files_of, overlapping, repaired_files
 from rejoin.lake.layout import NULLS, Layout, Lie, layout, to_fold, to_merge
 from rejoin.lake.producers import Entries
 from rejoin.lake.state import Versions
 from rejoin.limits import limits
+from rejoin.plan.durations import FOREVER
 from rejoin.stages.columns import RUN
 
 

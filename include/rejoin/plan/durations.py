@@ -15,6 +15,8 @@ _UNITS: Final = {
 }
 _PART: Final = re.compile(rf"(\d+)\s*({'|'.join(_UNITS)})s?")
 EXPECTED: Final = "a text such as '10 seconds', '1 hour 30 minutes' or '250 milliseconds', or a timedelta; ten years at most"
+FOREVER: Final = 1 << 61
+"""Microseconds that no time reaches, with room to add to."""
 LONGEST: Final = 3_660 * _UNITS["day"]
 """Ten years: times of any stream, moved by so much, stay within what 64 bits hold."""
 

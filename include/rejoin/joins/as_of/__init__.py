@@ -10,8 +10,9 @@ from rejoin.engines.engine import Rows
 from rejoin.joins import sides
 from rejoin.joins.as_of import statements
 from rejoin.joins.kind import Found, Kind
-from rejoin.joins.spans import FOREVER, Spans
+from rejoin.joins.spans import Spans
 from rejoin.lake.access import Keys
+from rejoin.plan.durations import FOREVER
 from rejoin.plan.match import AsOf
 from rejoin.plan.model import Node
 from rejoin.plan.retained import settled

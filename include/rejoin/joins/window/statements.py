@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rejoin.joins import sides
-from rejoin.joins.spans import FOREVER
+from rejoin.plan.durations import FOREVER
 from rejoin.plan.match import Window
 from rejoin.plan.model import Edge, Node, Plan
 from rejoin.plan.steps import Verb
