@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from work import COLUMNS, Change
 
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.engines.placement import Choice
 from rejoin.lake.config import lake_config
 from rejoin.lake.session import session
 from rejoin.load import load
-from rejoin.schedule import run_topology
 from rejoin.upkeep.compact import compact
 from rejoin.upkeep.verify import verify
 

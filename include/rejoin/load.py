@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
+from rejoin.declare.topology import Topology
 from rejoin.errors import RejoinError, TopologyFileError
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
-from rejoin.topology import Topology
 
 _loading: ContextVar[bool] = ContextVar("rejoin_loading", default=False)
 

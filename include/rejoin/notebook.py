@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rejoin.declare.topology import Topology
 from rejoin.plan.policy import RunOptions
-from rejoin.topology import Topology
 
 if TYPE_CHECKING:
     from rejoin.lake.records import Run
@@ -72,7 +72,9 @@ class Lake:
         """
         from functools import partial
 
-        from rejoin import conduct, owner, schedule
+        from rejoin import conduct
+        from rejoin.conduct import schedule
+        from rejoin.lake import owner
         from rejoin.lake.config import lake_config
         from rejoin.lake.session import session
         from rejoin.load import load

@@ -1,4 +1,4 @@
-"""Who is told how far a piece of work is. Whoever drives a run, a comparison or a compaction tells it; ``progress_shown`` shows it to people."""
+"""Who is told how far a piece of work is. Whoever drives a run, a comparison or a compaction tells it; ``report.progress`` shows it to people."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -18,8 +18,8 @@ TAKEN = {
     "cli/sql.py:head": 8,
     "cli/sql.py:sql": 7,
     "cli/why.py:why": 7,
-    "destinations.py:kafka": 13,
-    "topology.py:stream": 8,
+    "declare/destinations.py:kafka": 13,
+    "declare/topology.py:stream": 8,
     # One too many.
     "lake/probe.py:_read": 7,
     "lake/writer.py:upsert": 8,

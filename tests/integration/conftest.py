@@ -7,10 +7,10 @@ from integration.servers import KafkaServer, kafka, postgres, spark_connect
 from pyspark.sql import SparkSession
 
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run
 from rejoin.lake.session import session
-from rejoin.schedule import run_topology
 
 Go = Callable[..., Run]
 Sessions = Callable[[Topology], SparkSession]

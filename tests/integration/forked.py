@@ -14,7 +14,7 @@ from pathlib import Path
 
 _IMPORTED = (
     "rejoin.cli",
-    "rejoin.job",
+    "rejoin.conduct.job",
     "rejoin.deliver",
     "rejoin.deliver.catch_up",
     "rejoin.run",

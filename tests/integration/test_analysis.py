@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 
 from rejoin.cli import main
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.errors import ExpressionRefused
 from rejoin.lake.config import lake_config
 from rejoin.load import load
-from rejoin.schedule import run_topology
 
 pytestmark = pytest.mark.slow
 

@@ -8,11 +8,11 @@ from integration.servers import postgres
 from integration.shop import Shop, folded, output
 
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.errors import SetupError
 from rejoin.lake.config import lake_config
 from rejoin.lake.session import session
 from rejoin.load import load
-from rejoin.schedule import run_topology
 from rejoin.upkeep.compact import compact
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]

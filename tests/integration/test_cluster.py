@@ -15,8 +15,8 @@ from integration.on_cluster import CUSTOMERS, LAKE, ORDERS, SECRET, TABLE, Drive
 from integration.servers import SparkCluster, spark_cluster
 from integration.stored import Stored, stored
 
+from rejoin.conduct.schedule import run_topology
 from rejoin.plan.policy import Fuse, RunOptions
-from rejoin.schedule import run_topology
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -12,9 +12,9 @@ from integration.stored import stored
 from integration.test_cluster import change, no_spark
 from integration.test_tasks import busy
 
+from rejoin.conduct.schedule import run_topology
 from rejoin.lake.refs import Refs
 from rejoin.plan.policy import Fuse, RunOptions
-from rejoin.schedule import run_topology
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -14,11 +14,11 @@ from limited import limited
 from pyspark.errors import PySparkException
 
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.plan.policy import Refresh, RunOptions
 from rejoin.plan.query import topology_query
-from rejoin.schedule import run_topology
 from rejoin.upkeep.verify import verify
 
 pytestmark = pytest.mark.slow

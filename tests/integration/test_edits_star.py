@@ -10,11 +10,11 @@ from integration.shop import Row, output
 
 from rejoin import crash
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.errors import Unexpected
 from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.plan.policy import Refresh, RunOptions
-from rejoin.schedule import run_topology
 
 pytestmark = pytest.mark.slow
 

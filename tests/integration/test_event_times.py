@@ -13,7 +13,7 @@ import pytest
 from limited import limited
 
 from rejoin import Lake, Topology, debezium, records
-from rejoin.declarations import SourceDeclaration
+from rejoin.declare.declarations import SourceDeclaration
 from rejoin.errors import BadRecords, SchemaRefused, TopologyError
 from rejoin.plan import saved
 from rejoin.plan.compile import compile

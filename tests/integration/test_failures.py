@@ -15,12 +15,12 @@ from integration.conftest import Sessions
 
 from rejoin.cli import main
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.errors import NotComputable
 from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.page import render
 from rejoin.page.gather import Lake
-from rejoin.schedule import run_topology
 from rejoin.upkeep.quarantine import entries
 from rejoin.upkeep.verify import verify
 

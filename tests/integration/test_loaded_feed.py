@@ -17,9 +17,9 @@ from rejoin.engines.engine import Engine
 from rejoin.engines.spark import SparkEngine
 from rejoin.errors import SnapshotExpired, Unexpected
 from rejoin.lake import feed, names
+from rejoin.lake.owner import this_process
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.reader import Reader
-from rejoin.owner import this_process
 from rejoin.report.samples import samples
 from rejoin.stages.loaded import LOADED
 from rejoin.testing import Driver

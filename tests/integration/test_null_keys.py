@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from rejoin import Topology, debezium
 from rejoin.cli import main
-from rejoin.expectations import not_null
+from rejoin.declare.expectations import not_null
 from rejoin.lake.config import lake_config
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.pointquery import PointQuery

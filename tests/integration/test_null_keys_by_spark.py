@@ -10,11 +10,11 @@ from limited import limited
 from rejoin import Topology as Declared
 from rejoin import debezium
 from rejoin.conduct import Topology
-from rejoin.expectations import computable
+from rejoin.declare.expectations import computable
+from rejoin.declare.topology import Relation
 from rejoin.lake.config import lake_config
 from rejoin.plan.compile import compile
 from rejoin.testing import Driver
-from rejoin.topology import Relation
 from rejoin.upkeep.verify import Difference, _compare, verify
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

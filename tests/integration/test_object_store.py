@@ -15,10 +15,10 @@ from integration.forked import Forked
 from integration.shop import Shop, check, output, steps_of
 from object_store import KEY, SECRET, ObjectStore, object_store
 
+from rejoin.conduct.schedule import run_topology
 from rejoin.errors import RejoinError, StoreDenied, StoreDown, StoreMissing
 from rejoin.notebook import Lake
 from rejoin.replay import replay
-from rejoin.schedule import run_topology
 from rejoin.setup_check import fetch_jars
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]

@@ -7,9 +7,9 @@ from integration.conftest import Sessions
 from integration.shop import SOURCE, Shop, folded, output
 
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.errors import UnknownTable
 from rejoin.plan.policy import RunOptions
-from rejoin.schedule import run_topology
 from rejoin.upkeep.compact import compact
 from rejoin.upkeep.verify import verify
 

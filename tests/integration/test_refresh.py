@@ -14,13 +14,13 @@ from limited import limited
 from psycopg.rows import dict_row
 
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.errors import ChangeTooLarge, RefreshRefused
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run, StepRecord
 from rejoin.load import load
 from rejoin.plan.policy import Fuse, Refresh, RunOptions
 from rejoin.plan.results import Ending, Resolved
-from rejoin.schedule import run_topology
 from rejoin.upkeep.verify import verify
 
 pytestmark = pytest.mark.slow

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from rejoin import Lake, Topology, records
+from rejoin.declare.expectations import between
+from rejoin.declare.topology import Relation
 from rejoin.errors import BadRecords, TopologyError
-from rejoin.expectations import between
 from rejoin.plan.compile import compile
-from rejoin.topology import Relation
 
 SECOND = 1_000_000
 Record = tuple[int, int | None]

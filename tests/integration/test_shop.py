@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.lake.config import lake_config
 from rejoin.lake.session import session
 from rejoin.load import load
-from rejoin.schedule import run_topology
 
 ROOT = Path(__file__).parents[2]
 CAPTURE = ROOT / "tests" / "data" / "captures" / "debezium_capture.jsonl"

@@ -8,8 +8,8 @@ from integration.conftest import Sessions
 from rejoin import Topology as Declared
 from rejoin import debezium
 from rejoin.conduct import Topology
+from rejoin.declare.expectations import computable
 from rejoin.errors import NotComputable
-from rejoin.expectations import computable
 from rejoin.lake.config import lake_config
 from rejoin.plan.compile import compile
 from rejoin.plan.policy import Fuse, Refresh, RunOptions

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rejoin import Lake, Topology, debezium
-from rejoin.expectations import between
+from rejoin.declare.expectations import between
 from rejoin.plan.policy import Fuse, RunOptions
 
 

@@ -12,11 +12,11 @@ from integration.shop import rows
 from limited import limited
 
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.engines import engine
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run
 from rejoin.load import load
-from rejoin.schedule import run_topology
 from rejoin.upkeep.compact import compact
 from rejoin.upkeep.verify import verify
 

@@ -12,6 +12,7 @@ from integration.shop import Row, event, folded, output, rows
 from limited import limited
 
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import Engine, Here
 from rejoin.engines.spark import Frame, SparkEngine
@@ -23,7 +24,6 @@ from rejoin.lake.records import Run
 from rejoin.load import load
 from rejoin.plan.policy import Fuse, Refresh, RunOptions
 from rejoin.run.judging import Judging
-from rejoin.schedule import run_topology
 from rejoin.upkeep.quarantine import drop, entries
 from rejoin.upkeep.verify import verify
 

@@ -11,10 +11,10 @@ from integration.shop import event
 from rich.console import Console
 
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.lake.config import lake_config
 from rejoin.lake.session import session
 from rejoin.load import load
-from rejoin.schedule import run_topology
 from rejoin.why.show import tree
 from rejoin.why.trace import why
 

@@ -10,10 +10,10 @@ from integration.conftest import Sessions
 from integration.shop import Row, rows
 
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.plan.policy import RunOptions
-from rejoin.schedule import run_topology
 from rejoin.upkeep.quarantine import entries
 
 UNCHANGED = "__debezium_unavailable_value"

@@ -15,7 +15,7 @@ from expressions import BIGINT, STRING
 from topologies import FEED, TableSpec
 
 from rejoin import Topology, debezium
-from rejoin.topology import Relation
+from rejoin.declare.topology import Relation
 
 Row = dict[str, Any]
 

@@ -11,10 +11,10 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from values import same
 
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.lake import names
 from rejoin.lake.config import LakeConfig
 from rejoin.plan.model import Edge, Node, Plan
-from rejoin.schedule import run_topology
 from rejoin.upkeep.compact import compact
 from rejoin.upkeep.verify import verify
 

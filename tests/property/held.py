@@ -16,7 +16,7 @@ from topologies import TableSpec
 from values import ARROW, same
 
 from rejoin import condition, in_set, not_null
-from rejoin.expectations import Expected
+from rejoin.declare.expectations import Expected
 from rejoin.plan.model import Node, Plan
 from rejoin.plan.query import node_query
 

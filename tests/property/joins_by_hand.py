@@ -1,7 +1,7 @@
 """A topology of every kind of join, and what its outputs have to be: DuckDB's SQL over what arrived, written by hand."""
 
-from rejoin.origins import debezium
-from rejoin.topology import Relation, Topology
+from rejoin.declare.origins import debezium
+from rejoin.declare.topology import Relation, Topology
 
 WINDOWS = {  # output -> kind, before, after (microseconds), when rows without partner are there
     "pairs_inner": ("INNER", 5_000_000, 5_000_000, "closed"),

@@ -12,8 +12,8 @@ import duckdb
 import pyarrow as pa
 
 from rejoin import Topology, debezium, records
-from rejoin.expectations import not_null
-from rejoin.topology import Relation
+from rejoin.declare.expectations import not_null
+from rejoin.declare.topology import Relation
 
 SECOND = 1_000_000
 RETENTION = {"views": 12, "clicks": 8}

@@ -11,13 +11,13 @@ from engine import Engine
 from limited import limited
 
 from rejoin import Topology, snapshot
+from rejoin.conduct.schedule import run_topology
 from rejoin.errors import BadRecords, SchemaDrift, SnapshotEmpty, SnapshotShrunk, SourceCorrupt
 from rejoin.lake.config import lake_config
 from rejoin.lake.session import session
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Column, Table
 from rejoin.plan.sources import SnapshotSource
-from rejoin.schedule import run_topology
 from rejoin.sources.files import lines
 from rejoin.sources.snapshot import decode_csv, decode_json
 from rejoin.upkeep.quarantine import Entry, entries

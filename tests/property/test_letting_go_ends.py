@@ -17,12 +17,12 @@ from web import Web, no_spark
 
 from rejoin import Topology as Declared
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.errors import SchemaRefused
 from rejoin.lake.config import lake_config
 from rejoin.lake.session import session
 from rejoin.plan.compile import compile
 from rejoin.plan.policy import Fuse, Refresh, RunOptions
-from rejoin.schedule import run_topology
 from rejoin.upkeep.expire import expire
 from rejoin.why.model import OutputRow, State
 from rejoin.why.show import state_said

@@ -20,9 +20,9 @@ from limited import limited
 from oracle import Oracle
 
 from rejoin import Topology, debezium
+from rejoin.declare.topology import Relation
 from rejoin.lake.config import lake_config
 from rejoin.plan.compile import compile
-from rejoin.topology import Relation
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), *(pytest.mark.filterwarnings(f"ignore::{w}") for w in ("ResourceWarning",))]
 RUNS = 8

@@ -16,7 +16,7 @@ from edits import Data, Declared, edit, specs
 from engine import Engine, Row
 from oracle import Oracle
 
-from rejoin.ahead import compared
+from rejoin.conduct.ahead import compared
 from rejoin.lake.config import lake_config
 from rejoin.lake.ledger import Ledger
 from rejoin.plan.compile import compile

@@ -13,8 +13,8 @@ import expressions
 from expressions import BIGINT, STRING
 
 from rejoin import Topology, debezium, snapshot
-from rejoin.declarations import SourceDeclaration
-from rejoin.topology import Relation
+from rejoin.declare.declarations import SourceDeclaration
+from rejoin.declare.topology import Relation
 
 CSV_NULL: Final = "\\N"
 FEED: Final = "debezium"

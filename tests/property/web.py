@@ -10,12 +10,12 @@ from feeds import changes_of
 from letting_go import WINDOWS, History, Window, expected, shown, topology, unnoted
 
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.lake.config import lake_config
 from rejoin.lake.let_go import forgetting
 from rejoin.lake.records import Run
 from rejoin.plan.compile import compile
 from rejoin.plan.policy import Fuse, Refresh, RunOptions
-from rejoin.schedule import run_topology
 from rejoin.upkeep.compact import compact
 
 

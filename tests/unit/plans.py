@@ -1,9 +1,9 @@
 """Topologies that several tests compile."""
 
 from rejoin import Topology, debezium, snapshot
+from rejoin.declare.topology import Relation
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
-from rejoin.topology import Relation
 
 
 class Shop:

@@ -8,13 +8,13 @@ from plans import Shop, star
 
 import rejoin
 from rejoin import between, computable, condition, fresh, in_set, matched, matches, not_null, row_count, unique
+from rejoin.declare.topology import Relation
 from rejoin.errors import TopologyError, ValidationFailed
 from rejoin.plan import expect, saved, wording
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan
 from rejoin.plan.rules import Expectation, Level, Severity
 from rejoin.plan.steps import steps
-from rejoin.topology import Relation
 from rejoin.validation import judge
 from rejoin.validation.judge import Answer, Verdict
 
@@ -178,7 +178,7 @@ def test_an_expectation_is_printed_as_it_was_written(text: str) -> None:
 
 def test_every_helper_has_its_own_word() -> None:
     helpers = {t.partition("(")[0] for t in WRITTEN}
-    assert helpers == {n for n in rejoin.__all__ if getattr(vars(rejoin)[n], "__module__", "") == "rejoin.expectations"}
+    assert helpers == {n for n in rejoin.__all__ if getattr(vars(rejoin)[n], "__module__", "") == "rejoin.declare.expectations"}
 
 
 def test_what_only_great_expectations_can_say_is_printed_as_a_call_of_its_class() -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from rejoin.declarations import Place
+from rejoin.declare.declarations import Place
 from rejoin.errors import Problem
 from rejoin.plan import functions, types
 from rejoin.plan.expressions import Expression, Scope, Side, column, expression, select_item

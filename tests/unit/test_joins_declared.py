@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from rejoin import Topology, debezium, snapshot
+from rejoin.declare.topology import Relation
 from rejoin.errors import TopologyError
 from rejoin.plan import durations, saved
 from rejoin.plan.compile import compile
@@ -13,7 +14,6 @@ from rejoin.plan.match import AsOf, SameKey, Window
 from rejoin.plan.model import Plan
 from rejoin.plan.query import topology_query
 from rejoin.plan.steps import steps
-from rejoin.topology import Relation
 
 
 class Web:

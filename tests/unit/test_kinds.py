@@ -21,9 +21,9 @@ from rejoin.plan.model import Plan
 from rejoin.plan.policy import Refresh, RunOptions
 from rejoin.plan.query import topology_query
 from rejoin.plan.steps import Verb
+from rejoin.report.statements import statements
 from rejoin.run.sifting import Sieve
 from rejoin.stages.dialect import DUCKDB
-from rejoin.statements import statements
 from rejoin.testing import Driver
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()

@@ -11,8 +11,8 @@ import pytest
 from rejoin import Topology, snapshot
 from rejoin.errors import RunBusy, RunCommitted, RunSuperseded, RunUnknown
 from rejoin.lake.ledger import Ledger
+from rejoin.lake.owner import Life
 from rejoin.lake.records import Run, StepRecord, Write, topologies
-from rejoin.owner import Life
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
 

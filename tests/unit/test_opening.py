@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rejoin import Topology, debezium, opening, snapshot
+from rejoin import Topology, debezium, snapshot
 from rejoin.cli import main
 from rejoin.conduct import Topology as OnLake
-from rejoin.declarations import SourceDeclaration
+from rejoin.conduct import opening
+from rejoin.declare.declarations import SourceDeclaration
 from rejoin.errors import SchemaRefused
 from rejoin.lake.config import lake_config
 from rejoin.lake.ledger import Ledger

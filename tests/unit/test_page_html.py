@@ -12,9 +12,9 @@ from rejoin import Topology, debezium
 from rejoin.errors import QueryRefused
 from rejoin.lake.history import RunLine, StepLine
 from rejoin.lake.ledger import Ledger
+from rejoin.lake.owner import dag_run
 from rejoin.lake.records import StepRecord
 from rejoin.lake.tried import Tried
-from rejoin.owner import dag_run
 from rejoin.page import drawing, graph, owners, path, render, running, words
 from rejoin.page.gather import Lake
 from rejoin.page.model import Kind, Pace, StepRow

@@ -10,8 +10,8 @@ import pytest
 import small_lake
 from click.testing import CliRunner, Result
 
-from rejoin import schedule
 from rejoin.cli import main
+from rejoin.conduct import schedule
 from rejoin.lake import history, ledger_schema
 from rejoin.lake.config import lake_config
 from rejoin.lake.refs import Refs

@@ -12,9 +12,9 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from rejoin import progress_shown
 from rejoin.progress import SILENT, telling
-from rejoin.progress_shown import Work, counted, shown, span
+from rejoin.report import progress as progress_shown
+from rejoin.report.progress import Work, counted, shown, span
 
 
 def until(found: Callable[[], bool]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from rejoin import Topology, debezium, records
+from rejoin.declare.topology import Relation
 from rejoin.errors import SchemaRefused
 from rejoin.plan import explain
 from rejoin.plan.compatible import refuse_forgotten
@@ -13,7 +14,6 @@ from rejoin.plan.compile import compile
 from rejoin.plan.model import Horizon, Plan
 from rejoin.plan.retained import advanced, horizon, reach, settled, why_kept
 from rejoin.plan.saved import from_json, to_json
-from rejoin.topology import Relation
 from rejoin.upkeep.compact import _since as since
 
 SECOND = 1_000_000

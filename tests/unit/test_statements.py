@@ -6,7 +6,7 @@ import pytest
 from rejoin import Topology, debezium, snapshot
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
-from rejoin.statements import HERE, statements
+from rejoin.report.statements import HERE, statements
 
 
 def plan(name: str) -> Plan:

@@ -12,14 +12,15 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 from small_lake import NASTY, make, plan
 
-from rejoin import owner, report
+from rejoin import report
 from rejoin.cli import main
 from rejoin.conduct import Topology
+from rejoin.lake import owner
 from rejoin.lake.config import lake_config
 from rejoin.lake.history import History
 from rejoin.lake.ledger import Ledger
+from rejoin.lake.owner import Life
 from rejoin.lake.records import StepRecord
-from rejoin.owner import Life
 from rejoin.plan.compatible import left_behind
 from rejoin.plan.model import Plan
 

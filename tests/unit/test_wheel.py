@@ -17,9 +17,10 @@ import small_lake
 from packaging.requirements import Requirement
 from packed import ROOT, wheel
 
-from rejoin import Topology, computable, extras, kafka, not_null, postgres, snapshot
+from rejoin import Topology, computable, kafka, not_null, postgres, snapshot
 from rejoin import conduct as conducting
 from rejoin.errors import SetupError
+from rejoin.failures import extras
 from rejoin.lake.config import lake_config
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan

@@ -5,8 +5,8 @@ A DAG file that the command line reads (``rejoin run dags/shop.py``) loads no Ai
 
 from typing import TYPE_CHECKING, Any
 
+from rejoin.declare.topology import Topology
 from rejoin.load import is_loading
-from rejoin.topology import Topology
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG

@@ -17,10 +17,10 @@ from rejoin.airflow.question import question
 from rejoin.airflow.retry import WAIT_FOR_RUN
 from rejoin.airflow.run import owner_of
 from rejoin.airflow.stage import PublishOperator, StageOperator, topology_of
+from rejoin.declare.topology import Topology
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
 from rejoin.plan.steps import Step, Verb, steps
-from rejoin.topology import Topology
 
 WAIT_AT_MOST = timedelta(hours=12)
 """How long a DAG run waits for somebody else's run to end."""

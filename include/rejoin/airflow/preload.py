@@ -4,7 +4,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 MODULES = (
-    "rejoin.job",
+    "rejoin.conduct.job",
     "rejoin.deliver",
     "rejoin.deliver.catch_up",
     "rejoin.run",

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rejoin import owner
-from rejoin.owner import Life
+from rejoin.lake import owner
+from rejoin.lake.owner import Life
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

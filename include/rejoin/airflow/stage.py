@@ -69,7 +69,7 @@ class StageOperator(RejoinOperator):
         return topology.ledger.tries(run.number, name) if done else 0
 
     def _here(self, context: "Context", topology: "Topology", who: str, engine: Engine) -> "StepRecord":
-        from rejoin.job import step
+        from rejoin.conduct.job import step
 
         if engine is Engine.CONNECT:
             os.environ["SPARK_REMOTE"] = self.remote()
@@ -77,7 +77,7 @@ class StageOperator(RejoinOperator):
 
     def _submit(self, context: "Context", topology: "Topology", who: str) -> "StepRecord":
         """By ``jobs/<verb>.py``, unless there is nothing to do: that is found out without Spark."""
-        from rejoin.job import step
+        from rejoin.conduct.job import step
 
         try:
             return step(topology, who, Verb(self.verb), self.target, spark=_none)

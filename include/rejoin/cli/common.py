@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from rejoin import extras
 from rejoin.cli import complete
 from rejoin.errors import RunUnknown, UnknownTable
+from rejoin.failures import extras
 from rejoin.plan.model import Plan
 from rejoin.progress import SILENT, START, Progress, telling
 

@@ -23,7 +23,7 @@ def tables(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]
 
 
 def _names(ctx: click.Context, incomplete: str, *, tables: bool) -> list[str]:
-    from rejoin import opening
+    from rejoin.conduct import opening
 
     with suppress(Exception):
         known = [name for name in _heads(ctx) if ctx.params.get("name") in (None, name)]

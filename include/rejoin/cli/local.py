@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from rejoin import extras
 from rejoin.cli.common import err, out
 from rejoin.cli.jsontext import print_lines
-from rejoin.progress_shown import shown
+from rejoin.failures import extras
+from rejoin.report.progress import shown
 
 UP = "build/up"
 """Where `rejoin up` keeps its files if nobody says otherwise."""

@@ -27,7 +27,7 @@ def plan(topology_file: str, location: str, root: str, as_json: bool) -> None:
     Runs and writes nothing, and needs no Spark. New input is counted, and read once for its checksums. Ends with the exit code of the refusal if the
     next run would be refused.
     """
-    from rejoin.ahead import compared, measured, to_dict
+    from rejoin.conduct.ahead import compared, measured, to_dict
     from rejoin.lake.config import existing_config
     from rejoin.report import plan as report_plan
 
@@ -56,7 +56,7 @@ def agree(wanted: Plan, location: str, options: RunOptions, *, agreed: bool) -> 
         PlanNotApproved: nobody has agreed.
         SchemaRefused: the lake's tables cannot become what the plan says.
     """
-    from rejoin.ahead import compared, measured
+    from rejoin.conduct.ahead import compared, measured
     from rejoin.lake.config import existing_config
     from rejoin.report import plan as report_plan
 

@@ -2,7 +2,6 @@
 
 import click
 
-from rejoin import owner
 from rejoin.cli import complete
 from rejoin.cli.common import (
     always_json,
@@ -22,8 +21,9 @@ from rejoin.cli.common import (
 )
 from rejoin.cli.jsontext import print_lines
 from rejoin.cli.plan import agree, yes_option
+from rejoin.lake import owner
 from rejoin.plan.policy import RunOptions
-from rejoin.progress_shown import shown
+from rejoin.report.progress import shown
 
 
 @click.group()
@@ -66,9 +66,9 @@ def quarantine_show(table: str, key: tuple[str, ...], location: str, name: str |
 @yes_option
 def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str, root: str, agreed: bool) -> None:
     """Run TOPOLOGY_FILE once and judge again what is kept aside of each TABLE, through the same stages and by what is true now."""
+    from rejoin.conduct.schedule import run_topology
     from rejoin.report import kept_aside
     from rejoin.report.run import ending
-    from rejoin.schedule import run_topology
     from rejoin.upkeep.quarantine import entries
 
     plan, options = loaded(topology_file), RunOptions(replay=table)

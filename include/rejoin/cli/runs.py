@@ -5,7 +5,6 @@ from pathlib import Path
 
 import click
 
-from rejoin import extras, owner
 from rejoin.cli.common import (
     err,
     existing,
@@ -26,9 +25,11 @@ from rejoin.cli.jsontext import print_json, print_lines
 from rejoin.cli.plan import agree, yes_option
 from rejoin.engines import ENGINES
 from rejoin.errors import RunUnknown, SinksBehind
+from rejoin.failures import extras
+from rejoin.lake import owner
 from rejoin.plan.model import Plan
 from rejoin.plan.policy import DECLARABLE, Fuse, Refresh, RunOptions
-from rejoin.progress_shown import shown
+from rejoin.report.progress import shown
 
 
 @click.command()
@@ -68,10 +69,10 @@ def run(
     Nothing is visible if it fails; running again is always safe. If the file was edited so that something is rebuilt or left behind, or sinks get
     something else, it shows the plan and asks on a terminal; elsewhere it needs --yes.
     """
+    from rejoin.conduct.schedule import run_topology
     from rejoin.report import summary_data
     from rejoin.report.run import ending
     from rejoin.report.sinks import deliveries_data
-    from rejoin.schedule import run_topology
 
     plan, behind, owned_by = loaded(topology_file), None, who or owner.this_process()
     options = RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note=note)
@@ -119,7 +120,7 @@ def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number:
     elif mermaid:
         click.echo(explained.mermaid(plan))
     elif sql:
-        from rejoin.statements import statements
+        from rejoin.report.statements import statements
 
         click.echo("\n\n".join(f"-- {n.name}\n{topology_query(plan, n)}" for n in plan.nodes))
         for made in statements(plan):
@@ -131,7 +132,7 @@ def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number:
 
 def _against_the_lake(plan: Plan, location: str) -> None:
     """What an edited topology means for the tables that are there; nothing without a lake, or if nothing is edited."""
-    from rejoin import opening
+    from rejoin.conduct import opening
     from rejoin.lake.config import lake_config
 
     if not Path(location).exists():

@@ -2,9 +2,9 @@
 
 import click
 
-from rejoin import owner
 from rejoin.cli.common import err, existing_if_any, lake_option, out, session_of, topology_option, where
-from rejoin.progress_shown import shown
+from rejoin.lake import owner
+from rejoin.report.progress import shown
 
 
 @click.command()

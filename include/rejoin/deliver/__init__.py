@@ -7,10 +7,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from rejoin import extras
 from rejoin.conduct import Topology
 from rejoin.errors import RejoinError, SinksBehind, UnknownTable
-from rejoin.failures import named_errors, told
+from rejoin.failures import extras, named_errors, told
 from rejoin.lake.deliveries import Deliveries, Delivery
 from rejoin.plan.model import Node
 from rejoin.plan.sinks import Sink, Start, sink_id

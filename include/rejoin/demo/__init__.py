@@ -15,15 +15,16 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from rejoin import deployed, owner, report
+from rejoin import deployed, report
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.demo.story import Chapter, Landing, Year, records, story
 from rejoin.errors import SetupError
+from rejoin.lake import owner
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run, StepRecord
 from rejoin.load import load
-from rejoin.progress_shown import shown
-from rejoin.schedule import run_topology
+from rejoin.report.progress import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 
-from rejoin import extras
+from rejoin.failures import extras
 
 Row = dict[str, str]
 Key = tuple[str, ...]

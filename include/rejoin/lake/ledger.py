@@ -21,8 +21,8 @@ from sqlalchemy.exc import IntegrityError
 
 from rejoin.errors import LedgerConflict, RunBusy, RunCommitted, RunSuperseded
 from rejoin.lake import ledger_schema as t
+from rejoin.lake.owner import Life
 from rejoin.lake.records import Records, Run, StepRecord, Write
-from rejoin.owner import Life
 from rejoin.plan import saved
 from rejoin.plan.model import Plan
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from rejoin import owner as owner_text
 from rejoin.errors import RunUnknown, UnknownTable
+from rejoin.lake import owner as owner_text
 from rejoin.lake.config import LakeConfig, is_there, lake_config
 from rejoin.lake.history import History, RunLine, heads, owned
 from rejoin.lake.ledger import Ledger

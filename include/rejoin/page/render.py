@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from rejoin import owner as owner_text
+from rejoin.lake import owner as owner_text
 from rejoin.lake.history import RunLine
 from rejoin.lake.look import Newest, Refused
 from rejoin.lake.records import StepRecord

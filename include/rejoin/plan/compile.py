@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from rejoin.declarations import (
+from rejoin.declare.declarations import (
     Declaration,
     ExpectDeclaration,
     FilterDeclaration,
@@ -14,6 +14,7 @@ from rejoin.declarations import (
     TableDeclaration,
     ToDeclaration,
 )
+from rejoin.declare.topology import Relation, Topology
 from rejoin.errors import TopologyError
 from rejoin.plan import assemble, expect, origin, problems, schema, sinkcheck
 from rejoin.plan.event_time import event_time
@@ -27,7 +28,6 @@ from rejoin.plan.problems import Problems, Reporter, did_you_mean
 from rejoin.plan.rules import Expectation
 from rejoin.plan.shapes import Draft, Join, Materialised, Rows, Shape, Timed, filtered, joined, rows_of, selected, side, stands_alone
 from rejoin.plan.versions import COLUMNS, versions
-from rejoin.topology import Relation, Topology
 
 
 def compile(topology: Topology) -> Plan:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from rejoin.declarations import ExpectDeclaration
-from rejoin.expectations import Expected
+from rejoin.declare.declarations import ExpectDeclaration
+from rejoin.declare.expectations import Expected
 from rejoin.plan import arguments, wording
 from rejoin.plan.expressions import Expression, Scope, Side, column, expression
 from rejoin.plan.model import Node, Plan

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rejoin.declarations import JoinDeclaration
+from rejoin.declare.declarations import JoinDeclaration
 from rejoin.plan import problems, schema, types
 from rejoin.plan.expressions import LEFT, RIGHT, Expression, Ref, Scope, expression, select_item
-from rejoin.plan.match import Match
+from rejoin.plan.match import JoinKind, Match
 from rejoin.plan.problems import Reporter
 from rejoin.plan.shapes import Join, Shape, side
 
@@ -60,17 +60,22 @@ def _key(items: Mapping[str, Expression], keyed: Shape, key_side: str, report: R
     return tuple(names)
 
 
+def kind_of(declaration: JoinDeclaration) -> JoinKind:
+    """Which rows without a partner the declared join keeps."""
+    return JoinKind(declaration.kind)
+
+
 def check_join(declaration: JoinDeclaration, left: Shape, right: Shape, report: Reporter) -> Join:
     """The join with its expressions resolved and its foreign key of the type of the right key."""
     by = foreign_key(declaration.foreign_key, Scope({LEFT: side(left)}), right, report)
-    chosen = check_items(declaration, left, right, () if declaration.kind.keeps_right else right.key, report)
+    chosen = check_items(declaration, left, right, () if kind_of(declaration).keeps_right else right.key, report)
     return made(declaration, by, chosen)
 
 
 def made(declaration: JoinDeclaration, by: tuple[Expression, ...], chosen: Chosen, match: Match | None = None) -> Join:
     """The join of what was checked."""
     label = f"the join at line {declaration.place.line}"
-    return Join(by, chosen.items, chosen.key, declaration.kind, label, chosen.complete, match)
+    return Join(by, chosen.items, chosen.key, kind_of(declaration), label, chosen.complete, match)
 
 
 def check_items(declaration: JoinDeclaration, left: Shape, right: Shape, needless: tuple[str, ...], report: Reporter) -> Chosen:

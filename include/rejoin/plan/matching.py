@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rejoin.declarations import JoinDeclaration
+from rejoin.declare.declarations import JoinDeclaration
 from rejoin.plan import durations, kinds, problems, schema
 from rejoin.plan.expressions import LEFT, RIGHT, Expression, Ref, Scope, column
-from rejoin.plan.joins import check_items, foreign_key, made, of_type
+from rejoin.plan.joins import check_items, foreign_key, kind_of, made, of_type
 from rejoin.plan.match import AsOf, JoinKind, Other, SameKey, Window
 from rejoin.plan.model import Table
 from rejoin.plan.problems import Reporter
@@ -52,7 +52,7 @@ def _same_key(declaration: JoinDeclaration, left: Shape, right: Shape, report: R
     pairs = _typed(left.key, left, right.key, right, report)
     chosen = check_items(declaration, left, right, right.key, report)
     items = dict(chosen.items)
-    if declaration.kind.keeps_right:
+    if kind_of(declaration).keeps_right:
         for name, key, other in zip(chosen.key, left.key, right.key, strict=False):
             items[name] = replace(items[name], parts=("coalesce(", Ref(LEFT, key), ", ", Ref(RIGHT, other), ")"))
     return made(declaration, pairs, replace(chosen, items=items), SameKey())
@@ -67,7 +67,7 @@ def _other(declaration: JoinDeclaration, left: Shape, right: Shape, report: Repo
         )
     if others := sorted(declaration.how.keys() - {"by"}):
         report(problems.BAD_OPTION, f"{', '.join(others)}: not with by=, whose rule is all there is")
-    if declaration.kind.keeps_right:
+    if kind_of(declaration).keeps_right:
         report(problems.BAD_OPTION, "by: only left rows make results; use join or left_join")
     by = foreign_key(declaration.foreign_key, Scope({LEFT: side(left)}), right, report)
     chosen = check_items(declaration, left, right, right.key, report)
@@ -83,7 +83,7 @@ def _as_of(declaration: JoinDeclaration, left: Shape, right: Shape, report: Repo
         report(problems.BAD_OPTION, f"{', '.join(others)}: only two streams are joined so, and as_of is for a stream and a table")
     if left.timed is None:
         report(problems.BAD_OPTION, f"as_of: the left side must be a stream, and {left.label} is none; put the stream on the left")
-    if declaration.kind.keeps_right:
+    if kind_of(declaration).keeps_right:
         report(problems.BAD_OPTION, "as_of: only the stream makes rows; use join or left_join")
     if how == EVENT_TIME and not has_versions(right):
         what = "a table with a debezium(...) source, filtered or selected at most: the source's commit times are its versions"
@@ -126,7 +126,7 @@ def _window(declaration: JoinDeclaration, left: Shape, right: Shape, report: Rep
     if watermark == "each" and unmatched == "at_once":
         report(problems.BAD_OPTION, "watermark='each': with unmatched='at_once' nothing waits for a watermark")
     for option in ("unmatched", "watermark"):
-        if option in how and declaration.kind is JoinKind.INNER:
+        if option in how and kind_of(declaration) is JoinKind.INNER:
             report(problems.BAD_OPTION, f"{option}: an inner join has no rows without partner")
     on = _on(how.get("on"), left.timed, right.timed, report)
     if on is None:

@@ -2,12 +2,12 @@
 
 from typing import Final, NamedTuple
 
-from rejoin.declarations import SourceDeclaration, TableDeclaration
+from rejoin.declare.declarations import SourceDeclaration, TableDeclaration
 from rejoin.plan import dialects, types
 from rejoin.plan.model import Column
 from rejoin.plan.problems import BAD_OPTION, Reporter, did_you_mean
 from rejoin.plan.schema import share
-from rejoin.plan.sources import DebeziumSource, FeedSource, Meaning, OnBadRecord, RecordsSource, SnapshotSource, Source
+from rejoin.plan.sources import SOURCES, DebeziumSource, FeedSource, Meaning, OnBadRecord, RecordsSource, SnapshotSource, Source
 
 NO_SOURCE: Final = SnapshotSource("")  # stands for a source with a mistake; such a plan is never returned
 _UNITS: Final = ("ms", "us", "ns")
@@ -37,7 +37,7 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], complete: b
         return None
     before = len(report.problems.found)
     common = _Common(_path(options, report), share("max_bad_share", options, report), _policy(options, report))
-    kind = type(written) if isinstance(written, Source) else written.kind
+    kind = SOURCES[written.kind]
     made: Source
     if kind is DebeziumSource:
         made = _debezium(options, common, found, complete, report)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from rejoin.declarations import Place
+from rejoin.declare.declarations import Place
 from rejoin.errors import Problem
 
 AMBIGUOUS_COLUMN: Final = "AMBIGUOUS_COLUMN"  # both sides of a join have the column

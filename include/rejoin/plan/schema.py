@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from rejoin.declarations import NameDeclaration, StreamDeclaration
+from rejoin.declare.declarations import NameDeclaration, StreamDeclaration
 from rejoin.plan import durations, types
 from rejoin.plan.model import Column
 from rejoin.plan.place import PLACE

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
-from rejoin.declarations import SinkDeclaration, ToDeclaration
+from rejoin.declare.declarations import SinkDeclaration, ToDeclaration
 from rejoin.plan import producer
 from rejoin.plan.problems import BAD_OPTION, DUPLICATE_NAME, UNSAFE_NAME, Problems, Reporter
 from rejoin.plan.schema import check_name

@@ -14,9 +14,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rejoin import conduct, owner, schedule
+from rejoin import conduct
+from rejoin.conduct import schedule
 from rejoin.engines.placement import chosen, placed
 from rejoin.errors import SetupError
+from rejoin.lake import owner
 from rejoin.lake.config import LakeConfig, lake_config
 from rejoin.lake.records import topologies
 from rejoin.lake.session import session

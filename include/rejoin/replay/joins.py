@@ -6,9 +6,9 @@ Streams have the records (scenario, n): n is the order of arrival. They are join
 from collections.abc import Callable
 from typing import Final
 
-from rejoin.declarations import SourceDeclaration
-from rejoin.origins import debezium
-from rejoin.topology import Relation, Topology
+from rejoin.declare.declarations import SourceDeclaration
+from rejoin.declare.origins import debezium
+from rejoin.declare.topology import Relation, Topology
 
 Variant = tuple[tuple[str, int], ...]
 """What a scenario says beside its join: ``before_ms``, ``after_ms`` and ``grace_ms`` of a window, ``versioned`` and ``map_fk`` (1)."""

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
-from rejoin.origins import debezium
+from rejoin.declare.origins import debezium
+from rejoin.declare.topology import Relation, Topology
 from rejoin.replay.joins import HOWS, SIDES, Variant, declare
-from rejoin.topology import Relation, Topology
 
 OUTPUT = "result"
 """The output's name in every topology here; its columns are those of the tables."""

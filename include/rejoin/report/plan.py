@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rejoin.ahead import Ahead, Waiting, Work
+from rejoin.conduct.ahead import Ahead, Waiting, Work
 from rejoin.plan.outlook import Change, Entry, Kind
 from rejoin.report import many
 

@@ -7,18 +7,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin import sources
-from rejoin.checks import (
-    Kinds,
-    alone,
-    check_deletes,
-    check_policy,
-    check_rows,
-    count_kinds,
-    kind_counts,
-    kinds_of,
-    no_kinds,
-    with_replayed,
-)
 from rejoin.engines.engine import Here, Rows
 from rejoin.lake import names
 from rejoin.lake.access import Keys
@@ -33,6 +21,18 @@ from rejoin.plan.results import Ingested
 from rejoin.plan.rules import Expectation, Level
 from rejoin.plan.rules import Rows as Which
 from rejoin.plan.sources import Meaning, SnapshotSource
+from rejoin.run.checks import (
+    Kinds,
+    alone,
+    check_deletes,
+    check_policy,
+    check_rows,
+    count_kinds,
+    kind_counts,
+    kinds_of,
+    no_kinds,
+    with_replayed,
+)
 from rejoin.run.drift import check_columns
 from rejoin.run.facts import watched
 from rejoin.run.judging import hours_since_newest, measured

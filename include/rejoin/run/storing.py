@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-from rejoin.checks import Kinds, Share, check_conservation, check_policy
 from rejoin.engines.engine import Here, Rows
 from rejoin.lake import names
 from rejoin.lake.records import Write
@@ -13,6 +12,7 @@ from rejoin.plan.model import Table
 from rejoin.plan.results import Ingested
 from rejoin.plan.rules import Level
 from rejoin.plan.rules import Rows as Which
+from rejoin.run.checks import Kinds, Share, check_conservation, check_policy
 from rejoin.run.judging import Judging
 from rejoin.run.texts import raw_of
 from rejoin.run.work import Cut, Outcome, Work

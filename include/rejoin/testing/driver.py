@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from rejoin.declare.topology import Topology
 from rejoin.errors import BadTestTable, EngineRefused, UnknownTable
 from rejoin.plan.policy import RunOptions
 from rejoin.plan.sources import Meaning
-from rejoin.topology import Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -133,7 +133,7 @@ class Driver:
             EngineRefused: the run needs Spark.
             RejoinError: whatever stops a run; nothing of it is visible.
         """
-        from rejoin import schedule
+        from rejoin.conduct import schedule
 
         at = self.clock or datetime.now(UTC)
         for name, text in tables.items():
@@ -185,8 +185,8 @@ class Driver:
     def _start(self, topology: Topology | str | Path) -> None:
         from rejoin import conduct
         from rejoin.lake.config import lake_config
+        from rejoin.lake.owner import this_process
         from rejoin.load import load
-        from rejoin.owner import this_process
         from rejoin.plan.compile import compile
         from rejoin.testing.landing import Owner, testable
 

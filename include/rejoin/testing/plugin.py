@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from rejoin.declare.topology import Topology
 from rejoin.testing.driver import Driver
 from rejoin.testing.grid import Grid
-from rejoin.topology import Topology
 
 
 def fixture(topology: Topology | str | Path, *, engine: str = "local", **options: Any) -> Callable[..., Any]:

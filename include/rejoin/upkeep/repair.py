@@ -6,11 +6,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.errors import SinksBehind
 from rejoin.lake.records import Run, StepRecord
 from rejoin.plan.policy import RunOptions
 from rejoin.progress import SILENT, Progress
-from rejoin.schedule import run_topology
 from rejoin.upkeep.verify import Difference, verify
 
 if TYPE_CHECKING:

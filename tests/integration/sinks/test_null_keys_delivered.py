@@ -19,11 +19,11 @@ from schema_registry import registry
 from topics import Read, read
 
 from rejoin.conduct import Topology
+from rejoin.conduct.schedule import run_topology
 from rejoin.deliver.catch_up import Restart
 from rejoin.errors import SinkSchemaRefused
 from rejoin.lake.config import lake_config
 from rejoin.load import load
-from rejoin.schedule import run_topology
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 SOURCE = """

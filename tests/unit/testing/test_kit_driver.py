@@ -13,7 +13,7 @@ import pytest
 
 import rejoin
 from rejoin import Topology, computable, condition, debezium, snapshot
-from rejoin.declarations import SourceDeclaration
+from rejoin.declare.declarations import SourceDeclaration
 from rejoin.errors import BadTestTable, EngineRefused, SnapshotEmpty, TopologyFileError, UnknownTable
 from rejoin.plan.policy import RunOptions
 from rejoin.plan.sources import Source

@@ -7,7 +7,7 @@ import pytest
 from limited import limited
 
 from rejoin import Topology, debezium, records, snapshot
-from rejoin.declarations import SourceDeclaration
+from rejoin.declare.declarations import SourceDeclaration
 from rejoin.errors import BadTestTable, TopologyError
 from rejoin.plan import saved
 from rejoin.plan.compile import compile

@@ -7,8 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from rejoin.conduct import EVERYTHING, Topology
+from rejoin.conduct.lease import working
 from rejoin.lake.records import Run, StepRecord
-from rejoin.lease import working
 from rejoin.plan.policy import RunOptions
 from rejoin.plan.steps import Step, Verb, steps
 from rejoin.progress import SILENT, Progress, telling

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rejoin import extras
 from rejoin.errors import EngineFailed, NotComputable, RejoinError, Unexpected
+from rejoin.failures import extras
+from rejoin.failures.stores import of_a_store
 from rejoin.plan.places import Place
-from rejoin.store_failures import of_a_store
 
 TRACE = "REJOIN_TRACE"
 """The environment variable that shows the words of engines, row values included."""
@@ -182,6 +182,6 @@ def _pointed(error: BaseException, text: str) -> list[str]:
 
 def _at(error: BaseException) -> str:
     """The innermost line of rejoin in a trace."""
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[1])
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(here)]
     return f" ({Path(frames[-1].filename).relative_to(here)}:{frames[-1].lineno})" if frames else ""

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import click
 
 from rejoin.conduct import EVERYTHING, Topology
+from rejoin.conduct.lease import alive
 from rejoin.errors import RunSuperseded, UnknownTable
 from rejoin.failures import at_the_rim, named_errors, told
 from rejoin.lake.analysis import refuse_wrong_expressions
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run, StepRecord
 from rejoin.lake.session import session
-from rejoin.lease import alive
 from rejoin.load import load
 from rejoin.plan.policy import RunOptions
 from rejoin.plan.steps import Verb, steps

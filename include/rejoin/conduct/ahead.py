@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rejoin import opening
+from rejoin.conduct import opening
 from rejoin.errors import RejoinError, SnapshotExpired
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.history import History, Recomputed, RunLine, heads

@@ -1,6 +1,6 @@
 """What a user writes in ``.to(...)``: sinks. Everything here only records; ``plan.compile`` checks."""
 
-from rejoin.declarations import SinkDeclaration, here
+from rejoin.declare.declarations import SinkDeclaration, here
 
 
 def kafka(

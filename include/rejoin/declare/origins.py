@@ -1,7 +1,6 @@
 """What a user writes for where rows come from: ``snapshot``, ``records``, ``debezium``, ``feed``. Recorded; ``plan.origin`` checks."""
 
-from rejoin.declarations import SourceDeclaration, here
-from rejoin.plan.sources import DebeziumSource, FeedSource, RecordsSource, SnapshotSource
+from rejoin.declare.declarations import SourceDeclaration, here
 
 
 def snapshot(
@@ -22,7 +21,7 @@ def snapshot(
         max_bad_share: more bad records than this share stop the run in any case.
     """
     options = (("path", path), ("max_delete_share", max_delete_share), ("null", null))
-    return SourceDeclaration(SnapshotSource, (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())
+    return SourceDeclaration("snapshot", (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())
 
 
 def records(path: str, *, null: str = "", on_bad_record: str = "quarantine", max_bad_share: float = 0.05) -> SourceDeclaration:
@@ -35,7 +34,7 @@ def records(path: str, *, null: str = "", on_bad_record: str = "quarantine", max
         max_bad_share: more bad records than this share stop the run in any case.
     """
     options = (("path", path), ("null", null), ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share))
-    return SourceDeclaration(RecordsSource, options, here())
+    return SourceDeclaration("records", options, here())
 
 
 def debezium(
@@ -58,7 +57,7 @@ def debezium(
         max_bad_share: more bad records than this share stop the run in any case.
     """
     options = (("path", path), ("topic", topic), ("units", units or {}), ("placeholder", placeholder))
-    return SourceDeclaration(DebeziumSource, (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())
+    return SourceDeclaration("debezium", (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())
 
 
 def feed(
@@ -74,4 +73,4 @@ def feed(
         max_bad_share: more bad records than this share stop the run in any case.
     """
     options = (("path", path), ("dialect", dialect), ("only", only))
-    return SourceDeclaration(FeedSource, (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())
+    return SourceDeclaration("feed", (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())

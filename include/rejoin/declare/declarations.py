@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rejoin.plan.match import JoinKind
-from rejoin.plan.sources import Source
-
 if TYPE_CHECKING:
-    from rejoin.topology import Relation
+    from rejoin.declare.topology import Relation
 
-_PACKAGE = f"{Path(__file__).parent}{os.sep}"
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 _EXAMPLES = f"{_PACKAGE}deployed{os.sep}"
 """In an installed package the example topologies stand below it: they call it as anybody's do."""
 
@@ -40,9 +37,9 @@ def here() -> Place:
 
 @dataclass(frozen=True, eq=False)
 class SourceDeclaration:
-    """A source as written: ``options`` are the keyword arguments of ``kind``, unchecked."""
+    """A source as written: ``kind``, the name of the function that was called, and its keyword arguments, unchecked."""
 
-    kind: type[Source]
+    kind: str
     options: tuple[tuple[str, object], ...]
     place: Place
 
@@ -70,13 +67,13 @@ class StreamDeclaration:
 
 @dataclass(frozen=True, eq=False)
 class JoinDeclaration:
-    """``select=None`` means both sides, without the right side's key. ``how``: the options of ``How`` that were given."""
+    """``kind``: inner, left, right or full. ``select=None`` means both sides, without the right side's key. ``how``: the options of ``How`` that were given."""
 
     left: "Relation"
     right: object
     foreign_key: object
     select: object
-    kind: JoinKind
+    kind: str
     how: Mapping[str, object]
     place: Place
 

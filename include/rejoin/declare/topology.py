@@ -6,9 +6,9 @@ So a topology file never stops at its first mistake: all of them are reported to
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from rejoin.declarations import (
+from rejoin.declare.declarations import (
     Declaration,
     ExpectDeclaration,
     FilterDeclaration,
@@ -23,8 +23,9 @@ from rejoin.declarations import (
     ToDeclaration,
     here,
 )
-from rejoin.plan.match import JoinKind
-from rejoin.plan.sources import Source
+
+if TYPE_CHECKING:
+    from rejoin.plan.sources import Source
 
 # --- what is written -------------------------------------------------------------------------------------------------
 
@@ -59,7 +60,7 @@ class Relation:
             name: as ``.named(name)``.
             how: see ``How``.
         """
-        return self._join(right, foreign_key, JoinKind.INNER, {"select": select, "name": name, **how})
+        return self._join(right, foreign_key, "inner", {"select": select, "name": name, **how})
 
     def left_join(
         self,
@@ -70,7 +71,7 @@ class Relation:
         **how: Unpack["How"],
     ) -> "Relation":
         """As ``join``, but a left row without a right row stays, with nulls for the right columns."""
-        return self._join(right, foreign_key, JoinKind.LEFT, {"select": select, "name": name, **how})
+        return self._join(right, foreign_key, "left", {"select": select, "name": name, **how})
 
     def right_join(
         self,
@@ -81,7 +82,7 @@ class Relation:
         **how: Unpack["How"],
     ) -> "Relation":
         """As ``join``, but a right row without a left row stays, with nulls for the left columns, its key among them."""
-        return self._join(right, foreign_key, JoinKind.RIGHT, {"select": select, "name": name, **how})
+        return self._join(right, foreign_key, "right", {"select": select, "name": name, **how})
 
     def full_join(
         self,
@@ -92,7 +93,7 @@ class Relation:
         **how: Unpack["How"],
     ) -> "Relation":
         """As ``join``, but rows of both sides stay that have no partner."""
-        return self._join(right, foreign_key, JoinKind.FULL, {"select": select, "name": name, **how})
+        return self._join(right, foreign_key, "full", {"select": select, "name": name, **how})
 
     def filter(self, condition: str) -> "Relation":
         """The rows for which a deterministic SQL condition over the (unqualified) columns is true."""
@@ -122,7 +123,7 @@ class Relation:
         """Says what must be true of this table or named output in every run, and returns it.
 
         Args:
-            expectations: ``not_null(...)`` and the others of ``rejoin.expectations``, or expectations of Great Expectations.
+            expectations: ``not_null(...)`` and the others of ``rejoin.declare.expectations``, or expectations of Great Expectations.
             severity: ``"fail"`` stops the run, ``"quarantine"`` holds bad rows back (the last good version of the key stays), ``"warn"`` reports.
             rows: ``"changed"`` looks at the rows that a run would change, ``"all"`` at the whole table in every run.
             max_share: severity ``"quarantine"`` stops the run if more than this share of the rows (and more than ten) would be held back.
@@ -130,7 +131,7 @@ class Relation:
         self.topology.record(ExpectDeclaration(self, expectations, severity, rows, max_share, here()))
         return self
 
-    def _join(self, right: "Relation", foreign_key: object, kind: JoinKind, options: Mapping[str, object]) -> "Relation":
+    def _join(self, right: "Relation", foreign_key: object, kind: str, options: Mapping[str, object]) -> "Relation":
         how = {n: v for n, v in options.items() if n not in ("select", "name") and v is not None}
         joined = self.topology.record(JoinDeclaration(self, right, foreign_key, options["select"], kind, how, here()))
         return joined if options["name"] is None else joined.named(str(options["name"]))
@@ -184,7 +185,7 @@ class Topology:
         name: str,
         key: str | list[str],
         schema: str,
-        source: SourceDeclaration | Source,
+        source: "SourceDeclaration | Source",
         *,
         optional: str | list[str] | tuple[str, ...] = (),
     ) -> Relation:
@@ -205,7 +206,7 @@ class Topology:
         *,
         event_time: str,
         schema: str,
-        source: SourceDeclaration | Source,
+        source: "SourceDeclaration | Source",
         id: str | list[str] | None = None,  # noqa: A002 -- the word for it
         key: str | list[str] | None = None,
         lateness: str | timedelta = "0 seconds",

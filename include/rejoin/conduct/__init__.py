@@ -8,13 +8,15 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rejoin import crash, extras, opening, owner
+from rejoin import crash
+from rejoin.conduct import opening
+from rejoin.conduct.lease import trying, working
 from rejoin.errors import InvariantBroken, LedgerConflict, RunSuperseded, RunUnknown
-from rejoin.failures import named_errors
+from rejoin.failures import extras, named_errors
+from rejoin.lake import owner
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.records import Run, StepRecord, Write
-from rejoin.lease import trying, working
 from rejoin.plan import places
 from rejoin.plan.compatible import left_behind
 from rejoin.plan.fingerprint import fingerprint
