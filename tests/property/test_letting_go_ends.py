@@ -164,6 +164,23 @@ def test_old_files_again_count_the_same_before_and_after_a_compaction(web: Web) 
     assert web.differences() == other.differences() == []
 
 
+def test_pairs_of_a_record_that_was_let_go_stay_if_its_id_is_used_again(web: Web) -> None:
+    def pairs() -> set[tuple[Any, Any]]:
+        return {(r["v"], r["c"]) for r in web.rows("full_pairs") if None not in (r["v"], r["record"])}
+
+    old = None
+    while old is None:
+        let_go(web)
+        stored = {(name, r[key]) for name, key in (("views", "v"), ("clicks", "c")) for r in web.rows(name)}
+        old = next((p for p in pairs() if not {("views", p[0]), ("clicks", p[1])} & stored), None)
+    before, at = pairs(), web.history.clock + 1
+    web.history.write("views", [{"v": old[0], "k": "a", "note": "again", "at": at}])
+    web.history.write("clicks", [{"c": 999_999, "k": "a", "at": at}])
+    for more in ({}, {"refresh": Refresh.FULL}):
+        web.run(**more)
+        assert before < pairs() and (old[0], 999_999) in pairs(), more
+
+
 def test_why_says_that_a_record_was_let_go_and_not_that_it_never_was(web: Web) -> None:
     let_go(web)
     ledger, refs, root = web.topology.ledger, web.topology.refs, str(web.history.root)

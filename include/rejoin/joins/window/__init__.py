@@ -43,10 +43,13 @@ class WindowJoin(Kind):
     def unsettled(self, rows: Rows) -> Rows:
         if not settled(self.plan, self.node):
             return rows
+        return self._unsettled(rows, self.work.now.current(self.left), self.work.now.current(self.right))
+
+    def _unsettled(self, rows: Rows, lefts: Rows, rights: Rows) -> Rows:
         now, window = self.work.now, self._window
         times = (now.micros(self.node.left, window.left_time), now.micros(self.node.edges[0].right, window.right_time))
         text = statements.unsettled(self.sql, self.node, self._keys, times, self._stored)
-        return self.engine.query(text, rows_=rows, lefts=now.current(self.left), rights=now.current(self.right))
+        return self.engine.query(text, rows_=rows, lefts=lefts, rights=rights)
 
     def follow(self) -> Found:
         moved = (self.sifted_changes(self.left_changes(), left=True), self.sifted_changes(self.right_changes(), left=False))
@@ -116,7 +119,20 @@ class WindowJoin(Kind):
             return None
         given = [n for n in ("left_changes", "right_changes") if n in inputs]
         text = statements.in_scope(self.sql, self.node.key, self._keys, given=given, kept=self._kept)
-        return self.engine.query(text, rows_=rows, **inputs)
+        scoped = self.engine.query(text, rows_=rows, **inputs)
+        if not settled(self.plan, self.node):
+            return scoped
+        # Results of a record that was let go, whose id another one has now.
+        found, count = self.fetched(scoped)
+        mine, theirs = self.node.key[: len(self.left_key)], self.node.key[len(self.left_key) :]
+        sides = ((self.left, mine, self.left_key), (self.right, theirs, self.right_key))
+        lefts, rights = (self.work.now.lookup(table, self._keys_of(found, own, key, count)) for table, own, key in sides)
+        return self._unsettled(found, lefts, rights)
+
+    def _keys_of(self, rows: Rows, own: tuple[str, ...], key: tuple[str, ...], at_most: int) -> Keys:
+        """The keys of the records of one side that are in results."""
+        text = f"SELECT DISTINCT {self.sql.renamed(own, key)} FROM rows_ WHERE {self.sql.name(own[0])} IS NOT NULL"
+        return Keys(self.engine.query(text, rows_=rows), at_most)
 
     def _marks(self) -> Rows:
         """The watermarks of the run before and of this one."""
