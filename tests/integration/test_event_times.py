@@ -125,6 +125,16 @@ def test_a_time_made_of_what_an_event_left_out_is_quarantined_as_that(lake: Lake
     assert (list(stored(lake)), [(r["id"], r["_code"]) for r in aside(lake)]) == ([1], [(1, "NO_EVENT_TIME"), (2, "TOAST_UNRESOLVED")])
 
 
+def test_an_expression_with_a_text_tells_times_and_is_told_in_quarantine(lake: Lake) -> None:
+    time = r"CASE WHEN ad <> 'it\'s' AND ad <> 'a\\b' THEN timestamp_millis(ts) END"
+    as_json(
+        1,
+        [{"id": 1, "ad": "x", "ts": 0}, {"id": 2, "ad": "it's", "ts": 0}, {"id": 3, "ad": "a\\b", "ts": 0}, {"id": 4, "ad": "y", "ts": 1}],
+    )
+    lake.run(topology(time))
+    assert sorted(r["one"] for r in lake.read("pairs").to_arrow().to_pylist()) == [1, 4]
+
+
 @pytest.mark.parametrize(
     "lake", ["local", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.nightly]), BY_ITS_WORKERS], indirect=True
 )

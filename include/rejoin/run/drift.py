@@ -5,7 +5,6 @@ from rejoin.engines.engine import Engine, Rows
 from rejoin.lake.reader import Reader
 from rejoin.plan.model import Table
 from rejoin.run.texts import raw_of
-from rejoin.stages.dialect import text
 
 
 def check_columns(engine: Engine, table: Table, events: Rows, before: Reader, pin: sources.Pin, root: str) -> None:
@@ -26,7 +25,7 @@ def check_columns(engine: Engine, table: Table, events: Rows, before: Reader, pi
         SchemaDrift: the newest event lacks a column that is not declared as optional.
     """
     sql, names = engine.sql, [c.name for c in table.columns if c.name not in table.key and c.name not in table.optional]
-    lacks = [sql.has("_absent", text(name)) for name in names]
+    lacks = [sql.has("_absent", sql.literal(name)) for name in names]
     newest = ", ".join(
         f"max(CASE WHEN {lack} THEN _position END) AS lacking_{i}, max(CASE WHEN NOT {lack} THEN _position END) AS having_{i}"
         for i, lack in enumerate(lacks)
@@ -35,7 +34,7 @@ def check_columns(engine: Engine, table: Table, events: Rows, before: Reader, pi
     stored = before.newest_version(table.name)
     gone = [n for i, n in enumerate(names) if str(found[f"lacking_{i}"] or "") > max(str(found[f"having_{i}"] or ""), stored)]
     if gone:
-        having = f"_kind = 'upsert' AND {sql.has('_absent', text(gone[0]))}"
+        having = f"_kind = 'upsert' AND {sql.has('_absent', sql.literal(gone[0]))}"
         last = engine.query(f"SELECT _file, _line FROM events WHERE {having} ORDER BY _position DESC LIMIT 1", events=events)
         texts = raw_of(engine, table, pin, root, last).here()["_raw"].to_pylist()
         raise sources.drift(table, "the newest event", gone, sources.row_columns(texts[0] if texts else ""))

@@ -32,6 +32,10 @@ class Dialect(ABC):
         """The type of a struct of fields with a name and a type as ``type`` takes it."""
 
     @abstractmethod
+    def literal(self, value: str) -> str:
+        """Any text."""
+
+    @abstractmethod
     def get(self, struct: str, field: str) -> str:
         """A field of a struct; null where the struct is null."""
 
@@ -127,7 +131,13 @@ class Dialect(ABC):
 
 
 def text(value: str) -> str:
-    """A text that has no quote and no backslash, as every dialect writes it."""
+    """A text of ours, which has no quote and no backslash, as every dialect writes it. For any other there is ``Dialect.literal``.
+
+    Raises:
+        ValueError: it has.
+    """
+    if "'" in value or "\\" in value:
+        raise ValueError("a text with a quote or a backslash is written by Dialect.literal")
     return f"'{value}'"
 
 
@@ -151,10 +161,13 @@ class SparkSql(Dialect):
         return name
 
     def struct(self, fields: Iterable[Field]) -> str:
-        return f"named_struct({', '.join(f'{text(n)}, {value}' for n, value in fields)})"
+        return f"named_struct({', '.join(f'{self.literal(n)}, {value}' for n, value in fields)})"
 
     def struct_type(self, fields: Iterable[Field]) -> str:
         return f"STRUCT<{', '.join(f'{self.name(n)}: {of}' for n, of in fields)}>"
+
+    def literal(self, value: str) -> str:
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
     def get(self, struct: str, field: str) -> str:
         return f"{struct}.{self.name(field)}"
@@ -215,13 +228,16 @@ class DuckSql(Dialect):
         return duckdb_type(name)
 
     def struct(self, fields: Iterable[Field]) -> str:
-        return "{" + ", ".join(f"{text(n)}: {value}" for n, value in fields) + "}"
+        return "{" + ", ".join(f"{self.literal(n)}: {value}" for n, value in fields) + "}"
 
     def struct_type(self, fields: Iterable[Field]) -> str:
         return f"STRUCT({', '.join(f'{self.name(n)} {self.type(of)}' for n, of in fields)})"
 
+    def literal(self, value: str) -> str:
+        return "'" + value.replace("'", "''") + "'"
+
     def get(self, struct: str, field: str) -> str:
-        return f"struct_extract({struct}, {text(field)})"
+        return f"struct_extract({struct}, {self.literal(field)})"
 
     def array(self, elements: Sequence[str]) -> str:
         return f"CAST([{', '.join(elements)}] AS VARCHAR[])"

@@ -134,12 +134,12 @@ def _filled(sql: Dialect, table: Table, classified: str) -> str:
     window = f"({group}, _life {order} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
     known, shown, still = [], dict[str, str](), []
     for i, name in enumerate(names):
-        column, lacks = sql.name(name), sql.has("_missing", text(name))
+        column, lacks = sql.name(name), sql.has("_missing", sql.literal(name))
         carried = f"CASE WHEN NOT {lacks} AND _kind = 'upsert' THEN {sql.struct([('v', column)])} END"
         kept = f"CASE WHEN _life = 0 AND _row IS NOT NULL THEN {sql.struct([('v', sql.get('_row', name))])} END"
         known.append(f"coalesce({sql.last_known(carried)} OVER {window}, {kept}) AS _known_{i}")
         shown[name] = f"CASE WHEN {lacks} THEN {sql.get(f'_known_{i}', 'v')} ELSE {column} END"
-        still.append(f"CASE WHEN {lacks} AND _known_{i} IS NULL THEN {text(name)} END")
+        still.append(f"CASE WHEN {lacks} AND _known_{i} IS NULL THEN {sql.literal(name)} END")
     shown["_missing"] = sql.compact(sql.array(still))
     lives = f"SELECT *, sum(CASE WHEN _kind = 'delete' THEN 1 ELSE 0 END) OVER ({group} {order}) AS _life FROM {classified}"
     line = ", ".join(f"{shown[c]} AS {sql.name(c)}" if c in shown else sql.name(c) for c in _classified(table))
@@ -165,7 +165,7 @@ def _adopted(sql: Dialect, table: Table, *, stored: bool) -> str:
     WHERE {sql.size("n._missing")} > 0 AND g._at <= n._position"""
     has = "g._gift IS NOT NULL"
     shown = {
-        n: f"CASE WHEN {has} AND {sql.has('f._missing', text(n))} THEN {sql.get('g._gift', f'_{i}')} ELSE f.{sql.name(n)} END"
+        n: f"CASE WHEN {has} AND {sql.has('f._missing', sql.literal(n))} THEN {sql.get('g._gift', f'_{i}')} ELSE f.{sql.name(n)} END"
         for i, n in enumerate(names)
     }
     shown["_missing"] = f"CASE WHEN {has} THEN {sql.array([])} ELSE f._missing END"

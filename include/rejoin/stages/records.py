@@ -88,11 +88,11 @@ def _timeless(sql: Dialect, table: Table) -> str:
     """Whether a record has no event time though one is computed for each; empty where none is."""
     if table.computed_time is None or table.event_time is None:
         return ""
-    return f"(_kind = 'upsert' AND {sql.name(table.event_time)} IS NULL AND NOT {sql.has('_missing', text(table.event_time))})"
+    return f"(_kind = 'upsert' AND {sql.name(table.event_time)} IS NULL AND NOT {sql.has('_missing', sql.literal(table.event_time))})"
 
 
 def _quarantined(sql: Dialect, columns: Sequence[str], marked: str, code: str, reason: str) -> str:
     """``marked``, classified records with ``_bad`` -> the same, in which those that are bad are quarantined."""
-    instead = {"_fate": text(Fate.QUARANTINED), "_code": text(code), "_reason": text(reason)}
+    instead = {"_fate": text(Fate.QUARANTINED), "_code": text(code), "_reason": sql.literal(reason)}
     line = ", ".join(f"CASE WHEN _bad THEN {instead[c]} ELSE {c} END AS {c}" if c in instead else sql.name(c) for c in [*columns, "_fate"])
     return f"SELECT {line} FROM ({marked})"

@@ -93,6 +93,25 @@ def test_rows_stay_with_their_lines_though_duckdb_gives_them_in_another_order() 
     assert found["_proven"].to_pylist() == [i % 9 < 6 for i in range(40_000)]
 
 
+@pytest.mark.parametrize("name", ["customer's name", "a'); SELECT error('run'); --", "semi;colon", "''"])
+@pytest.mark.parametrize("is_feed", [False, True])
+def test_names_of_members_are_never_a_part_of_the_statement(name: str, is_feed: bool) -> None:
+    source = DebeziumSource("f/") if is_feed else SnapshotSource("f/")
+    of, rows_ = table("id BIGINT; a STRING", source=source), [{"id": n, "a": "x", name: "y"} for n in range(40)]
+    if is_feed:
+        data = b"\n".join(line("c", {"id": r["id"]}, r, n + 1) for n, r in enumerate(rows_))
+    else:
+        data = "".join(json.dumps(r) + "\n" for r in rows_).encode()
+    proved, read = check(of, data)
+    assert (proved, read) == (40, 40)
+
+
+def test_a_broken_line_without_values_is_no_record() -> None:
+    of = replace(table("v BIGINT", "v", RecordsSource("r/", places=True)), key=())
+    data = b"".join(b'{"v":%d}\n' % n for n in range(20)) + b'{"v":}\n'
+    check(of, data)
+
+
 def test_records_without_a_key_are_proven() -> None:
     of = replace(table("ad STRING; at TIMESTAMP", "ad", RecordsSource("f")), key=())
     made = [f'{{"ad":{ad},"at":"2024-02-29T11:14:{i % 60:02}Z"}}' for i, ad in enumerate(['"a"', '"b"', "null", "7"] * 50)]
