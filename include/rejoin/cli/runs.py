@@ -1,7 +1,6 @@
 """Commands that run a topology, explain it, check it and list what was run."""
 
 import sys
-from pathlib import Path
 
 import click
 
@@ -106,6 +105,8 @@ def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number:
     from rejoin.plan import explain as explained
     from rejoin.plan.query import topology_query
 
+    if (as_json or number is not None) + mermaid + sql > 1:
+        raise click.UsageError("--mermaid and --sql exclude each other, --json and --run")
     plan = loaded(topology_file)
     if number is not None:
         from rejoin.report import decisions, summary_data
@@ -132,14 +133,14 @@ def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number:
 
 def _against_the_lake(plan: Plan, location: str) -> None:
     """What an edited topology means for the tables that are there; nothing without a lake, or if nothing is edited."""
-    from rejoin.conduct import opening
-    from rejoin.lake.config import lake_config
+    from rejoin.conduct.ahead import compared
+    from rejoin.lake.config import existing_config
+    from rejoin.report.plan import edits
 
-    if not Path(location).exists():
-        return
-    past = opening.of_lake(lake_config(location).ledger, plan.topology)
-    if past is not None and (lines := opening.outlook(past, plan)):
-        click.echo("\n".join([f"against the lake at {location}, whose newest run is {past.head}", *lines]))
+    found = compared(plan, existing_config(location))
+    if found.refused:
+        raise found.refused[0]
+    edits(out, found, location)
 
 
 @click.command()
