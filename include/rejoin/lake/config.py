@@ -1,6 +1,6 @@
 """Where a lake is: a directory (everything embedded), or a TOML file that names a catalog, a warehouse and a ledger.
 
-A path may hold any letters but those that ``places.FORBIDDEN`` names. It is written as it is, also behind ``file://``: an escape such as ``%20`` is three
+A path may hold any letters but those that ``paths.FORBIDDEN`` names. It is written as it is, also behind ``file://``: an escape such as ``%20`` is three
 letters of a name, for Spark and for PyIceberg alike.
 
 A TOML file (``${NAME}`` is replaced by the environment variable, so that no secret stands in the file)::
