@@ -6,9 +6,8 @@ half, ``storing``), ``joining`` (subscribe and respond), ``resolving`` (with ``r
 ``judging`` (expectations) and ``sifting`` (rows without a value). ``checks`` and ``selfcheck`` are what a run checks of itself.
 """
 
-from rejoin.run.attempt import Attempt, Start
+from rejoin.run.attempt import Start
 from rejoin.run.step import Doing
 from rejoin.run.task import called
-from rejoin.run.work import Outcome
 
-__all__ = ["Attempt", "Doing", "Outcome", "Start", "called"]
+__all__ = ["Doing", "Start", "called"]
