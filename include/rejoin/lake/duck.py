@@ -34,9 +34,8 @@ from pyiceberg.types import (
 from rejoin.errors import SetupError
 from rejoin.lake import stores
 from rejoin.lake.paths import native
+from rejoin.plan.portable import UTC
 
-UTC = "SET GLOBAL TimeZone = 'UTC'"
-"""For a database and all its cursors: without GLOBAL a cursor has the time zone of the machine."""
 FILE, POSITION = "_file", "_pos"
 """Columns of a relation beside the table's: the file as DuckDB opens it (``opens``), and the row's number in it."""
 
