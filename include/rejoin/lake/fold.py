@@ -10,7 +10,7 @@ from pyiceberg.table import Table
 
 from rejoin.lake import commit, metrics
 from rejoin.lake.commit import Contents
-from rejoin.lake.duck import columns_text, cursor, listed, opens, relation, scan
+from rejoin.lake.duck import cursor, listed, opens, relation, scan
 from rejoin.lake.files import Files, before, bounds, files_of, overlapping, repaired_files
 from rejoin.lake.layout import NULLS, Layout, Lie, layout, to_fold, to_merge
 from rejoin.lake.producers import Entries
@@ -18,6 +18,7 @@ from rejoin.lake.state import Versions
 from rejoin.limits import limits
 from rejoin.plan.durations import FOREVER
 from rejoin.stages.columns import RUN
+from rejoin.stages.dialect import DUCKDB
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ def _changed(table: Table, files: Files, lay: Layout, column: str) -> list[int]:
                 if path in unit_of:
                     counts[unit_of[path]] += count
         if deltas is not None:
-            name = columns_text([column])
+            name = DUCKDB.name(column)
             kind = table.schema().as_arrow().field(column).type
             starts = [u.start for u in lay.units[1:] if u.start != NULLS]
             database.register("starts", pa.table({"start": pa.array(starts, kind), "n": pa.array(range(1, len(starts) + 1), pa.int64())}))
@@ -169,7 +170,7 @@ class _Writing:
         ``final``: no other file holds rows of these ranges, so deletes that nobody needs can go.
         """
         source = relation(self.table, data, self.deletes)
-        first, names = columns_text([self.key[0]]), [f.name for f in self.table.schema().fields]
+        first, names = DUCKDB.name(self.key[0]), [f.name for f in self.table.schema().fields]
         parameters: dict[str, Any] = dict(source.parameters)
         within = []
         for number, (start, after) in enumerate(ranges):
@@ -181,10 +182,10 @@ class _Writing:
         if self.since is not None:
             rows = f"SELECT * FROM ({rows}) WHERE {first} IS NULL OR epoch_us({first}) >= {self.since}"
         if self.versions is not None:
-            rows += f" QUALIFY row_number() OVER (PARTITION BY {columns_text(self.key)} ORDER BY {columns_text([RUN])} DESC) = 1"
+            rows += f" QUALIFY row_number() OVER (PARTITION BY {DUCKDB.names(self.key)} ORDER BY {DUCKDB.name(RUN)} DESC) = 1"
             rows = f"SELECT * FROM ({rows}) WHERE {self.versions.alive if final else 'true'}"
         shown = [_shown(name, self.versions) for name in names]
-        sql = f"SELECT {', '.join(shown)} FROM ({rows}) ORDER BY {columns_text(self.key)}"
+        sql = f"SELECT {', '.join(shown)} FROM ({rows}) ORDER BY {DUCKDB.names(self.key)}"
         with cursor() as database:
             reader = database.sql(sql, params=parameters).to_arrow_reader(100_000)
             fields = self.table.schema().as_arrow()
@@ -209,7 +210,7 @@ def _before(column: str, after: Any, parameter: str) -> str:
 
 
 def _shown(name: str, versions: Versions | None) -> str:
-    text = columns_text([name])
+    text = DUCKDB.name(name)
     if versions is not None and name == versions.kept_for_deletes:
         return f"CASE WHEN _op = 'D' THEN {text} END AS {text}"
     return f"NULL AS {text}" if versions is not None and name == versions.forgotten else text

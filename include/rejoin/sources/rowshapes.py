@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from rejoin.plan.model import Column
+from rejoin.plan.portable import quoted
 from rejoin.plan.sources import DebeziumSource
 from rejoin.sources.events import Layout
 from rejoin.sources.proven import Judge
@@ -41,7 +42,7 @@ def of_events(layout: Layout, source: DebeziumSource, unchanged: Collection[str]
     if source.topic is not None and "topic" in shape.root.members:
         if _leaf(shape.root, ("topic",)) != TEXT:
             return None
-        holds.append(f"coalesce({at('j', ('topic',))} = {_text(source.topic)}, true)")
+        holds.append(f"coalesce({at('j', ('topic',))} = {quoted(source.topic)}, true)")
     paths = {c.name: ("key", c.name) for c in layout.key} | {c.name: ("value", "after", c.name) for c in layout.values}
     values = _Values(units=dict(source.units), unchanged=unchanged)
     return _judge(layout, paths, shape, position.value, [*holds, position.holds], values)
@@ -85,7 +86,7 @@ def _judge(layout: Layout, paths: Mapping[str, Path], shape: Shape, position: st
             holds.append(f"({written} IS NULL OR {found.holds})")
         if of.unchanged and _leaf(shape.root, paths[column.name]) == TEXT:
             # Not IN: of five texts or more DuckDB makes a join, and the rows come in another order than the lines. No line has a chr(1).
-            listed = _text("\x01" + "\x01".join(sorted(of.unchanged)) + "\x01")
+            listed = quoted("\x01" + "\x01".join(sorted(of.unchanged)) + "\x01")
             holds.append(f"coalesce(NOT contains({listed}, chr(1) || {written} || chr(1)), true)")
     return Judge(columns, tuple(holds))
 
@@ -132,7 +133,3 @@ def _leaf(part: Branch | Leaf, path: Path) -> str | None:
     """The kind of a value; None if there is none in this place."""
     found = _member(part, path)
     return found.kind if isinstance(found, Leaf) else None
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

@@ -9,7 +9,7 @@ raises an error, DuckDB raises one. DuckDB may raise an error where Spark has a 
 for instance): then Spark has to be asked.
 """
 
-from rejoin.plan.portable.made import DISABLED, SETTINGS, UTC, NotPortable, Printed, duckdb_type
+from rejoin.plan.portable.made import DISABLED, SETTINGS, UTC, NotPortable, Printed, duckdb_type, quoted
 from rejoin.plan.portable.plans import node_columns, types_of, view_columns, why_not
 from rejoin.plan.portable.printing import printed
 
@@ -22,6 +22,7 @@ __all__ = [
     "duckdb_type",
     "node_columns",
     "printed",
+    "quoted",
     "types_of",
     "view_columns",
     "why_not",
