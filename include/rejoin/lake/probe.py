@@ -19,15 +19,12 @@ from rejoin.lake.duck import FILE, POSITION, at_positions, by_id, cursor, relati
 from rejoin.lake.files import bounds, files_of, holding, overlapping
 from rejoin.lake.tables import arrow_schema
 from rejoin.limits import limits
+from rejoin.plan.durations import MAX_MICROS, MIN_MICROS
 from rejoin.stages.columns import RUN
 from rejoin.stages.dialect import DUCKDB, Dialect, text
 
 TELLING = 4
 """A column tells much of keys if it has a value of its own for every so many of them."""
-
-
-_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The years 1 to 9999, in microseconds since the epoch."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +140,7 @@ def inside(sql: Dialect, column: str, kind: pa.DataType, spans: Sequence[tuple[i
 
 def _instant(sql: Dialect, micros: int, kind: pa.DataType) -> str:
     """A time as SQL text; the first and last of the years 1 to 9999 instead of those beyond."""
-    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=min(max(micros, _FIRST), _LAST))
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=min(max(micros, MIN_MICROS), MAX_MICROS))
     written = (at if kind.tz else at.replace(tzinfo=None)).isoformat(sep=" ")
     return sql.cast(text(written), "TIMESTAMP" if kind.tz else "TIMESTAMP_NTZ")
 

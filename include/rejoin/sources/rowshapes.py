@@ -3,13 +3,13 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from rejoin.plan.durations import MAX_MICROS
 from rejoin.plan.model import Column
 from rejoin.plan.portable import quoted
 from rejoin.plan.sources import DebeziumSource
 from rejoin.sources.events import Layout
 from rejoin.sources.proven import Judge
 from rejoin.sources.shape import NULL, TEXT, WHOLE, Branch, Leaf, Path, Shape, at
-from rejoin.sources.temporal import MAX_MICROS
 from rejoin.sources.typed import Typed, typed
 from rejoin.sources.values import decimal_of
 

@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.errors import BadRecord
+from rejoin.plan.durations import MAX_MICROS, MIN_MICROS
 from rejoin.plan.model import Table
 from rejoin.plan.sources import DebeziumSource
 from rejoin.sources.dialects.debezium.envelope import Converters, Readers, Unwrapper
@@ -41,7 +42,6 @@ from rejoin.sources.proven import Judge
 from rejoin.sources.rowshapes import of_events
 from rejoin.sources.runs import batches
 from rejoin.sources.shape import TEXT, Shape, leaves
-from rejoin.sources.temporal import MAX_MICROS, MIN_MICROS
 from rejoin.sources.values import decimal_of
 
 _KINDS = {
