@@ -13,7 +13,6 @@ from rejoin.lake.commit import Contents
 from rejoin.lake.duck import cursor, listed, opens, relation, scan
 from rejoin.lake.files import Files, before, bounds, files_of, overlapping, repaired_files
 from rejoin.lake.layout import NULLS, Layout, Lie, layout, to_fold, to_merge
-from rejoin.lake.producers import Entries
 from rejoin.lake.state import Versions
 from rejoin.limits import limits
 from rejoin.plan.durations import FOREVER
@@ -76,7 +75,7 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
     files, let_go = repaired_files(table, snapshot_id).without(gone_by), sum(f.record_count for f in gone_by)
     choice = _choose(table, files, key[0])
     if not choice.folds and not choice.merges:
-        return Folded(Entries(files.data_entries, files.delete_entries), [], let_go=let_go)
+        return Folded(files, [], let_go=let_go)
     units = choice.lay.units
     starts = [u.start for u in units] or [None]
     largest = max((units[n].rows for n in choice.folds), default=0) if units else sum(f.record_count for f in files.data)
@@ -99,13 +98,12 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
     kept = tuple(e for e in files.data_entries if e.data_file.file_path not in gone)
     deletes = _remaining(table, files, gone)
     stay = () if deletes is not None else files.delete_entries
-    return Folded(Entries(kept, stay), added, deletes or [], len(choice.folds), len(merged), let_go)
+    return Folded(Files(kept, stay), added, deletes or [], len(choice.folds), len(merged), let_go)
 
 
 def repair(table: Table, snapshot_id: int) -> Folded:
     """The same files, with the bounds that hold."""
-    files = repaired_files(table, snapshot_id)
-    return Folded(Entries(files.data_entries, files.delete_entries), [])
+    return Folded(repaired_files(table, snapshot_id), [])
 
 
 def _choose(table: Table, files: Files, column: str) -> _Choice:
