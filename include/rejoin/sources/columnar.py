@@ -17,10 +17,10 @@ import pyarrow.types as pat
 
 from rejoin.plan.durations import MAX_MICROS, MIN_MICROS
 from rejoin.plan.model import Table
-from rejoin.sources.events import EventKind, Layout, raw_text
+from rejoin.sources.events import MISSING_KEY, EventKind, Layout, raw_text
 from rejoin.sources.files import PinnedFile
 from rejoin.sources.parquet import parquet_rows
-from rejoin.sources.snapshot import MISSING_KEY, position_of
+from rejoin.sources.snapshot import position_of
 
 _YEARS = (MIN_MICROS // 1_000_000, MAX_MICROS // 1_000_000 + 1)
 """Seconds since the epoch: the first of year 1, and the first that is too late."""

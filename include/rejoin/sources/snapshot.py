@@ -13,8 +13,8 @@ from rejoin.errors import BadRecord
 from rejoin.plan.model import Table
 from rejoin.plan.sources import RecordsSource, SnapshotSource
 from rejoin.sources.csvlines import CsvFile, by_columns
-from rejoin.sources.events import Event, EventKind, Layout
-from rejoin.sources.jsontext import BAD_JSON, Unsure, loads, quick
+from rejoin.sources.events import MISSING_KEY, Event, EventKind, Layout
+from rejoin.sources.jsontext import Unsure, json_object, quick
 from rejoin.sources.proven import Judge, by_shape
 from rejoin.sources.rowshapes import of_rows
 from rejoin.sources.runs import batches
@@ -23,7 +23,6 @@ from rejoin.sources.tally import Tally
 from rejoin.sources.values import Convert, converter, csv_converter
 from rejoin.sources.whole import Whole
 
-MISSING_KEY = "MISSING_KEY"
 Lines = Iterator[tuple[int, bytes]]
 Record = tuple[int, bytes, Any]  # line, raw, of CSV also its columns or the BadRecord that says what is wrong
 
@@ -129,13 +128,7 @@ class _JsonRows(_Rows):
     """The same for lines of JSON that are not parsed yet."""
 
     def _row(self, record: Record) -> dict[str, Any]:
-        try:
-            row = loads(record[1].decode())
-        except UnicodeDecodeError:
-            raise BadRecord(BAD_JSON, "the line is not UTF-8") from None
-        if type(row) is not dict:
-            raise BadRecord(BAD_JSON, "the line is not a JSON object")
-        return row
+        return json_object(record[1])
 
     def _plain_row(self, record: Record) -> dict[str, Any]:
         try:

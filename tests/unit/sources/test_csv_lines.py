@@ -20,9 +20,9 @@ from rejoin.plan.model import Table
 from rejoin.plan.sources import RecordsSource, SnapshotSource
 from rejoin.sources import chunks, csvlines, runs, snapshot
 from rejoin.sources.csvtext import BAD_CSV
+from rejoin.sources.events import MISSING_KEY
 from rejoin.sources.files import lines as numbered
 from rejoin.sources.proven import together
-from rejoin.sources.snapshot import MISSING_KEY
 
 TYPES = (
     "BOOLEAN", "INT", "BIGINT", "FLOAT", "DOUBLE", "STRING", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ",
