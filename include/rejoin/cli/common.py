@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 
 from rejoin.cli import complete
+from rejoin.engines import Choice
 from rejoin.errors import RunUnknown, UnknownTable
 from rejoin.failures import extras
 from rejoin.plan.model import Plan
@@ -65,7 +66,7 @@ def loaded(file: str) -> Plan:
         return load(file)
 
 
-def opened(plan: Plan, location: str, root: str, engine: str | None = None) -> "Topology":
+def opened(plan: Plan, location: str, root: str, engine: Choice | None = None) -> "Topology":
     from rejoin.conduct import Topology
     from rejoin.lake.config import lake_config
 

@@ -22,7 +22,7 @@ from rejoin.cli.common import (
 )
 from rejoin.cli.jsontext import print_json, print_lines
 from rejoin.cli.plan import agree, yes_option
-from rejoin.engines import ENGINES
+from rejoin.engines import Choice
 from rejoin.errors import RunUnknown, SinksBehind
 from rejoin.failures import extras
 from rejoin.lake import owner
@@ -42,7 +42,7 @@ from rejoin.report.progress import shown
 )
 @click.option(
     "--engine",
-    type=click.Choice(ENGINES),
+    type=click.Choice([str(c) for c in Choice]),
     default=None,
     help="Where steps run: in this process (local), by Spark, or by Spark what is large or not portable (auto, the default for a directory).",
 )
@@ -76,8 +76,8 @@ def run(
     plan, behind, owned_by = loaded(topology_file), None, who or owner.this_process()
     options = RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note=note)
     agree(plan, location, options, agreed=agreed)
-    topology = opened(plan, location, root, engine)
-    if topology.config.engine == "spark":
+    topology = opened(plan, location, root, Choice(engine) if engine else None)
+    if topology.config.engine is Choice.SPARK:
         extras.require("rejoin run", "pyspark")  # before a run is open
     with shown(None if as_json else err) as progress:
         try:
