@@ -36,10 +36,10 @@ from rejoin.plan.sources import DebeziumSource
 from rejoin.sources.dialects.debezium.envelope import Converters, Readers, Unwrapper
 from rejoin.sources.dialects.debezium.plain import PlainEvents
 from rejoin.sources.dialects.debezium.positions import position
+from rejoin.sources.dialects.debezium.shapes import of_events
 from rejoin.sources.events import MISSING_KEY, Event, EventKind, Layout
 from rejoin.sources.jsontext import BAD_JSON, loads_shallow
 from rejoin.sources.proven import Judge
-from rejoin.sources.rowshapes import of_events
 from rejoin.sources.runs import batches
 from rejoin.sources.shape import TEXT, Shape, leaves
 from rejoin.sources.values import decimal_of
