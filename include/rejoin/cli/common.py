@@ -82,11 +82,11 @@ def existing(location: str, name: str | None) -> "Topology":
     config, known = _lake(location)
     if name is None and len(known) == 1:
         name = known[0]
-    if name is None or name not in known:
+    newest = Ledger(config.ledger, name).newest() if name in known else None
+    if newest is None:
         what = f"the lake at {location} has " + (f"no topology {name!r}" if name else f"{len(known)} topologies")
         raise UnknownTable(what, expected=f"--topology with one of: {', '.join(known) or '(none: nothing was run)'}")
-    runs = Ledger(config.ledger, name).runs()
-    return Topology(runs[-1].plan, config, ".")
+    return Topology(newest.plan, config, ".")
 
 
 def existing_if_any(location: str, name: str | None) -> "Topology | None":
