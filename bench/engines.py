@@ -12,7 +12,7 @@ from work import COLUMNS, Change
 
 from rejoin.conduct import Topology
 from rejoin.conduct.schedule import run_topology
-from rejoin.engines.placement import Choice
+from rejoin.engines import Choice
 from rejoin.lake.config import lake_config
 from rejoin.lake.session import session
 from rejoin.load import load

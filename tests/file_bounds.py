@@ -12,9 +12,10 @@ from pyiceberg.schema import index_by_id
 from pyiceberg.table import Table
 
 from rejoin.lake import names
-from rejoin.lake.duck import columns_text, cursor, relation
+from rejoin.lake.duck import cursor, relation
 from rejoin.lake.files import files_of
 from rejoin.lake.refs import Refs
+from rejoin.stages.dialect import DUCKDB
 
 READERS = ("spark", "pyiceberg", "duckdb")
 Column = tuple[int, str, pa.ChunkedArray]
@@ -45,7 +46,7 @@ def counted_above(refs: Refs, spark: Any, name: str, snapshot_id: int, column: s
     above = GreaterThan(column, value)  # type: ignore[call-arg, arg-type]  # pydantic hides the positional form from mypy
     rows = spark.sql(f"SELECT * FROM {names.full(refs.topology, name)} VERSION AS OF {snapshot_id}")
     with cursor() as database:
-        sql = "SELECT 0" if stored is None else f"SELECT count(*) FROM {stored.sql} WHERE {columns_text([column])} > $above"
+        sql = "SELECT 0" if stored is None else f"SELECT count(*) FROM {stored.sql} WHERE {DUCKDB.name(column)} > $above"
         parameters = {} if stored is None else {**stored.parameters, "above": value}
         [[counted]] = database.sql(sql, params=parameters).fetchall()
     found = (

@@ -47,6 +47,8 @@ class Limits:
     """An output with fewer rows never stops a run by the share that would change: of a few rows a share says nothing."""
     refused_records: int = 10
     """So many refused records never stop a run, whatever share of a small cut they are."""
+    held_rows: int = 10
+    """So many rows that break an expectation are held back, whatever share of a small run they are."""
     opened_files: int = 1_000
     """A run's check of itself opens, of a table of more files than these, only those that can hold the keys by their bounds."""
     base_rows: int = 50_000

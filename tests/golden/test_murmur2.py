@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-
-from rejoin.sinks.partition import murmur2, partition_of
+from golden.murmur2 import murmur2, partition_of
 
 VECTORS = [json.loads(line) for line in (Path(__file__).parent / "murmur2.jsonl").read_text().splitlines()]
 

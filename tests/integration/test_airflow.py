@@ -119,7 +119,7 @@ def test_a_terminal_error_fails_at_once_and_clearing_the_task_goes_on_with_the_s
     assert shop.fired(f"{RESOLVE}:written")
     assert flow.tasks("shop", "terminal")[RESOLVE]["try_number"] == 1, "a terminal error is not tried again"
     assert output(shop.topology()) == before, "a failed run shows nothing"
-    number = shop.topology().ledger.newest_of("airflow:shop:terminal")
+    number = shop.topology().ledger.newest("airflow:shop:terminal")
     expected = shop.expected()
     shop.next_batch()  # arrives after the cut: not for this run
     clear(flow, "terminal", RESOLVE)
@@ -136,7 +136,7 @@ def test_the_next_run_abandons_a_failed_one_and_takes_its_input_along(running: R
     assert flow.wait("shop", flow.trigger("shop", "left_behind")) == "failed"
     shop.next_batch()
     finished(flow, shop, flow.trigger("shop", "takes_along"))
-    left = shop.topology().ledger.newest_of("airflow:shop:left_behind")
+    left = shop.topology().ledger.newest("airflow:shop:left_behind")
     assert left is not None and left.state == "abandoned"
     clear(flow, "left_behind", "ingest.orders")  # too late: it says so, and harms nobody
     assert flow.wait("shop", "left_behind") == "failed"
@@ -185,7 +185,7 @@ def test_stop_before_publish_waits_for_an_approval(running: Running) -> None:
     path = f"/api/v2/dags/shop/dagRuns/{run}/taskInstances/approve/-1/hitlDetails"
 
     asked = flow.call("GET", path)["body"]
-    number = shop.topology().ledger.newest_of(f"airflow:shop:{run}").number  # type: ignore[union-attr]
+    number = shop.topology().ledger.newest(f"airflow:shop:{run}").number  # type: ignore[union-attr]
     counts = shop.topology().ledger.steps(number)["validate.enriched"].counts
     assert f"| enriched | {counts['inserted']} | {counts['updated']} | {counts['deleted']} | 0 | 0 |" in asked
     changed = [row for key, row in shop.expected().items() if before.get(key) != row]

@@ -14,7 +14,7 @@ from rejoin.errors import RunCommitted, RunSuperseded
 from rejoin.lake import names
 from rejoin.lake.records import StepRecord
 from rejoin.plan.steps import Verb, steps
-from rejoin.run import Attempt
+from rejoin.run.attempt import Attempt
 
 pytestmark = [pytest.mark.slow, pytest.mark.by_spark]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from careful import decode_csv, decode_json
 from damage import DAMAGE, FORMATS, made, records, written
 from engine import Engine
 from limited import limited
@@ -19,7 +20,6 @@ from rejoin.plan.compile import compile
 from rejoin.plan.model import Column, Table
 from rejoin.plan.sources import SnapshotSource
 from rejoin.sources.files import lines
-from rejoin.sources.snapshot import decode_csv, decode_json
 from rejoin.upkeep.quarantine import Entry, entries
 
 # Spark's Python client leaves sockets to the garbage collector.

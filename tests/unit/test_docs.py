@@ -10,12 +10,19 @@ import command_pages
 import join_pages
 import pytest
 
+from rejoin.lake import ledger_schema
+
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"\]\((?!https?:)([^)\s#]*)(?:#([^)\s]+))?\)")
 
 
 def test_the_reference_of_commands_is_up_to_date() -> None:
     assert command_pages.PAGE.read_text() == command_pages.page(), "`make docs` writes it again"
+
+
+def test_every_table_of_the_ledger_is_explained() -> None:
+    section = (ROOT / "docs" / "operations.md").read_text().partition("## The ledger")[2].partition("\n## ")[0]
+    assert set(re.findall(r"(?m)^\| `(rejoin_\w+)`", section)) == set(ledger_schema.metadata.tables)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from limited import limited
 from pyiceberg.catalog import load_catalog
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from rejoin.lake import fold
@@ -51,7 +52,7 @@ def test_a_range_too_large_for_the_driver_does_not_keep_it_from_merging_what_run
     assert done is not None
     assert (done.folded, done.merged) == (0, MERGE_FILES)
     assert [f.record_count for f in done.added] == [10 * MERGE_FILES]
-    assert [e.data_file.record_count for e in done.kept.data] == [BASE_ROWS]
+    assert [f.record_count for f in done.kept.data] == [BASE_ROWS]
 
 
 def test_a_range_that_has_to_be_folded_and_is_too_large_for_the_driver_is_left_to_spark(
@@ -97,7 +98,7 @@ def test_rows_with_a_null_in_the_first_part_of_their_key_are_folded_with_each_ot
         assert snapshot is not None
         done = fold.fold(held, snapshot.snapshot_id, ["a", "b"], VERSIONS)
         assert done is not None
-        rows = [row for f in (*done.kept.data, *done.added) for row in rows_of(held, f)]
+        rows = [row for f in (*done.kept.data, *done.added) for row in rows_of(f)]
         newest = {(r["a"], r["b"]): r for r in sorted(rows, key=lambda r: r["_run"])}
         live = {key for key, row in newest.items() if row["_op"] == "Q"}
         assert live == {(n, 0) for n in (*range(100), *more) if n not in (1, 2)} | {(None, n) for n in (*range(10), *range(20, 40))}
@@ -105,9 +106,8 @@ def test_rows_with_a_null_in_the_first_part_of_their_key_are_folded_with_each_ot
         limited(monkeypatch, fold_share=0.0)
 
 
-def rows_of(table: Table, file: object) -> list[dict[str, object]]:
-    data = getattr(file, "data_file", file)
-    return list(pq.read_table(native(data.file_path)).to_pylist())
+def rows_of(file: DataFile) -> list[dict[str, object]]:
+    return list(pq.read_table(native(file.file_path)).to_pylist())
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_whole_files_go_where_nothing_is_rewritten(tmp_path: Path) -> None:
     assert snapshot is not None
     done = fold.fold(made, snapshot.snapshot_id, ["at"], None, HOUR)
     assert done is not None
-    assert (done.let_go, done.folded, [e.data_file.record_count for e in done.kept.data]) == (60, 0, [60])
+    assert (done.let_go, done.folded, [f.record_count for f in done.kept.data]) == (60, 0, [60])
     assert not fold.lets_go(made, snapshot.snapshot_id, ["at"], 0)
 
 

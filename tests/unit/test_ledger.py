@@ -94,12 +94,13 @@ def test_an_owner_that_is_known_to_live_is_waited_for_after_its_lease(ledger: Le
 
 
 def test_the_newest_run_of_an_owner_and_what_a_run_held_back(ledger: Ledger) -> None:
-    assert ledger.newest_of("a") is None
+    assert ledger.newest("a") is None
     run = ledger.open("a", plan(), PRINTS)
     ledger.publish(run.number, ["people"])
-    assert ledger.newest_of("a") == ledger.run(run.number)
+    assert ledger.newest("a") == ledger.run(run.number)
     assert ledger.held(run.number) == ["people"]
     compaction = ledger.open("c", plan(), PRINTS, kind="compact")
+    assert ledger.newest() == compaction and ledger.newest("a") == ledger.run(run.number)
     ledger.publish(compaction.number)
     assert ledger.held(compaction.number) == ["people"], "a compaction is no rebuild"
     assert ledger.open("d", plan(), PRINTS).rebuild == ("people",)

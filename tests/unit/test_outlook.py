@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from rejoin import Topology, debezium, kafka, not_null, postgres, snapshot
+from rejoin import Topology, debezium, kafka, not_null, postgres, records, snapshot
 from rejoin.plan.compile import compile
 from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Plan
+from rejoin.plan.model import Horizon, Plan
 from rejoin.plan.outlook import Change, Entry, Stored, outlook, rows_at_most
 from rejoin.plan.policy import RunOptions
 
@@ -216,6 +216,24 @@ REFUSED = {
 def test_what_the_next_run_would_refuse_is_refused_with_its_code(edited: Plan, code: str, what: str) -> None:
     [error] = [e for e in outlook(edited, after(shop(output="people"))).refused if what in e.what]
     assert error.code == code and error.next_step
+
+
+def joined(customer: str = "right.name") -> Plan:
+    """A stream that keeps for a day, each record with the row that it arrived to."""
+    t = Topology("shop")
+    schema = "id BIGINT, k STRING, at TIMESTAMP"
+    views = t.stream("views", id="id", key="k", schema=schema, event_time="at", retention="1 day", source=records("views/"))
+    people = t.table("people", key="k", schema="k STRING, name STRING", source=snapshot("people"))
+    views.left_join(people, as_of="arrival", select=["left.id", f"{customer} AS customer"], name="named")
+    return compile(t)
+
+
+def test_an_edit_of_a_join_that_has_let_records_go_is_refused() -> None:
+    kept, gone = after(joined()), after(joined().with_horizons((Horizon("views", 5, 7),)))
+    edited = joined("upper(right.name)")
+    assert not outlook(edited, kept).refused and not outlook(joined(), gone).refused
+    [error] = outlook(edited, gone).refused
+    assert error.code == "SCHEMA_REFUSED" and "old records of views were let go" in error.what
 
 
 def test_a_name_that_stood_for_something_else_is_refused() -> None:

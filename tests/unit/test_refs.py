@@ -14,8 +14,7 @@ from pyiceberg.typedef import Record
 from rejoin.lake import files
 from rejoin.lake.commit import Contents, data_files, delete_file
 from rejoin.lake.config import lake_config
-from rejoin.lake.files import files_of
-from rejoin.lake.producers import Entries
+from rejoin.lake.files import Files, files_of
 from rejoin.lake.refs import Refs
 
 WRITERS = 6
@@ -73,7 +72,7 @@ def test_a_commit_that_another_one_overtakes_at_the_last_moment_is_done_again_fr
     if how == "append":
         made = refs.commit_files("rows", "slower", start, slow)
     else:
-        made = refs.commit_rewrite("rows", "slower", start, Contents(Entries(files_of(table, start).data_entries, ()), slow))
+        made = refs.commit_rewrite("rows", "slower", start, Contents(Files(files_of(table, start).data_entries, ()), slow))
     assert held(refs, made) == [1, 2, 3, 5]
     assert refs.head("rows", "slower") == made
     assert len(calls) == 3

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rejoin.engines.placement import Choice, chosen
+from rejoin.engines import Choice
+from rejoin.engines.placement import chosen
 from rejoin.lake.config import LakeConfig, lake_config
 from rejoin.lake.session import LOOPBACK, properties, static_settings, worker_python
 
@@ -37,7 +38,7 @@ def test_a_master_in_the_lakes_file_is_all_that_a_cluster_needs(
     config = lake(tmp_path, f'"spark.master" = "{master}"' if master else "")
     assert config.cluster == cluster
     assert chosen(config.engine, cluster=config.cluster) is (Choice.SPARK if cluster else Choice.AUTO)
-    assert chosen("local", cluster=config.cluster) is Choice.LOCAL
+    assert chosen(Choice.LOCAL, cluster=config.cluster) is Choice.LOCAL
     # On a cluster executors would look for a driver on their own machines.
     assert (LOOPBACK.keys() <= static_settings(config).keys()) is not cluster
 

@@ -81,13 +81,12 @@ def published(topology: str, seconds: float) -> str:
         Stale: longer ago than ``seconds``, or never.
     """
     from rejoin.lake.config import lake_config
-    from rejoin.lake.ledger import Ledger
+    from rejoin.lake.history import History
 
-    ledger = Ledger(lake_config(place().lake).ledger, topology)
-    ended = [r.closed_at for r in ledger.runs() if r.state == "committed" and r.kind == "run" and r.closed_at]
-    if not ended:
+    newest = History(lake_config(place().lake).ledger, topology).published()
+    if newest is None or newest.closed_at is None:
         raise RunUnknown(f"topology {topology!r} was never published", next_step="look at its DAG")
-    age = time.time() - max(ended)
+    age = time.time() - newest.closed_at
     if age > seconds:
         raise Stale(
             f"topology {topology!r} was last published {timedelta(seconds=int(age))} ago",

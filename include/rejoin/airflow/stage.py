@@ -61,7 +61,7 @@ class StageOperator(RejoinOperator):
 
     def _done_before(self, topology: "Topology", who: str) -> int:
         """The try that has registered the step; 0: none has. The cut of a DAG run that is published opens a new run; a delivery looks at its sink."""
-        run = topology.ledger.newest_of(who)
+        run = topology.ledger.newest(who)
         if run is None or (self.verb == Verb.CUT and run.state != "open"):
             return 0
         name = f"{self.verb}.{self.target}" if self.target else self.verb

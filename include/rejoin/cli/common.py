@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 
 from rejoin.cli import complete
+from rejoin.engines import Choice
 from rejoin.errors import RunUnknown, UnknownTable
 from rejoin.failures import extras
 from rejoin.plan.model import Plan
@@ -65,7 +66,7 @@ def loaded(file: str) -> Plan:
         return load(file)
 
 
-def opened(plan: Plan, location: str, root: str, engine: str | None = None) -> "Topology":
+def opened(plan: Plan, location: str, root: str, engine: Choice | None = None) -> "Topology":
     from rejoin.conduct import Topology
     from rejoin.lake.config import lake_config
 
@@ -81,11 +82,11 @@ def existing(location: str, name: str | None) -> "Topology":
     config, known = _lake(location)
     if name is None and len(known) == 1:
         name = known[0]
-    if name is None or name not in known:
+    newest = Ledger(config.ledger, name).newest() if name in known else None
+    if newest is None:
         what = f"the lake at {location} has " + (f"no topology {name!r}" if name else f"{len(known)} topologies")
         raise UnknownTable(what, expected=f"--topology with one of: {', '.join(known) or '(none: nothing was run)'}")
-    runs = Ledger(config.ledger, name).runs()
-    return Topology(runs[-1].plan, config, ".")
+    return Topology(newest.plan, config, ".")
 
 
 def existing_if_any(location: str, name: str | None) -> "Topology | None":

@@ -1,7 +1,6 @@
 """Commands that run a topology, explain it, check it and list what was run."""
 
 import sys
-from pathlib import Path
 
 import click
 
@@ -23,7 +22,7 @@ from rejoin.cli.common import (
 )
 from rejoin.cli.jsontext import print_json, print_lines
 from rejoin.cli.plan import agree, yes_option
-from rejoin.engines import ENGINES
+from rejoin.engines import Choice
 from rejoin.errors import RunUnknown, SinksBehind
 from rejoin.failures import extras
 from rejoin.lake import owner
@@ -43,7 +42,7 @@ from rejoin.report.progress import shown
 )
 @click.option(
     "--engine",
-    type=click.Choice(ENGINES),
+    type=click.Choice([str(c) for c in Choice]),
     default=None,
     help="Where steps run: in this process (local), by Spark, or by Spark what is large or not portable (auto, the default for a directory).",
 )
@@ -77,8 +76,8 @@ def run(
     plan, behind, owned_by = loaded(topology_file), None, who or owner.this_process()
     options = RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note=note)
     agree(plan, location, options, agreed=agreed)
-    topology = opened(plan, location, root, engine)
-    if topology.config.engine == "spark":
+    topology = opened(plan, location, root, Choice(engine) if engine else None)
+    if topology.config.engine is Choice.SPARK:
         extras.require("rejoin run", "pyspark")  # before a run is open
     with shown(None if as_json else err) as progress:
         try:
@@ -106,6 +105,8 @@ def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number:
     from rejoin.plan import explain as explained
     from rejoin.plan.query import topology_query
 
+    if (as_json or number is not None) + mermaid + sql > 1:
+        raise click.UsageError("--mermaid and --sql exclude each other, --json and --run")
     plan = loaded(topology_file)
     if number is not None:
         from rejoin.report import decisions, summary_data
@@ -132,14 +133,14 @@ def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number:
 
 def _against_the_lake(plan: Plan, location: str) -> None:
     """What an edited topology means for the tables that are there; nothing without a lake, or if nothing is edited."""
-    from rejoin.conduct import opening
-    from rejoin.lake.config import lake_config
+    from rejoin.conduct.ahead import compared
+    from rejoin.lake.config import existing_config
+    from rejoin.report.plan import edits
 
-    if not Path(location).exists():
-        return
-    past = opening.of_lake(lake_config(location).ledger, plan.topology)
-    if past is not None and (lines := opening.outlook(past, plan)):
-        click.echo("\n".join([f"against the lake at {location}, whose newest run is {past.head}", *lines]))
+    found = compared(plan, existing_config(location))
+    if found.refused:
+        raise found.refused[0]
+    edits(out, found, location)
 
 
 @click.command()

@@ -94,7 +94,7 @@ class Topology:
             RunUnknown: the owner never opened one.
             RunSuperseded: it was abandoned.
         """
-        run = self.ledger.newest_of(who)
+        run = self.ledger.newest(who)
         if run is None:
             raise RunUnknown(f"{who} has no run of topology {self.plan.topology!r}", next_step="do its cut first")
         if run.state == "abandoned":

@@ -15,6 +15,7 @@ import click
 
 from rejoin.conduct import EVERYTHING, Topology
 from rejoin.conduct.lease import alive
+from rejoin.engines import Choice
 from rejoin.errors import RunSuperseded, UnknownTable
 from rejoin.failures import at_the_rim, named_errors, told
 from rejoin.lake.analysis import refuse_wrong_expressions
@@ -105,7 +106,7 @@ def _step(topology: Topology, run: Run, verb: Verb, target: str, spark: Session,
 
 def _by_spark(topology: Topology) -> Topology:
     """The topology, whose stages are Spark jobs unless its lake says otherwise: a scheduler chains jobs."""
-    config = replace(topology.config, engine="spark") if topology.config.engine == "auto" else topology.config
+    config = replace(topology.config, engine=Choice.SPARK) if topology.config.engine is Choice.AUTO else topology.config
     return Topology(topology.plan, config, topology.root)
 
 

@@ -1,4 +1,4 @@
-"""What a run is about to make of a lake: the topology compared with what is stored, before anything is written.
+"""What a topology may become on a lake: compared with what is stored, before anything is written.
 
 The plans of earlier runs, which the ledger keeps, say what a name stood for: also one that was away for some runs, and whose rows are still there.
 """
@@ -10,7 +10,6 @@ from functools import cache
 from rejoin.lake.history import History, heads
 from rejoin.lake.ledger import Ledger
 from rejoin.plan.compatible import refuse_forgotten, refuse_incompatible, refuse_other_meaning
-from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan
 
 
@@ -73,24 +72,3 @@ def refuse(past: Past, plan: Plan) -> None:
         if run != past.head or old.is_table(name) != plan.is_table(name):
             refuse_other_meaning(run, old, plan, name)
         refuse_forgotten(old, plan.with_horizons(head.horizons), name, away=run != past.head)
-
-
-def outlook(past: Past, plan: Plan) -> list[str]:
-    """What the next run with this plan will do to the stored tables, as lines for people.
-
-    Raises:
-        SchemaRefused: it will be refused.
-    """
-    refuse(past, plan)
-    old = past.plan(past.head)
-    was, now = ({n.name: fingerprint(p, n) for n in p.nodes} for p in (old, plan))
-    names = [{t.name for t in p.tables} | {n.name for n in p.nodes} for p in (old, plan)]
-    away = {name for name, run, _ in past.meanings(plan) if run != past.head}
-    lines = {
-        "new": names[1] - names[0] - away,
-        "comes back": away,
-        "rebuilt": {n for n in was.keys() & now.keys() if was[n] != now[n]},
-        "no longer read": names[0] - names[1],
-    }
-    said = {"no longer read": " (the tables stay as they are)", "comes back": " (with the rows that are still stored)"}
-    return [f"  {what:<16}{', '.join(sorted(found))}{said.get(what, '')}" for what, found in lines.items() if found]

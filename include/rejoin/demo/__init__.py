@@ -105,7 +105,9 @@ def _in_airflow(console: Console, topology: Topology, location: Path) -> Iterato
                 raise SetupError(
                     f"a run of the DAG {dag} ended as {state}", next_step=f"look at {where.url}, or at {where.folder}/airflow/logs"
                 )
-            return topology.ledger.runs()[-1]
+            newest = topology.ledger.newest()
+            assert newest is not None
+            return newest
 
         yield run
     finally:

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from rejoin.engines.engine import Counts, Engine, Here, NeedsSpark, Rows
 from rejoin.engines.later import Later, Soon, database, landed, use
-from rejoin.limits import limits
 from rejoin.plan import portable
 from rejoin.plan.model import Node, Plan, Table, View
 from rejoin.plan.portable import NotPortable
@@ -60,20 +59,14 @@ class ColumnarEngine(Engine):
     def together(self, rows: Rows) -> Rows:
         return rows
 
-    def small(self, rows: Rows, at_most: int) -> Rows:
-        return Here(rows.here()) if limits().small(at_most) else rows
-
-    def once(self, rows: Rows) -> Rows:
-        return rows.kept() if isinstance(rows, Later) else Here(rows.here())
-
     def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
         aggregates = ", ".join(f"{text} AS {self.sql.name(name)}" for name, text in counts.items())
-        once = self.once(rows)  # what is counted is written, too
+        once = _once(rows)  # what is counted is written, too
         return once, lambda: self.one(f"SELECT {aggregates} FROM counted", counted=once)
 
     @contextmanager
     def kept(self, rows: Rows) -> Iterator[Rows]:
-        yield self.once(rows)
+        yield _once(rows)
 
     def type(self, kind: pa.DataType) -> str:
         return _type(kind)
@@ -94,6 +87,11 @@ class ColumnarEngine(Engine):
 
     def by_spark(self, why: str) -> NoReturn:
         raise NeedsSpark(why)
+
+
+def _once(rows: Rows) -> Rows:
+    """The relation, which costs much and is used more than once, computed now."""
+    return rows.kept() if isinstance(rows, Later) else Here(rows.here())
 
 
 _PRINTED: dict[int, tuple[Plan, dict[str, Node]]] = {}

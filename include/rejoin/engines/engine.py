@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from rejoin.limits import limits
 from rejoin.plan.model import Node, Table
 from rejoin.plan.rules import Expectation
 from rejoin.stages.dialect import Dialect
@@ -103,14 +104,6 @@ class Engine(ABC):
         """The relation as the work of one task."""
 
     @abstractmethod
-    def small(self, rows: Rows, at_most: int) -> Rows:
-        """The relation computed now and kept in this process, if it has few rows."""
-
-    @abstractmethod
-    def once(self, rows: Rows) -> Rows:
-        """The relation, which costs much and is used more than once: an engine that does not count on the way computes it now."""
-
-    @abstractmethod
     def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
         """The relation, and what the aggregates ``counts`` (name -> SQL text over its columns) come to. It may stand only once in what is executed.
 
@@ -145,6 +138,10 @@ class Engine(ABC):
         Raises:
             NeedsSpark: it is not Spark.
         """
+
+    def small(self, rows: Rows, at_most: int) -> Rows:
+        """The relation computed now and kept in this process, if it has few rows."""
+        return Here(rows.here()) if limits().small(at_most) else rows
 
     def one(self, statement: str, **inputs: Rows) -> dict[str, Any]:
         """The only row of a statement."""

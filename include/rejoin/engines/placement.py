@@ -12,9 +12,9 @@ could not. What a task hands back (``NeedsSpark``) is done by Spark SQL.
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from rejoin.engines import Choice
 from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import Engine, NeedsSpark
 from rejoin.errors import EngineRefused
@@ -26,14 +26,6 @@ if TYPE_CHECKING:
     from rejoin.plan.model import Plan
 
 T = TypeVar("T")
-
-
-class Choice(StrEnum):
-    """What somebody asks for."""
-
-    AUTO = "auto"  # this process where it can, else Spark
-    LOCAL = "local"  # this process, or the run stops
-    SPARK = "spark"  # Spark, always
 
 
 @dataclass(frozen=True)
@@ -68,15 +60,15 @@ class InTask(Generic[T]):
     work: "Callable[[SparkSession, int], T]"
 
 
-def chosen(stated: str, *, cluster: bool) -> Choice:
+def chosen(stated: Choice, *, cluster: bool) -> Choice:
     """What holds for a lake: what its file or the command states, else the environment's ``REJOIN_ENGINE``; where nothing is said, Spark if a
     Spark is named.
 
     Args:
-        stated: by the lake's file or the command; ``auto`` where nothing is.
+        stated: by the lake's file or the command; ``AUTO`` where nothing is.
         cluster: the lake's file names a master of Spark on other machines.
     """
-    choice = Choice(stated if stated != Choice.AUTO else os.environ.get("REJOIN_ENGINE") or stated)
+    choice = Choice(stated if stated is not Choice.AUTO else os.environ.get("REJOIN_ENGINE") or stated)
     named = cluster or "SPARK_REMOTE" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
     return Choice.SPARK if choice is Choice.AUTO and named else choice
 

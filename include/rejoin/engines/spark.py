@@ -15,7 +15,6 @@ from pyspark.sql.types import BinaryType
 from rejoin.engines.engine import Counts, Engine, Here, Rows
 from rejoin.engines.types import arrow_schema, collected, spark_types
 from rejoin.errors import EngineFailed
-from rejoin.limits import limits
 from rejoin.plan.model import Node, Table
 from rejoin.plan.rules import Expectation
 from rejoin.stages.dialect import SPARK
@@ -108,12 +107,6 @@ class SparkEngine(Engine):
 
     def together(self, rows: Rows) -> Rows:
         return Frame(self.frame(rows).coalesce(1))  # Spark forgets, after calling Python, that there is one partition only
-
-    def small(self, rows: Rows, at_most: int) -> Rows:
-        return Here(rows.here()) if limits().small(at_most) else rows
-
-    def once(self, rows: Rows) -> Rows:
-        return rows
 
     def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
         seen = Observation()

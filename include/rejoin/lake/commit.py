@@ -24,8 +24,8 @@ from pyiceberg.typedef import EMPTY_DICT, Record
 
 from rejoin.lake import metrics
 from rejoin.lake.datafile import data_file
-from rejoin.lake.files import files_of, remember
-from rejoin.lake.producers import Changing, Entries, Rewrite, RowDelta
+from rejoin.lake.files import Files, files_of, remember
+from rejoin.lake.producers import Changing, Rewrite, RowDelta
 from rejoin.limits import limits
 
 _PATH_ID, _POS_ID = 2147483546, 2147483545  # reserved field ids of position delete files
@@ -183,7 +183,7 @@ def rewrite(
     )
     producer.deletes, producer.kept = tuple(holds.deletes), holds.kept
     held = files_of(table, base)
-    stay = {e.data_file.file_path for e in (*holds.kept.data, *holds.kept.deletes)}
+    stay = {f.file_path for f in (*holds.kept.data, *holds.kept.deletes)}
     producer.gone = tuple(f for f in (*held.data, *held.deletes) if f.file_path not in stay)
     for file in holds.added:
         producer.append_data_file(file)
@@ -198,6 +198,6 @@ def rewrite(
 class Contents:
     """The files of a snapshot that is not made of its base's: those that stay, and new ones with rows and with deletes."""
 
-    kept: Entries
+    kept: Files
     added: Sequence[DataFile]
     deletes: Sequence[DataFile] = ()

@@ -1,6 +1,6 @@
 """Where a lake is: a directory (everything embedded), or a TOML file that names a catalog, a warehouse and a ledger.
 
-A path may hold any letters but those that ``places.FORBIDDEN`` names. It is written as it is, also behind ``file://``: an escape such as ``%20`` is three
+A path may hold any letters but those that ``paths.FORBIDDEN`` names. It is written as it is, also behind ``file://``: an escape such as ``%20`` is three
 letters of a name, for Spark and for PyIceberg alike.
 
 A TOML file (``${NAME}`` is replaced by the environment variable, so that no secret stands in the file)::
@@ -26,7 +26,7 @@ from urllib.parse import quote, unquote
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from rejoin.engines import ENGINES
+from rejoin.engines import Choice
 from rejoin.errors import SetupError
 from rejoin.lake.paths import allowed, existing, made, native, whole
 from rejoin.lake.sqlite import is_sqlite
@@ -40,10 +40,7 @@ _CATALOGS = ("sqlite", "postgresql", "rest")
 
 @dataclass(frozen=True)
 class LakeConfig:
-    """Addresses of a lake's warehouse, Iceberg catalog and ledger. ``uri`` and ``ledger`` are SQLAlchemy URLs (REST: http).
-
-    ``engine``: ``auto``, ``local`` or ``spark``, see ``engines.placement``.
-    """
+    """Addresses of a lake's warehouse, Iceberg catalog and ledger. ``uri`` and ``ledger`` are SQLAlchemy URLs (REST: http)."""
 
     location: str
     warehouse: str
@@ -53,7 +50,7 @@ class LakeConfig:
     properties: dict[str, str] = field(default_factory=dict, repr=False)
     spark: dict[str, str] = field(default_factory=dict, repr=False)
     sinks: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
-    engine: str = "auto"
+    engine: Choice = Choice.AUTO
 
     @property
     def s3(self) -> bool:
@@ -180,7 +177,7 @@ def _from_file(path: Path) -> LakeConfig:
         ledger=data.get("ledger", data["uri"]),
         properties=_texts(data.get("properties", {})),
         spark=_texts(data.get("spark", {})),
-        engine=_engine(path, data.get("engine", "auto")),
+        engine=_engine(path, data.get("engine", Choice.AUTO)),
         sinks={name: _texts(settings) for name, settings in data.get("sinks", {}).items()},
     )
 
@@ -219,10 +216,11 @@ def _check_url(path: Path, url: str) -> None:
         ) from None
 
 
-def _engine(path: Path, name: object) -> str:
-    if name not in ENGINES:
-        raise SetupError(f"lake file {path}: unknown engine {name!r}", expected=" | ".join(ENGINES))
-    return str(name)
+def _engine(path: Path, name: Any) -> Choice:
+    try:
+        return Choice(name)
+    except ValueError:
+        raise SetupError(f"lake file {path}: unknown engine {name!r}", expected=" | ".join(Choice)) from None
 
 
 def _texts(table: dict[str, Any]) -> dict[str, str]:

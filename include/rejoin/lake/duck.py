@@ -34,9 +34,9 @@ from pyiceberg.types import (
 from rejoin.errors import SetupError
 from rejoin.lake import stores
 from rejoin.lake.paths import native
+from rejoin.plan.portable import UTC, quoted
+from rejoin.stages.dialect import DUCKDB
 
-UTC = "SET GLOBAL TimeZone = 'UTC'"
-"""For a database and all its cursors: without GLOBAL a cursor has the time zone of the machine."""
 FILE, POSITION = "_file", "_pos"
 """Columns of a relation beside the table's: the file as DuckDB opens it (``opens``), and the row's number in it."""
 
@@ -76,7 +76,7 @@ class Relation:
 
     def inlined(self) -> str:
         """The same without parameters, which a view cannot have."""
-        return re.sub(r"\$(\w+)", lambda name: f"[{', '.join(map(_text, self.parameters[name[1]]))}]", self.sql)
+        return re.sub(r"\$(\w+)", lambda name: f"[{', '.join(map(quoted, self.parameters[name[1]]))}]", self.sql)
 
 
 @cache
@@ -195,7 +195,7 @@ def _rows(table: Table, clause: str) -> str:
     if taken is None:
         return f"SELECT * RENAME ({ROW_NUMBER} AS {POSITION}) FROM {found} {clause}"
     # Two columns would have one name: the table's comes in by another, and gets its own once DuckDB's has another.
-    named = f"SELECT * RENAME ({ROW_NUMBER} AS {POSITION}, {_quoted(_aside(taken))} AS {_quoted(taken)}) FROM {found}"
+    named = f"SELECT * RENAME ({ROW_NUMBER} AS {POSITION}, {DUCKDB.name(_aside(taken))} AS {DUCKDB.name(taken)}) FROM {found}"
     return f"SELECT * FROM ({named}) {clause}"
 
 
@@ -213,7 +213,7 @@ def _schema(table: Table) -> str:
     """What DuckDB shall read: field ids with name and type."""
     taken = _taken(table)
     fields = (
-        f"{f.field_id}: {{name: {_text(_aside(f.name) if f.name == taken else f.name)}, type: {_text(_type(f.field_type))}, default_value: NULL}}"
+        f"{f.field_id}: {{name: {quoted(_aside(f.name) if f.name == taken else f.name)}, type: {quoted(_type(f.field_type))}, default_value: NULL}}"
         for f in table.schema().fields
     )
     return f"MAP {{{', '.join(fields)}}}"
@@ -223,7 +223,7 @@ def _type(kind: IcebergType) -> str:
     if isinstance(kind, DecimalType):
         return f"DECIMAL({kind.precision}, {kind.scale})"
     if isinstance(kind, StructType):
-        return f"STRUCT({', '.join(f'{_quoted(f.name)} {_type(f.field_type)}' for f in kind.fields)})"
+        return f"STRUCT({', '.join(f'{DUCKDB.name(f.name)} {_type(f.field_type)}' for f in kind.fields)})"
     return _TYPES[type(kind)]
 
 
@@ -237,16 +237,3 @@ def field_types(schema: Schema, struct: str) -> dict[str, str]:
     kind = schema.find_field(struct).field_type
     assert isinstance(kind, StructType)
     return {f.name: _type(f.field_type) for f in kind.fields}
-
-
-def columns_text(names: Sequence[str]) -> str:
-    """Column names as SQL text."""
-    return ", ".join(map(_quoted, names))
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

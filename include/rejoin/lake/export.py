@@ -10,9 +10,9 @@ import msgspec
 import pyarrow as pa
 
 from rejoin.lake.arrays import values
-from rejoin.lake.duck import columns_text
 from rejoin.lake.jsonvalues import plain
 from rejoin.lake.sql import Rows
+from rejoin.stages.dialect import DUCKDB
 
 _IN_CSV = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "VARCHAR", "DATE", "TIMESTAMP")
 """How the types begin that Arrow writes as CSV."""
@@ -59,7 +59,7 @@ def _in_json(column: pa.Array, kind: str) -> list[Any]:
 
 def _columns(rows: Rows) -> list[tuple[str, str]]:
     """The columns as SQL text, and their types."""
-    return [(columns_text([name]), kind) for name, kind in zip(rows.columns, rows.types, strict=True)]
+    return [(DUCKDB.name(name), kind) for name, kind in zip(rows.columns, rows.types, strict=True)]
 
 
 def _text(column: str, kind: str) -> str:

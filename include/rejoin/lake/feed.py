@@ -16,7 +16,7 @@ from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
-from rejoin.lake.duck import columns_text, cursor
+from rejoin.lake.duck import cursor
 from rejoin.lake.loads import images, load_of
 from rejoin.stages import loaded
 from rejoin.stages.dialect import DUCKDB
@@ -73,7 +73,7 @@ def changes(
         return
     have = set(source.schema.field("_after").type.names)
     before, image = (_image(side, columns, have) for side in ("_before", "_after"))
-    keys = columns_text(key)
+    keys = DUCKDB.names(key)
     found, frames = "source", {"source": source}
     if load is not None:
         stored = _reader(output, _condition(EqualTo, load))
@@ -105,8 +105,8 @@ def rows(
     source = _reader(output, None)
     if source is None:
         source = _none_of(output)
-    keys, have = columns_text(key), set(source.schema.names)
-    image = _struct({c: columns_text([c]) if c in have else "NULL" for c in columns})
+    keys, have = DUCKDB.names(key), set(source.schema.names)
+    image = _struct({c: DUCKDB.name(c) if c in have else "NULL" for c in columns})
     sql, frames = f"SELECT _run, 'R' AS _op, {keys}, NULL AS _before, {image} AS _after FROM source", {"source": source}
     changed = None if gone is None else And(_condition(LessThanOrEqual, gone[1]), _condition(NotEqualTo, loaded.LOADED, "_op"))
     deleted = None if gone is None else _reader(gone[0], changed, ("_run", "_op", *key))
@@ -129,12 +129,12 @@ def _none_of(state: State) -> pa.RecordBatchReader:
 
 def _image(side: str, columns: Sequence[str], have: set[str]) -> str:
     """A struct of the wanted columns; a column that the output did not have then is null."""
-    fields = {c: f"{side}.{columns_text([c])}" if c in have else "NULL" for c in columns}
+    fields = {c: f"{side}.{DUCKDB.name(c)}" if c in have else "NULL" for c in columns}
     return f"CASE WHEN {side} IS NOT NULL THEN {_struct(fields)} END"
 
 
 def _struct(fields: dict[str, str]) -> str:
-    return f"struct_pack({', '.join(f'{columns_text([name])} := {value}' for name, value in fields.items())})"
+    return f"struct_pack({', '.join(f'{DUCKDB.name(name)} := {value}' for name, value in fields.items())})"
 
 
 def _reader(state: State, condition: BooleanExpression | None, columns: Sequence[str] = ("*",)) -> pa.RecordBatchReader | None:

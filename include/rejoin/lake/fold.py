@@ -10,14 +10,14 @@ from pyiceberg.table import Table
 
 from rejoin.lake import commit, metrics
 from rejoin.lake.commit import Contents
-from rejoin.lake.duck import columns_text, cursor, listed, opens, relation, scan
+from rejoin.lake.duck import cursor, listed, opens, relation, scan
 from rejoin.lake.files import Files, before, bounds, files_of, overlapping, repaired_files
 from rejoin.lake.layout import NULLS, Layout, Lie, layout, to_fold, to_merge
-from rejoin.lake.producers import Entries
 from rejoin.lake.state import Versions
 from rejoin.limits import limits
 from rejoin.plan.durations import FOREVER
 from rejoin.stages.columns import RUN
+from rejoin.stages.dialect import DUCKDB
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
     files, let_go = repaired_files(table, snapshot_id).without(gone_by), sum(f.record_count for f in gone_by)
     choice = _choose(table, files, key[0])
     if not choice.folds and not choice.merges:
-        return Folded(Entries(files.data_entries, files.delete_entries), [], let_go=let_go)
+        return Folded(files, [], let_go=let_go)
     units = choice.lay.units
     starts = [u.start for u in units] or [None]
     largest = max((units[n].rows for n in choice.folds), default=0) if units else sum(f.record_count for f in files.data)
@@ -98,13 +98,12 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
     kept = tuple(e for e in files.data_entries if e.data_file.file_path not in gone)
     deletes = _remaining(table, files, gone)
     stay = () if deletes is not None else files.delete_entries
-    return Folded(Entries(kept, stay), added, deletes or [], len(choice.folds), len(merged), let_go)
+    return Folded(Files(kept, stay), added, deletes or [], len(choice.folds), len(merged), let_go)
 
 
 def repair(table: Table, snapshot_id: int) -> Folded:
     """The same files, with the bounds that hold."""
-    files = repaired_files(table, snapshot_id)
-    return Folded(Entries(files.data_entries, files.delete_entries), [])
+    return Folded(repaired_files(table, snapshot_id), [])
 
 
 def _choose(table: Table, files: Files, column: str) -> _Choice:
@@ -141,7 +140,7 @@ def _changed(table: Table, files: Files, lay: Layout, column: str) -> list[int]:
                 if path in unit_of:
                     counts[unit_of[path]] += count
         if deltas is not None:
-            name = columns_text([column])
+            name = DUCKDB.name(column)
             kind = table.schema().as_arrow().field(column).type
             starts = [u.start for u in lay.units[1:] if u.start != NULLS]
             database.register("starts", pa.table({"start": pa.array(starts, kind), "n": pa.array(range(1, len(starts) + 1), pa.int64())}))
@@ -169,7 +168,7 @@ class _Writing:
         ``final``: no other file holds rows of these ranges, so deletes that nobody needs can go.
         """
         source = relation(self.table, data, self.deletes)
-        first, names = columns_text([self.key[0]]), [f.name for f in self.table.schema().fields]
+        first, names = DUCKDB.name(self.key[0]), [f.name for f in self.table.schema().fields]
         parameters: dict[str, Any] = dict(source.parameters)
         within = []
         for number, (start, after) in enumerate(ranges):
@@ -181,10 +180,10 @@ class _Writing:
         if self.since is not None:
             rows = f"SELECT * FROM ({rows}) WHERE {first} IS NULL OR epoch_us({first}) >= {self.since}"
         if self.versions is not None:
-            rows += f" QUALIFY row_number() OVER (PARTITION BY {columns_text(self.key)} ORDER BY {columns_text([RUN])} DESC) = 1"
+            rows += f" QUALIFY row_number() OVER (PARTITION BY {DUCKDB.names(self.key)} ORDER BY {DUCKDB.name(RUN)} DESC) = 1"
             rows = f"SELECT * FROM ({rows}) WHERE {self.versions.alive if final else 'true'}"
         shown = [_shown(name, self.versions) for name in names]
-        sql = f"SELECT {', '.join(shown)} FROM ({rows}) ORDER BY {columns_text(self.key)}"
+        sql = f"SELECT {', '.join(shown)} FROM ({rows}) ORDER BY {DUCKDB.names(self.key)}"
         with cursor() as database:
             reader = database.sql(sql, params=parameters).to_arrow_reader(100_000)
             fields = self.table.schema().as_arrow()
@@ -209,7 +208,7 @@ def _before(column: str, after: Any, parameter: str) -> str:
 
 
 def _shown(name: str, versions: Versions | None) -> str:
-    text = columns_text([name])
+    text = DUCKDB.name(name)
     if versions is not None and name == versions.kept_for_deletes:
         return f"CASE WHEN _op = 'D' THEN {text} END AS {text}"
     return f"NULL AS {text}" if versions is not None and name == versions.forgotten else text

@@ -41,7 +41,7 @@ runs = Table(
     metadata,
     Column("topology", String(64), primary_key=True),
     Column("run", Integer, primary_key=True),
-    Column("kind", String(16), nullable=False),  # run | compact
+    Column("kind", String(16), nullable=False),  # run | compact | expire | mend | drop
     Column("state", String(16), nullable=False),  # open | committed | abandoned
     Column("owner", String(512), nullable=False),
     Column("lease_until", Float, nullable=False),  # seconds since the epoch; 0 = the owner said that it failed

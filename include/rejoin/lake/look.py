@@ -16,6 +16,7 @@ from rejoin.lake.duck import cursor, relation
 from rejoin.lake.files import bounds, files_of
 from rejoin.limits import limits
 from rejoin.stages.columns import RUN
+from rejoin.stages.dialect import DUCKDB
 
 
 @dataclass(frozen=True)
@@ -159,8 +160,7 @@ class _Snapshot:
 
 @lru_cache(maxsize=512)
 def _live_rows(snapshot: _Snapshot, key: tuple[str, ...]) -> int:
-    groups = ", ".join(f'"{k}"' for k in key)
-    newest_op = f"SELECT arg_max(_op, {RUN}) AS op FROM {{rows}} GROUP BY {groups}"
+    newest_op = f"SELECT arg_max(_op, {RUN}) AS op FROM {{rows}} GROUP BY {DUCKDB.names(key)}"
     return int(snapshot.query(f"SELECT count(*) FROM ({newest_op}) WHERE op <> 'D'")[0][0])
 
 

@@ -15,8 +15,8 @@ from pyiceberg.table import Table, Transaction
 from pyiceberg.types import StructType, TimestampType, TimestamptzType
 
 from rejoin.lake import commit
+from rejoin.lake.files import Files
 from rejoin.lake.local import fitted
-from rejoin.lake.producers import Entries
 from rejoin.lake.refs import Refs
 from rejoin.lake.state import Role, StateTable, state_tables
 from rejoin.plan.model import Edge, Node, Plan
@@ -89,7 +89,7 @@ def mend(refs: Refs, name: str, branch: str, base: int, walls: Iterable[Path]) -
         if transaction.table_metadata.schema() != shadow.schema():
             raise CommitFailedException("the columns have changed meanwhile")
 
-    return refs.commit_rewrite(name, branch, base, commit.Contents(Entries((), ()), added), change)
+    return refs.commit_rewrite(name, branch, base, commit.Contents(Files((), ()), added), change)
 
 
 def retype_empty(refs: Refs, name: str, walls: Iterable[Path]) -> None:

@@ -16,6 +16,7 @@ from rejoin.engines.spark import Frame
 from rejoin.lake import probe
 from rejoin.lake.access import Keys, Read
 from rejoin.lake.reader import Reader
+from rejoin.stages.dialect import SPARK
 
 KEY = ""
 """Stands for the key among the columns of a sample."""
@@ -70,7 +71,7 @@ class PlainReader(Reader):
             for i, (n, some) in enumerate(picked.items())
         }
         keys = [tuple(v) for v in values.pop(KEY)]
-        asked = [F.col(_quoted(n)) == F.lit(v[0]) for n, some in values.items() for v in some]
+        asked = [F.col(SPARK.name(n)) == F.lit(v[0]) for n, some in values.items() for v in some]
         return self._unfound(rows, asked) + self._unseen(name, rows, key, keys)
 
     def _unfound(self, rows: DataFrame, asked: Sequence[Column]) -> int:
@@ -90,7 +91,9 @@ class PlainReader(Reader):
         found = probe.having(self._table(name), self.states[name], key, wanted, key)
         if isinstance(found, probe.TooLarge):
             return 0
-        same = [reduce(Column.__and__, [F.col(_quoted(k)).eqNullSafe(F.lit(v)) for k, v in zip(key, some, strict=True)]) for some in keys]
+        same = [
+            reduce(Column.__and__, [F.col(SPARK.name(k)).eqNullSafe(F.lit(v)) for k, v in zip(key, some, strict=True)]) for some in keys
+        ]
         return max(0, sum(_counted(rows, same)) - int(found.num_rows))
 
 
@@ -99,7 +102,7 @@ def _extremes(columns: Sequence[str], text: bool) -> list[Column]:
 
     Not ``F.max(column)``: Iceberg would answer that from the bounds.
     """
-    row, first = F.struct(*map(_quoted, columns)), _quoted(columns[0])
+    row, first = F.struct(*map(SPARK.name, columns)), SPARK.name(columns[0])
     return [F.min_by(row, first), F.max_by(row, first), *([F.max_by(row, F.length(first))] if text else [])]
 
 
@@ -108,7 +111,3 @@ def _counted(rows: DataFrame, asked: Sequence[Column]) -> list[int]:
     found = rows.agg(*(F.count(F.when(c, 1)).alias(str(i)) for i, c in enumerate(asked))).first()
     assert found is not None
     return [int(found[str(i)]) for i in range(len(asked))]
-
-
-def _quoted(name: str) -> str:
-    return f"`{name}`"

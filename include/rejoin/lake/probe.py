@@ -15,19 +15,16 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
 
-from rejoin.lake.duck import FILE, POSITION, at_positions, by_id, columns_text, cursor, relation, stored_types
+from rejoin.lake.duck import FILE, POSITION, at_positions, by_id, cursor, relation, stored_types
 from rejoin.lake.files import bounds, files_of, holding, overlapping
 from rejoin.lake.tables import arrow_schema
 from rejoin.limits import limits
+from rejoin.plan.durations import MAX_MICROS, MIN_MICROS
 from rejoin.stages.columns import RUN
 from rejoin.stages.dialect import DUCKDB, Dialect, text
 
 TELLING = 4
 """A column tells much of keys if it has a value of its own for every so many of them."""
-
-
-_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The years 1 to 9999, in microseconds since the epoch."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +40,9 @@ def text_of(table: Table, snapshot_id: int, columns: Sequence[str], run: int | N
     data = list(found.data) if run is None else [file for file, _ in holding(table, found.data, RUN, [run])]
     if not data:
         types = {**stored_types(table), FILE: "VARCHAR", POSITION: "BIGINT"}
-        return f"SELECT {', '.join(f'CAST(NULL AS {types[c]}) AS {columns_text([c])}' for c in columns)} WHERE false"
-    source = relation(table, data, found.deletes, "" if run is None else f"WHERE {columns_text([RUN])} = {run}")
-    return f"SELECT {columns_text(columns)} FROM {source.inlined()}"
+        return f"SELECT {', '.join(f'CAST(NULL AS {types[c]}) AS {DUCKDB.name(c)}' for c in columns)} WHERE false"
+    source = relation(table, data, found.deletes, "" if run is None else f"WHERE {DUCKDB.name(RUN)} = {run}")
+    return f"SELECT {DUCKDB.names(columns)} FROM {source.inlined()}"
 
 
 def among_wanted(sql: Dialect, key: Sequence[str], columns: str = "*") -> str:
@@ -84,7 +81,7 @@ def _semi_join(key: Sequence[str], wanted: pa.Table, *conditions: str) -> str:
     """
     empty = [k for k in key if wanted[k].null_count == wanted.num_rows]  # asked apart, since that skips row groups
     rest = [k for k in key if k not in empty]
-    where = " AND ".join(["true", *(c for c in conditions if c), *(f"stored.{columns_text([k])} IS NULL" for k in empty)])
+    where = " AND ".join(["true", *(c for c in conditions if c), *(f"stored.{DUCKDB.name(k)} IS NULL" for k in empty)])
     same = DUCKDB.same if any(wanted[k].null_count for k in rest) else "{} = {}".format
     asked = [rest] if rest else []
     values = {k: pc.count_distinct(wanted[k]).as_py() for k in rest if not wanted[k].null_count}
@@ -102,7 +99,7 @@ def _listed(table: Table, column: str, keys: pa.Table) -> str:
     plain = isinstance(table.schema().find_field(column).field_type, IntegerType | LongType)
     if not by_id(table) or not plain or keys.num_rows > limits().listed_keys or keys[column].null_count:
         return ""
-    return f"stored.{columns_text([column])} IN ({', '.join(map(str, keys[column].to_pylist()))})"
+    return f"stored.{DUCKDB.name(column)} IN ({', '.join(map(str, keys[column].to_pylist()))})"
 
 
 def among(rows: pa.Table, key: Sequence[str], keys: pa.Table) -> pa.Table:
@@ -120,7 +117,7 @@ def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str], sam
     own = sum(file.record_count for file in data if bounds(table, file, RUN) == (run, run))
     if sample is None and own - sum(file.record_count for file in found.deletes) > limits().most:
         return TooLarge(f"{own:,} rows")
-    clause = f"WHERE {columns_text([RUN])} = {run}"
+    clause = f"WHERE {DUCKDB.name(RUN)} = {run}"
     if sample is not None and own > limits().small_rows:  # else a sample reads all rows
         longest = max(file.record_count for file in data)
         clause += f" AND {at_positions(table, random.sample(range(longest), min(longest, -(-sample // len(data)))))}"
@@ -143,7 +140,7 @@ def inside(sql: Dialect, column: str, kind: pa.DataType, spans: Sequence[tuple[i
 
 def _instant(sql: Dialect, micros: int, kind: pa.DataType) -> str:
     """A time as SQL text; the first and last of the years 1 to 9999 instead of those beyond."""
-    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=min(max(micros, _FIRST), _LAST))
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=min(max(micros, MIN_MICROS), MAX_MICROS))
     written = (at if kind.tz else at.replace(tzinfo=None)).isoformat(sep=" ")
     return sql.cast(text(written), "TIMESTAMP" if kind.tz else "TIMESTAMP_NTZ")
 
@@ -172,7 +169,7 @@ def _read(
         for name, frame in frames.items():
             database.register(name, frame)
         few = f"USING SAMPLE {sample} ROWS" if sample is not None else f"LIMIT {limits().most + 1}"
-        sql = f"SELECT {columns_text(columns)} FROM {source.sql} {few}"
+        sql = f"SELECT {DUCKDB.names(columns)} FROM {source.sql} {few}"
         found: pa.Table = database.sql(sql, params=source.parameters).to_arrow_table()
     return TooLarge(f"more than {limits().most:,} rows were found") if found.num_rows > limits().most else found
 

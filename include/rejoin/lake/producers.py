@@ -4,7 +4,6 @@ It has no public call for any of these. ``RowDelta`` writes the manifest of dele
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pyiceberg.exceptions import CommitFailedException
@@ -24,15 +23,7 @@ from pyiceberg.table.update.snapshot import _FastAppendFiles
 from pyiceberg.typedef import EMPTY_DICT
 
 from rejoin.lake.catalog import updated
-from rejoin.lake.files import manifests_of
-
-
-@dataclass(frozen=True)
-class Entries:
-    """Manifest entries of files that stay as they are."""
-
-    data: tuple[ManifestEntry, ...]
-    deletes: tuple[ManifestEntry, ...]
+from rejoin.lake.files import Files, manifests_of
 
 
 class Changing(Transaction):
@@ -104,12 +95,12 @@ class RowDelta(_FastAppendFiles):
 
 
 class Rewrite(RowDelta):
-    kept = Entries((), ())
+    kept = Files((), ())
     gone: tuple[DataFile, ...] = ()
 
     def _manifests(self) -> list[ManifestFile]:
-        data = self._manifest(ManifestContent.DATA, self.kept.data, self._added_data_files)
-        return data + self._manifest(ManifestContent.DELETES, self.kept.deletes, self.deletes)
+        data = self._manifest(ManifestContent.DATA, self.kept.data_entries, self._added_data_files)
+        return data + self._manifest(ManifestContent.DELETES, self.kept.delete_entries, self.deletes)
 
     def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
         self._deleted_data_files = set(self.gone)

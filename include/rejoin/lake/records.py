@@ -114,10 +114,11 @@ class Records:
             row = self._open_row(db)
             return None if row is None else self._run(row)
 
-    def newest_of(self, owner: str) -> Run | None:
-        """The owner's newest run."""
+    def newest(self, owner: str | None = None) -> Run | None:
+        """The newest run, or the newest of an owner, whatever became of it."""
+        found = select(t.runs).where(t.runs.c.topology == self.topology)
+        mine = found if owner is None else found.where(t.runs.c.owner == owner)
         with self.transaction() as db:
-            mine = select(t.runs).where(t.runs.c.topology == self.topology, t.runs.c.owner == owner)
             row = db.execute(mine.order_by(t.runs.c.run.desc()).limit(1)).first()
             return None if row is None else self._run(row)
 

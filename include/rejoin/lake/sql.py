@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from rejoin.errors import QueryFailed, QueryRefused, SetupError, UnknownTable
 from rejoin.failures import bare, named_errors
-from rejoin.lake.duck import columns_text
 from rejoin.lake.readonly import Closed, Files, connected
 from rejoin.lake.visible import Cut
+from rejoin.stages.dialect import DUCKDB
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +120,7 @@ class Batches:
 def whole(cuts: Sequence[Cut], name: str) -> Rows:
     """A whole table, named as in a query. Raises as ``query``."""
     topology, _, table = name.lower().rpartition(".")
-    return query([_owner(cuts, table, topology)], f"SELECT * FROM {columns_text([table])}")
+    return query([_owner(cuts, table, topology)], f"SELECT * FROM {DUCKDB.name(table)}")
 
 
 def query(cuts: Sequence[Cut], text: str) -> Rows:
@@ -154,10 +154,10 @@ def _make_view(db: duckdb.DuckDBPyConnection, cut: Cut, schema: str, name: str, 
             f"in a query {schema!r} is no topology: DuckDB has something of that name",
             next_step=f"choose the topology {schema!r} beside the query (--topology), and name its tables without it",
         )
-    view = columns_text([name])
+    view = DUCKDB.name(name)
     if schema:
-        db.execute(f"CREATE SCHEMA IF NOT EXISTS {columns_text([schema])}").fetchall()
-        view = f"{columns_text([schema])}.{view}"
+        db.execute(f"CREATE SCHEMA IF NOT EXISTS {DUCKDB.name(schema)}").fetchall()
+        view = f"{DUCKDB.name(schema)}.{view}"
     db.execute(f"CREATE OR REPLACE VIEW {view} AS {cut.text(name, files)}").fetchall()
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from rejoin.errors import RunUnknown, UnknownTable
 from rejoin.lake import names
 from rejoin.lake.config import LakeConfig, is_there, lake_config
-from rejoin.lake.duck import columns_text, relation, stored_types
+from rejoin.lake.duck import relation, stored_types
 from rejoin.lake.files import files_of, unique
 from rejoin.lake.history import History, heads
 from rejoin.lake.loads import images, load_of
@@ -157,11 +157,11 @@ def _columns(plan: Plan, name: str) -> dict[str, str | None] | None:
 def _selected(columns: Mapping[str, str | None] | None, stored: Mapping[str, str]) -> str:
     """The columns (None: all that are stored) of a table that may not have them yet, or narrower."""
     if columns is None:
-        return columns_text(list(stored))
+        return DUCKDB.names(stored)
     types = {name.lower(): kind for name, kind in stored.items()}
     texts = []
     for name, kind in columns.items():
-        column = columns_text([name])
+        column = DUCKDB.name(name)
         was, now = types.get(name.lower()), _duck(kind)
         value = "NULL" if was is None else column
         texts.append(f"{value if kind is None or was == now else f'CAST({value} AS {now})'} AS {column}")
@@ -169,11 +169,11 @@ def _selected(columns: Mapping[str, str | None] | None, stored: Mapping[str, str
 
 
 def _newest(key: Sequence[str]) -> str:
-    return f"QUALIFY row_number() OVER (PARTITION BY {columns_text(key)} ORDER BY {RUN} DESC) = 1"
+    return f"QUALIFY row_number() OVER (PARTITION BY {DUCKDB.names(key)} ORDER BY {RUN} DESC) = 1"
 
 
 def _nothing(types: Mapping[str, str]) -> str:
-    return f"SELECT {', '.join(f'CAST(NULL AS {kind}) AS {columns_text([name])}' for name, kind in types.items())} WHERE false"
+    return f"SELECT {', '.join(f'CAST(NULL AS {kind}) AS {DUCKDB.name(name)}' for name, kind in types.items())} WHERE false"
 
 
 def _duck(kind: str | None) -> str:

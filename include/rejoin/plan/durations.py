@@ -1,4 +1,4 @@
-"""Lengths of time as users write them, in microseconds."""
+"""Lengths of time as users write them, in microseconds, and the times that there are."""
 
 import re
 from datetime import timedelta
@@ -14,6 +14,12 @@ _UNITS: Final = {
     "week": 604_800_000_000,
 }
 _PART: Final = re.compile(rf"(\d+)\s*({'|'.join(_UNITS)})s?")
+MIN_MICROS: Final = -62_135_596_800_000_000
+MAX_MICROS: Final = 253_402_300_799_999_999
+"""The years 1 to 9999, which every engine that reads the tables can hold, in microseconds since the epoch."""
+MIN_DAY: Final = MIN_MICROS // _UNITS["day"]
+MAX_DAY: Final = MAX_MICROS // _UNITS["day"]
+"""The same in days."""
 EXPECTED: Final = "a text such as '10 seconds', '1 hour 30 minutes' or '250 milliseconds', or a timedelta; ten years at most"
 FOREVER: Final = 1 << 61
 """Microseconds that no time reaches, with room to add to."""

@@ -5,11 +5,13 @@ SQL texts in a plan are Spark SQL whose columns are all qualified and quoted wit
 * in a ``View``: ``t.`column` `` is a column of the table or node that the view reads;
 * in an ``Edge`` and a ``Node``: ``l.`column` `` is a column of the left view, ``r1.`column` `` of the first edge's right view, ``r2`` of the second ...
 
-A node's output is by definition the result of this query (``plan.sql`` renders it; ``verify`` and the tests compare with it)::
+A node's output is by definition the result of this query (``plan.query`` renders it; ``verify`` and the tests compare with it)::
 
     SELECT <columns> FROM <left view> l
-    [INNER | LEFT] JOIN <right view of edge i> r<i> ON <foreign_key i> = r<i>.<key>   -- for every edge
+    [INNER | LEFT | RIGHT | FULL] JOIN <right view of edge i> r<i> ON <foreign_key i> = r<i>.<key>   -- for every edge
     WHERE <where>
+
+Joins by time have more conditions: ``plan.matched``.
 """
 
 import dataclasses

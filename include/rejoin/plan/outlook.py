@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rejoin.errors import RefreshRefused, RejoinError, SchemaRefused
-from rejoin.plan.compatible import fits, only, refuse_incompatible, refuse_other_meaning
+from rejoin.plan.compatible import fits, only, refuse_forgotten, refuse_incompatible, refuse_other_meaning
 from rejoin.plan.edits import SEEN, expectation_edits, lost_and_gained, node_edits, sink_edits, table_edits
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Node, Plan
@@ -210,8 +210,10 @@ def _refused(plan: Plan, stored: Stored, nodes: Mapping[str, Entry]) -> Iterator
         run, old = stored.had.get(name, (stored.run, stored.plan))
         try:
             refuse_incompatible(only(stored.plan, name), only(plan, name))
-            if name in stored.had and (run != stored.run or old.is_table(name) != plan.is_table(name)):
-                refuse_other_meaning(run, old, plan, name)
+            if name in stored.had:
+                if run != stored.run or old.is_table(name) != plan.is_table(name):
+                    refuse_other_meaning(run, old, plan, name)
+                refuse_forgotten(old, plan.with_horizons(stored.plan.horizons), name, away=run != stored.run)
         except SchemaRefused as error:
             yield error
             continue

@@ -22,7 +22,7 @@ class Verb(StrEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """One unit of work of a run. ``target`` is a table, a node, ``node.edge`` or ``node.sink``; empty for cut and publish."""
+    """One unit of work of a run. ``target`` is a table, a node, ``node.edge`` or ``output.sink``; empty for cut and publish."""
 
     verb: Verb
     target: str

@@ -1,13 +1,14 @@
 """What people see of a plan against a lake: what is new, rebuilt, changed and left behind, what sinks get, what waits, what it costs."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from rejoin.conduct.ahead import Ahead, Waiting, Work
-from rejoin.plan.outlook import Change, Entry, Kind
+from rejoin.plan.outlook import Change, Entry, Kind, Outlook
 from rejoin.report import many
 
 GROUPS = (Change.NEW, Change.BACK, Change.REBUILT, Change.CHANGED, Change.LEFT)
@@ -37,6 +38,13 @@ def plan(console: Console, ahead: Ahead, location: str) -> None:
             console,
             f"\nrun {run.number} is {run.standing} ({run.owner}): the next one is refused while it is alive, else takes its place",
         )
+
+
+def edits(console: Console, found: Outlook, location: str) -> None:
+    """Prints what becomes of an edited topology, without numbers; nothing before the first run, or if nothing is edited."""
+    edited = tuple(e for e in found.entries if e.change is not Change.SAME)
+    if found.run is not None and edited:
+        plan(console, Ahead(replace(found, entries=edited)), location)
 
 
 def _lines(entry: Entry, work: Work | None, ahead: Ahead) -> list[str]:

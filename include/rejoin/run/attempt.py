@@ -22,7 +22,7 @@ from rejoin.run.ingesting import Ingesting
 from rejoin.run.joining import Joining
 from rejoin.run.resolving import Resolving
 from rejoin.run.selfcheck import SelfCheck
-from rejoin.run.size import size_of
+from rejoin.run.size import no_stage, size_of
 from rejoin.run.validating import Validating, as_resolved
 from rejoin.run.work import Cut, Outcome, Work
 from rejoin.validation import reports
@@ -108,7 +108,7 @@ class Attempt:
                     return None
                 return self._checked(node, Outcome(as_resolved(facts.resolved(node))))
             case _:
-                raise ValueError(f"step {step.id} is not a Spark stage")
+                raise no_stage(step)
 
     def size(self, step: Step) -> Size:
         """How much a step that has something to do works on."""
@@ -133,9 +133,11 @@ class Attempt:
                 outcome = Joining(work).respond(*facts.edge(step.target))
             case Verb.RESOLVE:
                 outcome = Resolving(work).run(plan.node(step.target))
-            case _:
+            case Verb.VALIDATE:
                 node = plan.node(step.target)
                 outcome = self._checked(node, Validating(work, self._place(node.name)).run(node))
+            case _:
+                raise no_stage(step)
         crash.point(f"{step.id}:written")
         reads = [asdict(read) for read in (*before.reads, *now.reads)]
         return replace(outcome, detail={**outcome.detail, "reads": reads})

@@ -23,9 +23,16 @@ def size_of(step: Step, facts: Facts, pin: dict[str, Any] | None) -> Size:
             return Size(facts.sent(node) + facts.told(node, edge))
         case Verb.RESOLVE:
             return Size(_of_resolve(facts.plan.node(step.target), facts))
-        case _:
+        case Verb.VALIDATE:
             node = facts.plan.node(step.target)
             return Size(facts.resolved(node).changes + facts.held(node), judged=asks_of_rows(node))
+        case _:
+            raise no_stage(step)
+
+
+def no_stage(step: Step) -> ValueError:
+    """The error of a step that no attempt does."""
+    return ValueError(f"step {step.id} is none that an attempt does")
 
 
 def _of_ingest(table: Table, facts: Facts, pin: sources.Pin | None) -> Size:

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from rejoin import crash
 from rejoin.errors import RejoinError, SinkBufferFull, SinkDown, SinkRecordRefused, SinkSlow
 from rejoin.plan.sinks import MURMUR2, Guarantee, KafkaSink
-from rejoin.sinks import partition, settings
+from rejoin.sinks import named, settings
 from rejoin.sinks.kafka_cursor import Topics, marker_topic
 from rejoin.sinks.kafka_errors import coded, reason
 from rejoin.sinks.metrics import Metrics
@@ -42,8 +42,8 @@ class KafkaTarget:
         self._block, self._patience = (int(known[s]) / 1000 for s in ("max.block.ms", "delivery.timeout.ms"))
         self._once = sink.guarantee is Guarantee.EXACTLY_ONCE
         self._metrics, self._failed, self._transactions = Metrics(sink.topic), list[KafkaError](), 0
-        self._interceptors = [partition.load(i)() for i in sink.interceptors]
-        self._partitioner = None if sink.partitioner == MURMUR2 else partition.load(sink.partitioner)
+        self._interceptors = [named.load(i)() for i in sink.interceptors]
+        self._partitioner = None if sink.partitioner == MURMUR2 else named.load(sink.partitioner)
         self._marker = marker_topic(topology, name)
         self._topics = Topics(name, settings.connecting(connection), self._block)
         listened = any(hasattr(i, "on_acknowledgement") for i in self._interceptors)

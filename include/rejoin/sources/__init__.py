@@ -5,7 +5,7 @@
 """
 
 from rejoin.sources.columns import drift
-from rejoin.sources.events import RARE, EventKind
+from rejoin.sources.events import RARE
 from rejoin.sources.files import PinnedFile
 from rejoin.sources.pins import Pin, available, ignored
 from rejoin.sources.raw import read_again_here, read_again_on_workers, read_raw, read_raw_here, row_columns
@@ -13,7 +13,6 @@ from rejoin.sources.read import coded_errors, read, read_along, read_here, unpac
 
 __all__ = [
     "RARE",
-    "EventKind",
     "Pin",
     "PinnedFile",
     "available",

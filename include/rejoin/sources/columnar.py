@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from rejoin.plan.durations import MAX_MICROS, MIN_MICROS
 from rejoin.plan.model import Table
-from rejoin.sources.events import EventKind, Layout, raw_text
+from rejoin.sources.events import MISSING_KEY, EventKind, Layout, raw_text
 from rejoin.sources.files import PinnedFile
 from rejoin.sources.parquet import parquet_rows
-from rejoin.sources.snapshot import MISSING_KEY, position_of
+from rejoin.sources.snapshot import position_of
 
-_YEARS = (-62_135_596_800, 253_402_300_800)
+_YEARS = (MIN_MICROS // 1_000_000, MAX_MICROS // 1_000_000 + 1)
 """Seconds since the epoch: the first of year 1, and the first that is too late."""
 _A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000}
 _A_DAY = 86_400

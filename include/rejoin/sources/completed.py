@@ -12,20 +12,20 @@ import pyarrow.compute as pc
 
 from rejoin.plan.model import Table
 from rejoin.plan.place import PLACE, by_place, delivered
-from rejoin.plan.portable import SETTINGS, printed
+from rejoin.plan.portable import DISABLED, UTC, printed
 from rejoin.sources.events import EventKind, arrow_type, events_schema
 
 Arrays = Mapping[str, pa.Array]
 _ERROR = "CREATE MACRO error(m) AS [NULL][CAST(m AS INTEGER)]"
 """An error like DuckDB's own, which has no value of any type: that one may not stand in TRY. No text of an error is a number."""
-_ALONE = "SET disabled_optimizers = 'statistics_propagation,common_subexpressions'"
-"""A part that stands twice would be computed outside of TRY."""
+_ALONE = f"SET disabled_optimizers = '{DISABLED},common_subexpressions'"
+"""As ``portable.SETTINGS``; and a part that stands twice would be computed outside of TRY."""
 
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
     made = duckdb.connect()
-    for setting in (*SETTINGS, _ALONE, "SET enable_progress_bar = false", "SET threads = 1", _ERROR):
+    for setting in (UTC, _ALONE, "SET enable_progress_bar = false", "SET threads = 1", _ERROR):
         made.execute(setting)
     return made
 

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from rejoin.plan.portable import duckdb_type
+from rejoin.plan.portable import duckdb_type, quoted
 from rejoin.sources.chunks import Chunk, Rest, chunks
 from rejoin.sources.csvtext import CsvReader, Record, plain_header
 from rejoin.sources.events import Layout
@@ -219,7 +219,7 @@ def _query(of: CsvFile, places: dict[str, int]) -> str | None:
         holds.append(f"{written} IS NOT NULL AND {found.holds}" if is_key else f"({written} IS NULL OR {found.holds})")
     listed = ", ".join(f"{text} AS {DUCKDB.name(name)}" for name, text in shown.items())
     # A text with control characters stands in no plain line.
-    is_null = f"nullif({{0}}, {_text(of.null)}) AS {{0}}" if min(of.null, default=" ") >= " " else "{0}"
+    is_null = f"nullif({{0}}, {quoted(of.null)}) AS {{0}}" if min(of.null, default=" ") >= " " else "{0}"
     fields = ", ".join(is_null.replace("{0}", _name(i)) for i in places.values())
     proven = f"coalesce({' AND '.join(f'({h})' for h in holds)}, false) AS _proven"
     return f"SELECT {AT}, {proven}, {listed} FROM (SELECT {AT}, {fields} FROM lines)"
@@ -235,7 +235,3 @@ def _field(written: str, type_: str) -> Typed | None:
 
 def _name(field: int) -> str:
     return f"f{field}"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

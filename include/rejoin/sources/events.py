@@ -39,6 +39,8 @@ RARE = ("_missing", "_absent", "_old_key", "_code", "_reason", "_raw")
 """Columns that hold nothing in nearly all events."""
 RAW_BYTES = 1 << 20  # of the size that Kafka takes by default, so that what was refused can be replayed
 ARRIVAL_BITS = 40
+MISSING_KEY = "MISSING_KEY"
+"""The code of a record that has no value in a key column, in every format."""
 
 
 class EventKind(StrEnum):

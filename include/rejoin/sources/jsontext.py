@@ -58,6 +58,17 @@ def loads(text: str) -> Any:
     return value
 
 
+def json_object(raw: bytes) -> dict[str, Any]:
+    """The JSON object of a line; ``BadRecord`` if it is none. Numbers with a point are ``Decimal``."""
+    try:
+        found = loads(raw.decode())
+    except UnicodeDecodeError:
+        raise BadRecord(BAD_JSON, "the line is not UTF-8") from None
+    if type(found) is not dict:
+        raise BadRecord(BAD_JSON, "the line is not a JSON object")
+    return found
+
+
 def loads_shallow(text: str) -> Any:
     """The same, faster for text of few objects and long strings: a line whose key and value are JSON text."""
     return _whole(_scan_unique, text)

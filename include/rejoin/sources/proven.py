@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rejoin.plan.portable import UTC
 from rejoin.sources.chunks import Chunk, Rest, chunks
 from rejoin.sources.events import EventKind, Layout
 from rejoin.sources.shape import Shape, learned
@@ -69,7 +70,7 @@ class Careful(Protocol):
 def _database() -> duckdb.DuckDBPyConnection:
     """What judges lines; a thread takes a cursor of its own."""
     made = duckdb.connect()
-    made.execute("SET GLOBAL TimeZone = 'UTC'; SET enable_progress_bar = false; SET enable_external_access = false")
+    made.execute(f"{UTC}; SET enable_progress_bar = false; SET enable_external_access = false")
     made.execute("SET lock_configuration = true")  # what it runs is made of names that stand in the data
     return made
 

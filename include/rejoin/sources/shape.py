@@ -97,6 +97,19 @@ def at(row: str, path: Path) -> str:
     return row
 
 
+def part_at(part: Branch | Leaf | None, path: Path) -> Branch | Leaf | None:
+    """What stands in a place below a part; None if nothing does."""
+    for name in path:
+        part = part.members.get(name) if isinstance(part, Branch) else None
+    return part
+
+
+def kind_at(part: Branch | Leaf, path: Path) -> str | None:
+    """The kind of the value that stands there; None if there is none."""
+    found = part_at(part, path)
+    return found.kind if isinstance(found, Leaf) else None
+
+
 def leaves(part: "Branch | Leaf", path: Path = ()) -> Iterator[tuple[Path, Leaf]]:
     """Every value with its place."""
     if isinstance(part, Leaf):

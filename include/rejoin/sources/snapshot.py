@@ -13,9 +13,8 @@ from rejoin.errors import BadRecord
 from rejoin.plan.model import Table
 from rejoin.plan.sources import RecordsSource, SnapshotSource
 from rejoin.sources.csvlines import CsvFile, by_columns
-from rejoin.sources.csvtext import csv_records
-from rejoin.sources.events import Event, EventKind, Layout
-from rejoin.sources.jsontext import BAD_JSON, Unsure, loads, quick
+from rejoin.sources.events import MISSING_KEY, Event, EventKind, Layout
+from rejoin.sources.jsontext import Unsure, json_object, quick
 from rejoin.sources.proven import Judge, by_shape
 from rejoin.sources.rowshapes import of_rows
 from rejoin.sources.runs import batches
@@ -24,7 +23,6 @@ from rejoin.sources.tally import Tally
 from rejoin.sources.values import Convert, converter, csv_converter
 from rejoin.sources.whole import Whole
 
-MISSING_KEY = "MISSING_KEY"
 Lines = Iterator[tuple[int, bytes]]
 Record = tuple[int, bytes, Any]  # line, raw, of CSV also its columns or the BadRecord that says what is wrong
 
@@ -34,14 +32,8 @@ def position_of(ordinal: int) -> str:
     return f"{ordinal:020d}"
 
 
-def decode_csv(table: Table, ordinal: int, file: str, index: int, lines: Lines) -> Iterator[pa.RecordBatch]:
-    """Numbered lines of a CSV file with header -> record batches of ``events_schema(table)``, one row a record."""
-    of, tally = _csv_file(table, ordinal, file, index), Tally(file)
-    return tally.checked(of.careful(csv_records(tally.lines(lines), of.null, file, tally.no_records)))
-
-
 def decode_csv_pieces(table: Table, ordinal: int, file: str, index: int, pieces: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
-    """The same of a whole file as it is read."""
+    """The pieces of a CSV file with header, as it is read -> record batches of ``events_schema(table)``, one row a record."""
     return by_columns(_csv_file(table, ordinal, file, index), pieces)
 
 
@@ -53,13 +45,8 @@ def _csv_file(table: Table, ordinal: int, file: str, index: int) -> CsvFile:
     return CsvFile(file, index, rows.layout, source.null, position_of(ordinal), rows)
 
 
-def decode_json(table: Table, ordinal: int, file: str, index: int, lines: Lines) -> Iterator[pa.RecordBatch]:
-    """Numbered lines, a JSON object each -> record batches of ``events_schema(table)``, one row a line."""
-    return _JsonFile(table, ordinal).batches(file, index, lines)
-
-
 def decode_json_pieces(table: Table, ordinal: int, file: str, index: int, pieces: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
-    """The same of a whole file as it is read."""
+    """The same of a file of lines, a JSON object each: one row a line."""
     return by_shape(file, index, pieces, _JsonFile(table, ordinal))
 
 
@@ -141,13 +128,7 @@ class _JsonRows(_Rows):
     """The same for lines of JSON that are not parsed yet."""
 
     def _row(self, record: Record) -> dict[str, Any]:
-        try:
-            row = loads(record[1].decode())
-        except UnicodeDecodeError:
-            raise BadRecord(BAD_JSON, "the line is not UTF-8") from None
-        if type(row) is not dict:
-            raise BadRecord(BAD_JSON, "the line is not a JSON object")
-        return row
+        return json_object(record[1])
 
     def _plain_row(self, record: Record) -> dict[str, Any]:
         try:

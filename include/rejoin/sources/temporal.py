@@ -9,9 +9,8 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from rejoin.errors import BadRecord
+from rejoin.plan.durations import MAX_DAY, MAX_MICROS, MIN_DAY, MIN_MICROS
 
-MIN_DAY, MAX_DAY = -719162, 2932896
-MIN_MICROS, MAX_MICROS = -62135596800000000, 253402300799999999
 DAY = 86_400_000_000
 INT64 = (-(2**63), 2**63 - 1)
 # Debezium 3.6 on PostgreSQL: +-infinity is 9223372036825200000 / -9223372036832400000 us and -2147472692 days.

@@ -5,9 +5,9 @@
 
 from dataclasses import dataclass
 
+from rejoin.plan.durations import MAX_DAY, MAX_MICROS, MIN_DAY, MIN_MICROS
 from rejoin.plan.portable import duckdb_type
 from rejoin.sources.shape import FLAG, NULL, NUMBER, TEXT, WHOLE
-from rejoin.sources.temporal import MAX_DAY, MAX_MICROS, MIN_DAY, MIN_MICROS
 from rejoin.sources.values import decimal_of
 from rejoin.sources.whole import FLOAT_DIGITS
 

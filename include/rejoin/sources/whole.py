@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.errors import BadRecord
+from rejoin.plan.durations import MAX_DAY, MAX_MICROS, MIN_DAY, MIN_MICROS
 from rejoin.sources.jsontext import Unsure
-from rejoin.sources.temporal import MAX_DAY, MAX_MICROS, MIN_DAY, MIN_MICROS
 from rejoin.sources.values import CONNECT_DECIMAL, UNITS, Convert, Field, decimal_of
 
 Build = Callable[[Sequence[Any]], pa.Array]

@@ -1,4 +1,4 @@
-"""Names of rejoin's own columns. Apart from ``frames``, so that reading a table's metadata does not load Spark."""
+"""Names of rejoin's own columns, for the stages and for everyone who reads what they made."""
 
 HASH = "_hash"
 RUN = "_run"

@@ -1,4 +1,4 @@
-"""The hash of an output row in plain Python: the same bytes as ``hashing.provenance``, for a row that is looked at without Spark."""
+"""The hash of an output row in plain Python: the same bytes as ``hashing.provenance``, for a row that is looked at without a statement."""
 
 from collections.abc import Sequence
 

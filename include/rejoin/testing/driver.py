@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from rejoin.declare.topology import Topology
+from rejoin.engines import Choice
 from rejoin.errors import BadTestTable, EngineRefused, UnknownTable
 from rejoin.plan.policy import RunOptions
 from rejoin.plan.sources import Meaning
@@ -65,7 +66,7 @@ class Driver:
     """
 
     def __init__(self, topology: Topology | str | Path, *, engine: str = "local") -> None:
-        self._engine, self._gone = engine, False
+        self._engine, self._gone = Choice(engine), False
         self._directory = Path(tempfile.mkdtemp(prefix="rejoin-test-", dir=_memory()))
         self.clock: datetime | None = None
         """When the rows of the next runs were committed in their source; None: now."""
@@ -199,7 +200,7 @@ class Driver:
         self._owners = {t.name: owners[t.name].of(t) if t.name in owners else Owner(t, self.root) for t in mine}
 
     def _spark(self) -> "SparkSession":
-        if self._engine == "local":
+        if self._engine is Choice.LOCAL:
             raise EngineRefused(
                 f"topology {self._plan.topology!r} has expressions that only Spark can check; nothing was run",
                 expected="expressions that rejoin knows (docs/topology.md, Types), with engine 'local'",

@@ -5,11 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rejoin.errors import ValidationFailed
+from rejoin.limits import limits
 from rejoin.plan.rules import Expectation, Level, Severity
-
-ALLOWED_HELD = 10
-"""So many rows are held back whatever share of a small run they are."""
-
 
 MEASURED = ("row_count", "matched", "fresh")
 """Expectations about a number that rejoin measures: no value of a row, so messages may show it."""
@@ -52,7 +49,7 @@ class Verdict:
             return False
         if severity is Severity.FAIL or found.error is not None:
             return True
-        return found.unexpected > max(ALLOWED_HELD, self.expectation.max_share * found.checked)
+        return found.unexpected > max(limits().held_rows, self.expectation.max_share * found.checked)
 
     def to_dict(self) -> dict[str, Any]:
         found, of = self.answer, self.expectation

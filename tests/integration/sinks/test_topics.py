@@ -7,12 +7,12 @@ from pathlib import Path
 
 import hooks
 import pytest
+from golden.murmur2 import partition_of
 from integration.made import Lake, plain
 from integration.servers import KafkaServer
 from topics import check_once_and_in_order, folded, read
 
 from rejoin.errors import SetupError, SinkRecordRefused
-from rejoin.sinks.partition import partition_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

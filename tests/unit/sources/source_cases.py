@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from careful import decode_csv, decode_json
 
 from rejoin.plan.model import Column, Table
 from rejoin.plan.sources import DebeziumSource, Source
-from rejoin.sources import dialects, snapshot
+from rejoin.sources import dialects
 from rejoin.sources.files import lines as numbered
 
 CAPTURES = Path(__file__).parents[2] / "data" / "captures"
@@ -40,7 +41,7 @@ def decode(of: Table, *lines: Any, file: str = "f.jsonl", index: int = 0) -> lis
 def decode_snapshot(of: Table, text: str | bytes, how: str = "csv", ordinal: int = 7) -> list[dict[str, Any]]:
     data = text.encode() if isinstance(text, str) else text
     lines = numbered(iter([data]))
-    read = snapshot.decode_csv if how == "csv" else snapshot.decode_json
+    read = decode_csv if how == "csv" else decode_json
     return rows(read(of, ordinal, "f.csv", 0, lines))
 
 

@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
+from careful import decode_csv
 from source_cases import table
 from source_fuzz import NUMBERS, RAW_NUMBERS, TEXTS
 
@@ -19,9 +20,9 @@ from rejoin.plan.model import Table
 from rejoin.plan.sources import RecordsSource, SnapshotSource
 from rejoin.sources import chunks, csvlines, runs, snapshot
 from rejoin.sources.csvtext import BAD_CSV
+from rejoin.sources.events import MISSING_KEY
 from rejoin.sources.files import lines as numbered
 from rejoin.sources.proven import together
-from rejoin.sources.snapshot import MISSING_KEY
 
 TYPES = (
     "BOOLEAN", "INT", "BIGINT", "FLOAT", "DOUBLE", "STRING", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ",
@@ -67,7 +68,7 @@ def check(of: Table, data: bytes, length: int = 30, fewest: int = 0) -> tuple[in
 
     with ExitStack() as patches:
         patches.enter_context(patch.object(runs, "BATCH_ROWS", 10))
-        careful = seen(lambda: snapshot.decode_csv(of, 7, "f.csv", 3, numbered(iter([data]))))
+        careful = seen(lambda: decode_csv(of, 7, "f.csv", 3, numbered(iter([data]))))
         for name, value in (("LINES", length), ("FEWEST", fewest)):
             patches.enter_context(patch.object(chunks, name, value))
         patches.enter_context(patch.object(csvlines, "_judged", counted))

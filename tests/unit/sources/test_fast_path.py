@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
+from careful import decode_csv, decode_json
 from source_cases import CAPTURES, event, table
 from source_fuzz import NUMBERS, PLAIN, RAW_NUMBERS, TEXTS, VALUES, feed, mutated, seeds, with_schemas
 from test_sources_captures import CUSTOMERS, ITEMS, ORDERS
@@ -52,7 +53,7 @@ def check(of: Table, data: bytes, how: str = "debezium", length: int = 2) -> int
         lines = numbered(iter([data]))
         if how == "debezium":
             return dialects.decode(of, "f.jsonl", 3, lines)
-        return (snapshot.decode_csv if how == "csv" else snapshot.decode_json)(of, 7, "f", 3, lines)
+        return (decode_csv if how == "csv" else decode_json)(of, 7, "f", 3, lines)
 
     with patch.object(plain.PlainEvents, "plain", _refuse), patch.object(snapshot._Rows, "plain", _refuse):
         careful = seen(read())

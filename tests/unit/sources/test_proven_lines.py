@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
+from careful import decode_json
 from source_cases import table
 from source_fuzz import PLAIN, RAW_NUMBERS, VALUES, feed, mutated, seeds
 
@@ -44,7 +45,7 @@ def check(of: Table, data: bytes) -> tuple[int, int]:
     with ExitStack() as patches:
         patches.enter_context(patch.object(runs, "BATCH_ROWS", 10))
         lines = numbered(iter([data]))
-        careful = rows(dialects.decode(of, "f.jsonl", 3, lines) if is_feed else snapshot.decode_json(of, 7, "f.jsonl", 3, lines))
+        careful = rows(dialects.decode(of, "f.jsonl", 3, lines) if is_feed else decode_json(of, 7, "f.jsonl", 3, lines))
         for name, value in (("LINES", 30), ("FEWEST", 0)):
             patches.enter_context(patch.object(chunks, name, value))
         patches.enter_context(patch.object(proven, "_judged", counted))

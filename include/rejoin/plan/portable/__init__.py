@@ -9,8 +9,21 @@ raises an error, DuckDB raises one. DuckDB may raise an error where Spark has a 
 for instance): then Spark has to be asked.
 """
 
-from rejoin.plan.portable.made import SETTINGS, NotPortable, Printed, duckdb_type
+from rejoin.plan.portable.made import DISABLED, SETTINGS, UTC, NotPortable, Printed, duckdb_type, quoted
 from rejoin.plan.portable.plans import node_columns, types_of, view_columns, why_not
 from rejoin.plan.portable.printing import printed
 
-__all__ = ["SETTINGS", "NotPortable", "Printed", "duckdb_type", "node_columns", "printed", "types_of", "view_columns", "why_not"]
+__all__ = [
+    "DISABLED",
+    "SETTINGS",
+    "UTC",
+    "NotPortable",
+    "Printed",
+    "duckdb_type",
+    "node_columns",
+    "printed",
+    "quoted",
+    "types_of",
+    "view_columns",
+    "why_not",
+]

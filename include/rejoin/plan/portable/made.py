@@ -21,10 +21,14 @@ _TYPES: Final = {
     "TIMESTAMP": "TIMESTAMPTZ",
     "TIMESTAMP_NTZ": "TIMESTAMP",
 }
-SETTINGS: Final = ("SET GLOBAL TimeZone = 'UTC'", "SET disabled_optimizers = 'statistics_propagation'")
-"""What a connection has to have set. Where DuckDB knows from the smallest and largest values of a table that a comparison is always false, or
-that a value is never null, it does not look at the rows, and misses their errors.
+UTC: Final = "SET GLOBAL TimeZone = 'UTC'"
+"""For a database and all its cursors: without GLOBAL a cursor has the time zone of the machine."""
+DISABLED: Final = "statistics_propagation"
+"""An optimizer. Where it knows from the smallest and largest values of a table that a comparison is always false, or that a value is never null,
+DuckDB does not look at the rows, and misses their errors.
 """
+SETTINGS: Final = (UTC, f"SET disabled_optimizers = '{DISABLED}'")
+"""What a connection has to have set."""
 
 WHOLE: Final = ("INT", "BIGINT")
 TIMES: Final = ("TIMESTAMP", "TIMESTAMP_NTZ")

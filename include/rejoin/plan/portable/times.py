@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from rejoin.plan.durations import MAX_MICROS, MIN_MICROS
 from rejoin.plan.portable.casts import cast
 from rejoin.plan.portable.made import TIMES, WHOLE, Made, as_type, guarded, quoted, unproven
 
@@ -32,7 +33,6 @@ FIELDS: Final = {
 
 _EPOCHS: Final = {"timestamp_seconds": 1_000_000, "timestamp_millis": 1_000, "timestamp_micros": 1}
 EPOCHS: Final = tuple(_EPOCHS)
-_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 _NO_SUCH_YEAR: Final = "a year is not one of four digits"
 
 _UNITS: Final = {
@@ -153,6 +153,6 @@ def shifted(sign: str, time: Made, micros: str) -> Made:
 
 
 def _instant(micros: str, kind: str) -> Made:
-    known = guarded(micros, f"{micros} BETWEEN {_FIRST} AND {_LAST}", _NO_SUCH_YEAR)
+    known = guarded(micros, f"{micros} BETWEEN {MIN_MICROS} AND {MAX_MICROS}", _NO_SUCH_YEAR)
     made = "make_timestamptz" if kind == "TIMESTAMP" else "make_timestamp"
     return Made(f"{made}({known})", kind, raises=True)

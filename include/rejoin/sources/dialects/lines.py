@@ -9,13 +9,13 @@ import pyarrow as pa
 from rejoin.errors import BadRecord
 from rejoin.plan.model import Table
 from rejoin.plan.sources import FeedSource
-from rejoin.sources.events import Event, EventKind, Layout
-from rejoin.sources.jsontext import BAD_JSON, Unsure, loads
+from rejoin.sources.events import MISSING_KEY, Event, EventKind, Layout
+from rejoin.sources.jsontext import Unsure, json_object
 from rejoin.sources.runs import batches
 from rejoin.sources.shape import Shape
 from rejoin.sources.values import converter
 
-MISSING_KEY = "MISSING_KEY"
+__all__ = ["Event", "LineDialect", "json_object", "positioned"]
 
 
 class LineDialect(ABC):
@@ -87,17 +87,6 @@ class LineDialect(ABC):
 
     def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[tuple[int, bytes]]) -> None:  # noqa: ARG002 -- likewise
         return None
-
-
-def json_object(raw: bytes) -> dict[str, Any]:
-    """The JSON object of a line; ``BadRecord`` if it is none. Numbers with a point are ``Decimal``."""
-    try:
-        found = loads(raw.decode())
-    except UnicodeDecodeError:
-        raise BadRecord(BAD_JSON, "the line is not UTF-8") from None
-    if type(found) is not dict:
-        raise BadRecord(BAD_JSON, "the line is not a JSON object")
-    return found
 
 
 def positioned(*parts: int) -> str:

@@ -30,18 +30,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.errors import BadRecord
+from rejoin.plan.durations import MAX_MICROS, MIN_MICROS
 from rejoin.plan.model import Table
 from rejoin.plan.sources import DebeziumSource
 from rejoin.sources.dialects.debezium.envelope import Converters, Readers, Unwrapper
 from rejoin.sources.dialects.debezium.plain import PlainEvents
 from rejoin.sources.dialects.debezium.positions import position
-from rejoin.sources.events import Event, EventKind, Layout
+from rejoin.sources.dialects.debezium.shapes import of_events
+from rejoin.sources.events import MISSING_KEY, Event, EventKind, Layout
 from rejoin.sources.jsontext import BAD_JSON, loads_shallow
 from rejoin.sources.proven import Judge
-from rejoin.sources.rowshapes import of_events
 from rejoin.sources.runs import batches
 from rejoin.sources.shape import TEXT, Shape, leaves
-from rejoin.sources.temporal import MAX_MICROS, MIN_MICROS
 from rejoin.sources.values import decimal_of
 
 _KINDS = {
@@ -54,7 +54,7 @@ _KINDS = {
 }
 _TRANSACTION = {"status", "id", "event_count", "data_collections"}
 _CLOCKS = {"ts_ms", "ts_us", "ts_ns"}
-MISSING_KEY, MISSING_AFTER, TOAST_KEY, UNKNOWN_OP = "MISSING_KEY", "MISSING_AFTER", "TOAST_KEY", "UNKNOWN_OP"
+MISSING_AFTER, TOAST_KEY, UNKNOWN_OP = "MISSING_AFTER", "TOAST_KEY", "UNKNOWN_OP"
 UNKNOWN_TIME = "UNKNOWN_TIME"
 
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from rejoin.sources.dialects.debezium.envelope import Readers, Unwrapper
 from rejoin.sources.dialects.debezium.positions import position
+from rejoin.sources.dialects.debezium.schemacut import SchemaCut
 from rejoin.sources.events import EventKind, Layout
 from rejoin.sources.jsontext import Unsure
-from rejoin.sources.schemacut import SchemaCut
 from rejoin.sources.values import decimal_of
 from rejoin.sources.whole import REFUSED
 

@@ -10,10 +10,10 @@ from rejoin.errors import BadRecord
 from rejoin.plan.model import Table
 from rejoin.plan.versions import DELETED, VALID_FROM, unversioned
 from rejoin.sources.dialects.debezium.decoder import UNKNOWN_OP, Decoder
+from rejoin.sources.dialects.debezium.shapes import committed
 from rejoin.sources.events import Event, EventKind, Layout
 from rejoin.sources.jsontext import Unsure
 from rejoin.sources.proven import Careful, Judge
-from rejoin.sources.rowshapes import committed
 from rejoin.sources.runs import batches
 from rejoin.sources.shape import Shape
 
