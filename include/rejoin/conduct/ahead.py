@@ -146,7 +146,7 @@ def _sizes(config: LakeConfig, history: History, run: int, plan: Plan) -> dict[s
 
     refs, states = Refs(config, plan.topology), history.states(run)
     found = {}
-    for name in [n for n in (*(t.name for t in plan.tables), *(n.name for n in plan.nodes)) if n in states]:
+    for name in [n for n in plan.names if n in states]:
         try:
             files = files_of(refs.require(name, states[name]), states[name])
         except SnapshotExpired:
@@ -163,7 +163,7 @@ def _work(plan: Plan, found: Outlook, sizes: Mapping[str, Size], history: Histor
     made = []
     for name in computed:
         node = plan.node(name)
-        read = {node.left.table, *(e.right.table for e in node.edges), name}
+        read = {*node.reads, name}
         size = sum(sizes[t].bytes for t in read if t in sizes)
         earlier = None if history is None else history.recomputed(name)
         made.append(Work(name, rows_at_most(plan, node.left.table, known), size, earlier))

@@ -19,7 +19,7 @@ def forgetting(plan: Plan, states: Mapping[str, int], refs: Refs, behind: Collec
         behind: outputs that were left as they were: they have yet to meet the records that came since.
         now: the time in microseconds: a record from the future does not make the others old for good.
     """
-    waiting = {v.table for n in plan.nodes if n.name in behind for v in (n.left, *(e.right for e in n.edges))}
+    waiting = {name for n in plan.nodes if n.name in behind for name in n.reads}
 
     def newest(name: str) -> int | None:
         column = plan.table(name).event_time if plan.is_table(name) else None

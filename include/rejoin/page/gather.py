@@ -129,8 +129,7 @@ class Lake:
         """
         history, config = self._open(name)
         query = PointQuery(Ledger(config.ledger, name), Refs(config, name), self._head(name))
-        tables = [*(t.name for t in query.plan.tables), *(n.name for n in query.plan.nodes)]
-        found = (Hits(t, None if (keys := query.search(t, text, HITS)) is None else tuple(keys)) for t in tables)
+        found = (Hits(t, None if (keys := query.search(t, text, HITS)) is None else tuple(keys)) for t in query.plan.names)
         return SearchPage(history.topology, text, query.run, tuple(h for h in found if h.keys is None or h.keys))
 
     def table(self, name: str, table: str, key: tuple[str, ...] = (), root: str = ".") -> TablePage:

@@ -46,7 +46,7 @@ def kept_aside(states: Mapping[str, int], refs: Refs, plan: Plan) -> Iterator[tu
         refs: the tables.
         plan: that run's.
     """
-    for name in (*(t.name for t in plan.tables), *(n.name for n in plan.nodes)):
+    for name in plan.names:
         table = names.quarantine(name)
         if table not in states:
             continue

@@ -62,9 +62,7 @@ def check_node(node: Node, report: Reporter) -> None:
 
 def changed(old: Plan, new: Plan) -> tuple[str, ...]:
     """Names of tables and nodes of ``new`` of which something else is expected than in ``old``."""
-    return tuple(
-        name for name in (*(t.name for t in new.tables), *(n.name for n in new.nodes)) if old.expectations(name) != new.expectations(name)
-    )
+    return tuple(name for name in new.names if old.expectations(name) != new.expectations(name))
 
 
 def of_level(expectations: Iterable[Expectation], level: Level, rows: Rows | None = None) -> tuple[Expectation, ...]:

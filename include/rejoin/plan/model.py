@@ -128,6 +128,16 @@ class Node:
     null_keys: bool = False
 
     @property
+    def views(self) -> tuple[View, ...]:
+        """The left view, and those of the edges."""
+        return (self.left, *(edge.right for edge in self.edges))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The tables and nodes that it reads, as often as a view is of them."""
+        return tuple(view.table for view in self.views)
+
+    @property
     def match(self) -> "Match | None":
         """How its only edge finds right rows; None by foreign keys, and for a node without edges."""
         return self.edges[0].match if self.edges else None
@@ -176,6 +186,11 @@ class Plan:
     repair: tuple[str, ...] = ()
     horizons: tuple[Horizon, ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all tables, then of all nodes."""
+        return (*(t.name for t in self.tables), *(n.name for n in self.nodes))
+
     def table(self, name: str) -> Table:
         return next(t for t in self.tables if t.name == name)
 
@@ -188,6 +203,10 @@ class Plan:
     def key_of(self, name: str) -> tuple[str, ...]:
         """Key columns of a source table or of a node's output."""
         return self.table(name).key if self.is_table(name) else self.node(name).key
+
+    def columns_of(self, name: str) -> tuple[Column, ...] | tuple[Projection, ...]:
+        """Columns of a source table or of a node's output, each with a name and a type."""
+        return self.table(name).columns if self.is_table(name) else self.node(name).columns
 
     def stored_from(self, name: str) -> int | None:
         """The time from which on all records of a stream are stored, in microseconds; None: all are."""
@@ -226,7 +245,7 @@ class Plan:
         found = set(outputs)
         for node in reversed(self.nodes):  # readers stand after what they read
             if node.name in found:
-                found |= {v.table for v in (node.left, *(e.right for e in node.edges))} & known
+                found |= known.intersection(node.reads)
         return found
 
     def _outputs(self, asked: Iterable[str]) -> set[str]:

@@ -228,7 +228,7 @@ class Driver:
             )
 
     def _check(self, name: str) -> None:
-        known = [t.name for t in self._plan.tables] + [n.name for n in self._plan.nodes]
+        known = self._plan.names
         if name not in known:
             raise UnknownTable(f"topology {self._plan.topology!r} has no table {name!r}", expected=", ".join(known))
 
@@ -255,10 +255,9 @@ class Driver:
 
         from rejoin.sources.events import arrow_type
 
-        columns = self._plan.table(name).columns if self._plan.is_table(name) else self._plan.node(name).columns
         reader = self._reader()
         stored = {f.name: f.type for f in reader.schema(name)} if reader.has(name) else {}
-        return pa.schema([(c.name, stored.get(c.name) or arrow_type(c.type or "STRING")) for c in columns])
+        return pa.schema([(c.name, stored.get(c.name) or arrow_type(c.type or "STRING")) for c in self._plan.columns_of(name)])
 
 
 def _op(row: Mapping[str, Any]) -> str:

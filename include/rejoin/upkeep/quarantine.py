@@ -48,7 +48,7 @@ def entries(topology: Topology, name: str | None = None, key: Sequence[str] = ()
         UnknownTable: no such table or output.
     """
     query = PointQuery(topology.ledger, topology.refs)
-    known = [t.name for t in query.plan.tables] + [n.name for n in query.plan.nodes]
+    known = query.plan.names
     if name is not None and name not in known:
         raise UnknownTable(f"topology {query.plan.topology!r} has no table {name!r}", expected=", ".join(known))
     found = [e for of in known if name in (None, of) for e in open_entries(query.plan, of, query.quarantine(of))]

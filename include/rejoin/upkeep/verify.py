@@ -97,7 +97,7 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool, progress: Pro
 
 def _hidden(plan: Plan, reader: PlainReader, node: Node, looked_at: set[str]) -> int:
     """What filters hide of an output and of what it is made of; each table once (``looked_at``)."""
-    tables = {view.table: plan.key_of(view.table) for view in (node.left, *(e.right for e in node.edges))} | {node.name: node.key}
+    tables = {name: plan.key_of(name) for name in node.reads} | {node.name: node.key}
     if node.match is None:
         tables |= {names.subscriptions(node, e): tuple(numbered("fk", len(e.foreign_key))) for e in node.edges}
     new = {name: key for name, key in tables.items() if name not in looked_at}
