@@ -23,7 +23,7 @@ from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan
 from rejoin.plan.policy import RunOptions
 from rejoin.plan.results import Ending
-from rejoin.plan.steps import Step, Verb, steps
+from rejoin.plan.steps import Step, Verb, step_id, steps
 from rejoin.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -230,13 +230,13 @@ class Topology:
         step = Step(Verb.PUBLISH, "", ())
         counts = {"tables": sum(not w.transient for w in self.ledger.writes(run.number).values())}
         counts["changes"] = sum(
-            made[f"{Verb.VALIDATE}.{n.name}"].counts["changes"] for n in run.plan.nodes if run.kind == "run" and n.published
+            made[step_id(Verb.VALIDATE, n.name)].counts["changes"] for n in run.plan.nodes if run.kind == "run" and n.published
         )
         if step.id not in made:
             self.ledger.began(run.number, step.id)
             self._register(run, StepRecord(step.id, counts, 0.0, 0), "publish")
         crash.point("publish:before")
-        kept = [n.name for n in run.plan.nodes if run.kind == "run" and made[f"{Verb.RESOLVE}.{n.name}"].ending is Ending.KEPT]
+        kept = [n.name for n in run.plan.nodes if run.kind == "run" and made[step_id(Verb.RESOLVE, n.name)].ending is Ending.KEPT]
         self.ledger.publish(run.number, kept)
         crash.point("publish:committed")
         self.roll_forward()

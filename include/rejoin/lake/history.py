@@ -18,6 +18,8 @@ from rejoin.lake.records import StepRecord
 from rejoin.lake.sqlite import is_sqlite
 from rejoin.plan import saved
 from rejoin.plan.model import Plan
+from rejoin.plan.results import NET_CHANGES
+from rejoin.plan.steps import Verb, step_id
 
 
 @dataclass(frozen=True)
@@ -196,12 +198,12 @@ class History:
     def recomputed(self, node: str) -> Recomputed | None:
         """The newest committed run that computed all rows of an output, and found some."""
         joined = t.steps.join(t.runs, and_(t.steps.c.topology == t.runs.c.topology, t.steps.c.run == t.runs.c.run))
-        names = [f"{verb}.{node}" for verb in ("subscribe", "resolve", "validate")]
+        names = [step_id(verb, node) for verb in (Verb.SUBSCRIBE, Verb.RESOLVE, Verb.VALIDATE)]
         wanted = (t.steps.c.topology == self.topology, t.steps.c.step.in_(names), t.runs.c.state == "committed")
         with self._reading() as db:
             found = db.execute(select(t.steps).select_from(joined).where(*wanted).order_by(t.steps.c.run.desc())).all()
-        for s in (s for s in found if s.step == f"resolve.{node}"):
-            rows = sum(json.loads(s.counts).get(n, 0) for n in ("inserted", "updated", "deleted", "unchanged"))
+        for s in (s for s in found if s.step == step_id(Verb.RESOLVE, node)):
+            rows = sum(json.loads(s.counts).get(n, 0) for n in (*NET_CHANGES, "unchanged"))
             if rows and json.loads(s.detail or "{}").get("refresh") == "full":
                 return Recomputed(s.run, rows, sum(other.seconds for other in found if other.run == s.run))
         return None

@@ -15,6 +15,7 @@ from rejoin.lake import ledger_schema as t
 from rejoin.plan import saved
 from rejoin.plan.model import Plan
 from rejoin.plan.results import Ending
+from rejoin.plan.steps import parts
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,16 @@ class StepRecord:
     jobs: int | None
     detail: dict[str, Any] = field(default_factory=dict)
     ending: Ending = Ending.DONE
+
+    @property
+    def verb(self) -> str:
+        """The step's verb; of a run of upkeep, its kind."""
+        return parts(self.step)[0]
+
+    @property
+    def target(self) -> str:
+        """The step's target, empty where it has none."""
+        return parts(self.step)[1]
 
     @classmethod
     def of(cls, row: Row[tuple[object, ...]]) -> "StepRecord":

@@ -187,7 +187,7 @@ class Lake:
 
 def _judged(run: RunLine) -> list[str]:
     """The tables and outputs that expectations of a run are about."""
-    return [s.record.step.partition(".")[2] for s in run.steps if s.record.detail.get("validation")]
+    return [s.record.target for s in run.steps if s.record.detail.get("validation")]
 
 
 def _fresh(history: History, source: str) -> Fresh:

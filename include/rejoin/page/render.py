@@ -84,7 +84,7 @@ def _state(line: RunLine, now: float) -> str:
 
 def _total(line: RunLine, verb: str, count: str) -> int | None:
     """A count summed over all steps of a verb; None where no such step has ended."""
-    found = [s.record.counts[count] for s in line.steps if s.record.step.startswith(f"{verb}.") and count in s.record.counts]
+    found = [s.record.counts[count] for s in line.steps if s.record.verb == verb and count in s.record.counts]
     return sum(found) if found else None
 
 

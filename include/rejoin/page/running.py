@@ -10,7 +10,7 @@ from rejoin.page.model import RunPage, StepRow
 from rejoin.page.words import counts, cut_off, seconds
 from rejoin.plan.model import Edge, Node
 from rejoin.plan.results import Ending
-from rejoin.plan.steps import Verb
+from rejoin.plan.steps import ON_ROWS, Verb, parts, step_id
 
 
 class State(StrEnum):
@@ -68,20 +68,20 @@ def picture(page: RunPage, now: float) -> Graph | None:
         return tuple(text for text in (first, line) if text), state, more
 
     def table(name: str) -> graph.Content:
-        made = _counts(rows, f"{Verb.INGEST}.{name}")
-        if f"{Verb.INGEST}.{name}" in rows:
+        made = _counts(rows, step_id(Verb.INGEST, name))
+        if step_id(Verb.INGEST, name) in rows:
             read = f"{made.get('read', 0):,} read" + (f", {made['quarantined']:,} refused" if made.get("quarantined") else "")
-            return content((f"{Verb.INGEST}.{name}",), read if made else "")
+            return content((step_id(Verb.INGEST, name),), read if made else "")
         made = page.net.get(name, {})
-        return content((f"{Verb.RESOLVE}.{name}", f"{Verb.VALIDATE}.{name}"), graph.net(made) if made else "")
+        return content((step_id(Verb.RESOLVE, name), step_id(Verb.VALIDATE, name)), graph.net(made) if made else "")
 
     def edge(node: Node, edge: Edge) -> graph.Content:
         if how := graph.matched(edge):
-            return content((f"{Verb.RESOLVE}.{node.name}",), how)
-        return content((f"{Verb.SUBSCRIBE}.{node.name}", f"{Verb.RESPOND}.{node.name}.{edge.name}"), graph.by(edge))
+            return content((step_id(Verb.RESOLVE, node.name),), how)
+        return content((step_id(Verb.SUBSCRIBE, node.name), step_id(Verb.RESPOND, f"{node.name}.{edge.name}")), graph.by(edge))
 
     def labels(node: Node, edge: Edge) -> tuple[str, str, str]:
-        answers = _counts(rows, f"{Verb.RESPOND}.{node.name}.{edge.name}").get("responses")
+        answers = _counts(rows, step_id(Verb.RESPOND, f"{node.name}.{edge.name}")).get("responses")
         return _flow(page, rows, node.left.table), _flow(page, rows, edge.right.table), "" if answers is None else f"{answers:,}"
 
     return graph.picture(page.plan, table, edge, page.visible, labels)
@@ -89,8 +89,7 @@ def picture(page: RunPage, now: float) -> Graph | None:
 
 def around(page: RunPage, now: float) -> list[tuple[str, State, str]]:
     """The steps that belong to no table, and deliveries: name, state, more for the pointer."""
-    drawn = {Verb.INGEST, Verb.SUBSCRIBE, Verb.RESPOND, Verb.RESOLVE, Verb.VALIDATE}
-    rows = [s for s in page.steps if s.step.partition(".")[0] not in drawn]
+    rows = [s for s in page.steps if parts(s.step)[0] not in ON_ROWS]
     return [(s.step, state_of(s, page.run, now), _said(s, state_of(s, page.run, now))) for s in rows]
 
 
@@ -119,5 +118,5 @@ def _counts(rows: Mapping[str, StepRow], step: str) -> dict[str, int]:
 
 def _flow(page: RunPage, rows: Mapping[str, StepRow], name: str) -> str:
     """How many rows of a table or output have changed."""
-    made = _counts(rows, f"{Verb.INGEST}.{name}") or page.net.get(name)
+    made = _counts(rows, step_id(Verb.INGEST, name)) or page.net.get(name)
     return f"{made.get('changes', 0):,}" if made else ""

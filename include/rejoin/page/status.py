@@ -63,4 +63,4 @@ def kept_aside(states: Mapping[str, int], refs: Refs, plan: Plan) -> Iterator[tu
 
 
 def _changes(run: RunLine) -> int:
-    return sum(s.record.counts.get("changes", 0) for s in run.steps if s.record.step.startswith(f"{Verb.VALIDATE}."))
+    return sum(s.record.counts.get("changes", 0) for s in run.steps if s.record.verb == Verb.VALIDATE)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rejoin.plan.model import Edge, Node, Plan, View
 from rejoin.plan.rules import Expectation
-from rejoin.plan.steps import Verb
+from rejoin.plan.steps import ON_ROWS, Verb
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ def of_step(plan: Plan, verb: Verb, target: str) -> tuple[Place, ...]:
     """What a step computes; no plain columns, which always have a value."""
     if verb is Verb.INGEST:
         return tuple(_expectations(f"table {target!r}", plan.table(target).expectations))
-    if verb not in (Verb.SUBSCRIBE, Verb.RESPOND, Verb.RESOLVE, Verb.VALIDATE):
+    if verb not in ON_ROWS:
         return ()
     node_name, _, edge_name = target.partition(".")
     node = plan.node(node_name)

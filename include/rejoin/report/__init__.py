@@ -9,6 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 from rejoin.lake.records import Run, StepRecord
+from rejoin.plan.results import NET_CHANGES
+from rejoin.plan.steps import Verb
+from rejoin.progress import START
 from rejoin.typed_keys import key_text
 
 if TYPE_CHECKING:
@@ -16,7 +19,6 @@ if TYPE_CHECKING:
     from rejoin.upkeep.verify import Difference
 
 INGEST_COUNTS = ("read", "applied", "superseded", "duplicate", "stale", "noop", "skipped", "quarantined")
-RESOLVE_COUNTS = ("inserted", "updated", "deleted")
 
 
 def summary_data(run: Run, steps: Sequence[StepRecord]) -> dict[str, Any]:
@@ -39,17 +41,17 @@ def summary_data(run: Run, steps: Sequence[StepRecord]) -> dict[str, Any]:
 
 def summary(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
     """The tables at the end of a run: sources, outputs, then seconds and jobs a step."""
-    ingests = [(s.step.split(".", 1)[1], s.counts) for s in steps if s.step.startswith("ingest.") and s.counts["read"]]
-    checked = {s.step.split(".", 1)[1]: s.counts for s in steps if s.step.startswith("validate.")}
-    resolved = {s.step.split(".", 1)[1]: s.counts for s in steps if s.step.startswith("resolve.")}
+    ingests = [(s.target, s.counts) for s in steps if s.verb == Verb.INGEST and s.counts["read"]]
+    checked = {s.target: s.counts for s in steps if s.verb == Verb.VALIDATE}
+    resolved = {s.target: s.counts for s in steps if s.verb == Verb.RESOLVE}
     outputs = [(name, counts | checked.get(name, {})) for name, counts in resolved.items()]
     if ingests:
         console.print(_counts("rows in", ingests, INGEST_COUNTS))
     if outputs:
-        console.print(_counts("changes out", outputs, (*RESOLVE_COUNTS, "unchanged", "stale", "held_back", "released")))
+        console.print(_counts("changes out", outputs, (*NET_CHANGES, "unchanged", "stale", "held_back", "released")))
     table = Table("step", "seconds", "Spark jobs", "done", box=None, title=None)
     if (start := _spark_start(steps)) is not None:
-        table.add_row("start of Spark", f"{start:.2f}", "-", "beside the steps")
+        table.add_row(START, f"{start:.2f}", "-", "beside the steps")
     for s in steps:
         table.add_row(s.step, f"{s.seconds:.2f}", "-" if s.jobs is None else str(s.jobs), _done(s))
     console.print(table)
@@ -75,7 +77,7 @@ def decisions(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
     table = Table("output", "refresh", "because", "changed", box=None)
     for s in steps:
         if "refresh" in s.detail:
-            table.add_row(s.step.split(".", 1)[1], s.detail["refresh"], s.detail["why"], f"{s.counts['changes']:,}")
+            table.add_row(s.target, s.detail["refresh"], s.detail["why"], f"{s.counts['changes']:,}")
     console.print(table)
     placed = Table("step", "engine", "because", box=None)
     for s in steps:
@@ -95,8 +97,8 @@ def run_list(console: Console, runs: Iterable[tuple[Run, Sequence[StepRecord]]])
         "run", "kind", "state", "opened", "seconds", "jobs", "rows in", "changes out", "quarantined", "held back", "note", box=None
     )
     for run, steps in runs:
-        ingests = [s.counts for s in steps if s.step.startswith("ingest.")]
-        checked = [s.counts for s in steps if s.step.startswith("validate.")] or [s.counts for s in steps if s.step.startswith("resolve.")]
+        ingests = [s.counts for s in steps if s.verb == Verb.INGEST]
+        checked = [s.counts for s in steps if s.verb == Verb.VALIDATE] or [s.counts for s in steps if s.verb == Verb.RESOLVE]
         changed, held = sum(c["changes"] for c in checked), sum(c.get("held_back", 0) for c in checked)
         took = f"{run.closed_at - run.opened_at:.1f}" if run.closed_at else "-"
         read, bad = sum(c["read"] for c in ingests), sum(c["quarantined"] for c in ingests)
@@ -108,7 +110,7 @@ def run_list(console: Console, runs: Iterable[tuple[Run, Sequence[StepRecord]]])
 
 def verdicts(console: Console, steps: Iterable[StepRecord], *, unmet: bool = False) -> None:
     """What validation found in a run, expectations that are not met first, or only those (``unmet``); nothing if there are none."""
-    judged = [(s.step.split(".", 1)[1], v) for s in steps for v in s.detail.get("validation", ()) if not (unmet and v["met"])]
+    judged = [(s.target, v) for s in steps for v in s.detail.get("validation", ()) if not (unmet and v["met"])]
     if not judged:
         return
     table = Table("validated", "expectation", "severity", "met", "rows", "bad", box=None)
