@@ -15,6 +15,7 @@ from rejoin.airflow.place import place
 from rejoin.airflow.retry import ByError
 from rejoin.errors import RunUnknown, Stale
 from rejoin.freshness import fresh_within
+from rejoin.lake.runs import RunKind, RunState
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 TRIES, FIRST = 3, timedelta(seconds=30)
@@ -84,7 +85,7 @@ def published(topology: str, seconds: float) -> str:
     from rejoin.lake.ledger import Ledger
 
     ledger = Ledger(lake_config(place().lake).ledger, topology)
-    ended = [r.closed_at for r in ledger.runs() if r.state == "committed" and r.kind == "run" and r.closed_at]
+    ended = [r.closed_at for r in ledger.runs() if r.state == RunState.COMMITTED and r.kind == RunKind.RUN and r.closed_at]
     if not ended:
         raise RunUnknown(f"topology {topology!r} was never published", next_step="look at its DAG")
     age = time.time() - max(ended)

@@ -8,6 +8,7 @@ from rejoin.airflow import form, run
 from rejoin.airflow.links import RunLink
 from rejoin.airflow.place import Engine, place
 from rejoin.airflow.submit import RejoinOperator
+from rejoin.lake.runs import RunState
 from rejoin.plan.steps import ON_ROWS, Verb, step_id
 
 if TYPE_CHECKING:
@@ -59,10 +60,10 @@ class StageOperator(RejoinOperator):
     def _done_before(self, topology: "Topology", who: str) -> int:
         """The try that has registered the step; 0: none has. The cut of a DAG run that is published opens a new run; a delivery looks at its sink."""
         run = topology.ledger.newest_of(who)
-        if run is None or (self.verb == Verb.CUT and run.state != "open"):
+        if run is None or (self.verb == Verb.CUT and run.state != RunState.OPEN):
             return 0
         name = step_id(self.verb, self.target)
-        done = name in topology.ledger.steps(run.number) and (self.verb != Verb.PUBLISH or run.state == "committed")
+        done = name in topology.ledger.steps(run.number) and (self.verb != Verb.PUBLISH or run.state == RunState.COMMITTED)
         return topology.ledger.tries(run.number, name) if done else 0
 
     def _here(self, context: "Context", topology: "Topology", who: str, engine: Engine) -> "StepRecord":

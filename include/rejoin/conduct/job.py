@@ -20,6 +20,7 @@ from rejoin.failures import at_the_rim, named_errors, told
 from rejoin.lake.analysis import refuse_wrong_expressions
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run, StepRecord
+from rejoin.lake.runs import RunState
 from rejoin.lake.session import session
 from rejoin.load import load
 from rejoin.plan.policy import RunOptions
@@ -67,7 +68,7 @@ def _once(topology: Topology, owner: str, verb: Verb, target: str, spark: Sessio
     if verb is Verb.CUT:
         refuse_wrong_expressions(topology.plan, topology.ledger, spark or partial(session, topology.config))
     run = topology.open(owner, options) if verb is Verb.CUT else topology.mine(owner)
-    if run.state == "committed":
+    if run.state == RunState.COMMITTED:
         return _again(topology, run, verb, target)
     try:
         with alive(topology.ledger, run):

@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from rejoin.errors import LedgerConflict, SinkFenced
 from rejoin.lake import ledger_schema as t
 from rejoin.lake.ledger import Ledger
+from rejoin.lake.runs import RunKind, RunState
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,16 @@ class Deliveries:
 
     def committed(self) -> list[int]:
         """The committed runs, without upkeep such as compactions, ascending."""
-        found = select(t.runs.c.run).where(t.runs.c.topology == self._topology, t.runs.c.state == "committed", t.runs.c.kind == "run")
+        found = select(t.runs.c.run).where(
+            t.runs.c.topology == self._topology, t.runs.c.state == RunState.COMMITTED, t.runs.c.kind == RunKind.RUN
+        )
         with self._ledger.transaction() as db:
             return [r.run for r in db.execute(found.order_by(t.runs.c.run))]
 
     def upkeep(self, after: int, upto: int) -> bool:
         """Whether anything but runs was committed in between; it may have changed an output."""
         within = and_(t.runs.c.topology == self._topology, t.runs.c.run > after, t.runs.c.run <= upto)
-        found = select(t.runs.c.run).where(within, t.runs.c.state == "committed", t.runs.c.kind != "run").limit(1)
+        found = select(t.runs.c.run).where(within, t.runs.c.state == RunState.COMMITTED, t.runs.c.kind != RunKind.RUN).limit(1)
         with self._ledger.transaction() as db:
             return db.execute(found).first() is not None
 

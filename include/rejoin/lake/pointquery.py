@@ -16,6 +16,7 @@ from rejoin.lake.keyvalues import equal, literal
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.loads import load_of
 from rejoin.lake.refs import Refs
+from rejoin.lake.runs import RunKind, RunState
 from rejoin.limits import limits
 from rejoin.plan.model import Edge, Node, Plan
 from rejoin.stages.columns import HASH, numbered
@@ -38,7 +39,7 @@ class PointQuery:
 
     def __init__(self, ledger: Ledger, refs: Refs, run: int | None = None) -> None:
         wanted = ledger.head() if run is None else run
-        if wanted is None or ledger.run(wanted).state != "committed":
+        if wanted is None or ledger.run(wanted).state != RunState.COMMITTED:
             what = "no run was committed yet" if wanted is None else f"run {wanted} was not committed"
             raise RunUnknown(f"topology {ledger.topology!r}: {what}", next_step="see `rejoin history`")
         self.run, self._ledger = wanted, ledger
@@ -251,7 +252,7 @@ class PointQuery:
     def _unknown(self, name: str, known: Sequence[str]) -> UnknownTable:
         """Why a name cannot be asked for: it was one, it is a table of rejoin's own, or there is none of that name."""
         expected, topology = ", ".join(known), self.plan.topology
-        runs = [r for r in self._ledger.runs() if r.state == "committed" and r.kind == "run"]
+        runs = [r for r in self._ledger.runs() if r.state == RunState.COMMITTED and r.kind == RunKind.RUN]
         had = [r.number for r in runs if name in r.plan.names]
         if had:
             what = f"{name!r} is not in topology {topology!r} as of run {self.run}; run {had[-1]} was the last that had it"

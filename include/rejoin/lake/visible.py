@@ -19,6 +19,7 @@ from rejoin.lake.history import History, heads
 from rejoin.lake.loads import images, load_of
 from rejoin.lake.readonly import Files
 from rejoin.lake.refs import Refs
+from rejoin.lake.runs import RunState
 from rejoin.plan.model import Plan
 from rejoin.stages import loaded
 from rejoin.stages.columns import RUN
@@ -137,7 +138,7 @@ def cuts(location: str, topology: str | None = None, as_of: int | None = None) -
     if topology not in (None, *known) or (as_of is not None and len(wanted) > 1):
         what = f"no topology {topology!r}" if topology else f"{len(known)} topologies, each with runs of its own"
         raise UnknownTable(f"the lake at {location} has {what}", expected=f"one of the topologies {', '.join(known) or '(none)'}")
-    if as_of is not None and wanted and History(config.ledger, wanted[0]).run(as_of).state != "committed":
+    if as_of is not None and wanted and History(config.ledger, wanted[0]).run(as_of).state != RunState.COMMITTED:
         raise RunUnknown(f"topology {wanted[0]!r}: run {as_of} was not committed", next_step="see `rejoin history`")
     found = [(name, known[name] if as_of is None else as_of) for name in wanted]
     committed = [Cut(config, name, run) for name, run in found if run is not None]

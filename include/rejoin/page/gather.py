@@ -9,6 +9,7 @@ from rejoin.lake.history import History, RunLine, heads, owned
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.refs import Refs
+from rejoin.lake.runs import RunKind
 from rejoin.lake.tried import tried
 from rejoin.page.model import Fresh, Hits, RunPage, SearchPage, StepRow, TablePage, TopologyLine, TopologyPage, Written
 from rejoin.page.status import kept_aside, status
@@ -93,7 +94,7 @@ class Lake:
         """
         history, config = self._open(name)
         run = history.run(number)
-        plan = history.plan(number) if run.kind == "run" else None
+        plan = history.plan(number) if run.kind == RunKind.RUN else None
         every = dict.fromkeys(
             [*(s.id for s in steps(plan)), *(s.record.step for s in run.steps)] if plan else [s.record.step for s in run.steps]
         )

@@ -11,6 +11,7 @@ from rejoin.lake import owner as owner_text
 from rejoin.lake.history import RunLine
 from rejoin.lake.look import Newest, Refused
 from rejoin.lake.records import StepRecord
+from rejoin.lake.runs import RunState
 from rejoin.page import drawing, graph, path, running, words
 from rejoin.page.model import RELEASED, Kind, RunPage, SearchPage, TablePage, TopologyLine, TopologyPage
 from rejoin.page.sparkline import sparkline
@@ -75,7 +76,7 @@ def _page(template: str, place: Place, **values: Any) -> str:
 
 def _state(line: RunLine, now: float) -> str:
     """What is the matter with a run, in a few words."""
-    if line.state != "open":
+    if line.state != RunState.OPEN:
         return line.state
     if line.standing == "failed":
         return "failed, may go on"

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from rejoin.lake.history import RunLine
+from rejoin.lake.runs import RunState
 from rejoin.page import graph
 from rejoin.page.drawing import Graph
 from rejoin.page.model import RunPage, StepRow
@@ -34,7 +35,7 @@ def state_of(row: StepRow, run: RunLine, now: float) -> State:
         return State.KEPT if row.line.record.ending is Ending.KEPT else State.DONE
     if row.tried is not None and row.tried.error is not None:
         return State.FAILED
-    if run.state != "open":
+    if run.state != RunState.OPEN:
         return State.MISSED
     if row.tried is None:
         return State.WAITING
@@ -43,7 +44,7 @@ def state_of(row: StepRow, run: RunLine, now: float) -> State:
 
 def live(run: RunLine, now: float) -> bool:
     """Whether a page about a run should look again."""
-    return run.state == "open" and run.lease_until > now
+    return run.state == RunState.OPEN and run.lease_until > now
 
 
 def broken(page: RunPage) -> tuple[StepRow, ...]:

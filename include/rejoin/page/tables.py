@@ -11,6 +11,7 @@ from rejoin.lake.ledger import Ledger
 from rejoin.lake.look import Newest, Refused, Skew
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.refs import Refs
+from rejoin.lake.runs import RunState
 from rejoin.lake.state import Role, state_tables
 from rejoin.page.model import RELEASED, Change, Fresh, KeyEvent, KeyView, Kind, Refusals, Rows, TableLine, TablePage
 from rejoin.plan.model import Node, Plan
@@ -133,7 +134,7 @@ class Tables:
         wanted = ("changes",) if kind is Kind.SOURCE else NET_CHANGES
         for run in self._runs:
             line = run.step(step)
-            if run.state == "committed" and line is not None and line.record.counts.get("changes"):
+            if run.state == RunState.COMMITTED and line is not None and line.record.counts.get("changes"):
                 return Change(run.number, run.closed_at, tuple((c, line.record.counts.get(c, 0)) for c in wanted))
         return None
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rejoin.lake.records import Run, StepRecord
+from rejoin.lake.runs import RunKind
 from rejoin.plan.results import NET_CHANGES
 from rejoin.plan.steps import Verb
 from rejoin.progress import START
@@ -60,7 +61,7 @@ def summary(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
             console.print(f"not looked into ({s.counts['ignored']}): {', '.join(paths)}", markup=False, style="yellow")
     verdicts(console, steps)
     took = (run.closed_at or time.time()) - run.opened_at
-    rebuilt = f", rebuilt: {', '.join(run.rebuild)}" if run.rebuild and run.kind == "run" else ""
+    rebuilt = f", rebuilt: {', '.join(run.rebuild)}" if run.rebuild and run.kind == RunKind.RUN else ""
     console.print(f"run {run.number} of {run.topology}: {run.standing} in {took:.1f} s, {jobs(steps)} Spark jobs{rebuilt}")
     left = next((s.detail["left_behind"] for s in steps if "left_behind" in s.detail), None)
     if left is not None:

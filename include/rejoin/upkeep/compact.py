@@ -16,6 +16,7 @@ from rejoin.lake.files import files_of
 from rejoin.lake.fold import fold, repair, todo
 from rejoin.lake.let_go import forgetting
 from rejoin.lake.records import Run, StepRecord, Write
+from rejoin.lake.runs import RunKind
 from rejoin.lake.state import StateTable, state_tables
 from rejoin.plan.model import Plan
 from rejoin.plan.retained import why_kept
@@ -56,7 +57,7 @@ def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str, p
             with telling(progress, f"compact.{table}") as counts:
                 counts.update(_compact(topology, spark, run, table, progress))
 
-    done = topology.upkeep(who, "compact", work, forgotten)
+    done = topology.upkeep(who, RunKind.COMPACT, work, forgotten)
     topology.drop_garbage()
     return done
 

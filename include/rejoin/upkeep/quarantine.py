@@ -10,12 +10,10 @@ from rejoin.errors import UnknownTable
 from rejoin.lake import names
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.records import Run, StepRecord, Write
+from rejoin.lake.runs import RunKind
 from rejoin.plan.model import Plan
 from rejoin.stages.columns import HELD_CODES, SOURCE_FILE
 from rejoin.typed_keys import key_text
-
-KIND = "drop"
-"""The kind of a run that drops entries."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ def drop(topology: Topology, who: str, name: str, key: Sequence[str] = ()) -> Ru
         )
     if not found:
         return None
-    return topology.upkeep(who, KIND, lambda run: _drop(topology, run, name, found))
+    return topology.upkeep(who, RunKind.DROP, lambda run: _drop(topology, run, name, found))
 
 
 def _drop(topology: Topology, run: Run, name: str, found: Sequence[Entry]) -> None:
@@ -103,5 +101,6 @@ def _drop(topology: Topology, run: Run, name: str, found: Sequence[Entry]) -> No
     marks = [{**e.key, "_run": run.number, "_op": "R", "_code": e.code, SOURCE_FILE: e.file, "_line": e.line} for e in found]
     rows = pa.Table.from_pylist(marks, pa.schema([schema.field(c) for c in marks[0]]))
     files = commit.data_files(existing, fitted(rows, schema))
-    write = Write(table, topology.refs.commit_files(table, names.branch(run.number, KIND), base, files))
-    topology.ledger.register(run.number, StepRecord(f"{KIND}.{name}", {"dropped": len(found)}, monotonic() - started, 0), KIND, (write,))
+    write = Write(table, topology.refs.commit_files(table, names.branch(run.number, RunKind.DROP), base, files))
+    record = StepRecord(f"{RunKind.DROP}.{name}", {"dropped": len(found)}, monotonic() - started, 0)
+    topology.ledger.register(run.number, record, RunKind.DROP, (write,))

@@ -8,6 +8,7 @@ from rejoin.errors import SnapshotExpired, UnknownTable
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.refs import Refs
+from rejoin.lake.runs import RunKind, RunState
 from rejoin.plan.model import Node
 from rejoin.plan.sources import SnapshotSource
 from rejoin.plan.versions import unversioned
@@ -147,7 +148,9 @@ class _Trace:
     @cached_property
     def _compactions(self) -> list[int]:
         """The runs that compactions started from, newest first."""
-        made = [r for r in self._ledger.runs() if r.kind == "compact" and r.state == "committed" and r.number <= self.query.run]
+        made = [
+            r for r in self._ledger.runs() if r.kind == RunKind.COMPACT and r.state == RunState.COMMITTED and r.number <= self.query.run
+        ]
         return [r.base for r in reversed(made) if r.base is not None]
 
     def _record(self, name: str, key: Row, versions: Sequence[Row], kept: Sequence[Row]) -> Record:
