@@ -115,7 +115,7 @@ def oldest_needed(topology: Topology) -> int | None:
     Whoever expires must keep the changes of this run and all later ones, and the outputs' snapshots of this run.
     """
     deliveries = Deliveries(topology.ledger)
-    runs, cursors = deliveries.committed(), deliveries.cursors()
+    runs, cursors = deliveries.runs(), deliveries.cursors()
     needs = []
     for step in steps_of(topology.plan):
         cursor, (_, sink) = cursors.get(step.target), find(topology, step.target)
@@ -134,7 +134,7 @@ def _up_to_date(topology: Topology, node: Node, sink: Sink, deliveries: Deliveri
     """
     from rejoin.sinks.connect import identity
 
-    name, newest = sink_id(node.name, sink), deliveries.committed()[-1]
+    name, newest = sink_id(node.name, sink), deliveries.runs()[-1]
     cursor = deliveries.cursors().get(name)
     position = Position.from_json(cursor.position) if cursor is not None and cursor.position is not None else None
     if position is None or not position.idle or position.done < newest:

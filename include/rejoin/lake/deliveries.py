@@ -97,7 +97,7 @@ class Deliveries:
             return None
         return Delivery(sink, row.attempt, row.records, row.seconds, row.upto, row.failed, json.loads(row.detail))
 
-    def committed(self) -> list[int]:
+    def runs(self) -> list[int]:
         """The committed runs, without upkeep such as compactions, ascending."""
         found = select(t.runs.c.run).where(
             t.runs.c.topology == self._topology, t.runs.c.state == RunState.COMMITTED, t.runs.c.kind == RunKind.RUN
@@ -105,7 +105,7 @@ class Deliveries:
         with self._ledger.transaction() as db:
             return [r.run for r in db.execute(found.order_by(t.runs.c.run))]
 
-    def upkeep(self, after: int, upto: int) -> bool:
+    def upkeep_between(self, after: int, upto: int) -> bool:
         """Whether anything but runs was committed in between; it may have changed an output."""
         within = and_(t.runs.c.topology == self._topology, t.runs.c.run > after, t.runs.c.run <= upto)
         found = select(t.runs.c.run).where(within, t.runs.c.state == RunState.COMMITTED, t.runs.c.kind != RunKind.RUN).limit(1)

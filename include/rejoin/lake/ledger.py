@@ -68,12 +68,12 @@ class Ledger(Records):
                 return self._insert_run(db, owner, plan, fingerprints, head, kind)
         raise LedgerConflict(f"topology {self.topology!r}: 50 attempts to open a run met other processes", next_step="try again")
 
-    def publish(self, run: int, held: Sequence[str] = ()) -> bool:
+    def publish(self, run: int, kept: Sequence[str] = ()) -> bool:
         """Makes a run visible. False if it was visible already.
 
         Args:
             run: the open run.
-            held: nodes that the run left as they were: the next run rebuilds them.
+            kept: nodes that the run left as they were: the next run rebuilds them.
 
         Raises:
             RunSuperseded: the run was abandoned; nothing was made visible.
@@ -91,7 +91,7 @@ class Ledger(Records):
             if db.execute(moved).rowcount != 1 or db.execute(closed).rowcount != 1:
                 raise _superseded(self.topology, run)
             # What a compaction finds to be rebuilt stays to be rebuilt.
-            unmade = set(held) | (set(json.loads(str(row.rebuild))) if row.kind != RunKind.RUN else set())
+            unmade = set(kept) | (set(json.loads(str(row.rebuild))) if row.kind != RunKind.RUN else set())
             prints = {n: p for n, p in json.loads(str(row.fingerprints)).items() if n not in unmade}
             db.execute(update(t.runs).where(self._is(t.runs, run)).values(fingerprints=json.dumps(prints, sort_keys=True)))
             self._record_states(db, run, row.base)

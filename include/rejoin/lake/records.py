@@ -126,7 +126,7 @@ class Records(CommittedRuns):
             row = db.execute(mine.order_by(t.runs.c.run.desc()).limit(1)).first()
             return None if row is None else self._run(row)
 
-    def held(self, run: int) -> list[str]:
+    def kept(self, run: int) -> list[str]:
         """The nodes that a committed run left as they were, so that the next one rebuilds them."""
         with self.transaction() as db:
             row = self._row(db, run)

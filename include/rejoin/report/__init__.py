@@ -136,7 +136,7 @@ def verification(console: Console, found: "Sequence[Difference]", *, fast: bool)
     columns = ["output", "rows", "missing", "extra", "different", "subscriptions", "hidden", "held back"] + (["suspects"] if fast else [])
     table = Table(*columns, box=None)
     for d in found:
-        if d.left_out:
+        if d.kept:
             console.print(
                 f"{d.node}: left as it was by the newest run (its options, or --fuse skip), so not compared; the next run recomputes it"
             )

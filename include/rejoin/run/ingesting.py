@@ -131,10 +131,10 @@ class Ingesting:
             fields = tuple(f.name for f in held.schema.field("_row").type) if "_row" in held.columns else ()
             parts.append(self._engine.query(hold.held_events(self._sql, table, fields), held=held))
         if again:
-            mended = self._mended(table)
-            if mended is not None:
-                parts.append(mended[0])
-                kinds = with_replayed(kinds, mended[1])
+            replayed = self._replayed(table)
+            if replayed is not None:
+                parts.append(replayed[0])
+                kinds = with_replayed(kinds, replayed[1])
             keys = Keys(self._looked_up(table, self._together(table, parts), kinds), keys.at_most + kinds.adopted + self._facts.held(table))
         facts = self._together(table, parts)
         looked = not by_place(table)  # no place comes twice
@@ -179,7 +179,7 @@ class Ingesting:
         """The rows that are held back, of some keys or of all."""
         return self._work.before.held(table.name, keys) if self._facts.held(table) else None
 
-    def _mended(self, table: Table) -> tuple[Rows, Kinds] | None:
+    def _replayed(self, table: Table) -> tuple[Rows, Kinds] | None:
         """The records in quarantine that can be decoded now. The next snapshot decides about those of a snapshot, and those of ``records`` come anew."""
         refused = self._work.before.refused(table.name)
         if refused is None or table.source.meaning is not Meaning.FEED:

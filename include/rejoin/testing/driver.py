@@ -101,12 +101,12 @@ class Driver:
     def close(self) -> None:
         """Ends the test: the directory and all connections are gone."""
         from rejoin.lake.config import existing_config
-        from rejoin.lake.forget import forget
+        from rejoin.lake.disconnect import disconnect
 
         if not self._gone:
             self._gone = True
             if (config := existing_config(str(self._location))) is not None:
-                forget(config)
+                disconnect(config)
             shutil.rmtree(self._directory)
 
     def restart(self, topology: Topology | str | Path | None = None) -> None:
@@ -116,9 +116,9 @@ class Driver:
             topology: another topology of the same name, an edited one for instance; None: the same again.
         """
         from rejoin.lake.config import lake_config
-        from rejoin.lake.forget import forget
+        from rejoin.lake.disconnect import disconnect
 
-        forget(lake_config(str(self._location)))
+        disconnect(lake_config(str(self._location)))
         self._start(self._declared if topology is None else topology)
 
     def run(self, options: RunOptions = RunOptions(), /, **tables: str) -> Changes:  # noqa: B008 -- frozen

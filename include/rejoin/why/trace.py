@@ -48,7 +48,7 @@ def why(ledger: Ledger, refs: Refs, root: str, name: str, key: Sequence[str | No
 class _Trace:
     def __init__(self, query: PointQuery, ledger: Ledger, refs: Refs, root: str) -> None:
         self.query, self.plan, self._ledger, self._refs, self._root = query, query.plan, ledger, refs, root
-        self._left_out = ledger.held(query.run)
+        self._kept = ledger.kept(query.run)
 
     def row(self, name: str, key: Sequence[Any]) -> SourceRow | OutputRow:
         return self.any(name, key)[0]
@@ -78,7 +78,7 @@ class _Trace:
             there=stored is not None,
             hash=None if stored is None else stored[HASH],
             held=None if held is None else held.code,
-            skipped=node.name in self._left_out,
+            kept=node.name in self._kept,
             told=tuple(reason for s in sides for reason in s.told),
         )
         matches, reasons, certain = judge(self.plan, node, seen)
