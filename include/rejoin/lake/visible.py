@@ -4,7 +4,6 @@ A source table is its current rows, an output its rows, both with the columns th
 rejoin's own (``orders_enriched__changes``) is what is stored, with all its columns.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,12 +20,10 @@ from rejoin.lake.readonly import Files
 from rejoin.lake.refs import Refs
 from rejoin.lake.runs import RunState
 from rejoin.plan.model import Plan
+from rejoin.plan.portable import duckdb_type
 from rejoin.stages import loaded
 from rejoin.stages.columns import RUN
 from rejoin.stages.dialect import DUCKDB
-
-_TYPES = {"STRING": "VARCHAR", "BINARY": "BLOB", "TIMESTAMP": "TIMESTAMPTZ", "TIMESTAMP_NTZ": "TIMESTAMP"}
-"""Types of Spark that DuckDB calls by another name."""
 
 
 @dataclass(frozen=True)
@@ -179,4 +176,4 @@ def _nothing(types: Mapping[str, str]) -> str:
 
 def _duck(kind: str | None) -> str:
     """What DuckDB calls a type of a plan; where only Spark can tell, a text."""
-    return _TYPES.get(kind or "STRING", re.sub(r",(?=\S)", ", ", kind or ""))
+    return duckdb_type(kind or "STRING")
