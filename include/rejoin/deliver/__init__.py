@@ -53,7 +53,7 @@ def deliver(topology: Topology, name: str, restart: "Restart | None" = None) -> 
         with named_errors(f"delivery to sink {name!r}"):
             work.run()
     except BaseException as error:
-        failed = told(error)[:2000]
+        failed = told(error)
         deliveries.end(Delivery(name, cursor.attempt, work.records, time.monotonic() - started, work.upto, failed, work.detail))
         raise
     done = Delivery(name, cursor.attempt, work.records, time.monotonic() - started, work.upto, None, work.detail)
@@ -144,6 +144,6 @@ def _up_to_date(topology: Topology, node: Node, sink: Sink, deliveries: Deliveri
         found = identity(node, sink, topology.config.sinks)
     except RejoinError as error:
         attempt = deliveries.begin(name).attempt
-        deliveries.end(Delivery(name, attempt, 0, time.monotonic() - started, position.done, told(error)[:2000]))
+        deliveries.end(Delivery(name, attempt, 0, time.monotonic() - started, position.done, told(error)))
         raise
     return newest if found is not None and position.is_of(found) else None

@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from rejoin.errors import LedgerConflict, SinkFenced
 from rejoin.lake import ledger_schema as t
-from rejoin.lake.ledger import Ledger
+from rejoin.lake.ledger import NOTE, Ledger
 from rejoin.lake.runs import RunKind, RunState
 
 
@@ -77,7 +77,8 @@ class Deliveries:
 
     def end(self, delivery: Delivery) -> None:
         """Keeps what an attempt came to."""
-        values = {"records": delivery.records, "seconds": delivery.seconds, "upto": delivery.upto, "failed": delivery.failed}
+        failed = None if delivery.failed is None else delivery.failed[:NOTE]
+        values = {"records": delivery.records, "seconds": delivery.seconds, "upto": delivery.upto, "failed": failed}
         key = {"topology": self._topology, "sink": delivery.sink, "attempt": delivery.attempt}
         with self._ledger.transaction() as db:
             db.execute(insert(t.deliveries).values(**key, **values, detail=json.dumps(delivery.detail), ended_at=time.time()))

@@ -80,6 +80,10 @@ class View:
     def column(self, name: str) -> Projection:
         return next(p for p in self.columns if p.name == name)
 
+    def stored(self, name: str) -> str:
+        """The column of the table that a column of the view is, where it is nothing else."""
+        return self.column(name).sql.removeprefix("t.").strip("`")
+
 
 @dataclass(frozen=True)
 class Edge:

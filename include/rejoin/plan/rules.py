@@ -46,6 +46,11 @@ class Expectation:
     max_share: float = 0.05
 
     @property
+    def asked(self) -> bool:
+        """Whether Great Expectations is asked: of what cannot be computed there is nothing to look at."""
+        return self.type != "computable"
+
+    @property
     def title(self) -> str:
         """One line for people, as the user wrote it: holds no value of a row."""
         return wording.title(self.type, self.kwargs)

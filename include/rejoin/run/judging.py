@@ -62,7 +62,7 @@ class Judging:
         Raises:
             ValidationFailed: the run has to stop.
         """
-        numbered = [(n, e) for n, e in enumerate(self._of.expectations) if _asked(e) and e.level is Level.ROW and e.rows is Which.CHANGED]
+        numbered = [(n, e) for n, e in enumerate(self._of.expectations) if e.asked and e.level is Level.ROW and e.rows is Which.CHANGED]
         if not numbered:
             return None
         shown, here = self._with_conditions(rows, numbered), None
@@ -88,7 +88,7 @@ class Judging:
         Raises:
             ValidationFailed: these are more than may be held back.
         """
-        self._judge([Answer(n, not bad, rows, bad) for n, e in enumerate(self._of.expectations) if not _asked(e)])
+        self._judge([Answer(n, not bad, rows, bad) for n, e in enumerate(self._of.expectations) if not e.asked])
 
     def table(self, reader: Reader, rows: int, measures: dict[int, float | None]) -> None:
         """Judges the table as it would become.
@@ -158,11 +158,6 @@ class Judging:
         return self._engine.query(f"SELECT {', '.join([*columns, *made])} FROM (SELECT _row AS t FROM rows_)", rows_=rows)
 
 
-def _asked(one: Expectation) -> bool:
-    """Whether Great Expectations is asked: of what cannot be computed there is nothing to look at."""
-    return one.type != "computable"
-
-
 def measured(of: Table | Node) -> Numbered:
     """The expectations that are about a measure of the table."""
     return [(n, e) for n, e in enumerate(of.expectations) if e.type in MEASURED]
@@ -170,7 +165,7 @@ def measured(of: Table | Node) -> Numbered:
 
 def asks_of_rows(of: Table | Node) -> bool:
     """Whether Great Expectations is asked about rows, not about measures alone."""
-    return any(_asked(e) and e.type not in MEASURED for e in of.expectations)
+    return any(e.asked and e.type not in MEASURED for e in of.expectations)
 
 
 def share_matched(plan: Plan, node: Node, edge_name: str, reader: Reader) -> float | None:
