@@ -62,7 +62,7 @@ def everything_told(file: Path) -> str:
     commands = (["history"], ["history", "--json"], ["history", "--run", "1"], ["history", "--run", "1", "--json"])
     told = [CliRunner().invoke(main, [*c, "--lake", lake]).output for c in commands]
     told.append(CliRunner().invoke(main, ["explain", str(file), "--run", "1", "--lake", lake]).output)
-    place = render.Place("/rejoin", "", time.time())
+    place = render.Site("/rejoin", "", time.time())
     told.append(render.run(place, Lake(lake).run("t", 1)))
     told.append(render.topology(place, Lake(lake).topology("t"), None))
     with sqlite3.connect(f"{lake}/ledger.db") as db:

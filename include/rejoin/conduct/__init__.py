@@ -18,7 +18,7 @@ from rejoin.lake.config import LakeConfig
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.records import Run, StepRecord, Write
 from rejoin.lake.runs import RunKind, RunState
-from rejoin.plan import places
+from rejoin.plan import suspects
 from rejoin.plan.compatible import left_behind
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan
@@ -202,7 +202,7 @@ class Topology:
             return done
         started, start = time.monotonic(), self.start(run)
         doing = Doing(start, self.refs, spark, progress)
-        of_step = named_errors(called(start, step), places.of_step(run.plan, step.verb, step.target))
+        of_step = named_errors(called(start, step), suspects.of_step(run.plan, step.verb, step.target))
         with trying(self.ledger, run, step.id), of_step:
             outcome = doing.done(step)
         made, seconds = outcome.result, time.monotonic() - started - doing.waited

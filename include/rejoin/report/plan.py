@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rejoin.conduct.ahead import Ahead, Waiting, Work
+from rejoin.conduct.ahead import Ahead, Recompute, Waiting
 from rejoin.plan.outlook import Change, Entry, Kind
 from rejoin.report import many
 
@@ -39,7 +39,7 @@ def plan(console: Console, ahead: Ahead, location: str) -> None:
         )
 
 
-def _lines(entry: Entry, work: Work | None, ahead: Ahead) -> list[str]:
+def _lines(entry: Entry, work: Recompute | None, ahead: Ahead) -> list[str]:
     lines = list(entry.why)
     if work is None or not entry.computed or ahead.outlook.run is None:
         return lines or [""]

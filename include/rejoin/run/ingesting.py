@@ -18,8 +18,7 @@ from rejoin.plan.expect import of_level
 from rejoin.plan.model import Table
 from rejoin.plan.place import by_place
 from rejoin.plan.results import Ingested
-from rejoin.plan.rules import Expectation, Level
-from rejoin.plan.rules import Rows as Which
+from rejoin.plan.rules import Expectation, Level, Which
 from rejoin.plan.sources import Meaning, SnapshotSource
 from rejoin.run.checks import (
     Kinds,
@@ -52,16 +51,16 @@ class Ingesting:
     Args:
         work: what the attempt works with.
         cut: what the run reads of it.
-        place: where the results of the table's validation are kept; None: only in the ledger.
+        results: where the results of the table's validation are kept; None: only in the ledger.
     """
 
-    def __init__(self, work: Work, cut: Cut, place: Path | None) -> None:
-        self._work, self._facts, self._cut, self._place = work, work.facts, cut, place
+    def __init__(self, work: Work, cut: Cut, results: Path | None) -> None:
+        self._work, self._facts, self._cut, self._results = work, work.facts, cut, results
         self._engine, self._sql = work.engine, work.engine.sql
 
     def run(self, table: Table) -> Outcome[Ingested]:
         """Ingests what the cut has pinned, and judges what it comes to."""
-        self._storing = Storing(self._work, table, self._cut, self._place)
+        self._storing = Storing(self._work, table, self._cut, self._results)
         outcome = self._ingested(table, self._cut.pin)
         after = self._work.after(outcome.writes)
         if not table.expectations or not (outcome.result.changes or self._facts.asked_again(table.name) or watched(table)):
@@ -105,7 +104,7 @@ class Ingesting:
         kinds = Kinds(**seen())
         if not kinds.plain or fates.quarantined or kinds.read != kinds.skipped + fates.accounted:
             self._work = replace(self._work, writer=self._work.writer.again())
-            self._storing = Storing(self._work, table, self._cut, self._place)
+            self._storing = Storing(self._work, table, self._cut, self._results)
             return None
         return Outcome(self._storing.accounted(fates, kinds), (write,))
 

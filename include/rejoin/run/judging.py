@@ -10,8 +10,7 @@ from rejoin.engines.engine import Engine, Rows
 from rejoin.lake.reader import Reader
 from rejoin.limits import limits
 from rejoin.plan.model import Node, Plan, Table
-from rejoin.plan.rules import Expectation, Level, Severity
-from rejoin.plan.rules import Rows as Which
+from rejoin.plan.rules import Expectation, Level, Severity, Which
 from rejoin.stages.dialect import Dialect
 from rejoin.stages.frames import foreign_key, seen
 from rejoin.validation import reports
@@ -41,12 +40,12 @@ class Judging:
         engine: runs the statements.
         of: the table or node.
         run: the run's number.
-        place: where the results are kept; None: only in the ledger.
+        results: where the results are kept; None: only in the ledger.
     """
 
-    def __init__(self, engine: Engine, of: Table | Node, run: int, place: Path | None) -> None:
-        self._engine, self._of, self._run, self._place = engine, of, run, place
-        self._session = Session(reports.emptied(place))
+    def __init__(self, engine: Engine, of: Table | Node, run: int, results: Path | None) -> None:
+        self._engine, self._of, self._run, self._results = engine, of, run, results
+        self._session = Session(reports.emptied(results))
         self._verdicts: list[Verdict] = []
 
     def changed_rows(self, rows: Rows, count: int) -> Rows | None:
@@ -120,12 +119,12 @@ class Judging:
         """What the ledger keeps of all that was judged."""
         if not self._verdicts:
             return {}
-        report = reports.keep(self._place, self._verdicts)
+        report = reports.keep(self._results, self._verdicts)
         return {"validation": [v.to_dict() for v in self._verdicts], "report": report}
 
     def _judge(self, answers: Sequence[Answer]) -> None:
         self._verdicts += [Verdict(self._of.expectations[a.number], a) for a in sorted(answers, key=lambda a: a.number)]
-        report = reports.keep(self._place, self._verdicts)
+        report = reports.keep(self._results, self._verdicts)
         what = f"{'table' if isinstance(self._of, Table) else 'output'} {self._of.name!r}"
         stop_if_needed(self._verdicts, what, self._run, report)
 

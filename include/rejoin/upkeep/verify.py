@@ -19,7 +19,7 @@ from rejoin.lake.plainly import PlainReader
 from rejoin.lake.recompute import Recomputation, without_pushdown
 from rejoin.lake.session import JobCounter
 from rejoin.limits import limits
-from rejoin.plan import places
+from rejoin.plan import suspects
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Node, Plan
 from rejoin.progress import SILENT, Progress, telling
@@ -85,7 +85,7 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool, progress: Pro
             rows = engine.frame(reader.current(node.name)).count() if reader.has(node.name) else 0
             found.append(Difference(node.name, rows, 0, 0, 0, 0, kept=True))
             continue
-        comparing = named_errors(f"comparison of output {node.name!r}", places.of_node(plan, node.name))
+        comparing = named_errors(f"comparison of output {node.name!r}", suspects.of_node(plan, node.name))
         with comparing, telling(progress, f"verify.{node.name}") as counts, JobCounter(spark, f"verify-{node.name}") as counter:
             progress.tasks(f"verify.{node.name}", counter.tasks)
             with _spread(spark, max(reader.stored(node.name), reader.stored(node.left.table))):
