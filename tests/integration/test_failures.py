@@ -17,11 +17,11 @@ from rejoin.cli import main
 from rejoin.conduct import Topology
 from rejoin.conduct.schedule import run_topology
 from rejoin.errors import NotComputable
+from rejoin.lake.aside import entries
 from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.page import render
 from rejoin.page.gather import Lake
-from rejoin.upkeep.quarantine import entries
 from rejoin.upkeep.verify import verify
 
 pytestmark = pytest.mark.slow
@@ -100,7 +100,8 @@ def published(file: Path) -> dict[int, dict[str, object]]:
 
 
 def kept_aside(file: Path) -> dict[object, tuple[str, str]]:
-    return {e.key["id"]: (e.code, e.reason) for e in entries(opened(file), "coded")}
+    topology = opened(file)
+    return {e.key["id"]: (e.code, e.reason) for e in entries(topology.ledger, topology.refs, "coded")}
 
 
 def next_orders(file: Path, codes: dict[int, str]) -> None:

@@ -11,7 +11,7 @@ from rejoin.limits import limits
 from rejoin.page.model import Pace, Rows, Status
 from rejoin.plan.model import Plan
 from rejoin.plan.steps import Verb
-from rejoin.upkeep.quarantine import open_entries
+from rejoin.quarantined import open_entries
 
 PACES = 30
 """Runs in the sparkline."""

@@ -16,7 +16,7 @@ from rejoin.progress import START
 from rejoin.typed_keys import key_text
 
 if TYPE_CHECKING:
-    from rejoin.upkeep.quarantine import Entry
+    from rejoin.quarantined import Entry
     from rejoin.upkeep.verify import Difference
 
 INGEST_COUNTS = ("read", "applied", "superseded", "duplicate", "stale", "noop", "skipped", "quarantined")

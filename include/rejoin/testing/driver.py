@@ -170,13 +170,14 @@ class Driver:
         """
         import pyarrow as pa
 
+        from rejoin.lake.aside import entries
         from rejoin.testing.grid import Change, Grid
-        from rejoin.upkeep.quarantine import entries
 
         self._check(name)
         key, schema = self._plan.key_of(name), self._schema(name)
         columns = pa.schema([*(schema.field(k) for k in key), ("code", pa.string()), ("reason", pa.string())])
-        kept = entries(self._topology, name) if self._topology.ledger.head() is not None else []
+        ledger = self._topology.ledger
+        kept = entries(ledger, self._topology.refs, name) if ledger.head() is not None else []
         found = [Change("", None, {**e.key, "code": e.code, "reason": e.reason}) for e in kept]
         return Grid(f"quarantine of {name}", key, columns, found, changed=False)
 

@@ -10,9 +10,9 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
+from rejoin.quarantined import Entry
 from rejoin.stages.columns import HELD_CODES
 from rejoin.typed_keys import key_text
-from rejoin.upkeep.quarantine import Entry
 from rejoin.why.model import APPLIED, Answer, Cause, Change, Match, OutputRow, Reason, Record, RightRow, SourceRow, State, is_there
 
 VALUE = 80

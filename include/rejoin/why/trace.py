@@ -12,10 +12,10 @@ from rejoin.lake.runs import RunKind, RunState
 from rejoin.plan.model import Node
 from rejoin.plan.sources import SnapshotSource
 from rejoin.plan.versions import unversioned
+from rejoin.quarantined import open_entries
 from rejoin.sources import Pin
 from rejoin.sources.locate import NO_RECORD, locate
 from rejoin.stages.columns import HASH, HELD_CODES, REPLAYED_CODE, SOURCE_FILE
-from rejoin.upkeep.quarantine import open_entries
 from rejoin.why.judge import Seen, foreign_key_shown, judge, shown
 from rejoin.why.model import APPLIED, NOOP, Answer, Change, OutputRow, Record, RightRow, SourceRow, State, differing
 from rejoin.why.sides import named, side
