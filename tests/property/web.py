@@ -19,10 +19,6 @@ from rejoin.plan.policy import Fuse, Refresh, RunOptions
 from rejoin.upkeep.compact import compact
 
 
-def no_spark() -> Any:
-    raise AssertionError("a few rows need no Spark")
-
-
 @dataclass
 class Web:
     """The lake of a history, and who runs it."""
