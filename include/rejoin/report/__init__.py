@@ -27,7 +27,7 @@ def summary_data(run: Run, steps: Sequence[StepRecord]) -> dict[str, Any]:
     return {
         "topology": run.topology,
         "run": run.number,
-        "kind": run.kind,
+        "kind": str(run.kind),
         "state": run.standing,
         "owner": run.owner,
         "base": run.base,
