@@ -215,7 +215,7 @@ class Ledger(Records):
         return row.version, row.head
 
     def _is_open(self, run: int) -> ColumnElement[bool]:
-        return self._is(t.runs, run) & (t.runs.c.state == RunState.OPEN)
+        return and_(self._is(t.runs, run), t.runs.c.state == RunState.OPEN)
 
     def _swap(self, db: Connection, version: int, head: int | None) -> bool:
         """The compare-and-swap, which also takes the row's lock until the transaction ends."""
