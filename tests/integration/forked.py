@@ -57,6 +57,11 @@ class Forked:
         return str(Path(self._said.name, name))
 
 
+def batched(items: list[str], size: int) -> list[list[str]]:
+    """Crash points in groups, each for one history."""
+    return [items[i : i + size] for i in range(0, len(items), size)]
+
+
 def _run(program: str, arguments: list[str], environment: dict[str, str], directory: str, files: tuple[str, str]) -> None:
     """In the new process: becomes the program."""
     for number, file in enumerate(files, start=1):

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
 import psutil
 import pytest
@@ -14,6 +13,7 @@ from integration.event_log import Job
 from integration.on_cluster import CUSTOMERS, LAKE, ORDERS, SECRET, TABLE, Driver, Place, by_step
 from integration.servers import SparkCluster, spark_cluster
 from integration.stored import Stored, stored
+from sparkless import no_spark
 
 from rejoin.conduct.schedule import run_topology
 from rejoin.plan.policy import Fuse, RunOptions
@@ -59,10 +59,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
         run_topology(place.topology, no_spark, "undisturbed", options=RunOptions(fuse=Fuse.APPLY))
         found.append(stored(place))
     return Undisturbed(*found)
-
-
-def no_spark() -> NoReturn:
-    raise AssertionError("the process needs no Spark here")
 
 
 def told(what: str, jobs: list[Job]) -> None:

@@ -9,8 +9,9 @@ import pytest
 from integration.on_cluster import LAKE, SECRET, Driver, Place, by_step
 from integration.servers import spark_cluster
 from integration.stored import stored
-from integration.test_cluster import change, no_spark
+from integration.test_cluster import change
 from integration.test_tasks import busy
+from sparkless import no_spark
 
 from rejoin.conduct.schedule import run_topology
 from rejoin.lake.refs import Refs

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from integration.forked import Forked
+from integration.forked import Forked, batched
 from integration.shop import Shop, check, output, steps_of
 
 from rejoin.errors import RunBusy
@@ -17,10 +17,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 def run(shop: Shop, remote: str, program: str = "rejoin.cli", **environment: str) -> subprocess.CompletedProcess[str]:
     words = ["run", str(shop.file), "--lake", str(shop.lake), "--root", str(shop.root)]
     return Forked(program, words, {**os.environ, "SPARK_REMOTE": remote, **environment}).wait(300)
-
-
-def batched(items: list[str], size: int) -> list[list[str]]:
-    return [items[i : i + size] for i in range(0, len(items), size)]
 
 
 @pytest.mark.invariant("I2", "I9")

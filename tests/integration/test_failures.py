@@ -17,11 +17,11 @@ from rejoin.cli import main
 from rejoin.conduct import Topology
 from rejoin.conduct.schedule import run_topology
 from rejoin.errors import NotComputable
+from rejoin.lake.aside import entries
 from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.page import render
 from rejoin.page.gather import Lake
-from rejoin.upkeep.quarantine import entries
 from rejoin.upkeep.verify import verify
 
 pytestmark = pytest.mark.slow
@@ -62,7 +62,7 @@ def everything_told(file: Path) -> str:
     commands = (["history"], ["history", "--json"], ["history", "--run", "1"], ["history", "--run", "1", "--json"])
     told = [CliRunner().invoke(main, [*c, "--lake", lake]).output for c in commands]
     told.append(CliRunner().invoke(main, ["explain", str(file), "--run", "1", "--lake", lake]).output)
-    place = render.Place("/rejoin", "", time.time())
+    place = render.Site("/rejoin", "", time.time())
     told.append(render.run(place, Lake(lake).run("t", 1)))
     told.append(render.topology(place, Lake(lake).topology("t"), None))
     with sqlite3.connect(f"{lake}/ledger.db") as db:
@@ -100,7 +100,8 @@ def published(file: Path) -> dict[int, dict[str, object]]:
 
 
 def kept_aside(file: Path) -> dict[object, tuple[str, str]]:
-    return {e.key["id"]: (e.code, e.reason) for e in entries(opened(file), "coded")}
+    topology = opened(file)
+    return {e.key["id"]: (e.code, e.reason) for e in entries(topology.ledger, topology.refs, "coded")}
 
 
 def next_orders(file: Path, codes: dict[int, str]) -> None:

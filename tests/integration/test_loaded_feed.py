@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from feeds import changes_of, rolled_back, stored_ops
 from integration.conftest import Sessions
+from sparkless import no_spark
 
 from rejoin import Topology, debezium
 from rejoin.engines.columnar import ColumnarEngine
@@ -196,9 +197,6 @@ def test_the_feed_is_the_same_by_spark_after_a_compaction_and_when_old_snapshots
     driver: Driver, node: str, sessions: Sessions
 ) -> None:
     expected = shown(changes_of(driver._topology, node))
-
-    def no_spark() -> Any:
-        raise AssertionError("small tables are compacted in the process")
 
     compact(driver._topology, no_spark, this_process())
     spark = sessions(driver._topology)

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 from golden.traces import FILES, some_traces
-from integration.forked import Forked
+from integration.forked import Forked, batched
 from integration.shop import Shop, check, output, steps_of
 from object_store import KEY, SECRET, ObjectStore, object_store
+from sparkless import no_spark
 
 from rejoin.conduct.schedule import run_topology
 from rejoin.errors import RejoinError, StoreDenied, StoreDown, StoreMissing
@@ -63,10 +64,6 @@ def run(shop: Shop) -> None:
     run_topology(topology, no_spark, f"test {len(topology.ledger.runs())}")
 
 
-def no_spark() -> None:
-    raise AssertionError("this is work of the process")
-
-
 @pytest.mark.invariant("I1")
 def test_golden_traces_come_out_of_an_object_store_as_kafka_streams_says(store: ObjectStore, tmp_path: Path) -> None:
     # What every test run plays event by event on a disk, but for chains, one of whose expressions is Spark's work.
@@ -78,10 +75,6 @@ def test_golden_traces_come_out_of_an_object_store_as_kafka_streams_says(store: 
     wrong = [t.name for t, a in zip(chosen, answers, strict=True) if (a["changes"], a["table"]) != (t.changes(), t.table)]
     assert not wrong
     print(f"\n{len(chosen)} traces")
-
-
-def batched(items: list[str], size: int) -> list[list[str]]:
-    return [items[i : i + size] for i in range(0, len(items), size)]
 
 
 @pytest.mark.invariant("I2", "I9")

@@ -39,8 +39,8 @@ def test_what_is_left_out_stays_as_it_is_and_is_recomputed_by_the_next_run(tmp_p
         topology = run("enriched")
         assert output(topology) == shop.expected()
         assert output(topology, "known") == before != known()
-        assert topology.ledger.held(topology.ledger.head() or 0) == ["known"]
-    assert [(d.node, d.total, d.left_out) for d in verify(topology, sessions(topology), fast=False)] == [
+        assert topology.ledger.kept(topology.ledger.head() or 0) == ["known"]
+    assert [(d.node, d.total, d.kept) for d in verify(topology, sessions(topology), fast=False)] == [
         ("enriched", 0, False),
         ("known", 0, True),
     ]

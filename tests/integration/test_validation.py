@@ -19,12 +19,13 @@ from rejoin.engines.spark import Frame, SparkEngine
 from rejoin.engines.types import collected
 from rejoin.errors import UnknownTable, ValidationFailed
 from rejoin.lake import names
+from rejoin.lake.aside import entries
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run
 from rejoin.load import load
 from rejoin.plan.policy import Fuse, Refresh, RunOptions
 from rejoin.run.judging import Judging
-from rejoin.upkeep.quarantine import drop, entries
+from rejoin.upkeep.quarantine import drop
 from rejoin.upkeep.verify import verify
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # one of the longest files: tests/conftest.py begins with these
@@ -215,7 +216,7 @@ def test_quarantine_is_listed_shown_replayed_and_dropped(tmp_path: Path, session
     shop.land("customers", {"id": 1, "name": "bad"})
     shop.land("orders", shop.order(1), shop.order(2, customer=None, qty=-2), shop.order(3, qty=2**40))
     shop.run()
-    found = {(e.source, e.code): e for e in entries(shop.topology)}
+    found = {(e.source, e.code): e for e in entries(shop.topology.ledger, shop.topology.refs)}
     assert set(found) == {("orders", "EXPECTATION"), ("orders", "VALUE_RANGE"), ("enriched", "EXPECTATION")}
     assert found["orders", "VALUE_RANGE"].line == 3 and found["orders", "EXPECTATION"].key == {"id": 2}
     assert json.loads(found["enriched", "EXPECTATION"].raw or "")["name"] == "bad"
@@ -223,15 +224,15 @@ def test_quarantine_is_listed_shown_replayed_and_dropped(tmp_path: Path, session
     with pytest.raises(UnknownTable, match="is an output"):
         drop(shop.topology, "test", "enriched")
     assert drop(shop.topology, "test", "orders", ["2"]) is not None
-    assert {(e.source, e.code) for e in entries(shop.topology)} == set(found) - {("orders", "EXPECTATION")}
+    assert {(e.source, e.code) for e in entries(shop.topology.ledger, shop.topology.refs)} == set(found) - {("orders", "EXPECTATION")}
     shop.expect('enriched.expect(condition("name <> \'bad\'"), severity="quarantine")')  # and qty is BIGINT
     (shop.root / "t.py").write_text((shop.root / "t.py").read_text())
     shop.run(replay=("orders", "enriched"))
-    assert {(e.source, *e.key.values()) for e in entries(shop.topology)} == {("enriched", 1), ("enriched", 3)}
+    assert {(e.source, *e.key.values()) for e in entries(shop.topology.ledger, shop.topology.refs)} == {("enriched", 1), ("enriched", 3)}
     shop.land("customers", {"id": 1, "name": "Ann"})
     shop.run()
     assert {k: r["qty"] for k, r in output(shop.topology).items()} == {1: 1, 3: 2**40}, "what was dropped does not come back"
-    assert entries(shop.topology) == []
+    assert entries(shop.topology.ledger, shop.topology.refs) == []
     del shop.landed["orders"][2]
     shop.check(set())
 

@@ -11,10 +11,10 @@ from integration.shop import Row, rows
 
 from rejoin.conduct import Topology
 from rejoin.conduct.schedule import run_topology
+from rejoin.lake.aside import entries
 from rejoin.lake.config import lake_config
 from rejoin.load import load
 from rejoin.plan.policy import RunOptions
-from rejoin.upkeep.quarantine import entries
 
 UNCHANGED = "__debezium_unavailable_value"
 """What Debezium writes for an unchanged large value."""
@@ -51,7 +51,7 @@ class Lake:
         return {r["id"]: {k: v for k, v in r.items() if not k.startswith("_")} for r in rows(self.topology, output)}
 
     def kept_aside(self, table: str) -> dict[tuple[str | None, int | None], tuple[str, str]]:
-        return {(e.file, e.line): (e.code, e.raw or "") for e in entries(self.topology, table)}
+        return {(e.file, e.line): (e.code, e.raw or "") for e in entries(self.topology.ledger, self.topology.refs, table)}
 
 
 def line(op: str, lsn: int, key: Row | None, after: Row | None = None, **parts: Any) -> str:

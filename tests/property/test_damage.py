@@ -14,13 +14,14 @@ from limited import limited
 from rejoin import Topology, snapshot
 from rejoin.conduct.schedule import run_topology
 from rejoin.errors import BadRecords, SchemaDrift, SnapshotEmpty, SnapshotShrunk, SourceCorrupt
+from rejoin.lake.aside import entries
 from rejoin.lake.config import lake_config
 from rejoin.lake.session import session
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Column, Table
 from rejoin.plan.sources import SnapshotSource
+from rejoin.quarantined import Entry
 from rejoin.sources.files import lines
-from rejoin.upkeep.quarantine import Entry, entries
 
 # Spark's Python client leaves sockets to the garbage collector.
 pytestmark = [
@@ -82,7 +83,8 @@ class Damaged:
         done = run_topology(here, self.engine.spark, f"run {len(here.ledger.runs())}")
         counts = self.engine.counts(done.number, "s")
         assert counts["read"] == sum(counts[fate] for fate in FATES)
-        return [e for e in entries(self.engine.topology, "s") if e.file == f"s/{file}"]
+        topology = self.engine.topology
+        return [e for e in entries(topology.ledger, topology.refs, "s") if e.file == f"s/{file}"]
 
 
 @pytest.fixture(scope="module")

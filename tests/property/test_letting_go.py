@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from limited import limited
-from web import Web, no_spark
+from sparkless import no_spark
+from web import Web
 
 from rejoin.lake.config import lake_config
 from rejoin.lake.session import session

@@ -13,7 +13,8 @@ from integration.forked import Forked
 from integration.shop import steps_of
 from letting_go import Window, topology
 from limited import limited
-from web import Web, no_spark
+from sparkless import no_spark
+from web import Web
 
 from rejoin import Topology as Declared
 from rejoin.conduct import Topology

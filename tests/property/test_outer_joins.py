@@ -18,6 +18,7 @@ from engine import Engine
 from expressions import BIGINT, STRING
 from limited import limited
 from oracle import Oracle
+from sparkless import no_spark
 
 from rejoin import Topology, debezium
 from rejoin.declare.topology import Relation
@@ -159,10 +160,6 @@ def topology(shape: str, name: str) -> Topology:
     ]
     SHAPES[shape](*tables)
     return on
-
-
-def no_spark() -> Any:
-    raise AssertionError("everything here is small")
 
 
 def seeds(config: pytest.Config) -> int:

@@ -12,15 +12,11 @@ from letting_go import WINDOWS, History, Window, expected, shown, topology, unno
 from rejoin.conduct import Topology
 from rejoin.conduct.schedule import run_topology
 from rejoin.lake.config import lake_config
-from rejoin.lake.let_go import forgetting
+from rejoin.lake.let_go import letting_go
 from rejoin.lake.records import Run
 from rejoin.plan.compile import compile
 from rejoin.plan.policy import Fuse, Refresh, RunOptions
 from rejoin.upkeep.compact import compact
-
-
-def no_spark() -> Any:
-    raise AssertionError("a few rows need no Spark")
 
 
 @dataclass
@@ -60,7 +56,7 @@ class Web:
         if head is None:
             return False
         plan = self.head().plan
-        return forgetting(plan, ledger.states(head), self.topology.refs, ledger.held(head), 1 << 60) != plan
+        return letting_go(plan, ledger.states(head), self.topology.refs, ledger.kept(head), 1 << 60) != plan
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         ledger = self.topology.ledger
@@ -121,7 +117,7 @@ class Web:
                 self.run(replay=(*sorted({"held_pairs"} & set(self.windows)), "views"))
             case "only":
                 self.run(only=some)
-                self.behind = frozenset(self.topology.ledger.held(self.topology.ledger.head() or 0))
+                self.behind = frozenset(self.topology.ledger.kept(self.topology.ledger.head() or 0))
             case _:
                 self.run()
         return what

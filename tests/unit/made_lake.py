@@ -12,6 +12,7 @@ from rejoin.lake.config import lake_config
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.records import StepRecord, Write
 from rejoin.lake.refs import Refs
+from rejoin.lake.runs import RunKind
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan
 from rejoin.sources.events import arrow_type
@@ -41,7 +42,7 @@ class MadeLake:
 
     def compact(self, rows: Mapping[str, Rows]) -> None:
         """A committed compaction. ``rows``: by table, all that is left."""
-        run = self.ledger.open("compactor", self.plan, self._prints(), kind="compact")
+        run = self.ledger.open("compactor", self.plan, self._prints(), kind=RunKind.COMPACT)
         writes = tuple(self._write(name, those, Table.overwrite) for name, those in rows.items())
         self.ledger.register(run.number, StepRecord("compact", {}, 0.1, 0), "a", writes)
         self.ledger.publish(run.number)

@@ -11,11 +11,11 @@ from sqlalchemy import create_engine, text
 
 from rejoin.errors import EngineFailed, NotComputable, RejoinError, SinkRecordRefused, SourceMissing, Unexpected
 from rejoin.failures import TRACE, named_errors, of_a_row, told
-from rejoin.plan.places import Place
+from rejoin.plan.suspects import Suspect
 from rejoin.validation.engine import _raised
 
 CANARY = "kanary4711"
-PLACES = (Place("column 'a' of output 'o'", "CAST(l.`a` AS INT)"), Place("column 'b' of output 'o'", "l.`b` / l.`c`"))
+SUSPECTS = (Suspect("column 'a' of output 'o'", "CAST(l.`a` AS INT)"), Suspect("column 'b' of output 'o'", "l.`b` / l.`c`"))
 SPARK = f"""An error occurred while calling o107.append.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Lost task 0.0 (TID 0) (192.0.2.2 executor driver):
 org.apache.spark.SparkNumberFormatException: [CAST_INVALID_INPUT] The value '{CANARY} [LIKE_A_CONDITION] SQLSTATE: 99999' of the type "STRING"
@@ -66,7 +66,7 @@ def _chained() -> None:
     ],
 )
 def test_fault_b_an_error_of_an_engine_is_told_without_its_words(work: Callable[[], object], kind: type[RejoinError], said: str) -> None:
-    with pytest.raises(kind) as caught, named_errors("step resolve.o", PLACES):
+    with pytest.raises(kind) as caught, named_errors("step resolve.o", SUSPECTS):
         work()
     assert CANARY not in "".join(traceback.format_exception(caught.value))
     assert said in told(caught.value)
@@ -75,7 +75,7 @@ def test_fault_b_an_error_of_an_engine_is_told_without_its_words(work: Callable[
 
 
 def test_fault_b_the_message_names_the_expression_that_spark_points_at_and_no_other() -> None:
-    with pytest.raises(NotComputable) as caught, named_errors("step resolve.o", PLACES):
+    with pytest.raises(NotComputable) as caught, named_errors("step resolve.o", SUSPECTS):
         _spark()
     assert "column 'a' of output 'o' = CAST(l.`a` AS INT)" in str(caught.value)
     assert "column 'b'" not in str(caught.value)
@@ -84,7 +84,7 @@ def test_fault_b_the_message_names_the_expression_that_spark_points_at_and_no_ot
 
 def test_fault_b_the_words_of_engines_are_shown_when_asked_for_and_never_in_what_the_ledger_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TRACE, "1")
-    with pytest.raises(NotComputable) as caught, named_errors("step resolve.o", PLACES):
+    with pytest.raises(NotComputable) as caught, named_errors("step resolve.o", SUSPECTS):
         _spark()
     assert CANARY in "".join(traceback.format_exception(caught.value))
     assert CANARY not in told(caught.value)

@@ -161,7 +161,7 @@ def test_fault_a1_a_compaction_repairs_the_bounds_of_files_that_it_leaves_where_
     lake.old(rows([f"p{i:06d}" for i in range(2_000)]))
     before = {f.file_path for f in stored_files(lake.table, lake.head)}
     assert lake.above_z() == 0 and fold.todo(lake.table, lake.head, ["key"])
-    repaired = fold.repair(lake.table, lake.head)
+    repaired = fold.with_exact_bounds(lake.table, lake.head)
     lake.head = lake.refs.commit_rewrite("rows", "repaired", lake.head, repaired)
     assert {f.file_path for f in stored_files(lake.table, lake.head)} == before
     assert of_snapshot(lake.table, lake.head) == [] and metrics.exact(lake.table, lake.head)

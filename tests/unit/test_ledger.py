@@ -13,6 +13,7 @@ from rejoin.errors import RunBusy, RunCommitted, RunSuperseded, RunUnknown
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.owner import Life
 from rejoin.lake.records import Run, StepRecord, Write, topologies
+from rejoin.lake.runs import RunKind
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
 
@@ -93,16 +94,16 @@ def test_an_owner_that_is_known_to_live_is_waited_for_after_its_lease(ledger: Le
         ledger.open("b", plan(), PRINTS, lives={"a": Life.ALIVE})
 
 
-def test_the_newest_run_of_an_owner_and_what_a_run_held_back(ledger: Ledger) -> None:
+def test_the_newest_run_of_an_owner_and_what_a_run_left_as_it_was(ledger: Ledger) -> None:
     assert ledger.newest("a") is None
     run = ledger.open("a", plan(), PRINTS)
     ledger.publish(run.number, ["people"])
     assert ledger.newest("a") == ledger.run(run.number)
-    assert ledger.held(run.number) == ["people"]
-    compaction = ledger.open("c", plan(), PRINTS, kind="compact")
+    assert ledger.kept(run.number) == ["people"]
+    compaction = ledger.open("c", plan(), PRINTS, kind=RunKind.COMPACT)
     assert ledger.newest() == compaction and ledger.newest("a") == ledger.run(run.number)
     ledger.publish(compaction.number)
-    assert ledger.held(compaction.number) == ["people"], "a compaction is no rebuild"
+    assert ledger.kept(compaction.number) == ["people"], "a compaction is no rebuild"
     assert ledger.open("d", plan(), PRINTS).rebuild == ("people",)
 
 

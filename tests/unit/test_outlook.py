@@ -50,14 +50,14 @@ def shop(
     return compile(t)
 
 
-def after(*plans: Plan, held: tuple[str, ...] = ()) -> Stored:
-    """A lake after one run of each plan; the last one left ``held`` as they were."""
+def after(*plans: Plan, kept: tuple[str, ...] = ()) -> Stored:
+    """A lake after one run of each plan; the last one left ``kept`` as they were."""
     runs = list(enumerate(plans, start=1))[::-1]
     head, last = runs[0]
     names = {n for p in plans for n in (*(t.name for t in p.tables), *(n.name for n in p.nodes))}
     had = {n: next((r, p) for r, p in runs if n in {*(t.name for t in p.tables), *(x.name for x in p.nodes)}) for n in names}
-    prints = {n.name: fingerprint(last, n) for n in last.nodes if n.name not in held}
-    made = {n: next((r, p) for r, p in runs if (r < head or n not in held) and n in {x.name for x in p.nodes}) for n in names if n in held}
+    prints = {n.name: fingerprint(last, n) for n in last.nodes if n.name not in kept}
+    made = {n: next((r, p) for r, p in runs if (r < head or n not in kept) and n in {x.name for x in p.nodes}) for n in names if n in kept}
     return Stored(head, last, prints, had, made)
 
 
@@ -148,12 +148,12 @@ def test_what_was_left_behind_before_is_not_told_again_and_what_comes_back_is_re
     assert (back["people"].change, back["people"].asks) == (Change.BACK, True)
 
 
-def test_an_output_that_a_run_left_out_is_rebuilt_unasked_unless_it_was_edited_since_it_was_made() -> None:
-    left_out = after(STAR, STAR, held=("enriched",))
-    found = entry(STAR, left_out, "enriched")
+def test_an_output_that_a_run_kept_is_rebuilt_unasked_unless_it_was_edited_since_it_was_made() -> None:
+    kept = after(STAR, STAR, kept=("enriched",))
+    found = entry(STAR, kept, "enriched")
     assert (found.change, found.asks, found.why) == (Change.REBUILT, False, ("run 2 left it as run 1 had made it",))
     edited = shop(join="join")
-    for stored in (left_out, after(STAR, edited, held=("enriched",))):
+    for stored in (kept, after(STAR, edited, kept=("enriched",))):
         found = entry(edited, stored, "enriched")
         assert (found.change, found.asks) == (Change.REBUILT, True)
         assert "join with customers: left join becomes inner join" in found.why

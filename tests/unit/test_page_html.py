@@ -25,7 +25,7 @@ from rejoin.plan.results import Ending
 
 DONE = StepLine(StepRecord("resolve.enriched", {}, 1.0, 0), 2.0)
 LEFT = StepLine(StepRecord("resolve.enriched", {}, 1.0, 0, {}, Ending.KEPT), 2.0)
-PLACE = render.Place("/rejoin", "", 4_000_000_000.0)
+SITE = render.Site("/rejoin", "", 4_000_000_000.0)
 
 
 class Elements(HTMLParser):
@@ -44,18 +44,18 @@ class Elements(HTMLParser):
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Every kind of page of the small lake."""
     lake = Lake(make(tmp_path_factory.mktemp("html")))
-    tables = {t.name: render.table(PLACE, lake.table("shop", t.name)) for t in lake.topology("shop").tables}
+    tables = {t.name: render.table(SITE, lake.table("shop", t.name)) for t in lake.topology("shop").tables}
     return tables | {
-        "overview": render.overview(PLACE, lake.location, [lake.line("shop")]),
-        "empty": render.overview(PLACE, NASTY, []),
-        "topology": render.topology(PLACE, lake.topology("shop"), "shop_dag"),
-        "run": render.run(PLACE, lake.run("shop", 1)),
-        "failed": render.run(PLACE, lake.run("shop", 3)),
-        "key": render.table(PLACE, lake.table("shop", "enriched", ("1",))),
-        "source key": render.table(PLACE, lake.table("shop", "orders", ("1",))),
-        "no such key": render.table(PLACE, lake.table("shop", "orders", ("99",))),
-        "search": render.search(PLACE, lake.search("shop", "1")),
-        "message": render.message(PLACE, NASTY, NASTY, ("/x", NASTY)),
+        "overview": render.overview(SITE, lake.location, [lake.line("shop")]),
+        "empty": render.overview(SITE, NASTY, []),
+        "topology": render.topology(SITE, lake.topology("shop"), "shop_dag"),
+        "run": render.run(SITE, lake.run("shop", 1)),
+        "failed": render.run(SITE, lake.run("shop", 3)),
+        "key": render.table(SITE, lake.table("shop", "enriched", ("1",))),
+        "source key": render.table(SITE, lake.table("shop", "orders", ("1",))),
+        "no such key": render.table(SITE, lake.table("shop", "orders", ("99",))),
+        "search": render.search(SITE, lake.search("shop", "1")),
+        "message": render.message(SITE, NASTY, NASTY, ("/x", NASTY)),
     }
 
 
@@ -277,9 +277,9 @@ def test_a_failed_step_is_shown_with_its_tries_and_error_and_the_page_looks_agai
         ledger.began(3, "ingest.orders")
         ledger.broke(3, "ingest.orders", error)
     page = lake.run("shop", 3)
-    now = render.run(render.Place("/rejoin", "", 1.0), page)
+    now = render.run(render.Site("/rejoin", "", 1.0), page)
     assert "ingest.orders failed in try 2" in now and "SOURCE_CORRUPT" in now and "SOURCE_MISSING" not in now and NASTY not in now
-    assert "data-live" in now and "data-live" not in render.run(PLACE, page)
+    assert "data-live" in now and "data-live" not in render.run(SITE, page)
 
 
 def test_a_bar_per_run_and_the_line_of_rows_over_it() -> None:
@@ -309,5 +309,5 @@ def test_where_why_cannot_follow_a_join_the_page_says_so_and_shows_the_rest(tmp_
         raise QueryRefused("enriched is another kind of join")
 
     monkeypatch.setattr("rejoin.page.tables.why", refuse)
-    text = render.table(PLACE, Lake(make(tmp_path)).table("shop", "enriched", ("1",)))
+    text = render.table(SITE, Lake(make(tmp_path)).table("shop", "enriched", ("1",)))
     assert "Not told: enriched is another kind of join." in text and "<h3>History</h3>" in text

@@ -20,11 +20,6 @@ from rejoin.page.gather import Lake
 from rejoin.page.model import Kind, Rows, TableLine
 
 
-@pytest.fixture(scope="module")
-def location(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return make(tmp_path_factory.mktemp("small"))
-
-
 @pytest.fixture
 def lake(location: str) -> Lake:
     return Lake(location)

@@ -22,7 +22,7 @@ from rejoin.upkeep.verify import Difference
 FINE = Difference("enriched", 5, 0, 0, 0, 0)
 WRONG = Difference("enriched", 5, 1, 0, 2, 0, suspects=3)
 HIDDEN = Difference("enriched", 5, 0, 0, 0, 0, hidden=1)
-LEFT_OUT = Difference("others", 7, 0, 0, 0, 0, left_out=True)
+LEFT_OUT = Difference("others", 7, 0, 0, 0, 0, kept=True)
 CHANGES = {"inserted": 1, "updated": 1_200, "deleted": 0, "changes": 1_201}
 STEPS = {
     "resolve.enriched": StepRecord("resolve.enriched", CHANGES, 0.1, 1, {"refresh": "full", "why": "the run repairs it"}),

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from published import answer, one_table, publish
-from small_lake import NASTY, SUBSCRIPTIONS, make
+from small_lake import NASTY, SUBSCRIPTIONS
 from test_odd_paths import OWN, Stored
 
 import rejoin
@@ -23,11 +23,6 @@ from rejoin.lake.commit import delete_file
 from rejoin.lake.config import lake_config
 from rejoin.lake.files import files_of
 from rejoin.lake.refs import Refs
-
-
-@pytest.fixture(scope="module")
-def location(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return make(tmp_path_factory.mktemp("small"))
 
 
 @pytest.fixture

@@ -6,15 +6,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
-from small_lake import make
 
 from rejoin.cli import main
 from rejoin.report.rows import fitting
-
-
-@pytest.fixture(scope="module")
-def location(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return make(tmp_path_factory.mktemp("small"))
 
 
 @pytest.fixture

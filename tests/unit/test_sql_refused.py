@@ -13,11 +13,6 @@ from rejoin import Lake
 from rejoin.errors import EngineFailed, QueryFailed, QueryRefused, RunUnknown, SnapshotExpired, UnknownTable
 
 
-@pytest.fixture(scope="module")
-def location(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return make(tmp_path_factory.mktemp("small"))
-
-
 @pytest.fixture
 def lake(location: str) -> Lake:
     return Lake(location)

@@ -12,9 +12,10 @@ from rejoin.conduct import Topology
 from rejoin.lake import names
 from rejoin.lake.commit import Contents
 from rejoin.lake.config import lake_config
-from rejoin.lake.files import Files, repaired_files
+from rejoin.lake.files import Files, exact_files
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.records import Run, StepRecord, Write
+from rejoin.lake.runs import RunKind
 from rejoin.plan.model import Plan, Projection
 
 
@@ -44,12 +45,12 @@ def test_fault_look_an_edit_that_is_committed_while_a_compaction_opens_its_run_k
 
     def rewrite(run: Run) -> None:
         base = ledger.states(run.base)["enriched"]
-        kept = Files(repaired_files(topology.refs.require("enriched", base), base).data_entries, ())
+        kept = Files(exact_files(topology.refs.require("enriched", base), base).data_entries, ())
         made = topology.refs.commit_rewrite("enriched", names.branch(run.number, "compact"), base, Contents(kept, []))
         ledger.register(run.number, StepRecord("compact.enriched", {}, 0.0, 0), "compact", (Write("enriched", made),))
 
     monkeypatch.setattr(Ledger, "open", commits_an_edit_first)
-    done = topology.upkeep("me", "compact", rewrite)
+    done = topology.upkeep("me", RunKind.COMPACT, rewrite)
     assert [n.name for n in done.plan.nodes[0].columns] == ["id", "note", "customer", "bought"]
     table = topology.refs.table("enriched")
     assert table is not None and "bought" in table.schema().column_names

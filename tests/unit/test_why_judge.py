@@ -36,7 +36,7 @@ STAR = {
     "no left row": (seen(None, NONE, NONE), [Match.UNASKED, Match.UNASKED], [Cause.LEFT_ROW], True),
     "held back": (seen(ROW, FOUND, LOST, held="EXPECTATION"), [Match.FOUND, Match.ABSENT], [Cause.HELD], True),
     "not computable": (seen(ROW, NONE, NONE, held="NOT_COMPUTABLE"), [Match.UNKNOWN, Match.UNKNOWN], [Cause.HELD], True),
-    "skipped": (seen(ROW, FOUND, FOUND, there=True, skipped=True), [Match.UNKNOWN, Match.UNKNOWN], [Cause.SKIPPED], True),
+    "kept": (seen(ROW, FOUND, FOUND, there=True, kept=True), [Match.UNKNOWN, Match.UNKNOWN], [Cause.SKIPPED], True),
     "there": (seen(ROW, FOUND, NONE, there=True), [Match.FOUND, Match.NULL], [], True),
 }  # fmt: skip
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
 from rejoin.airflow.links import run_page
-from rejoin.plan.results import Counts
-from rejoin.plan.steps import Verb
+from rejoin.plan.results import NET_CHANGES, Counts
+from rejoin.plan.steps import Verb, step_id
 from rejoin.report import many
 
 if TYPE_CHECKING:
@@ -43,28 +43,26 @@ def question(topology: "Topology", run: "Run", dag_run: tuple[str, str]) -> str:
 
 
 def _outputs(nodes: Sequence["Node"], steps: Mapping[str, "StepRecord"]) -> Iterator[str]:
-    names = ("inserted", "updated", "deleted", "held_back", "released")
+    names = (*NET_CHANGES, "held_back", "released")
     yield f"| output | {' | '.join(n.replace('_', ' ') for n in names)} |"
     yield f"|---|{'---:|' * len(names)}"
     for node in nodes:
-        made: Counts = steps[f"{Verb.VALIDATE}.{node.name}"].counts
+        made: Counts = steps[step_id(Verb.VALIDATE, node.name)].counts
         yield f"| {node.name} | {' | '.join(f'{made.get(n, 0):,}' for n in names)} |"
     yield ""
 
 
 def _refused(steps: Mapping[str, "StepRecord"]) -> Iterator[str]:
-    for name, step in steps.items():
-        verb, _, table = name.partition(".")
-        if verb == Verb.INGEST and (count := step.counts.get("quarantined")):
-            yield f"{many(count, 'record')} of {table} refused"
+    for step in steps.values():
+        if step.verb == Verb.INGEST and (count := step.counts.get("quarantined")):
+            yield f"{many(count, 'record')} of {step.target} refused"
 
 
 def _unmet(steps: Mapping[str, "StepRecord"]) -> Iterator[str]:
-    for name, step in steps.items():
+    for step in steps.values():
         for verdict in step.detail.get("validation", ()):
             if not verdict["met"]:
-                of = name.partition(".")[2]
-                yield f"{of}: expected {_text(verdict['expectation'])}, {many(verdict['unexpected'] or 0, 'row')} not so ({verdict['severity']})"
+                yield f"{step.target}: expected {_text(verdict['expectation'])}, {many(verdict['unexpected'] or 0, 'row')} not so ({verdict['severity']})"
 
 
 def _sample(sample: "Sample") -> Iterator[str]:

@@ -8,7 +8,8 @@ from rejoin.airflow import form, run
 from rejoin.airflow.links import RunLink
 from rejoin.airflow.place import Engine, place
 from rejoin.airflow.submit import RejoinOperator
-from rejoin.plan.steps import Verb
+from rejoin.lake.runs import RunState
+from rejoin.plan.steps import ON_ROWS, Verb, step_id
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset, Context
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
 
     from rejoin.conduct import Topology
     from rejoin.lake.records import StepRecord
-
-ON_SPARK = (Verb.INGEST, Verb.SUBSCRIBE, Verb.RESPOND, Verb.RESOLVE, Verb.VALIDATE)
-"""The verbs that may need Spark; the others only read and write the ledger and tables' metadata."""
 
 
 class StageOperator(RejoinOperator):
@@ -49,7 +47,7 @@ class StageOperator(RejoinOperator):
 
     def step(self, context: "Context", topology: "Topology", who: str) -> dict[str, Any]:
         """Does it on the deployment's engine and logs what it did; returns the task's XCom."""
-        engine = self.engine() if Verb(self.verb) in ON_SPARK else Engine.PROCESS
+        engine = self.engine() if Verb(self.verb) in ON_ROWS else Engine.PROCESS
         again = self._done_before(topology, who)
         done = self._submit(context, topology, who) if engine is Engine.SUBMIT else self._here(context, topology, who, engine)
         if again:
@@ -62,10 +60,10 @@ class StageOperator(RejoinOperator):
     def _done_before(self, topology: "Topology", who: str) -> int:
         """The try that has registered the step; 0: none has. The cut of a DAG run that is published opens a new run; a delivery looks at its sink."""
         run = topology.ledger.newest(who)
-        if run is None or (self.verb == Verb.CUT and run.state != "open"):
+        if run is None or (self.verb == Verb.CUT and run.state != RunState.OPEN):
             return 0
-        name = f"{self.verb}.{self.target}" if self.target else self.verb
-        done = name in topology.ledger.steps(run.number) and (self.verb != Verb.PUBLISH or run.state == "committed")
+        name = step_id(self.verb, self.target)
+        done = name in topology.ledger.steps(run.number) and (self.verb != Verb.PUBLISH or run.state == RunState.COMMITTED)
         return topology.ledger.tries(run.number, name) if done else 0
 
     def _here(self, context: "Context", topology: "Topology", who: str, engine: Engine) -> "StepRecord":
@@ -86,7 +84,7 @@ class StageOperator(RejoinOperator):
         where = place()
         arguments = [self.topology_file, self.target, "--owner", who, "--lake", where.lake, "--root", where.root]
         self.submit(context, topology.config, f"{self.verb}.py", arguments)
-        return topology.ledger.steps(topology.mine(who).number)[f"{self.verb}.{self.target}"]
+        return topology.ledger.steps(topology.mine(who).number)[step_id(self.verb, self.target)]
 
 
 class PublishOperator(StageOperator):
@@ -103,7 +101,7 @@ class PublishOperator(StageOperator):
         self.step(context, topology, who)
         done = topology.mine(who)
         steps = topology.ledger.steps(done.number)
-        changed = {f"{done.topology}.{n.name}": steps[f"{Verb.VALIDATE}.{n.name}"].counts["changes"] for n in done.plan.nodes}
+        changed = {f"{done.topology}.{n.name}": steps[step_id(Verb.VALIDATE, n.name)].counts["changes"] for n in done.plan.nodes}
         self.outlets = [a for a in self.outlets if changed.get(a.name) and not (again and _told(a, done.number))]
         for asset in self.outlets:
             context["outlet_events"][asset].extra = {"run": done.number, "changes": changed[asset.name]}

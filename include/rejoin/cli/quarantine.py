@@ -38,10 +38,11 @@ def quarantine() -> None:
 @json_option
 def quarantine_list(table: str | None, location: str, name: str | None, as_json: bool) -> None:
     """List what is kept aside now, of TABLE (a source table or output) or of all."""
+    from rejoin.lake.aside import entries
     from rejoin.report import kept_aside
-    from rejoin.upkeep.quarantine import entries
 
-    found = entries(existing(location, name), table)
+    topology = existing(location, name)
+    found = entries(topology.ledger, topology.refs, table)
     print_lines(e.to_dict() for e in found) if as_json else kept_aside(out, found)
 
 
@@ -53,9 +54,10 @@ def quarantine_list(table: str | None, location: str, name: str | None, as_json:
 @always_json
 def quarantine_show(table: str, key: tuple[str, ...], location: str, name: str | None) -> None:
     """Print what is kept aside of TABLE, or of one KEY of it, with the raw record, as JSON lines."""
-    from rejoin.upkeep.quarantine import entries
+    from rejoin.lake.aside import entries
 
-    print_lines(e.to_dict() for e in entries(existing(location, name), table, key))
+    topology = existing(location, name)
+    print_lines(e.to_dict() for e in entries(topology.ledger, topology.refs, table, key))
 
 
 @quarantine.command("replay")
@@ -67,19 +69,19 @@ def quarantine_show(table: str, key: tuple[str, ...], location: str, name: str |
 def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str, root: str, agreed: bool) -> None:
     """Run TOPOLOGY_FILE once and judge again what is kept aside of each TABLE, through the same stages and by what is true now."""
     from rejoin.conduct.schedule import run_topology
+    from rejoin.lake.aside import entries
     from rejoin.report import kept_aside
     from rejoin.report.run import ending
-    from rejoin.upkeep.quarantine import entries
 
     plan, options = loaded(topology_file), RunOptions(replay=table)
     agree(plan, location, options, agreed=agreed)
     topology = opened(plan, location, root)
     for one in table:
-        entries(topology, one)  # refuses a name that nothing has
+        entries(topology.ledger, topology.refs, one)  # refuses a name that nothing has
     with shown(err) as progress:
         done = run_topology(topology, session_of(topology.config, progress), owner.this_process(), progress, options)
     ending(out, topology, done, list(topology.ledger.steps(done.number).values()), where(topology, location))
-    kept_aside(out, [e for one in table for e in entries(topology, one)])
+    kept_aside(out, [e for one in table for e in entries(topology.ledger, topology.refs, one)])
 
 
 @quarantine.command("drop")

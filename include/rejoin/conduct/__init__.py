@@ -17,13 +17,14 @@ from rejoin.lake import owner
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.records import Run, StepRecord, Write
-from rejoin.plan import places
+from rejoin.lake.runs import RunKind, RunState
+from rejoin.plan import suspects
 from rejoin.plan.compatible import left_behind
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan
 from rejoin.plan.policy import RunOptions
 from rejoin.plan.results import Ending
-from rejoin.plan.steps import Step, Verb, steps
+from rejoin.plan.steps import Step, Verb, step_id, steps
 from rejoin.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ class Topology:
         if current is None or current.owner != who:
             mend(self, who, progress)
         if options.repair:
-            return self._open(who, lambda last, _: last.to_repair(options.repair), "run")
-        return self._open(who, self.plan.with_options(options), "run")
+            return self._open(who, lambda last, _: last.to_repair(options.repair), RunKind.RUN)
+        return self._open(who, self.plan.with_options(options), RunKind.RUN)
 
     def mine(self, who: str) -> Run:
         """The owner's newest run, which its cut has opened; committed if all is done.
@@ -97,14 +98,14 @@ class Topology:
         run = self.ledger.newest(who)
         if run is None:
             raise RunUnknown(f"{who} has no run of topology {self.plan.topology!r}", next_step="do its cut first")
-        if run.state == "abandoned":
+        if run.state == RunState.ABANDONED:
             raise RunSuperseded(
                 f"run {run.number} of topology {run.topology!r} is closed ({run.note}); this attempt changed nothing",
                 next_step="nothing: the next run reads its input; or start again from the cut",
             )
         return run
 
-    def upkeep(self, who: str, kind: str, work: Callable[[Run], None], planned: Callable[[Plan, int], Plan] = _as_it_is) -> Run:
+    def upkeep(self, who: str, kind: RunKind, work: Callable[[Run], None], planned: Callable[[Plan, int], Plan] = _as_it_is) -> Run:
         """A whole run that reads no input (a compaction, an expiry ...) and keeps the plan of the last committed run, or what ``planned`` makes
         of that plan and the number of that run.
 
@@ -117,7 +118,7 @@ class Topology:
             self.publish(run)
         return self.ledger.run(run.number)
 
-    def _open(self, who: str, plan: Plan | Callable[[Plan, int], Plan], kind: str) -> Run:
+    def _open(self, who: str, plan: Plan | Callable[[Plan, int], Plan], kind: RunKind) -> Run:
         """``plan``: the plan, or what makes it of that of the run which this one starts from."""
         self.refs.ensure_namespace()
         for _ in range(OPENINGS):
@@ -126,7 +127,7 @@ class Topology:
             lives = {} if current is None or current.owner == who else {current.owner: self._life(current.owner)}
             past = opening.of_ledger(self.ledger)
             made = self._on(past, plan, kind)
-            if current is not None and current.owner == who and current.kind == kind == "run" and _asks_otherwise(current.plan, made):
+            if current is not None and current.owner == who and current.kind == kind == RunKind.RUN and _asks_otherwise(current.plan, made):
                 self.ledger.abandon(current.number, f"{who} asks for other options")
             run = self.ledger.open(who, made, {n.name: fingerprint(made, n) for n in made.nodes}, kind=kind, lives=lives)
             if run.base == (None if past is None else past.head):
@@ -138,7 +139,7 @@ class Topology:
             f"topology {self.plan.topology!r}: {OPENINGS} attempts to open a run met runs that were committed", next_step="try again"
         )
 
-    def _on(self, past: opening.Past | None, plan: Plan | Callable[[Plan, int], Plan], kind: str) -> Plan:
+    def _on(self, past: opening.Past | None, plan: Plan | Callable[[Plan, int], Plan], kind: RunKind) -> Plan:
         """The plan of a run that starts from the newest committed run."""
         last = self.plan if past is None else past.plan(past.head)
         if callable(plan):
@@ -148,7 +149,7 @@ class Topology:
         from rejoin.plan import expect
 
         opening.refuse(past, plan)
-        return plan.with_replay(expect.changed(last, plan) if kind == "run" else ()).with_horizons(last.horizons)
+        return plan.with_replay(expect.changed(last, plan) if kind == RunKind.RUN else ()).with_horizons(last.horizons)
 
     def cut(self, run: Run, note: str = "") -> StepRecord:
         """Pins what every source reads in this run. A repeated cut keeps the first one's pins."""
@@ -201,7 +202,7 @@ class Topology:
             return done
         started, start = time.monotonic(), self.start(run)
         doing = Doing(start, self.refs, spark, progress)
-        of_step = named_errors(called(start, step), places.of_step(run.plan, step.verb, step.target))
+        of_step = named_errors(called(start, step), suspects.of_step(run.plan, step.verb, step.target))
         with trying(self.ledger, run, step.id), of_step:
             outcome = doing.done(step)
         made, seconds = outcome.result, time.monotonic() - started - doing.waited
@@ -223,20 +224,20 @@ class Topology:
         """
         started, made = time.monotonic(), self.ledger.steps(run.number)
         lacking = [s.id for s in steps(run.plan) if s.verb not in (Verb.PUBLISH, Verb.DELIVER) and s.id not in made]
-        if lacking and run.kind == "run":
+        if lacking and run.kind == RunKind.RUN:
             raise InvariantBroken(
                 f"run {run.number} cannot be published: {', '.join(lacking)} did not end", next_step="run these steps first"
             )
         step = Step(Verb.PUBLISH, "", ())
         counts = {"tables": sum(not w.transient for w in self.ledger.writes(run.number).values())}
         counts["changes"] = sum(
-            made[f"{Verb.VALIDATE}.{n.name}"].counts["changes"] for n in run.plan.nodes if run.kind == "run" and n.published
+            made[step_id(Verb.VALIDATE, n.name)].counts["changes"] for n in run.plan.nodes if run.kind == RunKind.RUN and n.published
         )
         if step.id not in made:
             self.ledger.began(run.number, step.id)
             self._register(run, StepRecord(step.id, counts, 0.0, 0), "publish")
         crash.point("publish:before")
-        kept = [n.name for n in run.plan.nodes if run.kind == "run" and made[f"{Verb.RESOLVE}.{n.name}"].ending is Ending.KEPT]
+        kept = [n.name for n in run.plan.nodes if run.kind == RunKind.RUN and made[step_id(Verb.RESOLVE, n.name)].ending is Ending.KEPT]
         self.ledger.publish(run.number, kept)
         crash.point("publish:committed")
         self.roll_forward()
@@ -252,7 +253,7 @@ class Topology:
         """Makes every table show what the ledger says, for all closed runs that are not finished. Idempotent, needs no Spark."""
         for number in self.ledger.not_rolled_forward():
             run = self.ledger.run(number)
-            if run.state == "committed":
+            if run.state == RunState.COMMITTED:
                 self._show(run)
             else:
                 for table in self.refs.tables():
@@ -261,7 +262,7 @@ class Topology:
 
     def drop_garbage(self) -> None:
         """Drops branches that attempts of closed runs left behind (a zombie that wrote after its run was closed)."""
-        closed = [r.number for r in self.ledger.runs() if r.state != "open"]
+        closed = [r.number for r in self.ledger.runs() if r.state != RunState.OPEN]
         for table in self.refs.tables():
             self.refs.drop_branches(table, closed)
 
@@ -271,7 +272,7 @@ class Topology:
         outputs = {n.name: n for n in run.plan.nodes}
         for table, write in self.ledger.writes(run.number).items():
             shown = None if write.transient else write.snapshot_id
-            self.refs.roll_forward(table, run.number, shown, tagged=table in outputs and run.kind == "run")
+            self.refs.roll_forward(table, run.number, shown, tagged=table in outputs and run.kind == RunKind.RUN)
             if table in outputs:
                 drop_columns(self.refs, table, {p.name for p in outputs[table].columns} | {"_run", "_hash"})
             crash.point(f"roll_forward:{table}")

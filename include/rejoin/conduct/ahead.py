@@ -16,7 +16,7 @@ COMPARABLE = 10
 
 
 @dataclass(frozen=True)
-class Size:
+class StoredSize:
     """What metadata says of a stored table. ``rows``: of a source table with old versions, so at least its rows; None: its snapshot is gone."""
 
     rows: int | None
@@ -24,7 +24,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Work:
+class Recompute:
     """An output of which all rows are computed.
 
     ``rows``: of its left side before new input, at most (None: not known); ``bytes``: of the stored tables that are read for it; ``earlier``: an
@@ -60,8 +60,8 @@ class Ahead:
     """The outlook with numbers. ``open_run``: a run that is open now; ``waiting`` is empty if nobody asked for it."""
 
     outlook: Outlook
-    sizes: Mapping[str, Size] = field(default_factory=dict)
-    work: tuple[Work, ...] = ()
+    sizes: Mapping[str, StoredSize] = field(default_factory=dict)
+    work: tuple[Recompute, ...] = ()
     waiting: tuple[Waiting, ...] = ()
     open_run: RunLine | None = None
 
@@ -139,34 +139,34 @@ def _stored(past: opening.Past, plan: Plan, prints: Callable[[int], Mapping[str,
     return Stored(past.head, past.plan(past.head), newest, had, made)
 
 
-def _sizes(config: LakeConfig, history: History, run: int, plan: Plan) -> dict[str, Size]:
+def _sizes(config: LakeConfig, history: History, run: int, plan: Plan) -> dict[str, StoredSize]:
     """Of the plan's tables and outputs that are stored."""
     from rejoin.lake.files import files_of
     from rejoin.lake.refs import Refs
 
     refs, states = Refs(config, plan.topology), history.states(run)
     found = {}
-    for name in [n for n in (*(t.name for t in plan.tables), *(n.name for n in plan.nodes)) if n in states]:
+    for name in [n for n in plan.names if n in states]:
         try:
             files = files_of(refs.require(name, states[name]), states[name])
         except SnapshotExpired:
-            found[name] = Size(None, 0)
+            found[name] = StoredSize(None, 0)
             continue
         stored = sum(f.file_size_in_bytes for f in (*files.data, *files.deletes))
-        found[name] = Size(files.rows if plan.is_table(name) else files.live, stored)
+        found[name] = StoredSize(files.rows if plan.is_table(name) else files.live, stored)
     return found
 
 
-def _work(plan: Plan, found: Outlook, sizes: Mapping[str, Size], history: History | None) -> tuple[Work, ...]:
+def _work(plan: Plan, found: Outlook, sizes: Mapping[str, StoredSize], history: History | None) -> tuple[Recompute, ...]:
     computed = [e.name for e in found.entries if e.computed]
     known = {name: size.rows for name, size in sizes.items() if name not in computed}
     made = []
     for name in computed:
         node = plan.node(name)
-        read = {node.left.table, *(e.right.table for e in node.edges), name}
+        read = {*node.reads, name}
         size = sum(sizes[t].bytes for t in read if t in sizes)
         earlier = None if history is None else history.recomputed(name)
-        made.append(Work(name, rows_at_most(plan, node.left.table, known), size, earlier))
+        made.append(Recompute(name, rows_at_most(plan, node.left.table, known), size, earlier))
     return tuple(made)
 
 

@@ -21,10 +21,11 @@ from rejoin.failures import at_the_rim, named_errors, told
 from rejoin.lake.analysis import refuse_wrong_expressions
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run, StepRecord
+from rejoin.lake.runs import RunState
 from rejoin.lake.session import session
 from rejoin.load import load
 from rejoin.plan.policy import RunOptions
-from rejoin.plan.steps import Verb, steps
+from rejoin.plan.steps import Verb, step_id, steps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,25 +58,25 @@ def step(
         UnknownTable: the plan has no such step.
         RejoinError: whatever else went wrong, in our words: a scheduler logs it.
     """
-    with named_errors(f"step {verb}{target and f'.{target}'} of topology {topology.plan.topology!r}"):
+    with named_errors(f"step {step_id(verb, target)} of topology {topology.plan.topology!r}"):
         return _once(topology, owner, verb, target, spark, options)
 
 
 def _once(topology: Topology, owner: str, verb: Verb, target: str, spark: Session | None, options: RunOptions) -> StepRecord:
     if verb is Verb.DELIVER:
         made = topology.deliver(target)
-        return StepRecord(f"{verb}.{target}", {"records": made.records}, made.seconds, 0, made.detail)
+        return StepRecord(step_id(verb, target), {"records": made.records}, made.seconds, 0, made.detail)
     if verb is Verb.CUT:
         refuse_wrong_expressions(topology.plan, topology.ledger, spark or partial(session, topology.config))
     run = topology.open(owner, options) if verb is Verb.CUT else topology.mine(owner)
-    if run.state == "committed":
+    if run.state == RunState.COMMITTED:
         return _again(topology, run, verb, target)
     try:
         with alive(topology.ledger, run):
             done = _step(topology, run, verb, target, spark or partial(session, topology.config), options.note)
     except Exception as error:
         if not isinstance(error, RunSuperseded):
-            topology.ledger.fail(run.number, told(error), f"{verb}.{target}" if target else str(verb))
+            topology.ledger.fail(run.number, told(error), step_id(verb, target))
         raise
     if verb is not Verb.PUBLISH:
         topology.ledger.renew(run.number, BETWEEN_STEPS)
@@ -86,7 +87,7 @@ def _again(topology: Topology, run: Run, verb: Verb, target: str) -> StepRecord:
     """A step of a run that is visible already."""
     if verb is Verb.PUBLISH:
         return topology.publish(run)
-    name = f"{verb}.{target}" if target else str(verb)
+    name = step_id(verb, target)
     made = topology.ledger.steps(run.number)
     if name not in made:
         raise UnknownTable(f"run {run.number} of topology {run.topology!r} has no step {name}", expected=", ".join(made))

@@ -27,13 +27,12 @@ class Past:
 
     def meanings(self, new: Plan) -> Iterator[tuple[str, int, Plan]]:
         """The names of ``new`` that have stored rows: each with the newest committed run whose plan has it, and that plan."""
-        wanted = {t.name for t in new.tables} | {n.name for n in new.nodes}
-        wanted &= self.stored
+        wanted = set(new.names) & self.stored
         for number in self._runs():
             if not wanted:
                 return
             plan = self.plan(number)
-            found = {t.name for t in plan.tables} | {n.name for n in plan.nodes}
+            found = set(plan.names)
             yield from ((name, number, plan) for name in sorted(wanted & found))
             wanted -= found
 

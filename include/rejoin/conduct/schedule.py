@@ -10,7 +10,7 @@ from rejoin.conduct import EVERYTHING, Topology
 from rejoin.conduct.lease import working
 from rejoin.lake.records import Run, StepRecord
 from rejoin.plan.policy import RunOptions
-from rejoin.plan.steps import Step, Verb, steps
+from rejoin.plan.steps import ON_ROWS, Step, Verb, steps
 from rejoin.progress import SILENT, Progress, telling
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _once(spark: "Callable[[], SparkSession]") -> "Callable[[], SparkSession]":
 
 def _run_steps(topology: Topology, spark: "Callable[[], SparkSession]", run: Run, progress: Progress) -> None:
     """Every Spark step as soon as the steps it comes after have ended."""
-    waiting = [s for s in steps(run.plan) if s.verb not in (Verb.CUT, Verb.PUBLISH, Verb.DELIVER)]
+    waiting = [s for s in steps(run.plan) if s.verb in ON_ROWS]
     ended = {str(Verb.CUT)}
     running: dict[Future[StepRecord], Step] = {}
 

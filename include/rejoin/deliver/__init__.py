@@ -53,7 +53,7 @@ def deliver(topology: Topology, name: str, restart: "Restart | None" = None) -> 
         with named_errors(f"delivery to sink {name!r}"):
             work.run()
     except BaseException as error:
-        failed = told(error)[:2000]
+        failed = told(error)
         deliveries.end(Delivery(name, cursor.attempt, work.records, time.monotonic() - started, work.upto, failed, work.detail))
         raise
     done = Delivery(name, cursor.attempt, work.records, time.monotonic() - started, work.upto, None, work.detail)
@@ -115,7 +115,7 @@ def oldest_needed(topology: Topology) -> int | None:
     Whoever expires must keep the changes of this run and all later ones, and the outputs' snapshots of this run.
     """
     deliveries = Deliveries(topology.ledger)
-    runs, cursors = deliveries.committed(), deliveries.cursors()
+    runs, cursors = deliveries.runs(), deliveries.cursors()
     needs = []
     for step in steps_of(topology.plan):
         cursor, (_, sink) = cursors.get(step.target), find(topology, step.target)
@@ -134,7 +134,7 @@ def _up_to_date(topology: Topology, node: Node, sink: Sink, deliveries: Deliveri
     """
     from rejoin.sinks.connect import identity
 
-    name, newest = sink_id(node.name, sink), deliveries.committed()[-1]
+    name, newest = sink_id(node.name, sink), deliveries.runs()[-1]
     cursor = deliveries.cursors().get(name)
     position = Position.from_json(cursor.position) if cursor is not None and cursor.position is not None else None
     if position is None or not position.idle or position.done < newest:
@@ -144,6 +144,6 @@ def _up_to_date(topology: Topology, node: Node, sink: Sink, deliveries: Deliveri
         found = identity(node, sink, topology.config.sinks)
     except RejoinError as error:
         attempt = deliveries.begin(name).attempt
-        deliveries.end(Delivery(name, attempt, 0, time.monotonic() - started, position.done, told(error)[:2000]))
+        deliveries.end(Delivery(name, attempt, 0, time.monotonic() - started, position.done, told(error)))
         raise
     return newest if found is not None and position.is_of(found) else None

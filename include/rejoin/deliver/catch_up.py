@@ -36,7 +36,7 @@ class Attempt:
 
     def __init__(self, topology: Topology, node: Node, sink: Sink, deliveries: Deliveries, cursor: Cursor, restart: Restart | None) -> None:
         self._topology, self._node, self._sink, self._deliveries, self._cursor = topology, node, sink, deliveries, cursor
-        self._restart, self._runs = restart, deliveries.committed()
+        self._restart, self._runs = restart, deliveries.runs()
         head = topology.ledger.head()
         assert head is not None
         self._head, self._states = head, topology.ledger.states(head)
@@ -160,7 +160,7 @@ class Attempt:
             return iter(())
         changes, stored = (feed.State(refs.require(name, self._states[name]), self._states[name]) for name in (log, output))
         if not work.snapshot:
-            several = self._deliveries.upkeep(work.done, work.upto) or sum(work.done < run <= work.upto for run in self._runs) > 1
+            several = self._deliveries.upkeep_between(work.done, work.upto) or sum(work.done < run <= work.upto for run in self._runs) > 1
             between = feed.Between(work.done, work.upto, net=several)
             return feed.changes(changes, stored, between, key, columns, offset=work.offset)
         then = self._topology.ledger.states(work.upto)[output]

@@ -24,6 +24,7 @@ from rejoin.lake import owner
 from rejoin.lake.config import lake_config
 from rejoin.lake.records import Run, StepRecord
 from rejoin.load import load
+from rejoin.plan.steps import Verb
 from rejoin.report.progress import shown
 
 if TYPE_CHECKING:
@@ -148,8 +149,8 @@ def _told_run(console: Console, topology: Topology, runs: Runs, chapter: Chapter
 
 
 def _told(chapter: Chapter, run: int, seconds: float, steps: list[StepRecord]) -> Told:
-    resolved = next(step.counts for step in steps if step.step.startswith("resolve."))
-    read = sum(step.counts["read"] for step in steps if step.step.startswith("ingest."))
+    resolved = next(step.counts for step in steps if step.verb == Verb.RESOLVE)
+    read = sum(step.counts["read"] for step in steps if step.verb == Verb.INGEST)
     jobs = None if any(step.jobs is None for step in steps) else sum(step.jobs or 0 for step in steps)
     return Told(chapter, run, read, resolved["inserted"], resolved["updated"], resolved["deleted"], seconds, jobs)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from rejoin.errors import EngineFailed, NotComputable, RejoinError, Unexpected
 from rejoin.failures import extras
 from rejoin.failures.stores import of_a_store
-from rejoin.plan.places import Place
+from rejoin.plan.suspects import Suspect
 
 TRACE = "REJOIN_TRACE"
 """The environment variable that shows the words of engines, row values included."""
@@ -86,13 +86,13 @@ def of_a_row(error: BaseException) -> bool:
     return kind is not None and kind.of_a_row
 
 
-def named(error: BaseException, where: str, places: Sequence[Place] = ()) -> RejoinError:
+def named(error: BaseException, where: str, suspects: Sequence[Suspect] = ()) -> RejoinError:
     """The error to raise instead: it holds no word of the engine.
 
     Args:
         error: what was raised.
         where: what was being done.
-        places: the expressions that were being computed, if any.
+        suspects: the expressions that were being computed, if any.
     """
     if isinstance(error, RejoinError):
         return error
@@ -104,9 +104,9 @@ def named(error: BaseException, where: str, places: Sequence[Place] = ()) -> Rej
     if kind is None:
         return Unexpected(f"{type(error).__name__} in {where}{_at(error)}", next_step=f"{TRACE}=1 shows the whole trace; please report it")
     said = f"{kind.engine} says {kind.name}" + (f" (SQLSTATE {kind.sqlstate})" if kind.sqlstate else "")
-    if kind.of_a_row and places:
+    if kind.of_a_row and suspects:
         return NotComputable(
-            f"{where}: {blamed(error, places)} cannot be computed for at least one row: {said}; nothing was committed",
+            f"{where}: {blamed(error, suspects)} cannot be computed for at least one row: {said}; nothing was committed",
             expected="an expression that has a value, or null, for every row",
             next_step="correct the input or the expression (try_cast, try_divide ... give null) and run again: the same input is read again",
         )
@@ -116,11 +116,11 @@ def named(error: BaseException, where: str, places: Sequence[Place] = ()) -> Rej
     )
 
 
-def blamed(error: BaseException, places: Sequence[Place]) -> str:
+def blamed(error: BaseException, suspects: Sequence[Suspect]) -> str:
     """The expressions that an error can come from, as the plan has them: those that hold the text that Spark points at, else all."""
     text = str(error)
-    pointed = [p for p in places if any(f in p.sql for f in _pointed(error, text))]
-    told = [f"{p.title} = {p.sql}" for p in pointed or places]
+    pointed = [p for p in suspects if any(f in p.sql for f in _pointed(error, text))]
+    told = [f"{p.title} = {p.sql}" for p in pointed or suspects]
     return "; or ".join(dict.fromkeys(told[:5])) + ("; or another expression" if len(told) > 5 else "")
 
 
@@ -141,7 +141,7 @@ def at_the_rim(error: BaseException, where: str) -> RejoinError:
 
 
 @contextmanager
-def named_errors(where: str, places: Sequence[Place] = ()) -> Iterator[None]:
+def named_errors(where: str, suspects: Sequence[Suspect] = ()) -> Iterator[None]:
     """Around work of engines: only errors of ours leave it, and nothing hangs on them that has row values.
 
     Raises:
@@ -151,7 +151,7 @@ def named_errors(where: str, places: Sequence[Place] = ()) -> Iterator[None]:
         yield
         return
     except Exception as error:  # noqa: BLE001  whatever it is, it is told
-        found, first = named(error, where, places), error
+        found, first = named(error, where, suspects), error
     if tracing() and found is not first:
         raise found from first
     raise bare(found)

@@ -34,8 +34,7 @@ def require(where: str, *packages: str) -> None:
 
 def require_for_run(plan: Plan) -> None:
     """The same for a run of a plan, its sinks included."""
-    expected = [e for table in plan.tables for e in table.expectations] + [e for node in plan.nodes for e in node.expectations]
-    asked = any(e.type != "computable" for e in expected)
+    asked = any(e.asked for name in plan.names for e in plan.expectations(name))
     require(f"topology {plan.topology!r}", *_clients(plan), *(["great_expectations"] if asked else []))
 
 

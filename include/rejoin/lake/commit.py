@@ -170,7 +170,7 @@ def rewrite(
 ) -> int:
     """Starts ``branch`` at ``base`` with a snapshot that holds these files and no others.
 
-    The bounds of the old files have to hold, as those of ``files_of`` and ``repaired_files`` do. The snapshot has one manifest of data files and
+    The bounds of the old files have to hold, as those of ``files_of`` and ``exact_files`` do. The snapshot has one manifest of data files and
     one of delete files, however many its base had. ``columns`` changes the table's columns in the same commit, and then ``main`` comes along if it
     is at ``base``: else its readers would not find the new fields.
     """

@@ -14,7 +14,8 @@ from sqlalchemy.exc import IntegrityError
 
 from rejoin.errors import LedgerConflict, SinkFenced
 from rejoin.lake import ledger_schema as t
-from rejoin.lake.ledger import Ledger
+from rejoin.lake.ledger import NOTE, Ledger
+from rejoin.lake.runs import RunKind, RunState
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ class Deliveries:
 
     def end(self, delivery: Delivery) -> None:
         """Keeps what an attempt came to."""
-        values = {"records": delivery.records, "seconds": delivery.seconds, "upto": delivery.upto, "failed": delivery.failed}
+        failed = None if delivery.failed is None else delivery.failed[:NOTE]
+        values = {"records": delivery.records, "seconds": delivery.seconds, "upto": delivery.upto, "failed": failed}
         key = {"topology": self._topology, "sink": delivery.sink, "attempt": delivery.attempt}
         with self._ledger.transaction() as db:
             db.execute(insert(t.deliveries).values(**key, **values, detail=json.dumps(delivery.detail), ended_at=time.time()))
@@ -96,16 +98,18 @@ class Deliveries:
             return None
         return Delivery(sink, row.attempt, row.records, row.seconds, row.upto, row.failed, json.loads(row.detail))
 
-    def committed(self) -> list[int]:
+    def runs(self) -> list[int]:
         """The committed runs, without upkeep such as compactions, ascending."""
-        found = select(t.runs.c.run).where(t.runs.c.topology == self._topology, t.runs.c.state == "committed", t.runs.c.kind == "run")
+        found = select(t.runs.c.run).where(
+            t.runs.c.topology == self._topology, t.runs.c.state == RunState.COMMITTED, t.runs.c.kind == RunKind.RUN
+        )
         with self._ledger.transaction() as db:
             return [r.run for r in db.execute(found.order_by(t.runs.c.run))]
 
-    def upkeep(self, after: int, upto: int) -> bool:
+    def upkeep_between(self, after: int, upto: int) -> bool:
         """Whether anything but runs was committed in between; it may have changed an output."""
         within = and_(t.runs.c.topology == self._topology, t.runs.c.run > after, t.runs.c.run <= upto)
-        found = select(t.runs.c.run).where(within, t.runs.c.state == "committed", t.runs.c.kind != "run").limit(1)
+        found = select(t.runs.c.run).where(within, t.runs.c.state == RunState.COMMITTED, t.runs.c.kind != RunKind.RUN).limit(1)
         with self._ledger.transaction() as db:
             return db.execute(found).first() is not None
 

@@ -221,7 +221,7 @@ def _schema(table: Table) -> str:
 
 def _type(kind: IcebergType) -> str:
     if isinstance(kind, DecimalType):
-        return f"DECIMAL({kind.precision}, {kind.scale})"
+        return f"DECIMAL({kind.precision},{kind.scale})"
     if isinstance(kind, StructType):
         return f"STRUCT({', '.join(f'{DUCKDB.name(f.name)} {_type(f.field_type)}' for f in kind.fields)})"
     return _TYPES[type(kind)]

@@ -11,6 +11,7 @@ from rejoin.errors import SchemaRefused
 from rejoin.lake import names
 from rejoin.lake.refs import Refs
 from rejoin.lake.seen import spark_name
+from rejoin.plan.compatible import fits
 
 Path = tuple[str, ...]
 
@@ -77,41 +78,25 @@ def _changes(table: str, have: Iterable[pa.Field], wanted: Iterable[pa.Field], p
         here, old, new = (*path, field.name), types.get(field.name), field.type
         if old is None:
             yield _Change("added", here, new)
-        elif pa.types.is_struct(old) and pa.types.is_struct(new):
+            continue
+        was, now = _named(old), _named(new)
+        if pa.types.is_struct(old) and pa.types.is_struct(new):
             yield from _changes(table, list(old), list(new), here, transient=transient)
-        elif not _fits(new, old):
+        elif not fits(now, was):
             if transient:
                 yield _Change("anew", here, new)
-            elif _fits(old, new):
+            elif fits(was, now):
                 yield _Change("widened", here, new)
             else:
                 raise SchemaRefused(
-                    f"column {'.'.join(here)} of table {table} is {_named(old)} and cannot become {_named(new)}",
+                    f"column {'.'.join(here)} of table {table} is {was.lower()} and cannot become {now.lower()}",
                     expected="the same type or a wider one",
                     next_step="give the column a new name in the topology, or cast it to the old type",
                 )
-        elif transient and not _same(old, new):
+        elif transient and was != now:
             yield _Change("anew", here, new)
 
 
-def _fits(small: pa.DataType, large: pa.DataType) -> bool:
-    """Whether every value of ``small`` is a value of ``large`` by an Iceberg type promotion."""
-    if pa.types.is_decimal(small) and pa.types.is_decimal(large):
-        return bool(small.scale == large.scale and small.precision <= large.precision)
-    promotions = ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
-    return _same(small, large) or (small, large) in promotions
-
-
-def _same(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether two types are one to Iceberg: Arrow has two for texts and two for bytes, and several names of UTC."""
-    return bool(_plain(one) == _plain(other))
-
-
 def _named(kind: pa.DataType) -> str:
-    return (spark_name(kind) or str(kind)).lower()
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", "UTC" if kind.tz else None)
-    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(kind, kind)
+    """What Spark SQL calls a type: Arrow has two for texts and two for bytes, and several names of UTC."""
+    return spark_name(kind) or str(kind)

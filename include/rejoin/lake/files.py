@@ -84,12 +84,12 @@ def files_of(table: Table, snapshot_id: int) -> Files:
     return _files(table, snapshot_id, trust=metrics.exact(table, snapshot_id))
 
 
-def repaired_files(table: Table, snapshot_id: int) -> Files:
+def exact_files(table: Table, snapshot_id: int) -> Files:
     """The same with all bounds that hold: where the snapshot does not say that its bounds do, the footer of every file is read."""
     if metrics.exact(table, snapshot_id):
         return files_of(table, snapshot_id)
     files = _files(table, snapshot_id, trust=True)
-    return Files(metrics.repaired(table, files.data_entries), files.delete_entries)
+    return Files(metrics.exact_entries(table, files.data_entries), files.delete_entries)
 
 
 def _files(table: Table, snapshot_id: int, *, trust: bool) -> Files:

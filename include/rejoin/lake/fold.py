@@ -11,7 +11,7 @@ from pyiceberg.table import Table
 from rejoin.lake import commit, metrics
 from rejoin.lake.commit import Contents
 from rejoin.lake.duck import cursor, listed, opens, relation, scan
-from rejoin.lake.files import Files, before, bounds, files_of, overlapping, repaired_files
+from rejoin.lake.files import Files, before, bounds, exact_files, files_of, overlapping
 from rejoin.lake.layout import NULLS, Layout, Lie, layout, to_fold, to_merge
 from rejoin.lake.state import Versions
 from rejoin.limits import limits
@@ -72,7 +72,7 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
             that are rewritten.
     """
     gone_by = old(table, snapshot_id, key, since)
-    files, let_go = repaired_files(table, snapshot_id).without(gone_by), sum(f.record_count for f in gone_by)
+    files, let_go = exact_files(table, snapshot_id).without(gone_by), sum(f.record_count for f in gone_by)
     choice = _choose(table, files, key[0])
     if not choice.folds and not choice.merges:
         return Folded(files, [], let_go=let_go)
@@ -101,9 +101,9 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
     return Folded(Files(kept, stay), added, deletes or [], len(choice.folds), len(merged), let_go)
 
 
-def repair(table: Table, snapshot_id: int) -> Folded:
+def with_exact_bounds(table: Table, snapshot_id: int) -> Folded:
     """The same files, with the bounds that hold."""
-    return Folded(repaired_files(table, snapshot_id), [])
+    return Folded(exact_files(table, snapshot_id), [])
 
 
 def _choose(table: Table, files: Files, column: str) -> _Choice:

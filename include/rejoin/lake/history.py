@@ -6,18 +6,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, Table, and_, create_engine, event, inspect, select
+from sqlalchemy import Connection, Engine, Row, Select, and_, create_engine, event, inspect, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
 from rejoin.errors import LedgerConflict, RunUnknown
 from rejoin.lake import ledger_schema as t
 from rejoin.lake.records import StepRecord
+from rejoin.lake.runs import CommittedRuns, RunKind, RunState, standing
 from rejoin.lake.sqlite import is_sqlite
 from rejoin.plan import saved
 from rejoin.plan.model import Plan
+from rejoin.plan.results import NET_CHANGES
+from rejoin.plan.steps import Verb, step_id
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,8 @@ class RunLine:
 
     topology: str
     number: int
-    kind: str
-    state: str
+    kind: RunKind
+    state: RunState
     owner: str
     lease_until: float
     base: int | None
@@ -47,8 +49,8 @@ class RunLine:
 
     @property
     def standing(self) -> str:
-        """The state as people call it: an open run whose last try has failed reads ``failed``, though its owner may go on with it."""
-        return "failed" if self.state == "open" and self.note else self.state
+        """The state as people call it."""
+        return standing(self.state, self.note)
 
     def step(self, name: str) -> StepLine | None:
         """A step that ended, or None."""
@@ -93,11 +95,12 @@ def owned(url: str, owner_prefix: str, most: int) -> list[tuple[str, int, str]]:
         return [(r.topology, r.run, r.owner) for r in db.execute(found)]
 
 
-class History:
+class History(CommittedRuns):
     """The runs of one topology."""
 
     def __init__(self, url: str, topology: str) -> None:
-        self.topology, self._url = topology, url
+        super().__init__(topology)
+        self._url = url
 
     def runs(self, limit: int, before: int | None = None) -> list[RunLine]:
         """The newest runs, newest first; only those with a smaller number than ``before``."""
@@ -114,24 +117,18 @@ class History:
     def owners(self, limit: int) -> list[str]:
         """The owners of the newest runs, newest first."""
         found = select(t.runs.c.owner).where(t.runs.c.topology == self.topology).order_by(t.runs.c.run.desc()).limit(limit)
-        with self._reading() as db:
+        with self._connected() as db:
             return [r.owner for r in db.execute(found)]
 
     def published(self) -> RunLine | None:
         """The newest committed run that is no compaction: what is visible is as of its input."""
-        wanted = (t.runs.c.topology == self.topology, t.runs.c.state == "committed", t.runs.c.kind == "run")
+        wanted = (t.runs.c.topology == self.topology, t.runs.c.state == RunState.COMMITTED, t.runs.c.kind == RunKind.RUN)
         lines = self._lines(select(t.runs).where(*wanted).order_by(t.runs.c.run.desc()).limit(1))
         return lines[0] if lines else None
 
-    def committed(self) -> list[int]:
-        """All committed runs, newest first."""
-        found = select(t.runs.c.run).where(t.runs.c.topology == self.topology, t.runs.c.state == "committed")
-        with self._reading() as db:
-            return [r.run for r in db.execute(found.order_by(t.runs.c.run.desc()))]
-
     def plan(self, number: int) -> Plan:
         """The plan of a run. Raises ``RunUnknown``."""
-        with self._reading() as db:
+        with self._connected() as db:
             text = db.execute(select(t.runs.c.plan).where(self._is(t.runs, number))).scalar()
         if text is None:
             raise RunUnknown(f"topology {self.topology!r} has no run {number}", next_step="see `rejoin history`")
@@ -139,30 +136,25 @@ class History:
 
     def published_at(self, numbers: Sequence[int]) -> dict[int, float]:
         """When these runs were committed; a run that was not is left out."""
-        wanted = (t.runs.c.topology == self.topology, t.runs.c.run.in_(numbers), t.runs.c.state == "committed")
-        with self._reading() as db:
+        wanted = (t.runs.c.topology == self.topology, t.runs.c.run.in_(numbers), t.runs.c.state == RunState.COMMITTED)
+        with self._connected() as db:
             return {r.run: r.closed_at for r in db.execute(select(t.runs.c.run, t.runs.c.closed_at).where(*wanted))}
-
-    def states(self, number: int) -> dict[str, int]:
-        """Table -> snapshot id of a committed run."""
-        with self._reading() as db:
-            return {r.table_name: r.snapshot_id for r in db.execute(select(t.states).where(self._is(t.states, number)))}
 
     def writes(self, number: int) -> dict[str, int]:
         """Table -> snapshot id that a run wrote, responses included."""
-        with self._reading() as db:
+        with self._connected() as db:
             return {r.table_name: r.snapshot_id for r in db.execute(select(t.writes).where(self._is(t.writes, number)))}
 
     def writers(self, states: Mapping[str, int]) -> dict[str, int]:
         """Table -> the run that wrote its snapshot, for the tables and snapshot ids of ``states``."""
         wanted = (t.writes.c.topology == self.topology, t.writes.c.snapshot_id.in_(list(states.values())))
-        with self._reading() as db:
+        with self._connected() as db:
             rows = db.execute(select(t.writes.c.table_name, t.writes.c.snapshot_id, t.writes.c.run).where(*wanted))
             return {r.table_name: r.run for r in rows if states.get(r.table_name) == r.snapshot_id}
 
     def inputs(self, number: int) -> list[Input]:
         """What a run read of each source that had something new."""
-        with self._reading() as db:
+        with self._connected() as db:
             rows = db.execute(select(t.pins).where(self._is(t.pins, number)).order_by(t.pins.c.source)).all()
         return [i for i in map(_input, rows) if i is not None]
 
@@ -173,48 +165,30 @@ class History:
 
     def open_run(self) -> RunLine | None:
         """The open run, if there is one."""
-        lines = self._lines(select(t.runs).where(t.runs.c.topology == self.topology, t.runs.c.state == "open"))
+        lines = self._lines(select(t.runs).where(t.runs.c.topology == self.topology, t.runs.c.state == RunState.OPEN))
         return lines[0] if lines else None
 
     def fingerprints(self, number: int) -> dict[str, str]:
         """Output -> fingerprint of its definition, for the outputs that a committed run left up to date."""
-        with self._reading() as db:
+        with self._connected() as db:
             found: dict[str, str] = json.loads(db.execute(select(t.runs.c.fingerprints).where(self._is(t.runs, number))).scalar() or "{}")
         return found
-
-    def consumed(self, source: str) -> list[tuple[str, int, str]]:
-        """(path, size, sha256) of all files of a source that committed runs have applied."""
-        found = select(t.files).where(t.files.c.topology == self.topology, t.files.c.source == source).order_by(t.files.c.path)
-        with self._reading() as db:
-            return [(r.path, r.size, r.sha256) for r in db.execute(found)]
-
-    def last_pin(self, source: str) -> dict[str, Any] | None:
-        """The newest pin of a source in a committed run that was not empty, or None."""
-        row = self._newest_pin(source)
-        return None if row is None else json.loads(row.pin)
 
     def recomputed(self, node: str) -> Recomputed | None:
         """The newest committed run that computed all rows of an output, and found some."""
         joined = t.steps.join(t.runs, and_(t.steps.c.topology == t.runs.c.topology, t.steps.c.run == t.runs.c.run))
-        names = [f"{verb}.{node}" for verb in ("subscribe", "resolve", "validate")]
-        wanted = (t.steps.c.topology == self.topology, t.steps.c.step.in_(names), t.runs.c.state == "committed")
-        with self._reading() as db:
+        names = [step_id(verb, node) for verb in (Verb.SUBSCRIBE, Verb.RESOLVE, Verb.VALIDATE)]
+        wanted = (t.steps.c.topology == self.topology, t.steps.c.step.in_(names), t.runs.c.state == RunState.COMMITTED)
+        with self._connected() as db:
             found = db.execute(select(t.steps).select_from(joined).where(*wanted).order_by(t.steps.c.run.desc())).all()
-        for s in (s for s in found if s.step == f"resolve.{node}"):
-            rows = sum(json.loads(s.counts).get(n, 0) for n in ("inserted", "updated", "deleted", "unchanged"))
+        for s in (s for s in found if s.step == step_id(Verb.RESOLVE, node)):
+            rows = sum(json.loads(s.counts).get(n, 0) for n in (*NET_CHANGES, "unchanged"))
             if rows and json.loads(s.detail or "{}").get("refresh") == "full":
                 return Recomputed(s.run, rows, sum(other.seconds for other in found if other.run == s.run))
         return None
 
-    def _newest_pin(self, source: str) -> Row[tuple[object, ...]] | None:
-        """What the ledger keeps of the newest pin of a source in a committed run that was not empty."""
-        joined = t.pins.join(t.runs, and_(t.pins.c.topology == t.runs.c.topology, t.pins.c.run == t.runs.c.run))
-        wanted = (t.pins.c.topology == self.topology, t.pins.c.source == source, t.pins.c.pin != "null", t.runs.c.state == "committed")
-        with self._reading() as db:
-            return db.execute(select(t.pins).select_from(joined).where(*wanted).order_by(t.pins.c.run.desc()).limit(1)).first()
-
     def _lines(self, found: Select[tuple[object, ...]]) -> list[RunLine]:
-        with self._reading() as db:
+        with self._connected() as db:
             rows = db.execute(found).all()
             numbers = [r.run for r in rows]
             steps = select(t.steps).where(t.steps.c.topology == self.topology, t.steps.c.run.in_(numbers)).order_by(t.steps.c.ended_at)
@@ -224,22 +198,19 @@ class History:
         return [_line(r, by_run[r.run]) for r in rows]
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
+    def _connected(self) -> Iterator[Connection]:
         with reading(self._url) as db:
             if db is None:
                 raise RunUnknown(f"topology {self.topology!r}: there is no ledger yet", next_step="run it once: `rejoin run`")
             yield db
-
-    def _is(self, table: Table, run: int) -> ColumnElement[bool]:
-        return t.of_run(table, self.topology, run)
 
 
 def _line(row: Row[tuple[object, ...]], steps: Sequence[StepLine]) -> RunLine:
     return RunLine(
         topology=row.topology,
         number=row.run,
-        kind=row.kind,
-        state=row.state,
+        kind=RunKind(row.kind),
+        state=RunState(row.state),
         owner=row.owner,
         lease_until=row.lease_until,
         base=row.base,

@@ -16,13 +16,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, case, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rejoin.errors import LedgerConflict, RunBusy, RunCommitted, RunSuperseded
 from rejoin.lake import ledger_schema as t
 from rejoin.lake.owner import Life
 from rejoin.lake.records import Records, Run, StepRecord, Write
+from rejoin.lake.runs import RunKind, RunState
 from rejoin.plan import saved
 from rejoin.plan.model import Plan
 
@@ -39,7 +40,9 @@ class Ledger(Records):
 
     # --- opening and closing ------------------------------------------------------------------------------------------
 
-    def open(self, owner: str, plan: Plan, fingerprints: dict[str, str], *, kind: str = "run", lives: Mapping[str, Life] = NOBODY) -> Run:
+    def open(
+        self, owner: str, plan: Plan, fingerprints: dict[str, str], *, kind: RunKind = RunKind.RUN, lives: Mapping[str, Life] = NOBODY
+    ) -> Run:
         """The owner's open run, or a new one on top of the head.
 
         Another owner's open run is abandoned if its owner is gone, or its lease ran out (at once where the owner said that it
@@ -61,25 +64,25 @@ class Ledger(Records):
                 if not self._swap(db, version, head):
                     continue
                 if current is not None:
-                    self._close(db, current.run, "abandoned", current.note or f"taken over by {owner}")
+                    self._close(db, current.run, RunState.ABANDONED, current.note or f"taken over by {owner}")
                 return self._insert_run(db, owner, plan, fingerprints, head, kind)
         raise LedgerConflict(f"topology {self.topology!r}: 50 attempts to open a run met other processes", next_step="try again")
 
-    def publish(self, run: int, held: Sequence[str] = ()) -> bool:
+    def publish(self, run: int, kept: Sequence[str] = ()) -> bool:
         """Makes a run visible. False if it was visible already.
 
         Args:
             run: the open run.
-            held: nodes that the run left as they were: the next run rebuilds them.
+            kept: nodes that the run left as they were: the next run rebuilds them.
 
         Raises:
             RunSuperseded: the run was abandoned; nothing was made visible.
         """
         with self.transaction() as db:
             row = self._row(db, run)
-            if row.state == "committed":
+            if row.state == RunState.COMMITTED:
                 return False
-            closed = update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(state="committed", closed_at=time.time())
+            closed = update(t.runs).where(self._is_open(run)).values(state=RunState.COMMITTED, closed_at=time.time())
             moved = (
                 update(t.topologies)
                 .where(t.topologies.c.topology == self.topology, t.topologies.c.head.is_not_distinct_from(row.base))
@@ -88,7 +91,7 @@ class Ledger(Records):
             if db.execute(moved).rowcount != 1 or db.execute(closed).rowcount != 1:
                 raise _superseded(self.topology, run)
             # What a compaction finds to be rebuilt stays to be rebuilt.
-            unmade = set(held) | (set(json.loads(str(row.rebuild))) if row.kind != "run" else set())
+            unmade = set(kept) | (set(json.loads(str(row.rebuild))) if row.kind != RunKind.RUN else set())
             prints = {n: p for n, p in json.loads(str(row.fingerprints)).items() if n not in unmade}
             db.execute(update(t.runs).where(self._is(t.runs, run)).values(fingerprints=json.dumps(prints, sort_keys=True)))
             self._record_states(db, run, row.base)
@@ -104,14 +107,14 @@ class Ledger(Records):
         """
         with self.transaction() as db:
             row = self._row(db, run)
-            if row.state == "committed":
+            if row.state == RunState.COMMITTED:
                 raise RunCommitted(
                     f"run {run} of topology {self.topology!r} is committed and cannot be abandoned",
                     next_step="correct the input; the next run publishes the correction",
                 )
             version, head = self._topology(db)
-            if row.state == "open" and self._swap(db, version, head):
-                self._close(db, run, "abandoned", note)
+            if row.state == RunState.OPEN and self._swap(db, version, head):
+                self._close(db, run, RunState.ABANDONED, note)
 
     def fail(self, run: int, note: str, step: str = "") -> None:
         """The owner gives up for now: its lease ends; it may come back, any other owner may take over.
@@ -123,7 +126,7 @@ class Ledger(Records):
         """
         values = {"lease_until": 0.0, "note": note[:NOTE] + (_of_step(step) if step else "")}
         with self.transaction() as db:
-            db.execute(update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(**values))
+            db.execute(update(t.runs).where(self._is_open(run)).values(**values))
 
     def began(self, run: int, step: str) -> None:
         """A try of a step begins, a sign of life. The run no longer counts as failed if it was this step that did.
@@ -211,24 +214,26 @@ class Ledger(Records):
             return 0, None
         return row.version, row.head
 
+    def _is_open(self, run: int) -> ColumnElement[bool]:
+        return and_(self._is(t.runs, run), t.runs.c.state == RunState.OPEN)
+
     def _swap(self, db: Connection, version: int, head: int | None) -> bool:
         """The compare-and-swap, which also takes the row's lock until the transaction ends."""
-        at = and_(
-            t.topologies.c.topology == self.topology, t.topologies.c.version == version, t.topologies.c.head.is_not_distinct_from(head)
-        )
+        of = t.topologies.c
+        at = and_(of.topology == self.topology, of.version == version, of.head.is_not_distinct_from(head))
         return db.execute(update(t.topologies).where(at).values(version=version + 1)).rowcount == 1
 
     def _renew(self, db: Connection, run: int, seconds: float = LEASE_SECONDS, **also: Any) -> None:
         """``also``: other columns of the run that get a value."""
         values = {"lease_until": time.time() + seconds, **also}
-        alive = update(t.runs).where(self._is(t.runs, run), t.runs.c.state == "open").values(**values)
+        alive = update(t.runs).where(self._is_open(run)).values(**values)
         if db.execute(alive).rowcount != 1:
             raise _superseded(self.topology, run)
 
-    def _close(self, db: Connection, run: int, state: str, note: str) -> None:
+    def _close(self, db: Connection, run: int, state: RunState, note: str) -> None:
         db.execute(update(t.runs).where(self._is(t.runs, run)).values(state=state, closed_at=time.time(), note=note))
 
-    def _insert_run(self, db: Connection, owner: str, plan: Plan, fingerprints: dict[str, str], head: int | None, kind: str) -> Run:
+    def _insert_run(self, db: Connection, owner: str, plan: Plan, fingerprints: dict[str, str], head: int | None, kind: RunKind) -> Run:
         last = db.execute(select(func.max(t.runs.c.run)).where(t.runs.c.topology == self.topology)).scalar() or 0
         before: dict[str, str] = {} if head is None else json.loads(str(self._row(db, head).fingerprints))
         rebuild = sorted(n for n, f in fingerprints.items() if before.get(n) != f or n in plan.repair)
@@ -238,7 +243,7 @@ class Ledger(Records):
                 topology=self.topology,
                 run=last + 1,
                 kind=kind,
-                state="open",
+                state=RunState.OPEN,
                 owner=owner,
                 lease_until=now + LEASE_SECONDS,
                 base=head,

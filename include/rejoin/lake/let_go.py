@@ -9,17 +9,17 @@ from rejoin.plan.model import Plan
 from rejoin.plan.retained import advanced, horizon
 
 
-def forgetting(plan: Plan, states: Mapping[str, int], refs: Refs, behind: Collection[str], now: int) -> Plan:
+def letting_go(plan: Plan, states: Mapping[str, int], refs: Refs, kept: Collection[str], now: int) -> Plan:
     """The plan with the horizons up to which files of streams can go; the same plan if none can.
 
     Args:
         plan: that of the run whose tables these are.
         states: table -> snapshot id.
         refs: the tables.
-        behind: outputs that were left as they were: they have yet to meet the records that came since.
+        kept: outputs that were left as they were: they have yet to meet the records that came since.
         now: the time in microseconds: a record from the future does not make the others old for good.
     """
-    waiting = {v.table for n in plan.nodes if n.name in behind for v in (n.left, *(e.right for e in n.edges))}
+    waiting = {name for n in plan.nodes if n.name in kept for name in n.reads}
 
     def newest(name: str) -> int | None:
         column = plan.table(name).event_time if plan.is_table(name) else None

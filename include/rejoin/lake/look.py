@@ -20,7 +20,7 @@ from rejoin.stages.dialect import DUCKDB
 
 
 @dataclass(frozen=True)
-class Size:
+class SnapshotSize:
     """What metadata says of a snapshot. ``rows``: stored, hidden rows and old versions included; ``live``: not hidden by a delete file."""
 
     rows: int
@@ -67,11 +67,11 @@ class Added:
     bytes: int | None
 
 
-def size(table: Table, snapshot_id: int) -> Size:
+def size(table: Table, snapshot_id: int) -> SnapshotSize:
     """How large a snapshot is."""
     files = files_of(table, snapshot_id)
     every = (*files.data, *files.deletes)
-    return Size(files.rows, files.live, sum(f.file_size_in_bytes for f in every), len(files.data), len(files.deletes))
+    return SnapshotSize(files.rows, files.live, sum(f.file_size_in_bytes for f in every), len(files.data), len(files.deletes))
 
 
 def added(table: Table, snapshot_id: int) -> Added | None:

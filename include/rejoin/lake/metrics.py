@@ -64,7 +64,7 @@ def trusted(table: Table, entries: Sequence[ManifestEntry]) -> tuple[ManifestEnt
     return tuple(_without(entry, long) for entry in entries)
 
 
-def repaired(table: Table, entries: Sequence[ManifestEntry]) -> tuple[ManifestEntry, ...]:
+def exact_entries(table: Table, entries: Sequence[ManifestEntry]) -> tuple[ManifestEntry, ...]:
     """Entries with the bounds that hold. Reads the footer of every file, not its rows."""
 
     def one(entry: ManifestEntry) -> ManifestEntry:

@@ -16,6 +16,7 @@ from rejoin.lake.keyvalues import equal, literal
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.loads import load_of
 from rejoin.lake.refs import Refs
+from rejoin.lake.runs import RunKind, RunState
 from rejoin.limits import limits
 from rejoin.plan.model import Edge, Node, Plan
 from rejoin.stages.columns import HASH, numbered
@@ -38,7 +39,7 @@ class PointQuery:
 
     def __init__(self, ledger: Ledger, refs: Refs, run: int | None = None) -> None:
         wanted = ledger.head() if run is None else run
-        if wanted is None or ledger.run(wanted).state != "committed":
+        if wanted is None or ledger.run(wanted).state != RunState.COMMITTED:
             what = "no run was committed yet" if wanted is None else f"run {wanted} was not committed"
             raise RunUnknown(f"topology {ledger.topology!r}: {what}", next_step="see `rejoin history`")
         self.run, self._ledger = wanted, ledger
@@ -220,18 +221,13 @@ class PointQuery:
         return self._scan(names.quarantine(name), AlwaysTrue())
 
     def _key_types(self, name: str) -> dict[str, str | None]:
-        columns = self.plan.table(name).columns if self.plan.is_table(name) else self.plan.node(name).columns
-        types = {c.name: c.type for c in columns}
+        types = {c.name: c.type for c in self.plan.columns_of(name)}
         return {key: types[key] for key in self.plan.key_of(name)}
 
     def _columns(self, name: str) -> list[str]:
-        for table in self.plan.tables:
-            if table.name == name:
-                return [c.name for c in table.columns]
-        for node in self.plan.nodes:
-            if node.name == name:
-                return [p.name for p in node.columns]
-        raise self._unknown(name, [t.name for t in self.plan.tables] + [n.name for n in self.plan.nodes])
+        if name not in self.plan.names:
+            raise self._unknown(name, self.plan.names)
+        return [c.name for c in self.plan.columns_of(name)]
 
     def _scan(self, table: str, condition: BooleanExpression) -> list[Row]:
         if table not in self._states:
@@ -253,11 +249,11 @@ class PointQuery:
         planned = scan if metrics.exact(existing, self._states[table]) else existing.scan(snapshot_id=self._states[table])
         return ArrowScan(existing.metadata, existing.io, scan.projection(), scan.row_filter), planned.plan_files()
 
-    def _unknown(self, name: str, known: list[str]) -> UnknownTable:
+    def _unknown(self, name: str, known: Sequence[str]) -> UnknownTable:
         """Why a name cannot be asked for: it was one, it is a table of rejoin's own, or there is none of that name."""
         expected, topology = ", ".join(known), self.plan.topology
-        runs = [r for r in self._ledger.runs() if r.state == "committed" and r.kind == "run"]
-        had = [r.number for r in runs if name in {t.name for t in r.plan.tables} | {n.name for n in r.plan.nodes}]
+        runs = [r for r in self._ledger.runs() if r.state == RunState.COMMITTED and r.kind == RunKind.RUN]
+        had = [r.number for r in runs if name in r.plan.names]
         if had:
             what = f"{name!r} is not in topology {topology!r} as of run {self.run}; run {had[-1]} was the last that had it"
             return UnknownTable(

@@ -109,7 +109,7 @@ class Reader(Access):
 
     def between(self, view: View, time: str, spans: Sequence[tuple[int, int]]) -> Rows:
         """``Rows`` of a view's table whose event time, the column ``time`` of the view, is within some spans of microseconds."""
-        name, column = view.table, self._stored(view, time)
+        name, column = view.table, view.stored(time)
         if not self.has(name) or not spans:
             return self.none(name)
         found = self.within(name, column, spans, self.columns(name))
@@ -117,7 +117,7 @@ class Reader(Access):
 
     def newest(self, view: View, time: str) -> int | None:
         """The newest event time of a view's table, in microseconds; None if it has no rows."""
-        return self.largest_time(view.table, self._stored(view, time)) if self.has(view.table) else None
+        return self.largest_time(view.table, view.stored(time)) if self.has(view.table) else None
 
     def latest(self, table: Table) -> int | None:
         """The newest event time of a stream whose records can be too old, in microseconds; None if none can be."""
@@ -127,7 +127,7 @@ class Reader(Access):
 
     def newest_by(self, view: View, time: str, by: Sequence[str]) -> Rows:
         """``c_1``.. and ``newest``: the newest event time, in microseconds, of every value of the columns ``by`` of a view, from the table as a whole."""
-        name, columns, sql = view.table, [self._stored(view, c) for c in (time, *by)], self.engine.sql
+        name, columns, sql = view.table, [view.stored(c) for c in (time, *by)], self.engine.sql
         newest = sql.time_micros(f"max({sql.name(columns[0])})", zoned=bool(self.schema(name).field(columns[0]).type.tz))
         shown = ", ".join(f"{sql.name(c)} AS c_{i}" for i, c in enumerate(columns[1:], start=1))
         keys = sql.names(columns[1:])
@@ -136,13 +136,8 @@ class Reader(Access):
 
     def micros(self, view: View, time: str) -> str:
         """The event time of ``Rows`` of a view's table, in microseconds, as SQL text."""
-        column, sql = self._stored(view, time), self.engine.sql
+        column, sql = view.stored(time), self.engine.sql
         return sql.time_micros(sql.get("_row", column), zoned=bool(self.schema(view.table).field(column).type.tz))
-
-    @staticmethod
-    def _stored(view: View, time: str) -> str:
-        """The column of the table that a column of the view is."""
-        return view.column(time).sql.removeprefix("t.").strip("`")
 
     def current(self, name: str, also: Sequence[str] = ()) -> Rows:
         """``Rows`` of a whole source table or output. ``also``: stored columns that the plan no longer has."""

@@ -2,19 +2,21 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, and_, select
+from sqlalchemy import Connection, Row, select
 from sqlalchemy.exc import OperationalError
 
 from rejoin.errors import LedgerConflict, RunUnknown
 from rejoin.lake import ledger_schema as t
+from rejoin.lake.runs import CommittedRuns, RunKind, RunState, standing
 from rejoin.plan import saved
 from rejoin.plan.model import Plan
 from rejoin.plan.results import Ending
+from rejoin.plan.steps import parts
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,8 @@ class Run:
 
     topology: str
     number: int
-    kind: str
-    state: str
+    kind: RunKind
+    state: RunState
     owner: str
     base: int | None
     plan: Plan
@@ -35,8 +37,8 @@ class Run:
 
     @property
     def standing(self) -> str:
-        """The state as people call it: an open run whose last try has failed reads ``failed``, though its owner may go on with it."""
-        return "failed" if self.state == "open" and self.note else self.state
+        """The state as people call it."""
+        return standing(self.state, self.note)
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,16 @@ class StepRecord:
     jobs: int | None
     detail: dict[str, Any] = field(default_factory=dict)
     ending: Ending = Ending.DONE
+
+    @property
+    def verb(self) -> str:
+        """The step's verb; of a run of upkeep, its kind."""
+        return parts(self.step)[0]
+
+    @property
+    def target(self) -> str:
+        """The step's target, empty where it has none."""
+        return parts(self.step)[1]
 
     @classmethod
     def of(cls, row: Row[tuple[object, ...]]) -> "StepRecord":
@@ -89,19 +101,12 @@ def _ending_by(counts: Mapping[str, int]) -> Ending:
     return next((ending for name, ending in told.items() if name in counts), Ending.DONE)
 
 
-class Records:
+class Records(CommittedRuns):
     """The records of one topology in one database."""
 
     def __init__(self, url: str, topology: str) -> None:
-        self.topology = topology
+        super().__init__(topology)
         self._engine = t.connected(url)
-
-    def states(self, run: int | None) -> dict[str, int]:
-        """Table -> snapshot id of a committed run; these ids are one cut over all tables. Empty for None."""
-        if run is None:
-            return {}
-        with self.transaction() as db:
-            return self._states(db, run)
 
     def run(self, number: int) -> Run:
         """One run. Raises ``RunUnknown``."""
@@ -122,7 +127,7 @@ class Records:
             row = db.execute(mine.order_by(t.runs.c.run.desc()).limit(1)).first()
             return None if row is None else self._run(row)
 
-    def held(self, run: int) -> list[str]:
+    def kept(self, run: int) -> list[str]:
         """The nodes that a committed run left as they were, so that the next one rebuilds them."""
         with self.transaction() as db:
             row = self._row(db, run)
@@ -134,41 +139,15 @@ class Records:
             rows = db.execute(select(t.runs).where(t.runs.c.topology == self.topology).order_by(t.runs.c.run))
             return [self._run(r) for r in rows]
 
-    def committed(self) -> list[int]:
-        """All committed runs, newest first."""
-        with self.transaction() as db:
-            found = select(t.runs.c.run).where(t.runs.c.topology == self.topology, t.runs.c.state == "committed")
-            return [r.run for r in db.execute(found.order_by(t.runs.c.run.desc()))]
-
     def head(self) -> int | None:
         """The newest committed run."""
         with self.transaction() as db:
             return db.execute(select(t.topologies.c.head).where(t.topologies.c.topology == self.topology)).scalar()
 
-    def consumed(self, source: str) -> list[tuple[str, int, str]]:
-        """(path, size, sha256) of all files of a source that committed runs have applied."""
-        with self.transaction() as db:
-            found = select(t.files).where(t.files.c.topology == self.topology, t.files.c.source == source).order_by(t.files.c.path)
-            return [(r.path, r.size, r.sha256) for r in db.execute(found)]
-
-    def last_pin(self, source: str) -> dict[str, Any] | None:
-        """The newest pin of a source in a committed run that was not empty, or None."""
-        joined = t.pins.join(t.runs, and_(t.pins.c.topology == t.runs.c.topology, t.pins.c.run == t.runs.c.run))
-        found = (
-            select(t.pins.c.pin)
-            .select_from(joined)
-            .where(t.pins.c.topology == self.topology, t.pins.c.source == source, t.runs.c.state == "committed", t.pins.c.pin != "null")
-            .order_by(t.pins.c.run.desc())
-            .limit(1)
-        )
-        with self.transaction() as db:
-            pin = db.execute(found).scalar()
-            return None if pin is None else json.loads(pin)
-
     def not_rolled_forward(self) -> list[int]:
         """Closed runs whose branches still have to be fast-forwarded or dropped."""
         with self.transaction() as db:
-            open_or_done = (t.runs.c.state == "open") | t.runs.c.rolled_forward
+            open_or_done = (t.runs.c.state == RunState.OPEN) | t.runs.c.rolled_forward
             found = select(t.runs.c.run).where(t.runs.c.topology == self.topology, ~open_or_done).order_by(t.runs.c.run)
             return [r.run for r in db.execute(found)]
 
@@ -206,13 +185,10 @@ class Records:
         except OperationalError as error:
             raise LedgerConflict(f"the ledger of topology {self.topology!r} did not answer", next_step="try again") from error
 
+    def _connected(self) -> AbstractContextManager[Connection]:
+        return self.transaction()
+
     # --- inside a transaction -----------------------------------------------------------------------------------------
-
-    def _is(self, table: Table, run: int) -> ColumnElement[bool]:
-        return t.of_run(table, self.topology, run)
-
-    def _states(self, db: Connection, run: int) -> dict[str, int]:
-        return {r.table_name: r.snapshot_id for r in db.execute(select(t.states).where(self._is(t.states, run)))}
 
     def _pins(self, db: Connection, run: int) -> dict[str, dict[str, Any] | None]:
         return {r.source: json.loads(r.pin) for r in db.execute(select(t.pins).where(self._is(t.pins, run)))}
@@ -226,7 +202,7 @@ class Records:
         return {r.table_name: Write(r.table_name, r.snapshot_id, r.transient) for r in rows}
 
     def _open_row(self, db: Connection) -> Row[tuple[object, ...]] | None:
-        return db.execute(select(t.runs).where(t.runs.c.topology == self.topology, t.runs.c.state == "open")).first()
+        return db.execute(select(t.runs).where(t.runs.c.topology == self.topology, t.runs.c.state == RunState.OPEN)).first()
 
     def _row(self, db: Connection, run: int) -> Row[tuple[object, ...]]:
         row = db.execute(select(t.runs).where(self._is(t.runs, run))).first()
@@ -238,8 +214,8 @@ class Records:
         return Run(
             topology=self.topology,
             number=row.run,
-            kind=row.kind,
-            state=row.state,
+            kind=RunKind(row.kind),
+            state=RunState(row.state),
             owner=row.owner,
             base=row.base,
             plan=_plan(row.plan),

@@ -33,7 +33,7 @@ def _marked(engine: SparkEngine, plan: Plan, reader: Reader, node: Node, rows: D
     views: tuple[tuple[View, str, int], ...] = ((node.left, window.left_time, window.before), (right, window.right_time, window.after))
     conditions = list[Column]()
     for at, (view, time, reach) in enumerate(views):
-        table_key, column = plan.key_of(view.table), view.column(time).sql.removeprefix("t.").strip("`")
+        table_key, column = plan.key_of(view.table), view.stored(time)
         micros = F.unix_micros(F.col(f"_row.`{column}`").cast("timestamp"))
         named = [F.col(f"`{k}`").alias(f"__key_{at}_{i}") for i, k in enumerate(table_key)]
         records = engine.frame(reader.current(view.table)).select(*named, F.lit(1).alias(FOUND.format(at)), micros.alias(TIME.format(at)))

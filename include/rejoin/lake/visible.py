@@ -4,7 +4,6 @@ A source table is its current rows, an output its rows, both with the columns th
 rejoin's own (``orders_enriched__changes``) is what is stored, with all its columns.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,13 +18,12 @@ from rejoin.lake.history import History, heads
 from rejoin.lake.loads import images, load_of
 from rejoin.lake.readonly import Files
 from rejoin.lake.refs import Refs
+from rejoin.lake.runs import RunState
 from rejoin.plan.model import Plan
+from rejoin.plan.portable import duckdb_type
 from rejoin.stages import loaded
 from rejoin.stages.columns import RUN
 from rejoin.stages.dialect import DUCKDB
-
-_TYPES = {"STRING": "VARCHAR", "BINARY": "BLOB", "TIMESTAMP": "TIMESTAMPTZ", "TIMESTAMP_NTZ": "TIMESTAMP"}
-"""Types of Spark that DuckDB calls by another name."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,7 @@ def cuts(location: str, topology: str | None = None, as_of: int | None = None) -
     if topology not in (None, *known) or (as_of is not None and len(wanted) > 1):
         what = f"no topology {topology!r}" if topology else f"{len(known)} topologies, each with runs of its own"
         raise UnknownTable(f"the lake at {location} has {what}", expected=f"one of the topologies {', '.join(known) or '(none)'}")
-    if as_of is not None and wanted and History(config.ledger, wanted[0]).run(as_of).state != "committed":
+    if as_of is not None and wanted and History(config.ledger, wanted[0]).run(as_of).state != RunState.COMMITTED:
         raise RunUnknown(f"topology {wanted[0]!r}: run {as_of} was not committed", next_step="see `rejoin history`")
     found = [(name, known[name] if as_of is None else as_of) for name in wanted]
     committed = [Cut(config, name, run) for name, run in found if run is not None]
@@ -178,4 +176,4 @@ def _nothing(types: Mapping[str, str]) -> str:
 
 def _duck(kind: str | None) -> str:
     """What DuckDB calls a type of a plan; where only Spark can tell, a text."""
-    return _TYPES.get(kind or "STRING", re.sub(r",(?=\S)", ", ", kind or ""))
+    return duckdb_type(kind or "STRING")

@@ -9,6 +9,7 @@ from rejoin.lake.history import History, RunLine, heads, owned
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.refs import Refs
+from rejoin.lake.runs import RunKind
 from rejoin.lake.tried import tried
 from rejoin.page.model import Fresh, Hits, RunPage, SearchPage, StepRow, TablePage, TopologyLine, TopologyPage, Written
 from rejoin.page.status import kept_aside, status
@@ -93,7 +94,7 @@ class Lake:
         """
         history, config = self._open(name)
         run = history.run(number)
-        plan = history.plan(number) if run.kind == "run" else None
+        plan = history.plan(number) if run.kind == RunKind.RUN else None
         every = dict.fromkeys(
             [*(s.id for s in steps(plan)), *(s.record.step for s in run.steps)] if plan else [s.record.step for s in run.steps]
         )
@@ -129,8 +130,7 @@ class Lake:
         """
         history, config = self._open(name)
         query = PointQuery(Ledger(config.ledger, name), Refs(config, name), self._head(name))
-        tables = [*(t.name for t in query.plan.tables), *(n.name for n in query.plan.nodes)]
-        found = (Hits(t, None if (keys := query.search(t, text, HITS)) is None else tuple(keys)) for t in tables)
+        found = (Hits(t, None if (keys := query.search(t, text, HITS)) is None else tuple(keys)) for t in query.plan.names)
         return SearchPage(history.topology, text, query.run, tuple(h for h in found if h.keys is None or h.keys))
 
     def table(self, name: str, table: str, key: tuple[str, ...] = (), root: str = ".") -> TablePage:
@@ -188,7 +188,7 @@ class Lake:
 
 def _judged(run: RunLine) -> list[str]:
     """The tables and outputs that expectations of a run are about."""
-    return [s.record.step.partition(".")[2] for s in run.steps if s.record.detail.get("validation")]
+    return [s.record.target for s in run.steps if s.record.detail.get("validation")]
 
 
 def _fresh(history: History, source: str) -> Fresh:

@@ -114,7 +114,7 @@ def net(made: Mapping[str, int]) -> str:
 def _levels(plan: Plan) -> dict[str, int]:
     level = {t.name: 0 for t in plan.tables}
     for node in plan.nodes:
-        level[node.name] = 1 + max(level[name] for name in (node.left.table, *(e.right.table for e in node.edges)))
+        level[node.name] = 1 + max(level[name] for name in node.reads)
     return level
 
 

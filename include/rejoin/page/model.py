@@ -8,7 +8,7 @@ from rejoin.lake.history import Input, RunLine, StepLine
 from rejoin.lake.look import Added, Newest, Refused, Skew
 from rejoin.lake.tried import Tried, Verified
 from rejoin.plan.model import Plan
-from rejoin.plan.steps import Verb
+from rejoin.plan.steps import Verb, step_id
 from rejoin.report.samples import RowChange, Sample
 from rejoin.why.model import Answer
 
@@ -160,7 +160,7 @@ class RunPage:
         """The net changes of each output, as far as they are known: those that are validated, else those that were computed."""
         made = {s.step: s.line.record.counts for s in self.steps if s.line is not None}
         names = [] if self.plan is None else [n.name for n in self.plan.nodes]
-        return {n: made.get(f"{Verb.VALIDATE}.{n}") or made.get(f"{Verb.RESOLVE}.{n}") or {} for n in names}
+        return {n: made.get(step_id(Verb.VALIDATE, n)) or made.get(step_id(Verb.RESOLVE, n)) or {} for n in names}
 
 
 @dataclass(frozen=True)

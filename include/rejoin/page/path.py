@@ -10,7 +10,7 @@ from rejoin.page.drawing import Box, Graph, Link, drawn
 from rejoin.page.model import Kind
 from rejoin.page.words import value
 from rejoin.why.model import APPLIED, Answer, Change, OutputRow, Record, RightRow, SourceRow, State
-from rejoin.why.show import WIDE, record_said, state_said, tree, why_not
+from rejoin.why.show import DID, RECORD_DID, WIDE, record_said, state_said, tree, why_not
 
 _FOUND = {State.THERE: "done", State.HELD: "silent"}
 
@@ -78,17 +78,14 @@ class _Path:
         file = PurePath(record.file).name if record.file else "a file"
         title = f"{file} line {record.line}" if record.line is not None else file if not record.absent else "not in the snapshot"
         cause = self._change is not None and (record.run, record.fate) == (self._change.run, APPLIED)
-        did = {"I": "came", "U": "changed", "N": "came", "D": "deleted"}[record.op]
-        lines = (f"{did} in run {record.run}", "changed the row" if cause else record.fate)
+        lines = (f"{RECORD_DID[record.op]} in run {record.run}", "changed the row" if cause else record.fate)
         box = Box(name, "record", title, lines, self._columns - depth, f"/runs/{record.run}", "cause" if cause else "", record_said(record))
         self._boxes.append(box)
         return name
 
 
 def _latest(change: Change | None) -> str:
-    if change is None:
-        return ""
-    return f"{ {'I': 'made', 'U': 'changed', 'D': 'removed'}[change.op] } by run {change.run}"
+    return "" if change is None else f"{DID[change.op]} by run {change.run}"
 
 
 def _depth(row: SourceRow | OutputRow) -> int:

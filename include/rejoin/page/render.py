@@ -11,6 +11,7 @@ from rejoin.lake import owner as owner_text
 from rejoin.lake.history import RunLine
 from rejoin.lake.look import Newest, Refused
 from rejoin.lake.records import StepRecord
+from rejoin.lake.runs import RunState
 from rejoin.page import drawing, graph, path, running, words
 from rejoin.page.model import RELEASED, Kind, RunPage, SearchPage, TablePage, TopologyLine, TopologyPage
 from rejoin.page.sparkline import sparkline
@@ -24,7 +25,7 @@ REFUSALS = 50
 
 
 @dataclass(frozen=True)
-class Place:
+class Site:
     """Where the pages are: the path of the first one, the path of Airflow's own UI (both without a slash at the end), and the present."""
 
     root: str
@@ -32,50 +33,50 @@ class Place:
     now: float
 
 
-def overview(place: Place, lake: str, lines: list[TopologyLine]) -> str:
+def overview(site: Site, lake: str, lines: list[TopologyLine]) -> str:
     """All topologies of a lake; or what to do when there is none."""
-    return _page("overview.html", place, title="rejoin", lake=lake, lines=lines)
+    return _page("overview.html", site, title="rejoin", lake=lake, lines=lines)
 
 
-def topology(place: Place, page: TopologyPage, dag: str | None) -> str:
+def topology(site: Site, page: TopologyPage, dag: str | None) -> str:
     """A topology: how it is, graph, runs, tables. ``dag``: the DAG that runs it, if one has."""
     drawn, spark = graph.graph(page.plan, page.tables), sparkline(page.status.paces)
-    return _page("topology.html", place, title=page.name, page=page, graph=drawn, spark=spark, dag=dag)
+    return _page("topology.html", site, title=page.name, page=page, graph=drawn, spark=spark, dag=dag)
 
 
-def run(place: Place, page: RunPage) -> str:
+def run(site: Site, page: RunPage) -> str:
     """One run: its graph, what failed, what it changed, step by step."""
-    drawn, around = running.picture(page, place.now), running.around(page, place.now)
+    drawn, around = running.picture(page, site.now), running.around(page, site.now)
     title = f"{page.run.topology} run {page.run.number}"
-    return _page("run.html", place, title=title, page=page, graph=drawn, around=around, broken=running.broken(page))
+    return _page("run.html", site, title=title, page=page, graph=drawn, around=around, broken=running.broken(page))
 
 
-def table(place: Place, page: TablePage) -> str:
+def table(site: Site, page: TablePage) -> str:
     """One table, and a key of it."""
     why = page.key_view.why if page.key_view else None
     traced: dict[str, Any] = {"untold": why} if isinstance(why, str) else {}
     if why is not None and not isinstance(why, str):
         traced = {"untold": "", "drawn": path.picture(why, page.visible), "reasons": path.reasons(why), "text": path.text(why)}
-    return _page("table.html", place, title=f"{page.topology} {page.table.name}", page=page, shown=REFUSALS, why=traced)
+    return _page("table.html", site, title=f"{page.topology} {page.table.name}", page=page, shown=REFUSALS, why=traced)
 
 
-def search(place: Place, page: SearchPage) -> str:
+def search(site: Site, page: SearchPage) -> str:
     """What a search for a key has found."""
-    return _page("search.html", place, title=f"{page.topology} {page.text}", page=page)
+    return _page("search.html", site, title=f"{page.topology} {page.text}", page=page)
 
 
-def message(place: Place, title: str, text: str, link: tuple[str, str] | None = None) -> str:
+def message(site: Site, title: str, text: str, link: tuple[str, str] | None = None) -> str:
     """A sentence instead of a page, and perhaps where to go: (address, words)."""
-    return _page("message.html", place, title=title, text=text, link=link)
+    return _page("message.html", site, title=title, text=text, link=link)
 
 
-def _page(template: str, place: Place, **values: Any) -> str:
-    return _ENVIRONMENT.get_template(template).render(root=place.root, airflow=place.airflow, now=place.now, **values)
+def _page(template: str, site: Site, **values: Any) -> str:
+    return _ENVIRONMENT.get_template(template).render(root=site.root, airflow=site.airflow, now=site.now, **values)
 
 
 def _state(line: RunLine, now: float) -> str:
     """What is the matter with a run, in a few words."""
-    if line.state != "open":
+    if line.state != RunState.OPEN:
         return line.state
     if line.standing == "failed":
         return "failed, may go on"
@@ -84,7 +85,7 @@ def _state(line: RunLine, now: float) -> str:
 
 def _total(line: RunLine, verb: str, count: str) -> int | None:
     """A count summed over all steps of a verb; None where no such step has ended."""
-    found = [s.record.counts[count] for s in line.steps if s.record.step.startswith(f"{verb}.") and count in s.record.counts]
+    found = [s.record.counts[count] for s in line.steps if s.record.verb == verb and count in s.record.counts]
     return sum(found) if found else None
 
 

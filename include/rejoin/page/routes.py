@@ -52,7 +52,7 @@ def overview(request: Request, user: GetUserDep) -> Response:
     """All topologies that the user may see."""
     lake = _lake()
     lines = [lake.line(t) for t in lake.topologies() if _may_read(request, user, lake.dag_of(t) or t)]
-    return _html(render.overview(_place(request), os.path.realpath(lake.location), lines))
+    return _html(render.overview(_site(request), os.path.realpath(lake.location), lines))
 
 
 @app.get("/t/{topology}")
@@ -61,13 +61,13 @@ def topology(
 ) -> Response:
     """A topology: graph, runs, freshness, tables."""
     lake = _permitted(request, user, topology)
-    return _html(render.topology(_place(request), lake.topology(topology, before, fresh_within().total_seconds()), lake.dag_of(topology)))
+    return _html(render.topology(_site(request), lake.topology(topology, before, fresh_within().total_seconds()), lake.dag_of(topology)))
 
 
 @app.get("/t/{topology}/runs/{number}")
 def run(request: Request, user: GetUserDep, topology: _Name, number: _Number) -> Response:
     """One run, step by step; ``#<step>`` is a step."""
-    return _html(render.run(_place(request), _permitted(request, user, topology).run(topology, number)))
+    return _html(render.run(_site(request), _permitted(request, user, topology).run(topology, number)))
 
 
 @app.get("/t/{topology}/tables/{table}")
@@ -75,7 +75,7 @@ def table(request: Request, user: GetUserDep, topology: _Name, table: _Name, key
     """One table; with ``key`` (once a key column) the row of a key and its history."""
     return _html(
         render.table(
-            _place(request),
+            _site(request),
             _permitted(request, user, topology).table(topology, table, tuple(key or ()), os.environ.get("REJOIN_ROOT", ".")),
         )
     )
@@ -84,7 +84,7 @@ def table(request: Request, user: GetUserDep, topology: _Name, table: _Name, key
 @app.get("/t/{topology}/search")
 def search(request: Request, user: GetUserDep, topology: _Name, key: Annotated[str, Query(min_length=1, max_length=1000)]) -> Response:
     """Where a text is, or begins, a key."""
-    return _html(render.search(_place(request), _permitted(request, user, topology).search(topology, key)))
+    return _html(render.search(_site(request), _permitted(request, user, topology).search(topology, key)))
 
 
 @app.get("/t/{topology}/runs/{number}/docs/{of}/{file:path}")
@@ -103,7 +103,7 @@ def of_dag(request: Request, dag_id: _Name) -> Response:
     found = _lake().of_dag(dag_id)
     if found is None:
         return _no_run(request, f"DAG {dag_id} has made no run of a topology in this lake.", 404)
-    return RedirectResponse(f"{_place(request).root}/t/{quote(found, safe='')}", headers=HEADERS)
+    return RedirectResponse(f"{_site(request).root}/t/{quote(found, safe='')}", headers=HEADERS)
 
 
 @app.get("/dag/{dag_id}/run/{dag_run_id}")
@@ -116,7 +116,7 @@ def of_dag_run(request: Request, dag_id: _Name, dag_run_id: _Name, task: Annotat
     name, made = found
     step = owners.step_of_task(task, lake.step_ids(name, made.number)) if task else None
     fragment = f"#{quote(step)}" if step else ""
-    return RedirectResponse(f"{_place(request).root}/t/{quote(name, safe='')}/runs/{made.number}{fragment}", headers=HEADERS)
+    return RedirectResponse(f"{_site(request).root}/t/{quote(name, safe='')}/runs/{made.number}{fragment}", headers=HEADERS)
 
 
 @app.get("/static/{name}")
@@ -133,21 +133,21 @@ def static(name: _Name) -> Response:
 @app.exception_handler(AnyHTTPException)
 async def _refused(request: Request, error: AnyHTTPException) -> Response:
     """Not logged in, not permitted, no such page."""
-    place = _place(request)
+    site = _site(request)
     if error.status_code == 401:
-        back = f"{place.airflow}/api/v2/auth/login?next={quote(str(request.url.path), safe='')}"
+        back = f"{site.airflow}/api/v2/auth/login?next={quote(str(request.url.path), safe='')}"
         text, link = "This page is for users of Airflow.", (back, "Log in")
-        return _html(render.message(place, "Please log in", text, link), 401, error.headers)
+        return _html(render.message(site, "Please log in", text, link), 401, error.headers)
     if error.status_code == 403:
-        return _html(render.message(place, "Not permitted", "Your role in Airflow may not read the DAG that this page is about."), 403)
-    return _html(render.message(place, "Not found", "There is no such page."), error.status_code, error.headers)
+        return _html(render.message(site, "Not permitted", "Your role in Airflow may not read the DAG that this page is about."), 403)
+    return _html(render.message(site, "Not found", "There is no such page."), error.status_code, error.headers)
 
 
 @app.exception_handler(RequestValidationError)
 async def _mistyped(request: Request, _error: RequestValidationError) -> Response:
     """A number that is none, or too long a text."""
     return _html(
-        render.message(_place(request), "Not found", "Part of this address is no name, number or key that could be looked up."), 400
+        render.message(_site(request), "Not found", "Part of this address is no name, number or key that could be looked up."), 400
     )
 
 
@@ -155,7 +155,7 @@ async def _mistyped(request: Request, _error: RequestValidationError) -> Respons
 async def _coded(request: Request, error: RejoinError) -> Response:
     """One of rejoin's own errors: its message says what to do."""
     status = next((s for kind, s in _STATUS if isinstance(error, kind)), 500)
-    return _html(render.message(_place(request), error.code, str(error)), status)
+    return _html(render.message(_site(request), error.code, str(error)), status)
 
 
 @app.exception_handler(Exception)
@@ -163,7 +163,7 @@ async def _unexpected(request: Request, error: Exception) -> Response:
     """Anything else, in our words: the engine's may hold row values that this page does not show."""
     found = named(error, f"page {request.url.path}")
     _LOG.error("%s", found, exc_info=error if tracing() else None)
-    return _html(render.message(_place(request), found.code, str(found)), 500)
+    return _html(render.message(_site(request), found.code, str(found)), 500)
 
 
 # --- helpers ----------------------------------------------------------------------------------------------------------
@@ -191,14 +191,14 @@ def _may_read(request: Request, user: GetUserDep, dag: str) -> bool:
     return True
 
 
-def _place(request: Request) -> render.Place:
+def _site(request: Request) -> render.Site:
     root = str(request.scope.get("root_path", PREFIX))
-    return render.Place(root, root.removesuffix(PREFIX), time.time())
+    return render.Site(root, root.removesuffix(PREFIX), time.time())
 
 
 def _no_run(request: Request, text: str, status: int) -> Response:
-    place = _place(request)
-    return _html(render.message(place, "No run here", text, (f"{place.root}/", "All topologies")), status)
+    site = _site(request)
+    return _html(render.message(site, "No run here", text, (f"{site.root}/", "All topologies")), status)
 
 
 def _html(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from rejoin.lake.history import RunLine
+from rejoin.lake.runs import RunState
 from rejoin.page import graph
 from rejoin.page.drawing import Graph
 from rejoin.page.model import RunPage, StepRow
 from rejoin.page.words import counts, cut_off, seconds
 from rejoin.plan.model import Edge, Node
 from rejoin.plan.results import Ending
-from rejoin.plan.steps import Verb
+from rejoin.plan.steps import ON_ROWS, Verb, parts, step_id
 
 
 class State(StrEnum):
@@ -34,7 +35,7 @@ def state_of(row: StepRow, run: RunLine, now: float) -> State:
         return State.KEPT if row.line.record.ending is Ending.KEPT else State.DONE
     if row.tried is not None and row.tried.error is not None:
         return State.FAILED
-    if run.state != "open":
+    if run.state != RunState.OPEN:
         return State.MISSED
     if row.tried is None:
         return State.WAITING
@@ -43,7 +44,7 @@ def state_of(row: StepRow, run: RunLine, now: float) -> State:
 
 def live(run: RunLine, now: float) -> bool:
     """Whether a page about a run should look again."""
-    return run.state == "open" and run.lease_until > now
+    return run.state == RunState.OPEN and run.lease_until > now
 
 
 def broken(page: RunPage) -> tuple[StepRow, ...]:
@@ -68,20 +69,20 @@ def picture(page: RunPage, now: float) -> Graph | None:
         return tuple(text for text in (first, line) if text), state, more
 
     def table(name: str) -> graph.Content:
-        made = _counts(rows, f"{Verb.INGEST}.{name}")
-        if f"{Verb.INGEST}.{name}" in rows:
+        made = _counts(rows, step_id(Verb.INGEST, name))
+        if step_id(Verb.INGEST, name) in rows:
             read = f"{made.get('read', 0):,} read" + (f", {made['quarantined']:,} refused" if made.get("quarantined") else "")
-            return content((f"{Verb.INGEST}.{name}",), read if made else "")
+            return content((step_id(Verb.INGEST, name),), read if made else "")
         made = page.net.get(name, {})
-        return content((f"{Verb.RESOLVE}.{name}", f"{Verb.VALIDATE}.{name}"), graph.net(made) if made else "")
+        return content((step_id(Verb.RESOLVE, name), step_id(Verb.VALIDATE, name)), graph.net(made) if made else "")
 
     def edge(node: Node, edge: Edge) -> graph.Content:
         if how := graph.matched(edge):
-            return content((f"{Verb.RESOLVE}.{node.name}",), how)
-        return content((f"{Verb.SUBSCRIBE}.{node.name}", f"{Verb.RESPOND}.{node.name}.{edge.name}"), graph.by(edge))
+            return content((step_id(Verb.RESOLVE, node.name),), how)
+        return content((step_id(Verb.SUBSCRIBE, node.name), step_id(Verb.RESPOND, f"{node.name}.{edge.name}")), graph.by(edge))
 
     def labels(node: Node, edge: Edge) -> tuple[str, str, str]:
-        answers = _counts(rows, f"{Verb.RESPOND}.{node.name}.{edge.name}").get("responses")
+        answers = _counts(rows, step_id(Verb.RESPOND, f"{node.name}.{edge.name}")).get("responses")
         return _flow(page, rows, node.left.table), _flow(page, rows, edge.right.table), "" if answers is None else f"{answers:,}"
 
     return graph.picture(page.plan, table, edge, page.visible, labels)
@@ -89,8 +90,7 @@ def picture(page: RunPage, now: float) -> Graph | None:
 
 def around(page: RunPage, now: float) -> list[tuple[str, State, str]]:
     """The steps that belong to no table, and deliveries: name, state, more for the pointer."""
-    drawn = {Verb.INGEST, Verb.SUBSCRIBE, Verb.RESPOND, Verb.RESOLVE, Verb.VALIDATE}
-    rows = [s for s in page.steps if s.step.partition(".")[0] not in drawn]
+    rows = [s for s in page.steps if parts(s.step)[0] not in ON_ROWS]
     return [(s.step, state_of(s, page.run, now), _said(s, state_of(s, page.run, now))) for s in rows]
 
 
@@ -119,5 +119,5 @@ def _counts(rows: Mapping[str, StepRow], step: str) -> dict[str, int]:
 
 def _flow(page: RunPage, rows: Mapping[str, StepRow], name: str) -> str:
     """How many rows of a table or output have changed."""
-    made = _counts(rows, f"{Verb.INGEST}.{name}") or page.net.get(name)
+    made = _counts(rows, step_id(Verb.INGEST, name)) or page.net.get(name)
     return f"{made.get('changes', 0):,}" if made else ""

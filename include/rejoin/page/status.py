@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from rejoin.lake import look, names
 from rejoin.lake.history import History, RunLine
 from rejoin.lake.refs import Refs
+from rejoin.lake.runs import RunKind, RunState
 from rejoin.lake.tried import verified
 from rejoin.limits import limits
 from rejoin.page.model import Pace, Rows, Status
 from rejoin.plan.model import Plan
 from rejoin.plan.steps import Verb
-from rejoin.upkeep.quarantine import open_entries
+from rejoin.quarantined import open_entries
 
 PACES = 30
 """Runs in the sparkline."""
@@ -27,14 +28,14 @@ def status(history: History, ledger: str, aside: Iterable[tuple[str, Rows]], run
         within: seconds after which a topology is no longer fresh.
     """
     published = history.published()
-    made = [r for r in runs if r.state == "committed" and r.kind == "run"][:PACES]
+    made = [r for r in runs if r.state == RunState.COMMITTED and r.kind == RunKind.RUN][:PACES]
     return Status(
         published_at=None if published is None else published.closed_at,
         within=within,
         verified=verified(ledger, history.topology),
         aside=tuple(aside),
         paces=tuple(Pace(r.number, (r.closed_at or r.opened_at) - r.opened_at, _changes(r)) for r in reversed(made)),
-        open=next((r for r in runs if r.state == "open"), None),
+        open=next((r for r in runs if r.state == RunState.OPEN), None),
     )
 
 
@@ -46,7 +47,7 @@ def kept_aside(states: Mapping[str, int], refs: Refs, plan: Plan) -> Iterator[tu
         refs: the tables.
         plan: that run's.
     """
-    for name in (*(t.name for t in plan.tables), *(n.name for n in plan.nodes)):
+    for name in plan.names:
         table = names.quarantine(name)
         if table not in states:
             continue
@@ -63,4 +64,4 @@ def kept_aside(states: Mapping[str, int], refs: Refs, plan: Plan) -> Iterator[tu
 
 
 def _changes(run: RunLine) -> int:
-    return sum(s.record.counts.get("changes", 0) for s in run.steps if s.record.step.startswith(f"{Verb.VALIDATE}."))
+    return sum(s.record.counts.get("changes", 0) for s in run.steps if s.record.verb == Verb.VALIDATE)

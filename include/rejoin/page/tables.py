@@ -11,10 +11,13 @@ from rejoin.lake.ledger import Ledger
 from rejoin.lake.look import Newest, Refused, Skew
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.refs import Refs
+from rejoin.lake.runs import RunState
 from rejoin.lake.state import Role, state_tables
 from rejoin.page.model import RELEASED, Change, Fresh, KeyEvent, KeyView, Kind, Refusals, Rows, TableLine, TablePage
 from rejoin.plan.model import Node, Plan
 from rejoin.plan.query import topology_query
+from rejoin.plan.results import NET_CHANGES
+from rejoin.plan.steps import Verb, step_id
 from rejoin.report.samples import row_change
 from rejoin.typed_keys import typed
 from rejoin.why.model import Answer
@@ -127,11 +130,11 @@ class Tables:
         kind = self._kind(name)
         if kind not in (Kind.SOURCE, Kind.OUTPUT, Kind.INTERMEDIATE):
             return None
-        step = f"{'ingest' if kind is Kind.SOURCE else 'resolve'}.{name}"
-        wanted = ("changes",) if kind is Kind.SOURCE else ("inserted", "updated", "deleted")
+        step = step_id(Verb.INGEST if kind is Kind.SOURCE else Verb.RESOLVE, name)
+        wanted = ("changes",) if kind is Kind.SOURCE else NET_CHANGES
         for run in self._runs:
             line = run.step(step)
-            if run.state == "committed" and line is not None and line.record.counts.get("changes"):
+            if run.state == RunState.COMMITTED and line is not None and line.record.counts.get("changes"):
                 return Change(run.number, run.closed_at, tuple((c, line.record.counts.get(c, 0)) for c in wanted))
         return None
 

@@ -7,7 +7,7 @@ import re
 from rejoin.errors import SchemaRefused
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan, Table
-from rejoin.plan.retained import settled, sides
+from rejoin.plan.retained import settled
 from rejoin.plan.sources import DebeziumSource, FeedSource, Source
 
 _WIDENINGS = {("INT", "BIGINT"), ("FLOAT", "DOUBLE")}
@@ -15,7 +15,7 @@ _WIDENINGS = {("INT", "BIGINT"), ("FLOAT", "DOUBLE")}
 
 def left_behind(old: Plan, new: Plan) -> tuple[str, ...]:
     """Names of tables and outputs that ``new`` no longer has: their tables stay as they are."""
-    kept = {t.name for t in new.tables} | {n.name for n in new.nodes}
+    kept = set(new.names)
     return tuple(name for name in (*(t.name for t in old.tables), *(n.name for n in old.nodes if n.published)) if name not in kept)
 
 
@@ -103,7 +103,7 @@ def refuse_forgotten(old: Plan, new: Plan, name: str, *, away: bool) -> None:
     if node is None or old.is_table(name):
         return
     was = old.node(name)
-    gone = [s for s in dict.fromkeys([*sides(was), *sides(node)]) if new.stored_from(s) is not None]
+    gone = [s for s in dict.fromkeys([*was.reads, *node.reads]) if new.stored_from(s) is not None]
     since = [s for s in gone if new.stored_from(s) != old.stored_from(s)]
     if away and since:
         gone = since

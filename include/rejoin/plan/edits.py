@@ -120,10 +120,10 @@ def _join_edits(old: Sequence[Edge], new: Sequence[Edge]) -> list[str]:
 
 def _type_edits(old: Plan, new: Plan, was: Node, now: Node) -> Iterator[str]:
     """Columns of the tables that a node reads, where their type is another one now."""
-    views = ({v.table: v for v in (n.left, *(e.right for e in n.edges))} for n in (was, now))
+    views = ({v.table: v for v in n.views} for n in (was, now))
     before, after = views
     for table in [t for t in after if t in before]:
-        types = [{c.name: c.type for c in (p.table(table) if p.is_table(table) else p.node(table)).columns} for p in (old, new)]
+        types = [{c.name: c.type for c in p.columns_of(table)} for p in (old, new)]
         read = "\n".join([*(c.sql for c in after[table].columns), after[table].where or ""])
         for column in [c for c in types[1] if f"t.`{c}`" in read and c in types[0] and types[0][c] != types[1][c]]:
             yield f"column {column} of {table}: {_turned(types[0][column] or '?', types[1][column] or '?')}"

@@ -11,7 +11,7 @@ from rejoin.plan import arguments, wording
 from rejoin.plan.expressions import Expression, Scope, Side, column, expression
 from rejoin.plan.model import Node, Plan
 from rejoin.plan.problems import BAD_OPTION, UNKNOWN_COLUMN, Reporter, did_you_mean
-from rejoin.plan.rules import Expectation, Level, Rows, Severity
+from rejoin.plan.rules import Expectation, Level, Severity, Which
 
 OWN: Final = {"computable": Level.ROW, "condition": Level.ROW, "row_count": Level.TABLE, "matched": Level.TABLE, "fresh": Level.TABLE}
 """Types that Great Expectations does not have, or not as a share of the last run."""
@@ -21,7 +21,7 @@ _OF_TABLES: Final = frozenset({"expect_column_values_to_be_unique", "expect_comp
 """Map expectations whose verdict on one row depends on the others."""
 _COLUMNS: Final[tuple[str, ...]] = ("column", "column_A", "column_B")
 
-E = TypeVar("E", Severity, Rows)
+E = TypeVar("E", Severity, Which)
 
 
 def check(declaration: ExpectDeclaration, side: Side, report: Reporter) -> tuple[Expectation, ...]:
@@ -33,7 +33,7 @@ def check(declaration: ExpectDeclaration, side: Side, report: Reporter) -> tuple
         report: of the line of ``expect``.
     """
     severity = _choice("severity", declaration.severity, Severity, report)
-    rows = _choice("rows", declaration.rows, Rows, report)
+    rows = _choice("rows", declaration.rows, Which, report)
     share = declaration.max_share
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
         report(BAD_OPTION, f"max_share is {share!r}; expected a share from 0 to 1")
@@ -43,7 +43,7 @@ def check(declaration: ExpectDeclaration, side: Side, report: Reporter) -> tuple
     for one in found:
         if one.severity is Severity.QUARANTINE:
             _check_quarantine(one, report)
-        if one.type == "computable" and (one.severity is Severity.WARN or one.rows is Rows.ALL):
+        if one.type == "computable" and (one.severity is Severity.WARN or one.rows is Which.ALL):
             report(
                 BAD_OPTION,
                 "computable: a row without a value can be held back or stop the run; use 'quarantine' or 'fail', and rows='changed'",
@@ -62,12 +62,10 @@ def check_node(node: Node, report: Reporter) -> None:
 
 def changed(old: Plan, new: Plan) -> tuple[str, ...]:
     """Names of tables and nodes of ``new`` of which something else is expected than in ``old``."""
-    return tuple(
-        name for name in (*(t.name for t in new.tables), *(n.name for n in new.nodes)) if old.expectations(name) != new.expectations(name)
-    )
+    return tuple(name for name in new.names if old.expectations(name) != new.expectations(name))
 
 
-def of_level(expectations: Iterable[Expectation], level: Level, rows: Rows | None = None) -> tuple[Expectation, ...]:
+def of_level(expectations: Iterable[Expectation], level: Level, rows: Which | None = None) -> tuple[Expectation, ...]:
     """Those of a level, and of one choice of rows."""
     return tuple(e for e in expectations if e.level is level and rows in (None, e.rows))
 
@@ -149,7 +147,7 @@ def _column(name: object, side: Side, report: Reporter) -> str:
 def _check_quarantine(one: Expectation, report: Reporter) -> None:
     if one.level is Level.TABLE:
         report(BAD_OPTION, f"{one.title}: severity 'quarantine' needs an expectation about single rows; use 'fail' or 'warn'")
-    elif one.rows is Rows.ALL:
+    elif one.rows is Which.ALL:
         report(BAD_OPTION, f"{one.title}: what is published already cannot be held back; rows='all' needs severity 'fail' or 'warn'")
     elif one.kwargs.get("mostly", 1) != 1:
         report(BAD_OPTION, f"{one.title}: each bad row is held back, so 'mostly' has no meaning with severity 'quarantine'; see max_share")

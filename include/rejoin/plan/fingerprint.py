@@ -24,8 +24,7 @@ def fingerprint(plan: Plan, node: Node, hash_version: int = HASH_VERSION) -> str
     whole = dataclasses.asdict(node)
     own = {name: whole[name] for name in DEFINITION}
     own["edges"] = [{n: v for n, v in edge.items() if (n, v) != ("match", None)} for edge in own["edges"]]  # what no plan said before
-    views = (node.left, *(edge.right for edge in node.edges))
-    content = {"hash_version": hash_version, "node": own, "inputs": [_input(plan, view) for view in views]}
+    content = {"hash_version": hash_version, "node": own, "inputs": [_input(plan, view) for view in node.views]}
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -34,7 +33,6 @@ def _input(plan: Plan, view: View) -> dict[str, object]:
     """Name, key and the types of the read columns of a table or node. A column of the input is read where it stands in a text
     as ``t.`name` `` (column names hold no backticks).
     """
-    columns = plan.table(view.table).columns if plan.is_table(view.table) else plan.node(view.table).columns
     read = "\n".join([*(column.sql for column in view.columns), view.where or ""])
-    types = {column.name: column.type for column in columns if f"t.`{column.name}`" in read}
+    types = {column.name: column.type for column in plan.columns_of(view.table) if f"t.`{column.name}`" in read}
     return {"name": view.table, "key": plan.key_of(view.table), "columns": types}

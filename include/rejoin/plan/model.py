@@ -82,6 +82,10 @@ class View:
     def column(self, name: str) -> Projection:
         return next(p for p in self.columns if p.name == name)
 
+    def stored(self, name: str) -> str:
+        """The column of the table that a column of the view is, where it is nothing else."""
+        return self.column(name).sql.removeprefix("t.").strip("`")
+
 
 @dataclass(frozen=True)
 class Edge:
@@ -128,6 +132,16 @@ class Node:
     sinks: tuple[Sink, ...] = ()
     expectations: tuple[Expectation, ...] = ()
     null_keys: bool = False
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The left view, and those of the edges."""
+        return (self.left, *(edge.right for edge in self.edges))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The tables and nodes that it reads, as often as a view is of them."""
+        return tuple(view.table for view in self.views)
 
     @property
     def match(self) -> "Match | None":
@@ -178,6 +192,11 @@ class Plan:
     repair: tuple[str, ...] = ()
     horizons: tuple[Horizon, ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all tables, then of all nodes."""
+        return (*(t.name for t in self.tables), *(n.name for n in self.nodes))
+
     def table(self, name: str) -> Table:
         return next(t for t in self.tables if t.name == name)
 
@@ -190,6 +209,10 @@ class Plan:
     def key_of(self, name: str) -> tuple[str, ...]:
         """Key columns of a source table or of a node's output."""
         return self.table(name).key if self.is_table(name) else self.node(name).key
+
+    def columns_of(self, name: str) -> tuple[Column, ...] | tuple[Projection, ...]:
+        """Columns of a source table or of a node's output, each with a name and a type."""
+        return self.table(name).columns if self.is_table(name) else self.node(name).columns
 
     def stored_from(self, name: str) -> int | None:
         """The time from which on all records of a stream are stored, in microseconds; None: all are."""
@@ -228,7 +251,7 @@ class Plan:
         found = set(outputs)
         for node in reversed(self.nodes):  # readers stand after what they read
             if node.name in found:
-                found |= {v.table for v in (node.left, *(e.right for e in node.edges))} & known
+                found |= known.intersection(node.reads)
         return found
 
     def _outputs(self, asked: Iterable[str]) -> set[str]:

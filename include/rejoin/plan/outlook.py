@@ -95,7 +95,7 @@ def outlook(plan: Plan, stored: Stored | None) -> Outlook:
     nodes: dict[str, Entry] = {}
     moving: set[str] = set()
     for node in plan.nodes:  # readers stand after what they read
-        follows = [t for t in dict.fromkeys(v.table for v in (node.left, *(e.right for e in node.edges))) if t in moving]
+        follows = [t for t in dict.fromkeys(node.reads) if t in moving]
         found = nodes[node.name] = _node(plan, stored, node, follows)
         moving |= {node.name} if found.computed or (follows and node.policy.refresh is not Refresh.SKIP) else set()
     entries = (*(_table(plan, stored, t.name) for t in plan.tables), *nodes.values(), *_left(plan, stored))
@@ -161,7 +161,7 @@ def _node(plan: Plan, stored: Stored, node: Node, follows: Sequence[str]) -> Ent
 
 
 def _left(plan: Plan, stored: Stored) -> Iterator[Entry]:
-    kept = {t.name for t in plan.tables} | {n.name for n in plan.nodes}
+    kept = set(plan.names)
     why = f"its tables stay as run {stored.run} left them"
     yield from (Entry(t.name, Kind.TABLE, Change.LEFT, (why,), asks=True) for t in stored.plan.tables if t.name not in kept)
     yield from (Entry(n.name, _kind(n), Change.LEFT, (why,), asks=n.published) for n in stored.plan.nodes if n.name not in kept)
@@ -206,7 +206,7 @@ def _first(sink: Sink) -> str:
 
 
 def _refused(plan: Plan, stored: Stored, nodes: Mapping[str, Entry]) -> Iterator[RejoinError]:
-    for name in (*(t.name for t in plan.tables), *nodes):
+    for name in plan.names:
         run, old = stored.had.get(name, (stored.run, stored.plan))
         try:
             refuse_incompatible(only(stored.plan, name), only(plan, name))

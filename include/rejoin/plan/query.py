@@ -58,7 +58,7 @@ def upstream(plan: Plan, node: Node) -> tuple[Node, ...]:
     waiting = [node]
     while waiting:
         current = waiting.pop()
-        for name in (current.left.table, *(edge.right.table for edge in current.edges)):
+        for name in current.reads:
             if not plan.is_table(name) and name not in found:
                 found.add(name)
                 waiting.append(plan.node(name))

@@ -7,6 +7,9 @@ from typing import Self
 
 Counts = dict[str, int]
 
+NET_CHANGES = ("inserted", "updated", "deleted")
+"""What is counted of the net changes of an output: every row that changes is one of these (``Changed``)."""
+
 
 class Ending(StrEnum):
     """What became of a step's work."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from rejoin.plan.match import Window
-from rejoin.plan.model import Horizon, Node, Plan, Table, View
+from rejoin.plan.model import Horizon, Node, Plan, Table
 
 Newest = Callable[[str], int | None]
 """The newest event time of a stream, in microseconds; None where nothing is stored, or nothing tells it."""
@@ -23,7 +23,7 @@ def why_kept(plan: Plan, stream: Table) -> str | None:
             return f"{node.name} can change at any age"
         if match.left_clock:
             return f"{node.name} has a clock of its own for every value"
-        if any(_retention(plan, side) is None for side in sides(node)):
+        if any(_retention(plan, side) is None for side in node.reads):
             return f"{node.name} joins it with a stream that refuses no record"
     return None
 
@@ -36,7 +36,7 @@ def horizon(plan: Plan, stream: Table, newest: Newest) -> Horizon | None:
     reaches = [0]
     for node in _readers(plan, stream.name):
         if isinstance(node.match, Window):
-            ends += [_oldest(plan, side, newest) for side in sides(node)]
+            ends += [_oldest(plan, side, newest) for side in node.reads]
             ends.append(_watermark(node, node.match, newest))
             reaches.append(reach(node.match))
     known = [end for end in ends if end is not None]
@@ -49,7 +49,7 @@ def advanced(plan: Plan, found: Horizon) -> tuple[Horizon, ...]:
     """The horizons of a plan with one that is further on: what its stream, and those it meets in windows, refuse from now on."""
     made = {h.stream: h for h in plan.horizons}
     windows = [node for node in _readers(plan, found.stream) if isinstance(node.match, Window)]
-    for name in sorted({found.stream, *(side for node in windows for side in sides(node))}):
+    for name in sorted({found.stream, *(side for node in windows for side in node.reads)}):
         before = made.get(name, Horizon(name, None, found.taken))
         stored = found.stored if name == found.stream else before.stored
         made[name] = Horizon(name, _later(before.stored, stored), max(before.taken, found.taken))
@@ -58,7 +58,7 @@ def advanced(plan: Plan, found: Horizon) -> tuple[Horizon, ...]:
 
 def settled(plan: Plan, node: Node) -> bool:
     """Whether results of a node rest on records that are not stored any more: they stay as they are, whatever is recomputed."""
-    return (isinstance(node.match, Window) or node.keeps_what_it_saw) and any(plan.stored_from(v.table) is not None for v in _views(node))
+    return (isinstance(node.match, Window) or node.keeps_what_it_saw) and any(plan.stored_from(name) is not None for name in node.reads)
 
 
 def reach(window: Window) -> int:
@@ -71,16 +71,7 @@ def _later(one: int | None, other: int | None) -> int | None:
 
 
 def _readers(plan: Plan, name: str) -> Iterator[Node]:
-    return (node for node in plan.nodes if name in sides(node))
-
-
-def _views(node: Node) -> list[View]:
-    return [node.left, *(edge.right for edge in node.edges)]
-
-
-def sides(node: Node) -> list[str]:
-    """The tables and nodes that a node reads."""
-    return [view.table for view in _views(node)]
+    return (node for node in plan.nodes if name in node.reads)
 
 
 def _retention(plan: Plan, name: str) -> int | None:
@@ -94,7 +85,7 @@ def _oldest(plan: Plan, name: str, newest: Newest) -> int | None:
 
 
 def _watermark(node: Node, window: Window, newest: Newest) -> int | None:
-    times = [at for side in sides(node) if (at := newest(side)) is not None]
+    times = [at for side in node.reads if (at := newest(side)) is not None]
     if len(times) < 2:
         return None
     return (min(times) if window.each else max(times)) - window.lateness

@@ -22,7 +22,7 @@ class Severity(StrEnum):
     WARN = "warn"  # it is reported
 
 
-class Rows(StrEnum):
+class Which(StrEnum):
     """Which rows an expectation of level ROW looks at."""
 
     CHANGED = "changed"  # those that the run would change
@@ -42,8 +42,13 @@ class Expectation:
     kwargs: dict[str, Any] = field(hash=False)
     level: Level
     severity: Severity = Severity.FAIL
-    rows: Rows = Rows.CHANGED
+    rows: Which = Which.CHANGED
     max_share: float = 0.05
+
+    @property
+    def asked(self) -> bool:
+        """Whether Great Expectations is asked: of what cannot be computed there is nothing to look at."""
+        return self.type != "computable"
 
     @property
     def title(self) -> str:
@@ -54,6 +59,6 @@ class Expectation:
 def expectations_of(data: dict[str, Any]) -> tuple[Expectation, ...]:
     """Those of a table or node in JSON; plans of earlier versions have none."""
     return tuple(
-        Expectation(e["type"], e["kwargs"], Level(e["level"]), Severity(e["severity"]), Rows(e["rows"]), e["max_share"])
+        Expectation(e["type"], e["kwargs"], Level(e["level"]), Severity(e["severity"]), Which(e["rows"]), e["max_share"])
         for e in data.get("expectations", ())
     )

@@ -20,6 +20,21 @@ class Verb(StrEnum):
     DELIVER = "deliver"  # a sink: catches up with an output's changes, after the run is closed
 
 
+ON_ROWS = (Verb.INGEST, Verb.SUBSCRIBE, Verb.RESPOND, Verb.RESOLVE, Verb.VALIDATE)
+"""The verbs whose steps work on rows, and may need Spark; the others only read and write the ledger, tables' metadata and sinks."""
+
+
+def step_id(verb: str, target: str) -> str:
+    """What the ledger, the DAG and people call a step."""
+    return f"{verb}.{target}" if target else str(verb)
+
+
+def parts(step: str) -> tuple[str, str]:
+    """The verb and the target of a step, or of what a run of upkeep calls one, by what it is called."""
+    verb, _, target = step.partition(".")
+    return verb, target
+
+
 @dataclass(frozen=True)
 class Step:
     """One unit of work of a run. ``target`` is a table, a node, ``node.edge`` or ``output.sink``; empty for cut and publish."""
@@ -30,7 +45,7 @@ class Step:
 
     @property
     def id(self) -> str:
-        return f"{self.verb}.{self.target}" if self.target else str(self.verb)
+        return step_id(self.verb, self.target)
 
 
 def steps(plan: Plan) -> tuple[Step, ...]:
@@ -50,7 +65,7 @@ def deliveries(plan: Plan) -> tuple[Step, ...]:
 
 def _node_steps(plan: Plan, node: Node) -> list[Step]:
     left = _ready(plan, node.left.table)
-    validate = Step(Verb.VALIDATE, node.name, (f"{Verb.RESOLVE}.{node.name}",))
+    validate = Step(Verb.VALIDATE, node.name, (step_id(Verb.RESOLVE, node.name),))
     if not node.edges:
         return [Step(Verb.RESOLVE, node.name, (left,)), validate]
     if node.match is not None:
@@ -65,4 +80,4 @@ def _node_steps(plan: Plan, node: Node) -> list[Step]:
 
 def _ready(plan: Plan, name: str) -> str:
     """The step after which this run's state of a table or node can be read."""
-    return f"{Verb.INGEST if plan.is_table(name) else Verb.VALIDATE}.{name}"
+    return step_id(Verb.INGEST if plan.is_table(name) else Verb.VALIDATE, name)

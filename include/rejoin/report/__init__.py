@@ -9,14 +9,17 @@ from rich.console import Console
 from rich.table import Table
 
 from rejoin.lake.records import Run, StepRecord
+from rejoin.lake.runs import RunKind
+from rejoin.plan.results import NET_CHANGES
+from rejoin.plan.steps import Verb
+from rejoin.progress import START
 from rejoin.typed_keys import key_text
 
 if TYPE_CHECKING:
-    from rejoin.upkeep.quarantine import Entry
+    from rejoin.quarantined import Entry
     from rejoin.upkeep.verify import Difference
 
 INGEST_COUNTS = ("read", "applied", "superseded", "duplicate", "stale", "noop", "skipped", "quarantined")
-RESOLVE_COUNTS = ("inserted", "updated", "deleted")
 
 
 def summary_data(run: Run, steps: Sequence[StepRecord]) -> dict[str, Any]:
@@ -24,7 +27,7 @@ def summary_data(run: Run, steps: Sequence[StepRecord]) -> dict[str, Any]:
     return {
         "topology": run.topology,
         "run": run.number,
-        "kind": run.kind,
+        "kind": str(run.kind),
         "state": run.standing,
         "owner": run.owner,
         "base": run.base,
@@ -39,17 +42,17 @@ def summary_data(run: Run, steps: Sequence[StepRecord]) -> dict[str, Any]:
 
 def summary(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
     """The tables at the end of a run: sources, outputs, then seconds and jobs a step."""
-    ingests = [(s.step.split(".", 1)[1], s.counts) for s in steps if s.step.startswith("ingest.") and s.counts["read"]]
-    checked = {s.step.split(".", 1)[1]: s.counts for s in steps if s.step.startswith("validate.")}
-    resolved = {s.step.split(".", 1)[1]: s.counts for s in steps if s.step.startswith("resolve.")}
+    ingests = [(s.target, s.counts) for s in steps if s.verb == Verb.INGEST and s.counts["read"]]
+    checked = {s.target: s.counts for s in steps if s.verb == Verb.VALIDATE}
+    resolved = {s.target: s.counts for s in steps if s.verb == Verb.RESOLVE}
     outputs = [(name, counts | checked.get(name, {})) for name, counts in resolved.items()]
     if ingests:
         console.print(_counts("rows in", ingests, INGEST_COUNTS))
     if outputs:
-        console.print(_counts("changes out", outputs, (*RESOLVE_COUNTS, "unchanged", "stale", "held_back", "released")))
+        console.print(_counts("changes out", outputs, (*NET_CHANGES, "unchanged", "stale", "held_back", "released")))
     table = Table("step", "seconds", "Spark jobs", "done", box=None, title=None)
     if (start := _spark_start(steps)) is not None:
-        table.add_row("start of Spark", f"{start:.2f}", "-", "beside the steps")
+        table.add_row(START, f"{start:.2f}", "-", "beside the steps")
     for s in steps:
         table.add_row(s.step, f"{s.seconds:.2f}", "-" if s.jobs is None else str(s.jobs), _done(s))
     console.print(table)
@@ -58,7 +61,7 @@ def summary(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
             console.print(f"not looked into ({s.counts['ignored']}): {', '.join(paths)}", markup=False, style="yellow")
     verdicts(console, steps)
     took = (run.closed_at or time.time()) - run.opened_at
-    rebuilt = f", rebuilt: {', '.join(run.rebuild)}" if run.rebuild and run.kind == "run" else ""
+    rebuilt = f", rebuilt: {', '.join(run.rebuild)}" if run.rebuild and run.kind == RunKind.RUN else ""
     console.print(f"run {run.number} of {run.topology}: {run.standing} in {took:.1f} s, {jobs(steps)} Spark jobs{rebuilt}")
     left = next((s.detail["left_behind"] for s in steps if "left_behind" in s.detail), None)
     if left is not None:
@@ -75,7 +78,7 @@ def decisions(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
     table = Table("output", "refresh", "because", "changed", box=None)
     for s in steps:
         if "refresh" in s.detail:
-            table.add_row(s.step.split(".", 1)[1], s.detail["refresh"], s.detail["why"], f"{s.counts['changes']:,}")
+            table.add_row(s.target, s.detail["refresh"], s.detail["why"], f"{s.counts['changes']:,}")
     console.print(table)
     placed = Table("step", "engine", "because", box=None)
     for s in steps:
@@ -95,8 +98,8 @@ def run_list(console: Console, runs: Iterable[tuple[Run, Sequence[StepRecord]]])
         "run", "kind", "state", "opened", "seconds", "jobs", "rows in", "changes out", "quarantined", "held back", "note", box=None
     )
     for run, steps in runs:
-        ingests = [s.counts for s in steps if s.step.startswith("ingest.")]
-        checked = [s.counts for s in steps if s.step.startswith("validate.")] or [s.counts for s in steps if s.step.startswith("resolve.")]
+        ingests = [s.counts for s in steps if s.verb == Verb.INGEST]
+        checked = [s.counts for s in steps if s.verb == Verb.VALIDATE] or [s.counts for s in steps if s.verb == Verb.RESOLVE]
         changed, held = sum(c["changes"] for c in checked), sum(c.get("held_back", 0) for c in checked)
         took = f"{run.closed_at - run.opened_at:.1f}" if run.closed_at else "-"
         read, bad = sum(c["read"] for c in ingests), sum(c["quarantined"] for c in ingests)
@@ -108,7 +111,7 @@ def run_list(console: Console, runs: Iterable[tuple[Run, Sequence[StepRecord]]])
 
 def verdicts(console: Console, steps: Iterable[StepRecord], *, unmet: bool = False) -> None:
     """What validation found in a run, expectations that are not met first, or only those (``unmet``); nothing if there are none."""
-    judged = [(s.step.split(".", 1)[1], v) for s in steps for v in s.detail.get("validation", ()) if not (unmet and v["met"])]
+    judged = [(s.target, v) for s in steps for v in s.detail.get("validation", ()) if not (unmet and v["met"])]
     if not judged:
         return
     table = Table("validated", "expectation", "severity", "met", "rows", "bad", box=None)
@@ -133,7 +136,7 @@ def verification(console: Console, found: "Sequence[Difference]", *, fast: bool)
     columns = ["output", "rows", "missing", "extra", "different", "subscriptions", "hidden", "held back"] + (["suspects"] if fast else [])
     table = Table(*columns, box=None)
     for d in found:
-        if d.left_out:
+        if d.kept:
             console.print(
                 f"{d.node}: left as it was by the newest run (its options, or --fuse skip), so not compared; the next run recomputes it"
             )

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rejoin.conduct.ahead import Ahead, Waiting, Work
+from rejoin.conduct.ahead import Ahead, Recompute, Waiting
 from rejoin.plan.outlook import Change, Entry, Kind, Outlook
 from rejoin.report import many
 
@@ -47,7 +47,7 @@ def edits(console: Console, found: Outlook, location: str) -> None:
         plan(console, Ahead(replace(found, entries=edited)), location)
 
 
-def _lines(entry: Entry, work: Work | None, ahead: Ahead) -> list[str]:
+def _lines(entry: Entry, work: Recompute | None, ahead: Ahead) -> list[str]:
     lines = list(entry.why)
     if work is None or not entry.computed or ahead.outlook.run is None:
         return lines or [""]

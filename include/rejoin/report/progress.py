@@ -14,6 +14,8 @@ from time import monotonic
 from rich.console import Console
 from rich.text import Text
 
+from rejoin.plan.results import NET_CHANGES
+from rejoin.plan.steps import Verb, parts
 from rejoin.progress import SILENT, Ask, Progress
 
 LOG_SECONDS = 10.0
@@ -28,8 +30,6 @@ RATED = ("read", "rows")
 """Counts of rows that a step has worked through."""
 REPEATED = ("changes", "tables", "implied", "live")
 """Counts that say what others say already, or that only rejoin itself needs."""
-OF_RESOLVE = ("inserted", "updated", "deleted")
-"""What a validation says again."""
 LEAST_RATE = 10
 """Rows per second; of fewer, a rate says nothing about rows."""
 BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -73,7 +73,7 @@ def span(seconds: float) -> str:
 
 def counted(step: str, counts: Mapping[str, int], seconds: float) -> str:
     """What a step has counted, in words: ``336,776 read, 336,776 applied (28,064 rows/s)``. Empty if it counted nothing."""
-    repeated = (*REPEATED, *OF_RESOLVE) if step.startswith("validate.") else REPEATED
+    repeated = (*REPEATED, *NET_CHANGES) if parts(step)[0] == Verb.VALIDATE else REPEATED  # a validation says again what resolve has said
     rows = next((counts[name] for name in RATED if counts.get(name)), 0)
     rate = f" ({rows / seconds:,.0f} rows/s)" if seconds >= INSTANT and rows >= LEAST_RATE * seconds else ""
     return ", ".join(_words(n, name) for name, n in counts.items() if n and name not in repeated) + rate

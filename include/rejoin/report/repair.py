@@ -4,9 +4,9 @@ from typing import Any
 
 from rich.console import Console
 
-from rejoin.plan.steps import Verb
+from rejoin.plan.results import NET_CHANGES
+from rejoin.plan.steps import Verb, step_id
 from rejoin.report import verification
-from rejoin.report.run import CHANGED
 from rejoin.upkeep.repair import Repaired
 
 HOW = {"full": "recomputed", "incremental": "followed what changed", "skip": "left as the last run left it"}
@@ -52,11 +52,11 @@ def repaired_data(topology: str, done: Repaired, *, fast: bool) -> dict[str, Any
 
 
 def _refresh(done: Repaired, output: str) -> str:
-    step = done.steps.get(f"{Verb.RESOLVE}.{output}")
+    step = done.steps.get(step_id(Verb.RESOLVE, output))
     return "" if step is None else str(step.detail.get("refresh", ""))
 
 
 def _changed(done: Repaired, output: str) -> dict[str, int]:
     """How many rows of an output the run inserted, updated and deleted."""
-    step = done.steps.get(f"{Verb.VALIDATE}.{output}")
-    return {name: 0 if step is None else step.counts[name] for name in CHANGED}
+    step = done.steps.get(step_id(Verb.VALIDATE, output))
+    return {name: 0 if step is None else step.counts[name] for name in NET_CHANGES}

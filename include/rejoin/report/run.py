@@ -16,12 +16,11 @@ from rejoin.conduct import Topology
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.records import Run, StepRecord
 from rejoin.plan.model import Node
-from rejoin.plan.results import Counts, Ending
+from rejoin.plan.results import NET_CHANGES, Counts, Ending
 from rejoin.plan.steps import Verb
 from rejoin.report.sinks import deliveries
 from rejoin.typed_keys import key_text
 
-CHANGED = ("inserted", "updated", "deleted")
 HELD = ("held_back", "released")
 
 
@@ -37,10 +36,10 @@ def ending(console: Console, topology: Topology, run: Run, steps: Sequence[StepR
     """
     ingests, outputs = _of(steps, Verb.INGEST), _outputs(run, steps)
     console.print(_headline(run, ingests, outputs, steps), markup=False, soft_wrap=True)
-    told = {name: counts for name, counts in outputs.items() if any(counts.get(n) for n in (*CHANGED, *HELD))}
+    told = {name: counts for name, counts in outputs.items() if any(counts.get(n) for n in (*NET_CHANGES, *HELD))}
     if told:
         console.print(_table(told))
-    if left := [s.step.split(".", 1)[1] for s in steps if s.step.startswith(f"{Verb.RESOLVE}.") and s.ending is Ending.KEPT]:
+    if left := [s.target for s in steps if s.verb == Verb.RESOLVE and s.ending is Ending.KEPT]:
         console.print(f"left as they were: {', '.join(left)}; the next run recomputes them", markup=False, soft_wrap=True)
     for line in (*_aside(topology, run, ingests, told, where), *_notices(steps)):
         console.print(line, markup=False, soft_wrap=True)
@@ -77,7 +76,7 @@ FREED = {"snapshots": "snapshots freed", "files": "files deleted", "orphans": "s
 
 
 def _headline(run: Run, ingests: dict[str, Counts], outputs: dict[str, Counts], steps: Sequence[StepRecord]) -> str:
-    read, changed = sum(c["read"] for c in ingests.values()), sum(c.get(n, 0) for c in outputs.values() for n in CHANGED)
+    read, changed = sum(c["read"] for c in ingests.values()), sum(c.get(n, 0) for c in outputs.values() for n in NET_CHANGES)
     new = report.many(read, "row") + " read" if read else "nothing new"
     rebuilt = f"; rebuilt: {', '.join(run.rebuild)}" if run.rebuild else ""
     jobs = report.jobs(steps)
@@ -96,11 +95,11 @@ def _outputs(run: Run, steps: Sequence[StepRecord]) -> dict[str, Counts]:
 
 
 def _of(steps: Sequence[StepRecord], verb: Verb) -> dict[str, Counts]:
-    return {s.step.split(".", 1)[1]: s.counts for s in steps if s.step.startswith(f"{verb}.")}
+    return {s.target: s.counts for s in steps if s.verb == verb}
 
 
 def _table(outputs: dict[str, Counts]) -> Table:
-    columns = (*CHANGED, *(n for n in HELD if any(c.get(n) for c in outputs.values())))
+    columns = (*NET_CHANGES, *(n for n in HELD if any(c.get(n) for c in outputs.values())))
     table = Table("output", box=None)
     for column in columns:
         table.add_column(column.replace("_", " "), justify="right")
@@ -136,7 +135,7 @@ def _notices(steps: Sequence[StepRecord]) -> list[str]:
 
 def _next(topology: Topology, run: Run, outputs: dict[str, Counts], where: str) -> list[str]:
     """The commands that look at what has changed most."""
-    changed = {name: sum(c.get(n, 0) for n in CHANGED) for name, c in outputs.items()}
+    changed = {name: sum(c.get(n, 0) for n in NET_CHANGES) for name, c in outputs.items()}
     if not any(changed.values()):
         return []
     name, key = max(changed, key=lambda n: changed[n]), None

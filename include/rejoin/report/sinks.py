@@ -20,7 +20,7 @@ from rejoin.sinks.position import Position
 def deliveries_data(topology: Topology) -> dict[str, Any]:
     """The sinks as data: what ``--json`` prints."""
     known, cursors = Deliveries(topology.ledger), Deliveries(topology.ledger).cursors()
-    runs, made = known.committed(), []
+    runs, made = known.runs(), []
     for step in steps_of(topology.plan):
         cursor, last = cursors.get(step.target), known.last(step.target)
         at = None if cursor is None or cursor.position is None else Position.from_json(cursor.position).done

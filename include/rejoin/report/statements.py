@@ -9,7 +9,7 @@ from rejoin.joins import shown
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Node, Plan, Table
 from rejoin.plan.sources import SnapshotSource
-from rejoin.plan.steps import Verb
+from rejoin.plan.steps import Verb, step_id
 from rejoin.stages import ingest, resolve
 from rejoin.stages.dialect import DUCKDB, SPARK, Dialect
 
@@ -30,7 +30,7 @@ def statements(plan: Plan) -> Iterator[Statement]:
     """Those that every run of the plan may need, in the order of its steps. What only rows held back and truncations need is left out."""
     for table in plan.tables:
         for part, text in _of_table(DUCKDB, table):
-            yield Statement(f"{Verb.INGEST}.{table.name}", part, HERE, text)
+            yield Statement(step_id(Verb.INGEST, table.name), part, HERE, text)
     for node in plan.nodes:
         sql: Dialect = DUCKDB
         try:
@@ -54,7 +54,7 @@ def _of_table(sql: Dialect, table: Table) -> Iterator[tuple[str, str]]:
 
 def _of_node(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
     yield from shown(sql, plan, node)
-    step, types = f"{Verb.RESOLVE}.{node.name}", {p.name: sql.type(p.type or "STRING") for p in node.columns}
+    step, types = step_id(Verb.RESOLVE, node.name), {p.name: sql.type(p.type or "STRING") for p in node.columns}
     yield step, "made, from state", resolve.join(sql, node, fingerprint(plan, node))
     everything = node.match is not None or node.two_sided
     yield step, "changes, from made and old", resolve.difference(sql, node, types, stored=True, everything=everything)

@@ -47,7 +47,7 @@ class Start:
     known: Known
     root: str
 
-    def place(self, name: str) -> Path | None:
+    def results(self, name: str) -> Path | None:
         """Where the results of a table's or node's validation are kept."""
         return reports.directory(self.config, self.run.topology, self.run.number, name)
 
@@ -62,7 +62,7 @@ class Attempt:
 
     def __init__(self, start: Start, refs: Refs) -> None:
         self.id = uuid.uuid4().hex[:10]
-        self._refs, self._run, self._root, self._place = refs, start.run, start.root, start.place
+        self._refs, self._run, self._root, self._results = refs, start.run, start.root, start.results
         known = start.known
         self._pins, self._base = known.pins, known.base
         self._now = self._base | {w.table: w.snapshot_id for w in known.writes.values()}
@@ -126,7 +126,7 @@ class Attempt:
                     table = plan.table(step.target)
                     pinned = self._pins[table.name]
                     cut = Cut(None if pinned is None else sources.Pin.from_dict(pinned), self._root)
-                    outcome = Ingesting(work, cut, self._place(table.name)).run(table)
+                    outcome = Ingesting(work, cut, self._results(table.name)).run(table)
             case Verb.SUBSCRIBE:
                 outcome = Joining(work).subscribe(plan.node(step.target))
             case Verb.RESPOND:
@@ -135,7 +135,7 @@ class Attempt:
                 outcome = Resolving(work).run(plan.node(step.target))
             case Verb.VALIDATE:
                 node = plan.node(step.target)
-                outcome = self._checked(node, Validating(work, self._place(node.name)).run(node))
+                outcome = self._checked(node, Validating(work, self._results(node.name)).run(node))
             case _:
                 raise no_stage(step)
         crash.point(f"{step.id}:written")

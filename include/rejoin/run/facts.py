@@ -11,7 +11,7 @@ from rejoin.plan.model import Edge, Node, Table
 from rejoin.plan.policy import Refresh
 from rejoin.plan.results import Ending, Ingested, Resolved, Responded, Result, Subscribed, Validated
 from rejoin.plan.rules import Severity
-from rejoin.plan.steps import Verb
+from rejoin.plan.steps import Verb, step_id
 from rejoin.run.refresh import why_recompute
 
 R = TypeVar("R", bound=Result)
@@ -44,7 +44,7 @@ class Facts:
         return self._result(Resolved, Verb.RESOLVE, node.name)
 
     def _result(self, kind: type[R], verb: Verb, target: str) -> R:
-        step = self._steps[f"{verb}.{target}"]
+        step = self._steps[step_id(verb, target)]
         return kind.of(step.counts, step.ending)
 
     def edge(self, target: str) -> tuple[Node, Edge]:
@@ -97,7 +97,7 @@ class Facts:
 
     def deferred(self, node: Node) -> str | None:
         """Why an edge did not respond though it had reason to; None if all did their work."""
-        of_edges = [self._steps[f"{Verb.RESPOND}.{node.name}.{e.name}"] for e in node.edges if node.match is None]
+        of_edges = [self._steps[step_id(Verb.RESPOND, f"{node.name}.{e.name}")] for e in node.edges if node.match is None]
         return next((str(s.detail["left_out"]) for s in of_edges if s.ending is Ending.DEFERRED), None)
 
     def affected(self, node: Node) -> int:

@@ -18,8 +18,7 @@ from rejoin.plan.expect import of_level
 from rejoin.plan.model import Table
 from rejoin.plan.place import by_place
 from rejoin.plan.results import Ingested
-from rejoin.plan.rules import Expectation, Level
-from rejoin.plan.rules import Rows as Which
+from rejoin.plan.rules import Expectation, Level, Which
 from rejoin.plan.sources import Meaning, SnapshotSource
 from rejoin.run.checks import (
     Kinds,
@@ -52,16 +51,16 @@ class Ingesting:
     Args:
         work: what the attempt works with.
         cut: what the run reads of it.
-        place: where the results of the table's validation are kept; None: only in the ledger.
+        results: where the results of the table's validation are kept; None: only in the ledger.
     """
 
-    def __init__(self, work: Work, cut: Cut, place: Path | None) -> None:
-        self._work, self._facts, self._cut, self._place = work, work.facts, cut, place
+    def __init__(self, work: Work, cut: Cut, results: Path | None) -> None:
+        self._work, self._facts, self._cut, self._results = work, work.facts, cut, results
         self._engine, self._sql = work.engine, work.engine.sql
 
     def run(self, table: Table) -> Outcome[Ingested]:
         """Ingests what the cut has pinned, and judges what it comes to."""
-        self._storing = Storing(self._work, table, self._cut, self._place)
+        self._storing = Storing(self._work, table, self._cut, self._results)
         outcome = self._ingested(table, self._cut.pin)
         after = self._work.after(outcome.writes)
         if not table.expectations or not (outcome.result.changes or self._facts.asked_again(table.name) or watched(table)):
@@ -105,7 +104,7 @@ class Ingesting:
         kinds = Kinds(**seen())
         if not kinds.plain or fates.quarantined or kinds.read != kinds.skipped + fates.accounted:
             self._work = replace(self._work, writer=self._work.writer.again())
-            self._storing = Storing(self._work, table, self._cut, self._place)
+            self._storing = Storing(self._work, table, self._cut, self._results)
             return None
         return Outcome(self._storing.accounted(fates, kinds), (write,))
 
@@ -131,10 +130,10 @@ class Ingesting:
             fields = tuple(f.name for f in held.schema.field("_row").type) if "_row" in held.columns else ()
             parts.append(self._engine.query(hold.held_events(self._sql, table, fields), held=held))
         if again:
-            mended = self._mended(table)
-            if mended is not None:
-                parts.append(mended[0])
-                kinds = with_replayed(kinds, mended[1])
+            replayed = self._replayed(table)
+            if replayed is not None:
+                parts.append(replayed[0])
+                kinds = with_replayed(kinds, replayed[1])
             keys = Keys(self._looked_up(table, self._together(table, parts), kinds), keys.at_most + kinds.adopted + self._facts.held(table))
         facts = self._together(table, parts)
         looked = not by_place(table)  # no place comes twice
@@ -179,7 +178,7 @@ class Ingesting:
         """The rows that are held back, of some keys or of all."""
         return self._work.before.held(table.name, keys) if self._facts.held(table) else None
 
-    def _mended(self, table: Table) -> tuple[Rows, Kinds] | None:
+    def _replayed(self, table: Table) -> tuple[Rows, Kinds] | None:
         """The records in quarantine that can be decoded now. The next snapshot decides about those of a snapshot, and those of ``records`` come anew."""
         refused = self._work.before.refused(table.name)
         if refused is None or table.source.meaning is not Meaning.FEED:

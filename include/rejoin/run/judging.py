@@ -10,8 +10,7 @@ from rejoin.engines.engine import Engine, Rows
 from rejoin.lake.reader import Reader
 from rejoin.limits import limits
 from rejoin.plan.model import Node, Plan, Table
-from rejoin.plan.rules import Expectation, Level, Severity
-from rejoin.plan.rules import Rows as Which
+from rejoin.plan.rules import Expectation, Level, Severity, Which
 from rejoin.stages.dialect import Dialect
 from rejoin.stages.frames import foreign_key, seen
 from rejoin.validation import reports
@@ -41,12 +40,12 @@ class Judging:
         engine: runs the statements.
         of: the table or node.
         run: the run's number.
-        place: where the results are kept; None: only in the ledger.
+        results: where the results are kept; None: only in the ledger.
     """
 
-    def __init__(self, engine: Engine, of: Table | Node, run: int, place: Path | None) -> None:
-        self._engine, self._of, self._run, self._place = engine, of, run, place
-        self._session = Session(reports.emptied(place))
+    def __init__(self, engine: Engine, of: Table | Node, run: int, results: Path | None) -> None:
+        self._engine, self._of, self._run, self._results = engine, of, run, results
+        self._session = Session(reports.emptied(results))
         self._verdicts: list[Verdict] = []
 
     def changed_rows(self, rows: Rows, count: int) -> Rows | None:
@@ -62,7 +61,7 @@ class Judging:
         Raises:
             ValidationFailed: the run has to stop.
         """
-        numbered = [(n, e) for n, e in enumerate(self._of.expectations) if _asked(e) and e.level is Level.ROW and e.rows is Which.CHANGED]
+        numbered = [(n, e) for n, e in enumerate(self._of.expectations) if e.asked and e.level is Level.ROW and e.rows is Which.CHANGED]
         if not numbered:
             return None
         shown, here = self._with_conditions(rows, numbered), None
@@ -88,7 +87,7 @@ class Judging:
         Raises:
             ValidationFailed: these are more than may be held back.
         """
-        self._judge([Answer(n, not bad, rows, bad) for n, e in enumerate(self._of.expectations) if not _asked(e)])
+        self._judge([Answer(n, not bad, rows, bad) for n, e in enumerate(self._of.expectations) if not e.asked])
 
     def table(self, reader: Reader, rows: int, measures: dict[int, float | None]) -> None:
         """Judges the table as it would become.
@@ -120,12 +119,12 @@ class Judging:
         """What the ledger keeps of all that was judged."""
         if not self._verdicts:
             return {}
-        report = reports.keep(self._place, self._verdicts)
+        report = reports.keep(self._results, self._verdicts)
         return {"validation": [v.to_dict() for v in self._verdicts], "report": report}
 
     def _judge(self, answers: Sequence[Answer]) -> None:
         self._verdicts += [Verdict(self._of.expectations[a.number], a) for a in sorted(answers, key=lambda a: a.number)]
-        report = reports.keep(self._place, self._verdicts)
+        report = reports.keep(self._results, self._verdicts)
         what = f"{'table' if isinstance(self._of, Table) else 'output'} {self._of.name!r}"
         stop_if_needed(self._verdicts, what, self._run, report)
 
@@ -158,11 +157,6 @@ class Judging:
         return self._engine.query(f"SELECT {', '.join([*columns, *made])} FROM (SELECT _row AS t FROM rows_)", rows_=rows)
 
 
-def _asked(one: Expectation) -> bool:
-    """Whether Great Expectations is asked: of what cannot be computed there is nothing to look at."""
-    return one.type != "computable"
-
-
 def measured(of: Table | Node) -> Numbered:
     """The expectations that are about a measure of the table."""
     return [(n, e) for n, e in enumerate(of.expectations) if e.type in MEASURED]
@@ -170,7 +164,7 @@ def measured(of: Table | Node) -> Numbered:
 
 def asks_of_rows(of: Table | Node) -> bool:
     """Whether Great Expectations is asked about rows, not about measures alone."""
-    return any(_asked(e) and e.type not in MEASURED for e in of.expectations)
+    return any(e.asked and e.type not in MEASURED for e in of.expectations)
 
 
 def share_matched(plan: Plan, node: Node, edge_name: str, reader: Reader) -> float | None:

@@ -13,12 +13,12 @@ from rejoin.engines.engine import Engine, Rows
 from rejoin.errors import NotComputable
 from rejoin.failures import blamed, kind_of, of_a_row
 from rejoin.limits import limits
-from rejoin.plan import places
+from rejoin.plan import suspects
 from rejoin.plan.match import Window
 from rejoin.plan.model import Node, View
-from rejoin.plan.places import Place
 from rejoin.plan.rules import Severity
 from rejoin.plan.steps import Verb
+from rejoin.plan.suspects import Suspect
 from rejoin.run.work import Work
 from rejoin.stages.frames import foreign_key, seen
 
@@ -64,7 +64,7 @@ class Sieve:
         """
         rows, engine = state.here(), self.work.engine
         found = without_value(engine, rows, compute)
-        self._set_aside(rows, key, found, places.of_node(self.work.facts.plan, self.node.name))
+        self._set_aside(rows, key, found, suspects.of_node(self.work.facts.plan, self.node.name))
         keys = rows.select(key)
         aside = pa.array([tuple(k.values()) in self.why for k in keys.to_pylist()], pa.bool_())
         made = compute(engine.rows(rows.filter(pc.invert(aside))))
@@ -111,7 +111,7 @@ class Sieve:
         if len(found) > MOST:
             raise self.refused(f"more than {MOST:,}")
         if counts:
-            about = places.of_side(self.work.facts.plan, self.node.name, right=side.row != "l")
+            about = suspects.of_side(self.work.facts.plan, self.node.name, right=side.row != "l")
             self._set_aside(rows, side.key, found, about, side.behind)
         marked = rows.append_column("_bad", pa.array([i in found for i in range(rows.num_rows)], pa.bool_()))
         line = ", ".join(f"CASE WHEN NOT _bad THEN {c} END AS {c}" if c == column else sql.name(c) for c in rows.column_names)
@@ -148,7 +148,7 @@ class Sieve:
         )
 
     def _set_aside(
-        self, rows: pa.Table, key: Sequence[str], found: Mapping[int, BaseException], about: Sequence[Place], behind: int = 0
+        self, rows: pa.Table, key: Sequence[str], found: Mapping[int, BaseException], about: Sequence[Suspect], behind: int = 0
     ) -> None:
         """``behind``: how many columns of the node's key come before those."""
         for at, error in found.items():

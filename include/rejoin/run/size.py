@@ -46,4 +46,4 @@ def _of_resolve(node: Node, facts: Facts) -> int:
     """What is recomputed reads both sides."""
     if facts.recomputed(node) is None:
         return facts.affected(node)
-    return sum(facts.now.rows(name) for name in {node.left.table, *(e.right.table for e in node.edges)})
+    return sum(facts.now.rows(name) for name in set(node.reads))

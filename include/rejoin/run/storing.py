@@ -10,8 +10,7 @@ from rejoin.limits import limits
 from rejoin.plan.expect import of_level
 from rejoin.plan.model import Table
 from rejoin.plan.results import Ingested
-from rejoin.plan.rules import Level
-from rejoin.plan.rules import Rows as Which
+from rejoin.plan.rules import Level, Which
 from rejoin.run.checks import Kinds, Share, check_conservation, check_policy
 from rejoin.run.judging import Judging
 from rejoin.run.texts import raw_of
@@ -29,11 +28,11 @@ class Storing:
         work: what the attempt works with.
         table: the source table.
         cut: what the run reads of it.
-        place: where the results of the table's validation are kept; None: only in the ledger.
+        results: where the results of the table's validation are kept; None: only in the ledger.
     """
 
-    def __init__(self, work: Work, table: Table, cut: Cut, place: Path | None) -> None:
-        self._work, self._facts, self._table, self._cut, self._place = work, work.facts, table, cut, place
+    def __init__(self, work: Work, table: Table, cut: Cut, results: Path | None) -> None:
+        self._work, self._facts, self._table, self._cut, self._results = work, work.facts, table, cut, results
         self._engine, self._sql = work.engine, work.engine.sql
         self._judge: Judging | None = None
 
@@ -119,5 +118,5 @@ class Storing:
     def judging(self) -> Judging:
         """One for the table's rows and the table, so that the results are kept together."""
         if self._judge is None:
-            self._judge = Judging(self._engine, self._table, self._facts.run.number, self._place)
+            self._judge = Judging(self._engine, self._table, self._facts.run.number, self._results)
         return self._judge

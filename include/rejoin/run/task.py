@@ -27,7 +27,7 @@ from rejoin.errors import EngineFailed, RejoinError
 from rejoin.failures import TRACE, kind_of, named, tracing
 from rejoin.lake.duck import MEMORY_SETTING
 from rejoin.lake.refs import Refs
-from rejoin.plan import places
+from rejoin.plan import suspects
 from rejoin.plan.results import Result
 from rejoin.plan.steps import Step
 from rejoin.run.attempt import Attempt, Start
@@ -116,7 +116,7 @@ def _came_to(parcel: Parcel) -> Done | NeedsSpark | RejoinError:
     except Exception as error:  # noqa: BLE001  whatever it is, it is told
         if tracing():
             traceback.print_exception(error)
-        found = named(error, called(start, step), places.of_step(start.run.plan, step.verb, step.target))
+        found = named(error, called(start, step), suspects.of_step(start.run.plan, step.verb, step.target))
         if isinstance(error, MemoryError | OSError) and not isinstance(found, EngineFailed):
             return NeedsSpark(f"its task gave up: {type(error).__name__}")
         kind = kind_of(error)

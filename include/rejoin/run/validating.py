@@ -22,17 +22,17 @@ class Validating:
 
     Args:
         work: what the attempt works with.
-        place: where the results are kept; None: only in the ledger.
+        results: where the results are kept; None: only in the ledger.
     """
 
-    def __init__(self, work: Work, place: Path | None) -> None:
-        self._work, self._facts, self._place = work, work.facts, place
+    def __init__(self, work: Work, results: Path | None) -> None:
+        self._work, self._facts, self._results = work, work.facts, results
         self._engine, self._sql = work.engine, work.engine.sql
 
     def run(self, node: Node) -> Outcome[Validated]:
         """Judges the node's changes; writes them if ``resolve`` has not done so already."""
         made = self._facts.resolved(node)
-        judging = Judging(self._work.engine, node, self._facts.run.number, self._place)
+        judging = Judging(self._work.engine, node, self._facts.run.number, self._results)
         if made.ending is Ending.KEPT:
             return Outcome(as_resolved(made))
         if made.ending is Ending.DONE:

@@ -143,7 +143,7 @@ def text(value: str) -> str:
 
 def equal(pairs: Iterable[tuple[str, str]]) -> str:
     """Whether the SQL texts of each pair have equal values, null being equal to null. True without pairs."""
-    return " AND ".join(["true", *(f"{one} IS NOT DISTINCT FROM {other}" for one, other in pairs)])
+    return " AND ".join(["true", *(Dialect.same(one, other) for one, other in pairs)])
 
 
 def counted(conditions: Mapping[str, str]) -> dict[str, str]:

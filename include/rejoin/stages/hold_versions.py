@@ -28,7 +28,7 @@ def new_rows(sql: Dialect, table: Table) -> str:
     one than that is now.
     """
     new = sql.struct((c.name, sql.get("_new", c.name)) for c in table.columns)
-    same = " AND ".join(f"{sql.get('_new', c.name)} IS NOT DISTINCT FROM {sql.get('_row', c.name)}" for c in table.columns)
+    same = " AND ".join(sql.same(sql.get("_new", c.name), sql.get("_row", c.name)) for c in table.columns)
     return f"SELECT {new} AS _row FROM made WHERE _op IN ('I', 'U', 'N') AND (_row IS NULL OR NOT ({same}))"
 
 

@@ -223,7 +223,7 @@ def versions(sql: Dialect, table: Table, *, keep_unchanged: bool) -> str:
     columns = [c for c in _classified(table) if c != "_fate"]
     after = f"CASE WHEN _kind = 'upsert' THEN {sql.struct((c.name, sql.name(c.name)) for c in table.columns)} END"
     newest, alive = f"_fate = {text(Fate.APPLIED)}", "_row IS NOT NULL"
-    same_used = "_used_after IS NOT DISTINCT FROM _used_before"
+    same_used = sql.same("_used_after", "_used_before")
     unchanged = equal((sql.name(n), sql.get("_row", n)) for n in values(table)) + f" AND {alive} AND _kind = 'upsert'"
     stays = "_op" if keep_unchanged else f"CASE WHEN NOT ({unchanged}) THEN _op END"
     # A version that changes no used column keeps the stored hash: subscriptions and outputs hold it.

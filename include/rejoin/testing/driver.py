@@ -102,12 +102,12 @@ class Driver:
     def close(self) -> None:
         """Ends the test: the directory and all connections are gone."""
         from rejoin.lake.config import existing_config
-        from rejoin.lake.forget import forget
+        from rejoin.lake.disconnect import disconnect
 
         if not self._gone:
             self._gone = True
             if (config := existing_config(str(self._location))) is not None:
-                forget(config)
+                disconnect(config)
             shutil.rmtree(self._directory)
 
     def restart(self, topology: Topology | str | Path | None = None) -> None:
@@ -117,9 +117,9 @@ class Driver:
             topology: another topology of the same name, an edited one for instance; None: the same again.
         """
         from rejoin.lake.config import lake_config
-        from rejoin.lake.forget import forget
+        from rejoin.lake.disconnect import disconnect
 
-        forget(lake_config(str(self._location)))
+        disconnect(lake_config(str(self._location)))
         self._start(self._declared if topology is None else topology)
 
     def run(self, options: RunOptions = RunOptions(), /, **tables: str) -> Changes:  # noqa: B008 -- frozen
@@ -171,13 +171,14 @@ class Driver:
         """
         import pyarrow as pa
 
+        from rejoin.lake.aside import entries
         from rejoin.testing.grid import Change, Grid
-        from rejoin.upkeep.quarantine import entries
 
         self._check(name)
         key, schema = self._plan.key_of(name), self._schema(name)
         columns = pa.schema([*(schema.field(k) for k in key), ("code", pa.string()), ("reason", pa.string())])
-        kept = entries(self._topology, name) if self._topology.ledger.head() is not None else []
+        ledger = self._topology.ledger
+        kept = entries(ledger, self._topology.refs, name) if ledger.head() is not None else []
         found = [Change("", None, {**e.key, "code": e.code, "reason": e.reason}) for e in kept]
         return Grid(f"quarantine of {name}", key, columns, found, changed=False)
 
@@ -229,7 +230,7 @@ class Driver:
             )
 
     def _check(self, name: str) -> None:
-        known = [t.name for t in self._plan.tables] + [n.name for n in self._plan.nodes]
+        known = self._plan.names
         if name not in known:
             raise UnknownTable(f"topology {self._plan.topology!r} has no table {name!r}", expected=", ".join(known))
 
@@ -256,10 +257,9 @@ class Driver:
 
         from rejoin.sources.events import arrow_type
 
-        columns = self._plan.table(name).columns if self._plan.is_table(name) else self._plan.node(name).columns
         reader = self._reader()
         stored = {f.name: f.type for f in reader.schema(name)} if reader.has(name) else {}
-        return pa.schema([(c.name, stored.get(c.name) or arrow_type(c.type or "STRING")) for c in columns])
+        return pa.schema([(c.name, stored.get(c.name) or arrow_type(c.type or "STRING")) for c in self._plan.columns_of(name)])
 
 
 def _op(row: Mapping[str, Any]) -> str:

@@ -13,9 +13,10 @@ from rejoin import crash
 from rejoin.conduct import Topology
 from rejoin.lake import metrics, names
 from rejoin.lake.files import files_of
-from rejoin.lake.fold import fold, repair, todo
-from rejoin.lake.let_go import forgetting
+from rejoin.lake.fold import fold, todo, with_exact_bounds
+from rejoin.lake.let_go import letting_go
 from rejoin.lake.records import Run, StepRecord, Write
+from rejoin.lake.runs import RunKind
 from rejoin.lake.state import StateTable, state_tables
 from rejoin.plan.model import Plan
 from rejoin.plan.retained import why_kept
@@ -42,7 +43,7 @@ def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str, p
     now = int(time() * 1_000_000)
 
     def forgotten(last: Plan, run: int) -> Plan:
-        return forgetting(last, topology.ledger.states(run), topology.refs, topology.ledger.held(run), now)
+        return letting_go(last, topology.ledger.states(run), topology.refs, topology.ledger.kept(run), now)
 
     known, later = state_tables(plan), forgotten(plan, head)
     gone = {h.stream for h in later.horizons if h.stored != plan.stored_from(h.stream)}
@@ -56,7 +57,7 @@ def compact(topology: Topology, spark: Callable[[], "SparkSession"], who: str, p
             with telling(progress, f"compact.{table}") as counts:
                 counts.update(_compact(topology, spark, run, table, progress))
 
-    done = topology.upkeep(who, "compact", work, forgotten)
+    done = topology.upkeep(who, RunKind.COMPACT, work, forgotten)
     topology.drop_garbage()
     return done
 
@@ -65,21 +66,21 @@ def _compact(topology: Topology, spark: Callable[[], "SparkSession"], run: Run, 
     if (before := topology.ledger.steps(run.number).get(f"compact.{table}")) is not None:
         return before.counts
     started, attempt = monotonic(), f"compact_{table}"[:40]
-    states, known = topology.ledger.states(run.base), state_tables(run.plan).get(table)
-    existing, key = topology.refs.require(table, states[table]), _key(known)
+    base, known = topology.ledger.states(run.base)[table], state_tables(run.plan).get(table)
+    existing, key = topology.refs.require(table, base), _key(known)
     since = _since(run.plan, table)
-    done = repair(existing, states[table]) if known is None or key is None else fold(existing, states[table], key, known.versions, since)
+    done = with_exact_bounds(existing, base) if known is None or key is None else fold(existing, base, key, known.versions, since)
     counts: dict[str, int] = {}
     if done is None:
         assert known is not None
         write = _rewrite(topology, spark(), run, known, attempt, progress)
         if since is not None:
-            stored = (files_of(existing, states[table]), files_of(topology.refs.require(table, write.snapshot_id), write.snapshot_id))
+            stored = (files_of(existing, base), files_of(topology.refs.require(table, write.snapshot_id), write.snapshot_id))
             counts = {"let_go": stored[0].rows - stored[1].rows}
     else:
-        made = topology.refs.commit_rewrite(table, names.branch(run.number, attempt), states[table], done)
+        made = topology.refs.commit_rewrite(table, names.branch(run.number, attempt), base, done)
         write = Write(table, made)
-        counts = {"folded": done.folded, "merged": done.merged, "repaired": int(not metrics.exact(existing, states[table]))}
+        counts = {"folded": done.folded, "merged": done.merged, "repaired": int(not metrics.exact(existing, base))}
         counts |= {"let_go": done.let_go} if since is not None else {}
     crash.point(f"compact.{table}:written")
     counts |= topology.refs.added(table, write.snapshot_id)

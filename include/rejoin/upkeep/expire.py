@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rejoin.conduct import Topology
 from rejoin.lake.records import Run, StepRecord
+from rejoin.lake.runs import RunKind, RunState
 from rejoin.progress import SILENT, Progress, telling
 
 if TYPE_CHECKING:
@@ -33,14 +34,14 @@ def expire(
     topology.roll_forward()
     if topology.ledger.head() is None:
         return None
-    return topology.upkeep(who, "expire", lambda run: _expire(topology, spark(), run, datetime.now(UTC) - keep, progress))
+    return topology.upkeep(who, RunKind.EXPIRE, lambda run: _expire(topology, spark(), run, datetime.now(UTC) - keep, progress))
 
 
 def _expire(topology: Topology, spark: "SparkSession", run: Run, limit: datetime, progress: Progress) -> None:
     from rejoin.deliver import oldest_needed
     from rejoin.lake import upkeep
 
-    committed, needed = [r for r in topology.ledger.runs() if r.state == "committed"], oldest_needed(topology)
+    committed, needed = [r for r in topology.ledger.runs() if r.state == RunState.COMMITTED], oldest_needed(topology)
     first = run.base if needed is None else needed  # what a sink still has to get stays, however old
     old = [r.number for r in committed if r.number < (first or 0) and (r.closed_at or 0.0) < limit.timestamp()]
     kept: dict[str, set[int]] = {}

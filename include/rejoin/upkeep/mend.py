@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from rejoin.lake import mend as columns
 from rejoin.lake import names
 from rejoin.lake.records import Run, StepRecord, Write
+from rejoin.lake.runs import RunKind
 from rejoin.progress import SILENT, Progress, telling
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def mend(topology: "Topology", who: str, progress: Progress = SILENT) -> Run | N
                 with telling(progress, f"mend.{name}") as counts:
                     counts.update(_mend(topology, run, name, paths))
 
-    return topology.upkeep(f"{who} mends", "mend", work)
+    return topology.upkeep(f"{who} mends", RunKind.MEND, work)
 
 
 def _mend(topology: "Topology", run: Run, name: str, paths: set[columns.Path]) -> dict[str, int]:

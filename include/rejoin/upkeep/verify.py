@@ -19,7 +19,7 @@ from rejoin.lake.plainly import PlainReader
 from rejoin.lake.recompute import Recomputation, without_pushdown
 from rejoin.lake.session import JobCounter
 from rejoin.limits import limits
-from rejoin.plan import places
+from rejoin.plan import suspects
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Node, Plan
 from rejoin.progress import SILENT, Progress, telling
@@ -32,7 +32,7 @@ from rejoin.stages.frames import foreign_key, seen
 class Difference:
     """How an output differs from its definition, in rows. ``suspects``: rows whose hash did not match (fast mode only); ``held``: keys
     that are held back, which show the row that was published last: no differences. ``hidden``: rows of a sample that readers with a filter
-    do not find, in the output or in what it is made of. ``left_out``: the run left the output as it was, so
+    do not find, in the output or in what it is made of. ``kept``: the run left the output as it was, so
     it was not compared. ``by_arrival``: its rows keep what the runs saw that read them, which no query over the tables tells, so it was not compared.
     """
 
@@ -44,13 +44,13 @@ class Difference:
     subscriptions: int
     suspects: int = 0
     held: int = 0
-    left_out: bool = False
+    kept: bool = False
     hidden: int = 0
     by_arrival: bool = False
 
     @property
     def compared(self) -> bool:
-        return not (self.left_out or self.by_arrival)
+        return not (self.kept or self.by_arrival)
 
     @property
     def total(self) -> int:
@@ -78,14 +78,14 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool, progress: Pro
     plan = topology.ledger.run(head).plan
     engine = SparkEngine(spark)
     reader = PlainReader(engine, plan, topology.ledger.states(head), topology.refs)
-    found, left_out, looked_at = [], topology.ledger.held(head), set[str]()
-    progress.planned({f"verify.{n.name}": max(1, reader.live(n.name)) for n in plan.nodes if n.name not in left_out}, "rows")
+    found, kept, looked_at = [], topology.ledger.kept(head), set[str]()
+    progress.planned({f"verify.{n.name}": max(1, reader.live(n.name)) for n in plan.nodes if n.name not in kept}, "rows")
     for node in plan.nodes:
-        if node.name in left_out:
+        if node.name in kept:
             rows = engine.frame(reader.current(node.name)).count() if reader.has(node.name) else 0
-            found.append(Difference(node.name, rows, 0, 0, 0, 0, left_out=True))
+            found.append(Difference(node.name, rows, 0, 0, 0, 0, kept=True))
             continue
-        comparing = named_errors(f"comparison of output {node.name!r}", places.of_node(plan, node.name))
+        comparing = named_errors(f"comparison of output {node.name!r}", suspects.of_node(plan, node.name))
         with comparing, telling(progress, f"verify.{node.name}") as counts, JobCounter(spark, f"verify-{node.name}") as counter:
             progress.tasks(f"verify.{node.name}", counter.tasks)
             with _spread(spark, max(reader.stored(node.name), reader.stored(node.left.table))):
@@ -97,7 +97,7 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool, progress: Pro
 
 def _hidden(plan: Plan, reader: PlainReader, node: Node, looked_at: set[str]) -> int:
     """What filters hide of an output and of what it is made of; each table once (``looked_at``)."""
-    tables = {view.table: plan.key_of(view.table) for view in (node.left, *(e.right for e in node.edges))} | {node.name: node.key}
+    tables = {name: plan.key_of(name) for name in node.reads} | {node.name: node.key}
     if node.match is None:
         tables |= {names.subscriptions(node, e): tuple(numbered("fk", len(e.foreign_key))) for e in node.edges}
     new = {name: key for name, key in tables.items() if name not in looked_at}

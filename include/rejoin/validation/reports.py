@@ -19,19 +19,19 @@ def directory(config: LakeConfig, topology: str, run: int, name: str) -> Path | 
     return None if local is None else Path(local).parent / "validation" / topology / str(run) / name
 
 
-def emptied(place: Path | None) -> Path | None:
+def emptied(results: Path | None) -> Path | None:
     """The directory, without what an earlier attempt left in it; the directory of its Data Docs."""
-    if place is None:
+    if results is None:
         return None
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True, exist_ok=True)  # another attempt may be at it, too
-    return place / "docs"
+    shutil.rmtree(results, ignore_errors=True)
+    results.mkdir(parents=True, exist_ok=True)  # another attempt may be at it, too
+    return results / "docs"
 
 
-def keep(place: Path | None, verdicts: Sequence[Verdict]) -> str | None:
+def keep(results: Path | None, verdicts: Sequence[Verdict]) -> str | None:
     """Writes ``result.json``; its path."""
-    if place is None:
+    if results is None:
         return None
-    path = place / "result.json"
+    path = results / "result.json"
     path.write_text(json.dumps([v.to_dict() for v in verdicts], indent=1, ensure_ascii=False) + "\n")
     return str(path)

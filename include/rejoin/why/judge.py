@@ -45,7 +45,7 @@ class Seen:
         there: the output has a row.
         hash: of this row.
         held: the code by which the newest state of the row is held back; None: it is not.
-        skipped: the run left the output as it was, so that the row may be older than what it is made of.
+        kept: the run left the output as it was, so that the row may be older than what it is made of.
         told: why there is no row, where the join itself tells it.
     """
 
@@ -55,13 +55,13 @@ class Seen:
     there: bool
     hash: bytes | None
     held: str | None = None
-    skipped: bool = False
+    kept: bool = False
     told: tuple[Reason, ...] = ()
 
     @property
     def made(self) -> bool:
         """Whether the joins give a row, be it held back."""
-        return not self.skipped and self.left is not None and (self.held == HELD_CODE if self.held else self.there)
+        return not self.kept and self.left is not None and (self.held == HELD_CODE if self.held else self.there)
 
     @property
     def subscribed(self) -> bool:
@@ -76,7 +76,7 @@ def judge(plan: Plan, node: Node, seen: Seen) -> tuple[list[Match], list[Reason]
         return _of_two_sides(node, seen)
     matches = [_match(node, edge, right, seen) for edge, right in zip(node.edges, seen.rights, strict=True)]
     matches = _proven(plan, node, seen, matches)
-    if seen.skipped:
+    if seen.kept:
         return matches, [Reason(Cause.SKIPPED, node.name)], True
     if seen.left is None:
         return matches, [] if seen.there else [Reason(Cause.LEFT_ROW, node.left.table)], True
@@ -100,10 +100,10 @@ def _of_two_sides(node: Node, seen: Seen) -> tuple[list[Match], list[Reason], bo
     """The same of a join that is no star of foreign keys of its left rows: what the join itself tells, and no more."""
     matches = []
     for edge, right in zip(node.edges, seen.rights, strict=True):
-        sure = (right.foreign_key is not None or right.match is not None) and not seen.skipped
+        sure = (right.foreign_key is not None or right.match is not None) and not seen.kept
         sure = sure and not (right.there and edge.right.where is not None and not seen.there)
         matches.append(right.match or (Match.FOUND if right.there else Match.ABSENT) if sure else Match.UNKNOWN)
-    if seen.skipped:
+    if seen.kept:
         return matches, [Reason(Cause.SKIPPED, node.name)], True
     if seen.held is not None:
         return matches, [Reason(Cause.HELD, node.name)], True
@@ -129,7 +129,7 @@ def _lacking(node: Node, seen: Seen) -> Iterator[Reason]:
 def _match(node: Node, edge: Edge, right: RightSeen, seen: Seen) -> Match:
     if seen.left is None or _left_filtered(node, seen):
         return Match.UNASKED
-    if seen.skipped:  # subscriptions are as old as the output
+    if seen.kept:  # subscriptions are as old as the output
         return Match.UNKNOWN
     if right.foreign_key is None:
         passed = seen.made or seen.subscribed or node.left.where is None
@@ -160,7 +160,7 @@ def _proven(plan: Plan, node: Node, seen: Seen, matches: Sequence[Match]) -> lis
 
 def _left_filtered(node: Node, seen: Seen) -> bool:
     """Whether the left filter drops the row for sure: a foreign key that is a plain column has a value, and nothing is subscribed by it."""
-    if node.left.where is None or seen.left is None or seen.made or seen.skipped or seen.held or seen.subscribed:
+    if node.left.where is None or seen.left is None or seen.made or seen.kept or seen.held or seen.subscribed:
         return False
     keys = [plain_values(node.left, edge, seen.left) for edge in node.edges]
     return any(values is not None and None not in values for values in keys)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from rejoin.upkeep.quarantine import Entry
+from rejoin.quarantined import Entry
 from rejoin.why.found import How
 
 Row = Mapping[str, Any]

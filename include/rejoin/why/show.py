@@ -10,9 +10,9 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
+from rejoin.quarantined import Entry
 from rejoin.stages.columns import HELD_CODES
 from rejoin.typed_keys import key_text
-from rejoin.upkeep.quarantine import Entry
 from rejoin.why.model import APPLIED, Answer, Cause, Change, Match, OutputRow, Reason, Record, RightRow, SourceRow, State, is_there
 
 VALUE = 80
@@ -27,7 +27,10 @@ _COLOURS = {
     State.NEVER: "red",
     State.UNTOLD: "red",
 }
-_DID = {"I": "made", "U": "changed", "D": "removed"}
+DID = {"I": "made", "U": "changed", "D": "removed"}
+"""What a change did to a row of an output."""
+RECORD_DID = {"I": "came", "U": "changed", "N": "came", "D": "deleted"}
+"""What a record did to a row of a source table."""
 _NOTED = {
     Match.FILTERED: "a filter drops it from this join",
     Match.UNKNOWN: "whether a filter drops it from this join is not known without Spark",
@@ -59,7 +62,7 @@ def _tree(row: SourceRow | OutputRow, name: str, note: str, change: Change | Non
 def _source(row: SourceRow, head: Text, note: str, change: Change | None) -> Tree:
     head.append(f", {record_said(row.record)}" if row.record is not None else "").append(f", {note}" if note else "")
     if row.record is not None and change is not None and (row.record.run, row.record.fate) == (change.run, APPLIED):
-        head.append(f"  <- {_DID[change.op]} it", "bold")
+        head.append(f"  <- {DID[change.op]} it", "bold")
     made = Tree(head)
     for entry in row.aside:
         made.add(Text(_aside(entry), "yellow"))
@@ -123,7 +126,7 @@ def state_said(row: SourceRow | OutputRow) -> str:
 
 
 def _change(change: Change) -> str:
-    how = f"{'last ' if change.op == 'U' else ''}{_DID[change.op]}"
+    how = f"{'last ' if change.op == 'U' else ''}{DID[change.op]}"
     redefined = ", which had another definition of it" if change.redefined else ""
     return f"{how} by run {change.run}{redefined}: {'; '.join(_values(change))}"
 
@@ -172,9 +175,8 @@ def _reason(reason: Reason) -> str:
 
 def record_said(record: Record) -> str:
     """What a record did, and where it stands."""
-    did = {"I": "came", "U": "changed", "N": "came", "D": "deleted"}[record.op]
     later = f"; run {record.later} had a newer record, which changes nothing that joins use" if record.later else ""
-    return f"{did} in run {record.run}, {record.fate}, {_where(record)}{later}"
+    return f"{RECORD_DID[record.op]} in run {record.run}, {record.fate}, {_where(record)}{later}"
 
 
 def _where(record: Record) -> str:

@@ -8,13 +8,14 @@ from rejoin.errors import SnapshotExpired, UnknownTable
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.refs import Refs
+from rejoin.lake.runs import RunKind, RunState
 from rejoin.plan.model import Node
 from rejoin.plan.sources import SnapshotSource
 from rejoin.plan.versions import unversioned
+from rejoin.quarantined import open_entries
 from rejoin.sources import Pin
 from rejoin.sources.locate import NO_RECORD, locate
 from rejoin.stages.columns import HASH, HELD_CODES, REPLAYED_CODE, SOURCE_FILE
-from rejoin.upkeep.quarantine import open_entries
 from rejoin.why.judge import Seen, foreign_key_shown, judge, shown
 from rejoin.why.model import APPLIED, NOOP, Answer, Change, OutputRow, Record, RightRow, SourceRow, State, differing
 from rejoin.why.sides import named, side
@@ -47,7 +48,7 @@ def why(ledger: Ledger, refs: Refs, root: str, name: str, key: Sequence[str | No
 class _Trace:
     def __init__(self, query: PointQuery, ledger: Ledger, refs: Refs, root: str) -> None:
         self.query, self.plan, self._ledger, self._refs, self._root = query, query.plan, ledger, refs, root
-        self._left_out = ledger.held(query.run)
+        self._kept = ledger.kept(query.run)
 
     def row(self, name: str, key: Sequence[Any]) -> SourceRow | OutputRow:
         return self.any(name, key)[0]
@@ -77,7 +78,7 @@ class _Trace:
             there=stored is not None,
             hash=None if stored is None else stored[HASH],
             held=None if held is None else held.code,
-            skipped=node.name in self._left_out,
+            kept=node.name in self._kept,
             told=tuple(reason for s in sides for reason in s.told),
         )
         matches, reasons, certain = judge(self.plan, node, seen)
@@ -147,7 +148,9 @@ class _Trace:
     @cached_property
     def _compactions(self) -> list[int]:
         """The runs that compactions started from, newest first."""
-        made = [r for r in self._ledger.runs() if r.kind == "compact" and r.state == "committed" and r.number <= self.query.run]
+        made = [
+            r for r in self._ledger.runs() if r.kind == RunKind.COMPACT and r.state == RunState.COMMITTED and r.number <= self.query.run
+        ]
         return [r.base for r in reversed(made) if r.base is not None]
 
     def _record(self, name: str, key: Row, versions: Sequence[Row], kept: Sequence[Row]) -> Record:

@@ -7,6 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from integration.made import Lake
+from integration.servers import KafkaServer
 
 from rejoin import crash
 
@@ -18,6 +19,12 @@ _NUMBERS = itertools.count(1)
 def topic() -> str:
     """A name that no other test uses, for a topic or a schema."""
     return f"t{next(_NUMBERS)}"
+
+
+@pytest.fixture
+def address(broker: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka sinks go to the broker."""
+    monkeypatch.setenv("REJOIN_SINK_KAFKA", broker.address)
 
 
 @pytest.fixture

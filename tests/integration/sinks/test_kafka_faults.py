@@ -25,14 +25,9 @@ from rejoin.errors import (
 )
 from rejoin.lake.deliveries import Deliveries
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.usefixtures("address"), pytest.mark.kafka, pytest.mark.slow]
 
 QUICK = '{"max.block.ms": 1500, "delivery.timeout.ms": 1500, "request.timeout.ms": 1000, "transaction.timeout.ms": 10000}'
-
-
-@pytest.fixture(autouse=True)
-def address(broker: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REJOIN_SINK_KAFKA", broker.address)
 
 
 def check(lake: Lake, broker: KafkaServer, topic: str) -> None:

@@ -17,12 +17,7 @@ from rejoin.errors import SinkCursorLost, SinkDown, SinksBehind, SinkTargetMissi
 from rejoin.lake.deliveries import Deliveries
 from rejoin.upkeep.compact import compact
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
-
-
-@pytest.fixture(autouse=True)
-def address(broker: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REJOIN_SINK_KAFKA", broker.address)
+pytestmark = [pytest.mark.usefixtures("address"), pytest.mark.kafka, pytest.mark.slow]
 
 
 def killed(lake: Lake, point: str, *arguments: str, sink: str = "kafka") -> None:

@@ -14,12 +14,7 @@ from topics import check_once_and_in_order, folded, read
 
 from rejoin.errors import SetupError, SinkRecordRefused
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
-
-
-@pytest.fixture(autouse=True)
-def address(broker: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REJOIN_SINK_KAFKA", broker.address)
+pytestmark = [pytest.mark.usefixtures("address"), pytest.mark.kafka, pytest.mark.slow]
 
 
 def test_a_java_consumer_reads_the_table_with_every_key_where_a_java_producer_would_have_put_it(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from rejoin.joins import sides
 from rejoin.plan.match import AsOf
 from rejoin.plan.model import Edge, Node, Plan
-from rejoin.plan.steps import Verb
+from rejoin.plan.steps import Verb, step_id
 from rejoin.plan.versions import DELETED
 from rejoin.stages.columns import numbered
 from rejoin.stages.dialect import Dialect
@@ -72,7 +72,7 @@ def touched(sql: Dialect, node: Node, left_key: Sequence[str]) -> str:
 
 def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
     """What finds the results of a node, whose texts are in the dialect: the step, a title and the statement."""
-    step, edge = f"{Verb.RESOLVE}.{node.name}", node.edges[0]
+    step, edge = step_id(Verb.RESOLVE, node.name), node.edges[0]
     left, right, match = plan.key_of(node.left.table), plan.key_of(edge.right.table), _match(edge)
     if match.left_time is not None:
         yield step, "valid, from versions and rights", valid(sql, edge, right)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rejoin.joins.foreign_key import resolve, respond, subscribe
 from rejoin.joins.outer import statements as outer
 from rejoin.plan.model import Node, Plan
-from rejoin.plan.steps import Verb
+from rejoin.plan.steps import Verb, step_id
 from rejoin.stages.columns import numbered
 from rejoin.stages.dialect import Dialect
 
@@ -14,13 +14,13 @@ def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]
     """What finds the results of a node, whose texts are in the dialect: the step, a title and the statement."""
     key, pks = plan.key_of(node.left.table), len(plan.key_of(node.left.table))
     for edge in node.edges:
-        yield f"{Verb.SUBSCRIBE}.{node.name}", f"subscriptions on {edge.name}", subscribe.subscribe(sql, node.left, edge, key, 0)
+        yield step_id(Verb.SUBSCRIBE, node.name), f"subscriptions on {edge.name}", subscribe.subscribe(sql, node.left, edge, key, 0)
     for edge in node.edges:
-        step, right = f"{Verb.RESPOND}.{node.name}.{edge.name}", plan.key_of(edge.right.table)
+        step, right = step_id(Verb.RESPOND, f"{node.name}.{edge.name}"), plan.key_of(edge.right.table)
         yield step, "answers, from subscriptions and rights", respond.answer_subscriptions(sql, edge, right, pks)
         yield step, "moved, from changes of the right table", respond.moved(sql, edge, right)
         yield step, "answers, from moved and subscribers", respond.answer_right_changes(sql, edge, pks, 0)
-    step, answers = f"{Verb.RESOLVE}.{node.name}", {e.name: f"answers_{i}" for i, e in enumerate(node.edges, start=1)}
+    step, answers = step_id(Verb.RESOLVE, node.name), {e.name: f"answers_{i}" for i, e in enumerate(node.edges, start=1)}
     yield step, "state, from changes, lefts and answers", resolve.pair(sql, node, key, answers, changed=True, looked_up=True)
     columns = [*numbered("pk", pks), "l", "changed"]
     for i, edge in enumerate(node.edges, start=1):

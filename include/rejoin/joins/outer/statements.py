@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rejoin.joins import sides
 from rejoin.plan.model import Node, Plan
-from rejoin.plan.steps import Verb
+from rejoin.plan.steps import Verb, step_id
 from rejoin.stages.columns import numbered
 from rejoin.stages.dialect import Dialect
 
@@ -62,7 +62,7 @@ def in_scope(sql: Dialect, key: Sequence[str], lefts: int) -> str:
 
 def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
     """What finds the results of right rows, for a node whose texts are in the dialect: the step, a title and the statement."""
-    step, left, right = f"{Verb.RESOLVE}.{node.name}", plan.key_of(node.left.table), plan.key_of(node.edges[0].right.table)
+    step, left, right = step_id(Verb.RESOLVE, node.name), plan.key_of(node.left.table), plan.key_of(node.edges[0].right.table)
     yield (
         step,
         "rights, of rows_ that are not among keys, those of left rows",

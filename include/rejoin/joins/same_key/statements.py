@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from rejoin.joins import sides
 from rejoin.plan.match import SameKey
 from rejoin.plan.model import Node, Plan
-from rejoin.plan.steps import Verb
+from rejoin.plan.steps import Verb, step_id
 from rejoin.stages.columns import numbered
 from rejoin.stages.dialect import Dialect
 
@@ -25,5 +25,5 @@ def state(sql: Dialect, node: Node, left_key: Sequence[str], right_key: Sequence
 
 def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
     """What finds the results of a node, whose texts are in the dialect: the step, a title and the statement."""
-    step, left, right = f"{Verb.RESOLVE}.{node.name}", plan.key_of(node.left.table), plan.key_of(node.edges[0].right.table)
+    step, left, right = step_id(Verb.RESOLVE, node.name), plan.key_of(node.left.table), plan.key_of(node.edges[0].right.table)
     yield step, "state, from lefts and rights", state(sql, node, left, right)

@@ -11,7 +11,7 @@ from rejoin.joins import sides
 from rejoin.plan.durations import FOREVER
 from rejoin.plan.match import Window
 from rejoin.plan.model import Edge, Node, Plan
-from rejoin.plan.steps import Verb
+from rejoin.plan.steps import Verb, step_id
 from rejoin.stages.columns import numbered
 from rejoin.stages.dialect import Dialect
 
@@ -268,7 +268,7 @@ def in_scope(sql: Dialect, key: Sequence[str], keys: Keys, *, given: Sequence[st
 
 def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
     """What finds the results of a node, whose texts are in the dialect: the step, a title and the statement."""
-    step, kind, both = f"{Verb.RESOLVE}.{node.name}", node.edges[0].kind, ("left_changes", "right_changes")
+    step, kind, both = step_id(Verb.RESOLVE, node.name), node.edges[0].kind, ("left_changes", "right_changes")
     keys = Keys(plan.key_of(node.left.table), plan.key_of(node.edges[0].right.table))
     yield step, "marks, from the newest times", marks(window_of(node.edges[0]), before=["before"], now=["now"])
     for of_left, kept in ((True, kind.keeps_left), (False, kind.keeps_right)):

@@ -5,22 +5,22 @@ from dataclasses import dataclass
 
 from rejoin.plan.model import Edge, Node, Plan, View
 from rejoin.plan.rules import Expectation
-from rejoin.plan.steps import Verb
+from rejoin.plan.steps import ON_ROWS, Verb
 
 
 @dataclass(frozen=True)
-class Place:
+class Suspect:
     """An expression of the user: what it is (``column 'total' of output 'sums'``), and its SQL text in the plan."""
 
     title: str
     sql: str
 
 
-def of_step(plan: Plan, verb: Verb, target: str) -> tuple[Place, ...]:
+def of_step(plan: Plan, verb: Verb, target: str) -> tuple[Suspect, ...]:
     """What a step computes; no plain columns, which always have a value."""
     if verb is Verb.INGEST:
         return tuple(_expectations(f"table {target!r}", plan.table(target).expectations))
-    if verb not in (Verb.SUBSCRIBE, Verb.RESPOND, Verb.RESOLVE, Verb.VALIDATE):
+    if verb not in ON_ROWS:
         return ()
     node_name, _, edge_name = target.partition(".")
     node = plan.node(node_name)
@@ -28,12 +28,12 @@ def of_step(plan: Plan, verb: Verb, target: str) -> tuple[Place, ...]:
     return tuple(_node(node, edges, verb))
 
 
-def of_node(plan: Plan, name: str) -> tuple[Place, ...]:
+def of_node(plan: Plan, name: str) -> tuple[Suspect, ...]:
     """What an output is computed from, its own expressions first; no expectations."""
     return of_step(plan, Verb.RESOLVE, name)
 
 
-def of_side(plan: Plan, name: str, *, right: bool) -> tuple[Place, ...]:
+def of_side(plan: Plan, name: str, *, right: bool) -> tuple[Suspect, ...]:
     """What the left side of an output is computed from, foreign keys included, or the right side of its only edge."""
     node, output = plan.node(name), f"output {name!r}"
     if right:
@@ -41,12 +41,12 @@ def of_side(plan: Plan, name: str, *, right: bool) -> tuple[Place, ...]:
     return (*_view(node.left, output), *_keys(node.edges, output))
 
 
-def _node(node: Node, edges: Iterable[Edge], verb: Verb) -> Iterator[Place]:
+def _node(node: Node, edges: Iterable[Edge], verb: Verb) -> Iterator[Suspect]:
     output = f"output {node.name!r}"
     if verb is Verb.RESOLVE:
-        yield from (Place(f"column {p.name!r} of {output}", p.sql) for p in node.columns if not _plain(p.sql))
+        yield from (Suspect(f"column {p.name!r} of {output}", p.sql) for p in node.columns if not _plain(p.sql))
         if node.where:
-            yield Place(f"a filter of {output}", node.where)
+            yield Suspect(f"a filter of {output}", node.where)
     if verb is Verb.VALIDATE:
         yield from _expectations(output, node.expectations)
     yield from _view(node.left, output)
@@ -55,20 +55,20 @@ def _node(node: Node, edges: Iterable[Edge], verb: Verb) -> Iterator[Place]:
         yield from _view(edge.right, output)
 
 
-def _keys(edges: Iterable[Edge], output: str) -> Iterator[Place]:
+def _keys(edges: Iterable[Edge], output: str) -> Iterator[Suspect]:
     for edge in edges:
-        yield from (Place(f"the foreign key to {edge.name!r} of {output}", f) for f in edge.foreign_key if not _plain(f))
+        yield from (Suspect(f"the foreign key to {edge.name!r} of {output}", f) for f in edge.foreign_key if not _plain(f))
 
 
-def _view(view: View, output: str) -> Iterator[Place]:
+def _view(view: View, output: str) -> Iterator[Suspect]:
     of = f"of {view.table!r} as {output} reads it"
-    yield from (Place(f"column {p.name!r} {of}", p.sql) for p in view.columns if not _plain(p.sql))
+    yield from (Suspect(f"column {p.name!r} {of}", p.sql) for p in view.columns if not _plain(p.sql))
     if view.where:
-        yield Place(f"a filter {of}", view.where)
+        yield Suspect(f"a filter {of}", view.where)
 
 
-def _expectations(of: str, expectations: Iterable[Expectation]) -> Iterator[Place]:
-    yield from (Place(f"an expectation of {of}, {e.title}", e.kwargs["resolved"]) for e in expectations if "resolved" in e.kwargs)
+def _expectations(of: str, expectations: Iterable[Expectation]) -> Iterator[Suspect]:
+    yield from (Suspect(f"an expectation of {of}, {e.title}", e.kwargs["resolved"]) for e in expectations if "resolved" in e.kwargs)
 
 
 def _plain(sql: str) -> bool:

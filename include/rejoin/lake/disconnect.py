@@ -4,7 +4,7 @@ from rejoin.lake import history, ledger_schema, refs
 from rejoin.lake.config import LakeConfig
 
 
-def forget(config: LakeConfig) -> None:
+def disconnect(config: LakeConfig) -> None:
     """Closes this process's connections to a lake. The caches of connections stay: those of other lakes would be dropped while they are open."""
     refs.catalog(config).close()
     for connected in (ledger_schema.connected, history.connected):
