@@ -26,10 +26,10 @@ def write(folders: Folders) -> list[Grid]:
     """Writes page and pictures from all saved results; returns the page's tables."""
     curves = _by_size(folders.results, "curve", saved_rows)
     steady, storage = (_by_size(folders.results, name, _plain) for name in ("steady", "storage"))
-    fanout, subscribers, joins = (_by_size(folders.results, name, saved_rows) for name in ("fanout", "subscribers", "joins"))
+    fanout, subscribers, joins, wide = (_by_size(folders.results, name, saved_rows) for name in ("fanout", "subscribers", "joins", "wide"))
     waited = _plain(folders.results / "commands.json") if (folders.results / "commands.json").is_file() else []
     sections = {
-        "goals": [goals_grid(Results(curves, storage, steady, fanout, subscribers, joins))],
+        "goals": [goals_grid(Results(curves, storage, steady, fanout, subscribers, joins, wide, waited))],
         "crossovers": [crossover_grid(curves)],
         "curves": [grid for n, rows in curves.items() for grid in (engines_grid(n, rows), full_grid(n, rows), runs_grid(n, rows))],
         "budgets": [budget_grid(n, rows) for n, rows in curves.items()],
@@ -37,7 +37,7 @@ def write(folders: Folders) -> list[Grid]:
         "memory": [memory_grid(curves)],
         "storage": [storage_grid(storage)],
         "steady": [steady_grid(steady), tidy_grid(curves)],
-        "wide": [rows_grid("100 columns, by kind of key", _by_size(folders.results, "wide", saved_rows))],
+        "wide": [rows_grid("100 columns, by kind of key", wide)],
         "fanout": [
             rows_grid("15 outputs over five tables", fanout),
             rows_grid("One renamed customer and its orders", subscribers),
