@@ -29,7 +29,17 @@ _DENIED = {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
-_OTHERS_FAULT = {KafkaError.INVALID_CONFIG, KafkaError.INVALID_REQUIRED_ACKS, KafkaError.POLICY_VIOLATION}
+_OTHERS_FAULT = {
+    KafkaError.INVALID_CONFIG,
+    KafkaError.INVALID_REQUIRED_ACKS,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.INVALID_TRANSACTION_TIMEOUT,
+    KafkaError.INVALID_RECORD,
+    KafkaError.TOPIC_EXCEPTION,  # Kafka's INVALID_TOPIC_EXCEPTION
+    KafkaError.INVALID_REPLICATION_FACTOR,
+    KafkaError.UNSUPPORTED_COMPRESSION_TYPE,
+}
+"""What the broker's, the topic's or the sink's settings do not allow, however often it is tried."""
 
 
 def reason(failed: Sequence[KafkaError], error: KafkaError) -> KafkaError:
@@ -75,5 +85,5 @@ def coded(error: KafkaError, sink: str, topic: str, doing: str) -> RejoinError:
             what, expected="an answer within delivery.timeout.ms and transaction.timeout.ms", next_step="try again later, or raise both"
         )
     if code in _OTHERS_FAULT:
-        return SinkError(what, next_step="correct the setting")
+        return SinkError(what, next_step="correct the setting, of the sink, the topic or the broker")
     return SinkDown(what, next_step=f"try again later; the next run does, and so does `rejoin publish --sink {sink}`")

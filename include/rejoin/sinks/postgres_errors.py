@@ -8,6 +8,7 @@ from rejoin.errors import (
     SinkConflict,
     SinkDenied,
     SinkDown,
+    SinkError,
     SinkRecordRefused,
     SinkSchemaRefused,
     SinkSlow,
@@ -19,6 +20,10 @@ CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected, pg.LockNotAvailable)
 _DENIED = (pg.InsufficientPrivilege, pg.InvalidAuthorizationSpecification)
 _SCHEMA = (pg.UndefinedTable, pg.UndefinedColumn, pg.InvalidColumnReference, pg.DatatypeMismatch, pg.InvalidSchemaName, pg.WrongObjectType)
 _SLOW = (pg.QueryCanceled, pg.IdleInTransactionSessionTimeout)
+_RECORD = ("22", "23", "44", "54", "P0001")
+"""Values, constraints, the check of a view, limits of size, and RAISE of a trigger: this row would be refused again."""
+_PASSING = ("08", "40", "53", "55", "57", "58", "XX")
+"""Connection, rollback, resources, state of an object, intervention of an operator, system and internal errors: each may be over the next time."""
 
 
 def coded(error: psycopg.Error, sink: str, table: str, tries: int = 1) -> RejoinError:
@@ -35,7 +40,7 @@ def coded(error: psycopg.Error, sink: str, table: str, tries: int = 1) -> Rejoin
         return SinkDenied(what, expected="rights to read, write and create tables in the schema", next_step="check user and rights")
     if isinstance(error, _SLOW):
         return SinkSlow(what, expected="an answer within statement_timeout", next_step=again)
-    if state.startswith(("22", "23")):
+    if state.startswith(_RECORD) or (isinstance(error, psycopg.DataError) and not state):  # the second is the client's, of a text with NUL
         return SinkRecordRefused(
             what,
             expected="a table that takes every row of the output",
@@ -43,4 +48,6 @@ def coded(error: psycopg.Error, sink: str, table: str, tries: int = 1) -> Rejoin
         )
     if isinstance(error, _SCHEMA) or state.startswith("42"):
         return SinkSchemaRefused(what, next_step="compare the table with `rejoin explain`")
-    return SinkDown(f"{failed}; what was not committed comes again", next_step=again)
+    if state.startswith(_PASSING) or (isinstance(error, psycopg.OperationalError) and not state):
+        return SinkDown(f"{failed}; what was not committed comes again", next_step=again)
+    return SinkError(what, next_step=f"look up the code in PostgreSQL's list of errors and correct what it says; {again}")
