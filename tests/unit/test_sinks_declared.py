@@ -136,3 +136,31 @@ def test_only_an_output_can_be_delivered() -> None:
     shop.orders.to(kafka("t"))
     with pytest.raises(TopologyError, match="only an output has changes"):
         shop.compile()
+
+
+def delivered(first: object, second: object) -> None:
+    shop = Shop()
+    shop.orders.filter("total > 0").named("x").to(first)  # type: ignore[arg-type]
+    shop.orders.filter("total > 1").named("y").to(second)  # type: ignore[arg-type]
+    shop.compile()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        (postgres("a.t"), postgres("a.t", catch_up="net"), "output 'x' delivers to table 'a.t' of sink 'postgres' already"),
+        (kafka("t"), kafka("t", value="row"), "output 'x' delivers to topic 't' of sink 'kafka' already"),
+    ],
+    ids=["a table", "a topic"],
+)
+def test_two_outputs_do_not_share_a_target(first: object, second: object, said: str) -> None:
+    with pytest.raises(TopologyError, match="1 mistake") as raised:
+        delivered(first, second)
+    assert "DUPLICATE_NAME" in str(raised.value) and said in str(raised.value)
+
+
+def test_outputs_may_have_targets_of_one_name_in_two_places() -> None:
+    delivered(postgres("a.t"), postgres("a.t", name="elsewhere"))
+    delivered(postgres("a.t"), postgres("a.u"))
+    delivered(kafka("a.t"), postgres("a.t"))
+    delivered(kafka("t", name="one"), postgres("one.t", name="one"))

@@ -56,6 +56,7 @@ class _Compiler:
         self.tables: dict[str, Table] = {}
         self.outputs: dict[NameDeclaration, Draft] = {}
         self.materialised = Materialised()
+        self.sinks = sinkcheck.Sinks(self.problems)
         self.expected: dict[str, list[Expectation]] = {}
 
     def run(self) -> Plan | None:
@@ -222,7 +223,7 @@ class _Compiler:
             self.problems.add(problems.BAD_OPTION, message, declaration.place)
         elif draft is not None and shape is not None:
             columns = tuple(side(shape).columns)
-            draft.sinks = sinkcheck.sinks(declaration, str(draft.name), shape.key, columns, draft.sinks, self.problems)
+            draft.sinks = self.sinks.of(declaration, str(draft.name), shape.key, columns, draft.sinks)
         return shape
 
     def _expect(self, declaration: ExpectDeclaration) -> Shape | None:

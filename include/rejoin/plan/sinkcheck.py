@@ -20,24 +20,42 @@ _POSTGRES_OWN: Final = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "c
 """Columns that every table of PostgreSQL has already; names are compared as they are written."""
 
 
-def sinks(
-    declaration: ToDeclaration, output: str, key: tuple[str, ...], columns: Sequence[str], before: tuple[Sink, ...], problems: Problems
-) -> tuple[Sink, ...]:
-    """The sinks of an output: those declared before and these. One with a mistake is reported and left out."""
-    made = list(before)
-    for written in declaration.sinks:
-        if not isinstance(written, SinkDeclaration):
-            problems.at(declaration.place, f"output {output!r}: ")(BAD_OPTION, "to(...) takes kafka(...) and postgres(...)")
-            continue
-        report = problems.at(written.place, f"output {output!r}, {written.kind}(...): ")
-        if written.kind == "postgres":
-            _postgres_names(written.options, columns, report)
-        sink = _sink(written.kind, dict(written.options), key, report)
-        if sink is not None and sink.name in {s.name for s in made}:
-            report(DUPLICATE_NAME, f"the output has a sink {sink.name!r} already; give this one a name=")
-        elif sink is not None:
-            made.append(sink)
-    return tuple(made)
+class Sinks:
+    """Those of one topology. ``_taken``: which output a table or topic has, by the kind and name of the sink, for its name says where it is."""
+
+    def __init__(self, problems: Problems) -> None:
+        self._problems = problems
+        self._taken: dict[tuple[str, str, str], str] = {}
+
+    def of(
+        self, declaration: ToDeclaration, output: str, key: tuple[str, ...], columns: Sequence[str], before: tuple[Sink, ...]
+    ) -> tuple[Sink, ...]:
+        """The sinks of an output: those declared before and these. One with a mistake is reported and left out."""
+        made = list(before)
+        for written in declaration.sinks:
+            if not isinstance(written, SinkDeclaration):
+                self._problems.at(declaration.place, f"output {output!r}: ")(BAD_OPTION, "to(...) takes kafka(...) and postgres(...)")
+                continue
+            report = self._problems.at(written.place, f"output {output!r}, {written.kind}(...): ")
+            if written.kind == "postgres":
+                _postgres_names(written.options, columns, report)
+            sink = _sink(written.kind, dict(written.options), key, report)
+            if sink is not None and sink.name in {s.name for s in made}:
+                report(DUPLICATE_NAME, f"the output has a sink {sink.name!r} already; give this one a name=")
+            elif sink is not None and self._alone(sink, output, report):
+                made.append(sink)
+        return tuple(made)
+
+    def _alone(self, sink: Sink, output: str, report: Reporter) -> bool:
+        """Whether no other output has its table or topic: a snapshot of one would remove the rows of the other."""
+        what, target = ("table", sink.table) if isinstance(sink, PostgresSink) else ("topic", sink.topic)
+        other = self._taken.setdefault((sink.kind, sink.name, target), output)
+        if other != output:
+            report(
+                DUPLICATE_NAME,
+                f"output {other!r} delivers to {what} {target!r} of sink {sink.name!r} already; give this one a {what} of its own",
+            )
+        return other == output
 
 
 def _sink(kind: str, options: Mapping[str, Any], key: tuple[str, ...], report: Reporter) -> Sink | None:
