@@ -1,6 +1,6 @@
 """Changes of an output as records of a topic: key, value and headers. Pure; the same change always gives the same bytes.
 
-JSON: a decimal is a text with all its digits, a binary value base64, a date ``2024-05-01``, a timestamp ISO 8601 in UTC with ``Z``, one without
+JSON: a decimal is a text with all its digits and no exponent, a binary value base64, a date ``2024-05-01``, a timestamp ISO 8601 in UTC with ``Z``, one without
 time zone the same without ``Z``; not-a-number and infinities, which JSON lacks, are texts.
 """
 
@@ -48,20 +48,28 @@ def json_encoding(sink: KafkaSink, types: pa.Schema) -> Encoding:
     """JSON as the sink wants it, for rows with columns of these types."""
     encode = msgspec.json.Encoder().encode
     floats = [f.name for f in types if pa.types.is_floating(f.type)]
+    # Python writes an exponent where the first digit is behind the sixth place: 0E-8.
+    small = [f.name for f in types if pa.types.is_decimal(f.type) and f.type.scale > _PLACES]
+
+    def known(key: Row) -> Row:
+        return key if not small else {n: format(v, "f") if n in small and v is not None else v for n, v in key.items()}
 
     def text(key: Row) -> bytes:
-        value = next(iter(key.values()))
+        value = next(iter(known(key).values()))
         return value.encode() if isinstance(value, str) else encode(value).strip(b'"')
 
-    def finite(value: Any) -> bytes:
-        images = [value[side] for side in ("before", "after")] if sink.value is Value.ENVELOPE else [value]
-        for row in images:
-            for name in floats if row is not None else ():
-                if row[name] is not None and not math.isfinite(row[name]):
-                    row[name] = _NAMES[str(row[name])]
-        return encode(value)
+    def said(row: Row | None) -> Row | None:
+        if row is None:
+            return None
+        texts = {n: format(row[n], "f") for n in small if row[n] is not None}
+        texts |= {n: _NAMES[str(row[n])] for n in floats if row[n] is not None and not math.isfinite(row[n])}
+        return {**row, **texts} if texts else row
 
-    return Encoding(text if sink.key is Key.TEXT else encode, finite if floats else encode)
+    def value(image: Row) -> bytes:
+        sides = ("before", "after") if sink.value is Value.ENVELOPE else ()
+        return encode({**image, **{side: said(image[side]) for side in sides}} if sides else said(image))
+
+    return Encoding(text if sink.key is Key.TEXT else lambda key: encode(known(key)), value if floats or small else encode)
 
 
 class Records:
@@ -109,4 +117,5 @@ def event_id(output: str, run: int, key: bytes) -> str:
     return f"{output}/{run}/{mmh3.hash_bytes(key).hex()}"
 
 
+_PLACES = 6
 _NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}

@@ -84,3 +84,23 @@ def test_what_is_written_reads_back_as_the_same_values(key: int, total: Decimal,
     assert (value["id"], Decimal(value["total"])) == (key, total)
     back = float(value["share"].replace("Infinity", "inf")) if isinstance(value["share"], str) else value["share"]
     assert back == share or (math.isnan(back) and math.isnan(share))
+
+
+@pytest.mark.parametrize("form", [Value.ROW, Value.ENVELOPE])
+@given(st.one_of(st.none(), st.decimals(-1000, 1000, places=10), st.decimals(-1, 1, places=10), st.just(Decimal(0))))
+def test_a_small_decimal_has_all_its_digits_in_keys_and_values(form: Value, number: Decimal | None) -> None:
+    exact = None if number is None else number.quantize(Decimal(1).scaleb(-10))
+    fields = pa.struct([("d", pa.decimal128(20, 10)), ("n", pa.int64())])
+    schema = pa.schema([("_run", pa.int64()), ("_op", pa.string()), ("d", pa.decimal128(20, 10)), ("_before", fields), ("_after", fields)])
+    image = {"d": exact, "n": 1}
+    batch = pa.RecordBatch.from_pylist([{"_run": 1, "_op": "U", "d": exact, "_before": image, "_after": image}], schema)
+    text = None if exact is None else f"{exact:.10f}"
+    assert exact is None or Decimal(str(text)) == exact
+    for key in Key if exact is not None else (Key.OBJECT,):
+        sink = KafkaSink("k", "t", value=form, key=key)
+        [made] = Records("shop", "o", ("d",), sink, json_encoding(sink, pa.schema(fields))).of(batch)
+        assert made.key.decode() == (text if key is Key.TEXT else json.dumps({"d": text}, separators=(",", ":")))
+        value = json.loads(made.value or b"")
+        images = [value] if form is Value.ROW else [value["before"], value["after"]]
+        assert images == [{"d": text, "n": 1}] * len(images)
+        assert made.row == image  # a partitioner or interceptor gets numbers
