@@ -50,3 +50,20 @@ def test_a_lake_may_name_the_python_of_executors(tmp_path: Path) -> None:
 def test_a_password_survives_the_properties_file() -> None:
     # java.util.Properties: a backslash escapes, the first = ends the key.
     assert properties({"a.password": "x\\n=y", "b": "2"}) == "a.password=x\\\\n=y\nb=2\n"
+
+
+@pytest.mark.parametrize("variable", ["local", "spark"])
+def test_the_command_wins_over_the_file_and_the_file_over_the_environment(
+    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("REJOIN_ENGINE", variable)
+    silent = lake(tmp_path)
+    assert chosen(silent.engine, cluster=False) is Choice(variable)
+    assert chosen(Choice.AUTO, cluster=False) is Choice.AUTO, "the next step of ENGINE_REFUSED helps"
+    file = Path(silent.location)
+    file.write_text('engine = "auto"\n' + file.read_text())
+    assert chosen(lake_config(str(file)).engine, cluster=False) is Choice.AUTO
+    monkeypatch.setenv("REJOIN_ENGINE", "")
+    assert chosen(silent.engine, cluster=False) is Choice.AUTO

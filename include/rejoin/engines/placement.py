@@ -60,15 +60,15 @@ class InTask(Generic[T]):
     work: "Callable[[SparkSession, int], T]"
 
 
-def chosen(stated: Choice, *, cluster: bool) -> Choice:
-    """What holds for a lake: what its file or the command states, else the environment's ``REJOIN_ENGINE``; where nothing is said, Spark if a
-    Spark is named.
+def chosen(stated: Choice | None, *, cluster: bool) -> Choice:
+    """What holds for a lake: what the command or its file states, else the environment's ``REJOIN_ENGINE``. ``AUTO``, as where nothing is said,
+    is Spark if a Spark is named.
 
     Args:
-        stated: by the lake's file or the command; ``AUTO`` where nothing is.
+        stated: by the command, else by the lake's file; None where nothing is.
         cluster: the lake's file names a master of Spark on other machines.
     """
-    choice = Choice(stated if stated is not Choice.AUTO else os.environ.get("REJOIN_ENGINE") or stated)
+    choice = Choice(stated or os.environ.get("REJOIN_ENGINE") or Choice.AUTO)
     named = cluster or "SPARK_REMOTE" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
     return Choice.SPARK if choice is Choice.AUTO and named else choice
 

@@ -40,7 +40,10 @@ _CATALOGS = ("sqlite", "postgresql", "rest")
 
 @dataclass(frozen=True)
 class LakeConfig:
-    """Addresses of a lake's warehouse, Iceberg catalog and ledger. ``uri`` and ``ledger`` are SQLAlchemy URLs (REST: http)."""
+    """Addresses of a lake's warehouse, Iceberg catalog and ledger. ``uri`` and ``ledger`` are SQLAlchemy URLs (REST: http).
+
+    ``engine``: None where the lake says nothing.
+    """
 
     location: str
     warehouse: str
@@ -50,7 +53,7 @@ class LakeConfig:
     properties: dict[str, str] = field(default_factory=dict, repr=False)
     spark: dict[str, str] = field(default_factory=dict, repr=False)
     sinks: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
-    engine: Choice = Choice.AUTO
+    engine: Choice | None = None
 
     @property
     def s3(self) -> bool:
@@ -177,7 +180,7 @@ def _from_file(path: Path) -> LakeConfig:
         ledger=data.get("ledger", data["uri"]),
         properties=_texts(data.get("properties", {})),
         spark=_texts(data.get("spark", {})),
-        engine=_engine(path, data.get("engine", Choice.AUTO)),
+        engine=_engine(path, data["engine"]) if "engine" in data else None,
         sinks={name: _texts(settings) for name, settings in data.get("sinks", {}).items()},
     )
 
