@@ -4,6 +4,7 @@ The steps of one run share nothing but the ledger and the lake, and find their r
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -106,8 +107,9 @@ def _step(topology: Topology, run: Run, verb: Verb, target: str, spark: Session,
 
 
 def _by_spark(topology: Topology) -> Topology:
-    """The topology, whose stages are Spark jobs unless its lake says otherwise: a scheduler chains jobs."""
-    config = replace(topology.config, engine=Choice.SPARK) if topology.config.engine is Choice.AUTO else topology.config
+    """The topology, whose stages are Spark jobs unless its lake, or else the environment of the task, says ``local``: a scheduler chains jobs."""
+    said = topology.config.engine or os.environ.get("REJOIN_ENGINE")
+    config = replace(topology.config, engine=Choice.LOCAL if said == Choice.LOCAL else Choice.SPARK)
     return Topology(topology.plan, config, topology.root)
 
 
