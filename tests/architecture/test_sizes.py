@@ -14,6 +14,7 @@ FUNCTIONS = {
 TAKEN = {
     # What a user calls, with keywords.
     "airflow/dag.py:build": 17,
+    "cli/runs.py:explain": 7,
     "cli/runs.py:run": 11,
     "cli/sql.py:head": 8,
     "cli/sql.py:sql": 7,

@@ -95,9 +95,12 @@ def run(
 @json_option
 @click.option("--mermaid", is_flag=True, help="Print a Mermaid flowchart.")
 @click.option("--sql", is_flag=True, help="Print each output's defining query, and the statement of every stage.")
+@click.option(
+    "--engine", type=click.Choice([str(c) for c in Choice]), default=None, help="With --sql: the statements of a run with this --engine."
+)
 @click.option("--run", "number", type=int, default=None, help="How this run was done: what was recomputed, what was read, and why.")
 @lake_option
-def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number: int | None, location: str) -> None:
+def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, engine: str | None, number: int | None, location: str) -> None:
     """Show what TOPOLOGY_FILE compiles to: tables, joins and the steps of a run; if it was run, also what the next run makes of the lake's tables.
 
     Needs no Spark, and only with --run a lake.
@@ -124,11 +127,20 @@ def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, number:
         from rejoin.report.statements import statements
 
         click.echo("\n\n".join(f"-- {n.name}\n{topology_query(plan, n)}" for n in plan.nodes))
-        for made in statements(plan):
+        for made in statements(plan, _choice(location, engine)):
             click.echo(f"\n-- {made.step}: {made.part}\n-- {made.where}\n{made.sql.strip()}")
     else:
         click.echo(explained.text(plan))
         _against_the_lake(plan, location)
+
+
+def _choice(location: str, engine: str | None) -> Choice:
+    """Which engine `run` would ask; makes no lake."""
+    from rejoin.engines.placement import chosen
+    from rejoin.lake.config import existing_config
+
+    config, asked = existing_config(location), Choice(engine) if engine else None
+    return chosen(asked, cluster=False) if config is None else chosen(asked or config.engine, cluster=config.cluster)
 
 
 def _against_the_lake(plan: Plan, location: str) -> None:

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rejoin.engines import Choice
 from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import NeedsSpark
 from rejoin.joins import shown
+from rejoin.limits import limits
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Node, Plan, Table
 from rejoin.plan.sources import SnapshotSource
@@ -14,6 +16,7 @@ from rejoin.stages import ingest, resolve
 from rejoin.stages.dialect import DUCKDB, SPARK, Dialect
 
 HERE = "DuckDB, in this process"
+REFUSED = "; with engine 'local' the step ends with ENGINE_REFUSED"
 
 
 @dataclass(frozen=True)
@@ -26,19 +29,31 @@ class Statement:
     sql: str
 
 
-def statements(plan: Plan) -> Iterator[Statement]:
-    """Those that every run of the plan may need, in the order of its steps. What only rows held back and truncations need is left out."""
+def statements(plan: Plan, choice: Choice = Choice.AUTO) -> Iterator[Statement]:
+    """Those that every run of the plan may need, in the order of its steps. What only rows held back and truncations need is left out.
+
+    Args:
+        plan: what is run.
+        choice: the engine that is asked for.
+    """
+    usual: tuple[Dialect, str] = (SPARK, by_spark()) if choice is Choice.SPARK else (DUCKDB, HERE)
     for table in plan.tables:
-        for part, text in _of_table(DUCKDB, table):
-            yield Statement(step_id(Verb.INGEST, table.name), part, HERE, text)
+        for part, text in _of_table(usual[0], table):
+            yield Statement(step_id(Verb.INGEST, table.name), part, usual[1], text)
     for node in plan.nodes:
-        sql: Dialect = DUCKDB
+        sql, where = usual
         try:
-            spoken, where = ColumnarEngine(plan).node(node), HERE
+            portable = ColumnarEngine(plan).node(node)
         except NeedsSpark as reason:
-            spoken, sql, where = node, SPARK, f"Spark: {reason}"
-        for step, part, text in _of_node(sql, plan, spoken):
+            portable, sql, where = node, SPARK, f"Spark: {reason}{REFUSED if choice is Choice.LOCAL else ''}"
+        for step, part, text in _of_node(sql, plan, node if sql is SPARK else portable):
             yield Statement(step, part, where, text)
+
+
+def by_spark() -> str:
+    """Where a step runs for which Spark is asked: how many rows there are, and which executors, is known when it runs."""
+    many = f"over more than {limits().task_rows:,} rows or {limits().task_bytes >> 20} MiB of input, if Spark has one executor"
+    return f"Spark SQL, as asked for; {many}, one task of Spark that runs DuckDB, with the statements of engine 'local'"
 
 
 def _of_table(sql: Dialect, table: Table) -> Iterator[tuple[str, str]]:
