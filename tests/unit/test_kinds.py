@@ -25,6 +25,9 @@ from rejoin.report.statements import statements
 from rejoin.run.sifting import Sieve
 from rejoin.stages.dialect import DUCKDB
 from rejoin.testing import Driver
+from rejoin.why.model import Match, RightRow
+from rejoin.why.show import _right
+from rejoin.why.sides import side
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
 STEPS = 8
@@ -132,3 +135,13 @@ def test_fault_right_rows_are_not_looked_at_one_by_one_for_no_key_of_the_output_
     kind, rows = kind_of(work, made.nodes[0], Sieve(work, made.nodes[0], Verb.RESOLVE)), Here(pa.table({"code": ["DE"]}))
     assert kind is not None
     assert kind.sifted(rows, left=False) is rows and kind.sifted_changes(rows, left=False) is rows
+
+
+def test_why_names_the_rule_and_does_not_blame_a_foreign_key() -> None:
+    made = plan()
+    [node], [edge] = made.nodes, made.nodes[0].edges
+    trace: Any = SimpleNamespace(plan=made)
+    found = side(trace, node, edge, (1,), ({"id": 1}, {"id": 1, "country": "de"}))
+    assert found.how is not None and found.how.to_dict() == {"as_of": None, "rule": "ignoring_case"}
+    right = RightRow("countries", "countries", str(edge.kind), "country", None, Match.UNKNOWN, None, found.row, found.how)
+    assert str(_right(right, None).label) == "left join countries: by ignoring_case, a rule of a package, which `why` does not follow"

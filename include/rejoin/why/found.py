@@ -1,4 +1,4 @@
-"""How a join found its right row where no foreign key of a left row tells it: by time, or because right rows stand alone. Data only."""
+"""How a join found its right row where no foreign key of a left row tells it: by time, by the rule of a package, or because right rows stand alone. Data only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -107,7 +107,20 @@ class Alone:
         return f"left rows have it as their foreign key: {keys_said(self.lefts)}" if self.lefts else "no left row has it as its foreign key"
 
 
-How = Valid | OfRun | Within | Alone
+@dataclass(frozen=True)
+class Rule:
+    """By the rule of an installed package (``by=``), which says nothing of single rows."""
+
+    name: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"as_of": None, "rule": self.name}
+
+    def said(self) -> str:
+        return f"by {self.name}, a rule of a package, which `why` does not follow"
+
+
+How = Valid | OfRun | Within | Alone | Rule
 
 
 def keys_said(keys: Sequence[Sequence[Any]]) -> str:

@@ -14,7 +14,7 @@ from rejoin.plan.match import AsOf, Other, SameKey, Window
 from rejoin.plan.model import Edge, Node, Plan, View
 from rejoin.plan.versions import DELETED, VALID_FROM
 from rejoin.stages.columns import HASH, RUN, numbered
-from rejoin.why.found import Alone, How, Keys, OfRun, Valid, Within, keys_said
+from rejoin.why.found import Alone, How, Keys, OfRun, Rule, Valid, Within, keys_said
 from rejoin.why.judge import RightSeen, plain_column, plain_values
 from rejoin.why.model import Cause, Match, OutputRow, Reason, SourceRow, State, is_there
 
@@ -56,8 +56,8 @@ def side(trace: Trace, node: Node, edge: Edge, key: Sequence[Any], rows: tuple[R
     match node.match:
         case SameKey():
             return _of_key(trace, edge, tuple(key))
-        case Other():  # its rule says nothing of single rows
-            return nothing(Match.UNKNOWN)
+        case Other():
+            return nothing(Match.UNKNOWN, Rule(node.match.kind))
         case AsOf():
             return _as_of(trace, node, edge, left, stored)
         case Window():
