@@ -134,7 +134,7 @@ def _new_files(table: Table, root: str, where: Place, consumed: tuple[PinnedFile
     for file in sorted(_added_files(table, root, where)[0], key=lambda f: (natural(f.label), f.label)):
         if file.label not in known:
             fresh.append(file)
-        elif file.info().size != known[file.label].size:
+        elif file.info().size not in (known[file.label].size, None):  # None: it was moved away since it was listed
             raise changed(file.label, "has another size")
     return pin_files(fresh)
 

@@ -23,9 +23,9 @@ from rejoin.errors import (
 )
 from rejoin.plan.model import Table
 from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource
-from rejoin.sources import Pin, available, ignored
+from rejoin.sources import Pin, available, ignored, pins
 from rejoin.sources.decode import decode_pin
-from rejoin.sources.files import open_pinned
+from rejoin.sources.files import Place, open_pinned
 
 DDL = "id BIGINT; name STRING"
 EVENTS, SNAPSHOTS = table(DDL, source=DebeziumSource("src")), table(DDL, source=SnapshotSource("src"))
@@ -81,6 +81,22 @@ def test_a_consumed_file_that_disappeared_is_fine_and_one_that_grew_is_not(tmp_p
     put(tmp_path, **{"src/b": "xy"})
     with pytest.raises(SourceFileChanged, match="src/b"):
         cut(EVENTS, tmp_path, first, first)
+
+
+def test_fault_a_consumed_file_that_is_moved_away_while_the_cut_looks_is_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, **{"src/a": "x"})
+    first = pinned(EVENTS, tmp_path)
+    put(tmp_path, **{"src/b": "x"})
+    listed = pins.children
+
+    def then_moved(root: str, directory: Place) -> list[Place]:
+        found = listed(root, directory)
+        (tmp_path / "src/a").unlink()
+        return found
+
+    monkeypatch.setattr(pins, "children", then_moved)
+    assert paths(cut(EVENTS, tmp_path, first, first)) == ["src/b"]
+    assert not (tmp_path / "src/a").exists(), "it was moved"
 
 
 def test_a_source_of_events_may_be_one_file(tmp_path: Path) -> None:
