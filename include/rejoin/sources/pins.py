@@ -245,9 +245,11 @@ def _data_files(table: Table, root: str, entry: Place) -> list[Place]:
 
 
 def _entry_name(last: Pin, where: Place) -> str:
-    """The name of the snapshot (file or directory below the source path) that ``last`` pinned."""
-    front = "" if where.label == "." else where.label.rstrip("/") + "/"
-    return last.files[0].path.removeprefix(front).split("/", 1)[0]
+    """The name of the snapshot (file or directory below the source path) that ``last`` pinned; empty if it lay below another path: names of
+    two places say nothing of each other.
+    """
+    front, path = "" if where.label == "." else where.label.rstrip("/") + "/", last.files[0].path
+    return path.removeprefix(front).split("/", 1)[0] if path.startswith(front) else ""
 
 
 def _check_unchanged(root: str, entry: Place | None, last: Pin | None) -> None:

@@ -208,6 +208,15 @@ def test_fault_look_numbers_in_names_of_snapshots_are_compared_by_value(tmp_path
     assert paths(cut(SNAPSHOTS, tmp_path, first)) == ["src/2026-10-1/a.csv"]
 
 
+def test_fault_after_the_path_of_a_source_changed_its_newest_snapshot_is_new(tmp_path: Path) -> None:
+    moved = table(DDL, source=SnapshotSource("a"))  # all names in it sort before the name of the old folder
+    put(tmp_path, **{"src/9.csv": "id,name\n1,a", "a/1.csv": "id,name\n1,a", "a/2.csv": "id,name\n1,b"})
+    last = pinned(SNAPSHOTS, tmp_path)
+    first = pinned(moved, tmp_path, last)
+    assert paths(first) == ["a/2.csv"] and first.ordinal > last.ordinal
+    assert cut(moved, tmp_path, first) is None
+
+
 @pytest.mark.parametrize("applied", [True, False])
 def test_fault_look_two_snapshots_of_which_none_is_newer_stop_the_run_with_both_names(tmp_path: Path, applied: bool) -> None:
     put(tmp_path, **{"src/9.csv": "id,name\n1,a"})
