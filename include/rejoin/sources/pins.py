@@ -4,7 +4,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pyarrow.fs import FileSelector
+from pyarrow.fs import FileSelector, FileType
 
 from rejoin.errors import SnapshotEmpty, SnapshotOrder, SourceMissing
 from rejoin.plan.model import Table
@@ -231,8 +231,14 @@ def _complete(entry: Place) -> bool:
 
 
 def _data_files(table: Table, root: str, entry: Place) -> list[Place]:
-    """The files of one snapshot; all must have one format."""
-    files = [f for f in children(root, entry) if format_of(f.name)] if entry.is_directory() else [entry]
+    """The files of one snapshot; all must have one format, and nothing else may lie beside them but what is hidden or unfinished: rows that
+    nobody reads would be taken for deleted.
+    """
+    if not entry.is_directory():
+        return [entry]
+    inside, listed = children(root, entry), entry.fs.get_file_info(FileSelector(entry.native))
+    folders = {info.base_name for info in listed if info.type == FileType.Directory}
+    files = [f for f in inside if format_of(f.name) and f.name not in folders]
     if not files:
         raise SnapshotEmpty(
             f"snapshot {entry.label!r} of table {table.name!r} holds no data files: taken as it is, it would delete every row",
@@ -241,6 +247,9 @@ def _data_files(table: Table, root: str, entry: Place) -> list[Place]:
         )
     if len({format_of(file.name) for file in files}) > 1:
         raise corrupt(entry.label, "it mixes file formats")
+    others = [f.name for f in inside if f.name in folders or not (format_of(f.name) or f.name.endswith(_UNFINISHED))]
+    if others:
+        raise corrupt(entry.label, f"beside its data files are others, which nobody would read: {', '.join(others[:5])}")
     return files
 
 
