@@ -11,7 +11,7 @@ from rejoin.plan.model import Table
 from rejoin.plan.place import delivered
 from rejoin.plan.sources import Meaning, meaning_of
 from rejoin.sources.columns import check_drift, columns_of
-from rejoin.sources.files import PinnedFile, Place, changed, children, corrupt, pin_files, place
+from rejoin.sources.files import PinnedFile, Place, changed, children, corrupt, first_lines, pin_files, place
 
 _UNFINISHED = (".tmp", ".inprogress", ".crc", "._COPYING_")
 _DATED = re.compile(r"(?:\w+=)?\d{2,4}(?:-?\d{2}){0,3}(?:T\d{2,6})?")
@@ -140,18 +140,22 @@ def _new_files(table: Table, root: str, where: Place, consumed: tuple[PinnedFile
 
 
 def _columns_of_records(table: Table, root: str, fresh: tuple[PinnedFile, ...], last: Pin | None) -> tuple[str, ...]:
-    """The columns that files of records have; a file of zero bytes has no records, and so lacks none."""
+    """The columns that files of records have; a file of zero bytes, packed or not, has no records, and so lacks none."""
     format_ = format_of(fresh[0].path)
     if format_ is None:
         raise corrupt(fresh[0].path, "its name ends in no known format")
     if other := next((file.path for file in fresh if format_of(file.path) != format_), None):
         raise corrupt(other, f"the new file {fresh[0].path!r} has another format, and a run reads one")
-    full = [place(root, file.path) for file in fresh if file.size]
+    full = [where for where in (place(root, file.path) for file in fresh if file.size) if not _is_packed_nothing(where)]
     if not full:
         return last.columns if last else ()
     columns = columns_of(full, format_)
     check_drift(delivered(table), columns, last.columns if last else ())
     return columns
+
+
+def _is_packed_nothing(file: Place) -> bool:
+    return file.label.endswith(".gz") and not list(first_lines(file, 1))
 
 
 def _added_files(table: Table, root: str, where: Place) -> tuple[list[Place], list[str]]:

@@ -370,3 +370,29 @@ def test_new_files_of_records_have_the_declared_columns_and_one_format_and_may_b
     put(tmp_path, other="1")
     with pytest.raises(SourceCorrupt, match=r"'other'.*no known format"):
         cut(table(DDL, source=RecordsSource("other")), tmp_path)
+
+
+@pytest.mark.parametrize("end", ["csv", "csv.gz", "jsonl", "jsonl.gz", "parquet"])
+def test_fault_a_file_of_records_with_nothing_in_it_has_no_records_whatever_its_name(tmp_path: Path, end: str) -> None:
+    put(tmp_path, **{f"src/1.{end}": b""})
+    if end.endswith(".gz"):
+        put(tmp_path, **{f"src/2.{end}": gzip.compress(b"")})
+    nothing = pinned(RECORDS, tmp_path)
+    assert len(nothing.files) == 1 + end.endswith(".gz") and nothing.columns == ()
+    assert rows(decode_pin(RECORDS, nothing, str(tmp_path))) == []
+
+
+def test_fault_files_of_records_beside_empty_ones_are_read_and_have_all_columns(tmp_path: Path) -> None:
+    put(tmp_path, **{"src/1.csv.gz": gzip.compress(b""), "src/2.csv.gz": gzip.compress(b"id,name\n1,a\n"), "src/3.csv.gz": b""})
+    found = pinned(RECORDS, tmp_path)
+    assert found.columns == ("id", "name")
+    assert [event["name"] for event in rows(decode_pin(RECORDS, found, str(tmp_path)))] == ["a"]
+    put(tmp_path, **{"src/1.csv.gz": gzip.compress(b"id\n1\n")})
+    with pytest.raises(SchemaDrift, match="lacks: name"):
+        cut(RECORDS, tmp_path)
+
+
+def test_fault_a_part_of_a_snapshot_that_is_no_gzip_is_damaged_also_if_it_is_empty(tmp_path: Path) -> None:
+    put(tmp_path, **{"src/1/a.csv.gz": gzip.compress(b"id,name\n1,a\n"), "src/1/b.csv.gz": b""})
+    with pytest.raises(SourceCorrupt, match=r"b\.csv\.gz"):
+        rows(decode_pin(SNAPSHOTS, pinned(SNAPSHOTS, tmp_path), str(tmp_path)))
