@@ -1,7 +1,9 @@
 """What the cut finds and pins, with real files."""
 
+import bz2
 import gzip
 import json
+import lzma
 from dataclasses import replace
 from pathlib import Path
 
@@ -315,6 +317,34 @@ def test_gzip_of_several_members_is_read_whole(tmp_path: Path) -> None:
     put(tmp_path, **{"src/a.gz": gzip.compress(b"x" * 50_000_000) + gzip.compress(b"y")})
     (file,) = pinned(EVENTS, tmp_path).files
     assert sum(map(len, open_pinned(str(tmp_path), file))) == 50_000_001
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"\x28\xb5\x2f\xfd\x04\x00", "zstd"),
+        (gzip.compress(b"{}"), "gzip"),
+        (bz2.compress(b"{}"), "bzip2"),
+        (lzma.compress(b"{}"), "xz"),
+        (b"PAR1\x15\x04\x15", "Parquet"),
+        (b"Obj\x01\x04\x14avro", "Avro"),
+    ],
+    ids=["zstd", "gzip", "bzip2", "xz", "Parquet", "Avro"],
+)
+def test_fault_a_packed_or_binary_file_of_a_feed_is_not_read_as_lines(tmp_path: Path, data: bytes, kind: str) -> None:
+    put(tmp_path, **{"src/1": data})
+    with pytest.raises(SourceCorrupt, match=f"'src/1'.*{kind}"):
+        rows(decode_pin(EVENTS, pinned(EVENTS, tmp_path), str(tmp_path)))
+    (tmp_path / "src/1").unlink()
+    put(tmp_path, **{"src/2.gz": gzip.compress(data)})
+    with pytest.raises(SourceCorrupt, match=rf"'src/2\.gz'.*{kind}"):
+        rows(decode_pin(EVENTS, pinned(EVENTS, tmp_path), str(tmp_path)))
+
+
+@pytest.mark.parametrize("text", [b"", b"x", b"PAR1,PAR2\n", b"BZh1,Obj\n", b"Object\n", b"PK,id\n", "(\u00b5\n".encode()])
+def test_text_that_begins_nearly_like_other_files_is_text(tmp_path: Path, text: bytes) -> None:
+    put(tmp_path, **{"src/1": text})
+    assert b"".join(open_pinned(str(tmp_path), pinned(EVENTS, tmp_path).files[0])) == text
 
 
 # --- records ---------------------------------------------------------------------------------------------------------
