@@ -186,7 +186,8 @@ class Ingesting:
         # In the order of their arrival, before all that arrive in this run.
         latest_first = f"row_number() OVER (ORDER BY _run DESC, {SOURCE_FILE} DESC, _line DESC)"
         arrival = self._sql.cast(f"{REPLAYED + 1} - {latest_first}", "BIGINT")
-        records = self._engine.query(f"SELECT {SOURCE_FILE} AS _file, _line, _raw, {arrival} AS _arrival FROM refused", refused=refused)
+        wanted = f"{SOURCE_FILE} AS _file, _line, _reason, _raw, {arrival} AS _arrival"
+        records = self._engine.query(f"SELECT {wanted} FROM refused", refused=refused)
         if not self._engine.in_process and not limits().small(self._facts.before.rows(names.quarantine(table.name))):
             spark = self._engine.by_spark(f"many records of {table.name!r} are replayed")
             again = spark.of(sources.read_again_on_workers(table, spark.frame(records)))

@@ -10,7 +10,7 @@ from rejoin.plan.sources import Meaning, meaning_of
 from rejoin.sources import dialects, snapshot
 from rejoin.sources.columnar import decode_parquet
 from rejoin.sources.completed import completed
-from rejoin.sources.files import PinnedFile, open_pinned
+from rejoin.sources.files import PinnedFile, open_pinned, verify
 from rejoin.sources.pins import Pin, format_of
 
 
@@ -21,7 +21,11 @@ def decode_file(table: Table, pin_kind: str, ordinal: int, file: PinnedFile, ind
     """
     if (given := delivered(table)) != table:
         return completed(table, decode_file(given, pin_kind, ordinal, file, index, root))
-    feed = meaning_of(pin_kind) is Meaning.FEED
+    meaning = meaning_of(pin_kind)
+    if meaning is Meaning.RECORDS and not file.size:  # no gzip, no Parquet, but no records either
+        verify(root, file)
+        return iter(())
+    feed = meaning is Meaning.FEED
     if not feed and format_of(file.path) == "parquet":
         return decode_parquet(table, ordinal, file, index, root)
     pieces = open_pinned(root, file)

@@ -21,6 +21,11 @@ from rejoin.errors import SourceCorrupt, SourceFileChanged, SourceFileMissing, S
 CHUNK = 1 << 20
 BOM = b"\xef\xbb\xbf"
 _AT_ONCE = 4
+# What other kinds of files begin with; where that could be text, too, with what follows it there.
+_BINARY = re.compile(
+    rb"(?P<zstd>\x28\xb5\x2f\xfd)|(?P<gzip>\x1f\x8b)|(?P<bzip2>BZh[1-9]1AY&SY)|(?P<xz>\xfd7zXZ\x00)|(?P<zip>PK\x03\x04)"
+    rb"|(?P<Parquet>PAR1[\x00-\x08\x0e-\x1f])|(?P<Avro>Obj\x01)"
+)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
@@ -99,16 +104,16 @@ def pin_files(files: Sequence[Place]) -> tuple[PinnedFile, ...]:
 
 
 def open_pinned(root: str, file: PinnedFile) -> Iterator[bytes]:
-    """The content of a pinned file in pieces, unpacked if its name ends in ``.gz``.
+    """The content of a pinned file of text in pieces, unpacked if its name ends in ``.gz``.
 
     Raises SourceFileMissing, SourceFileChanged (other size or checksum, known at the latest after the last piece) or
-    SourceCorrupt (broken gzip). What was read before an error must be thrown away.
+    SourceCorrupt (broken gzip, no text). What was read before an error must be thrown away.
     """
     where = place(root, file.path)
     digest = hashlib.sha256()
     raw = _hashed(where, file, digest)
     try:
-        yield from _unzipped(raw, file.path) if file.path.endswith(".gz") else raw
+        yield from _text(_unzipped(raw, file.path) if file.path.endswith(".gz") else raw, file.path)
     except SourceCorrupt:
         for _ in raw:  # a changed file is reported as changed, not as corrupt
             pass
@@ -190,6 +195,16 @@ def _raw(file: Place) -> Iterator[bytes]:
                 yield chunk
     except FileNotFoundError:
         raise _missing(file.label) from None
+
+
+def _text(pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
+    """The same pieces; SourceCorrupt if they begin as a packed or binary file does, which has line feeds by chance only."""
+    first = next(pieces, b"")
+    if known := _BINARY.match(first):
+        raise corrupt(path, f"it holds {known.lastgroup} data, not lines of text")
+    if first:
+        yield first
+    yield from pieces
 
 
 def _unzipped(raw: Iterator[bytes], path: str) -> Iterator[bytes]:

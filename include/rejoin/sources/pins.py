@@ -4,14 +4,14 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pyarrow.fs import FileSelector
+from pyarrow.fs import FileSelector, FileType
 
 from rejoin.errors import SnapshotEmpty, SnapshotOrder, SourceMissing
 from rejoin.plan.model import Table
 from rejoin.plan.place import delivered
 from rejoin.plan.sources import Meaning, meaning_of
 from rejoin.sources.columns import check_drift, columns_of
-from rejoin.sources.files import PinnedFile, Place, changed, children, corrupt, pin_files, place
+from rejoin.sources.files import PinnedFile, Place, changed, children, corrupt, first_lines, pin_files, place
 
 _UNFINISHED = (".tmp", ".inprogress", ".crc", "._COPYING_")
 _DATED = re.compile(r"(?:\w+=)?\d{2,4}(?:-?\d{2}){0,3}(?:T\d{2,6})?")
@@ -134,24 +134,28 @@ def _new_files(table: Table, root: str, where: Place, consumed: tuple[PinnedFile
     for file in sorted(_added_files(table, root, where)[0], key=lambda f: (natural(f.label), f.label)):
         if file.label not in known:
             fresh.append(file)
-        elif file.info().size != known[file.label].size:
+        elif file.info().size not in (known[file.label].size, None):  # None: it was moved away since it was listed
             raise changed(file.label, "has another size")
     return pin_files(fresh)
 
 
 def _columns_of_records(table: Table, root: str, fresh: tuple[PinnedFile, ...], last: Pin | None) -> tuple[str, ...]:
-    """The columns that files of records have; a file of zero bytes has no records, and so lacks none."""
+    """The columns that files of records have; a file of zero bytes, packed or not, has no records, and so lacks none."""
     format_ = format_of(fresh[0].path)
     if format_ is None:
         raise corrupt(fresh[0].path, "its name ends in no known format")
     if other := next((file.path for file in fresh if format_of(file.path) != format_), None):
         raise corrupt(other, f"the new file {fresh[0].path!r} has another format, and a run reads one")
-    full = [place(root, file.path) for file in fresh if file.size]
+    full = [where for where in (place(root, file.path) for file in fresh if file.size) if not _is_packed_nothing(where)]
     if not full:
         return last.columns if last else ()
     columns = columns_of(full, format_)
     check_drift(delivered(table), columns, last.columns if last else ())
     return columns
+
+
+def _is_packed_nothing(file: Place) -> bool:
+    return file.label.endswith(".gz") and not list(first_lines(file, 1))
 
 
 def _added_files(table: Table, root: str, where: Place) -> tuple[list[Place], list[str]]:
@@ -231,8 +235,14 @@ def _complete(entry: Place) -> bool:
 
 
 def _data_files(table: Table, root: str, entry: Place) -> list[Place]:
-    """The files of one snapshot; all must have one format."""
-    files = [f for f in children(root, entry) if format_of(f.name)] if entry.is_directory() else [entry]
+    """The files of one snapshot; all must have one format, and nothing else may lie beside them but what is hidden or unfinished: rows that
+    nobody reads would be taken for deleted.
+    """
+    if not entry.is_directory():
+        return [entry]
+    inside, listed = children(root, entry), entry.fs.get_file_info(FileSelector(entry.native))
+    folders = {info.base_name for info in listed if info.type == FileType.Directory}
+    files = [f for f in inside if format_of(f.name) and f.name not in folders]
     if not files:
         raise SnapshotEmpty(
             f"snapshot {entry.label!r} of table {table.name!r} holds no data files: taken as it is, it would delete every row",
@@ -241,13 +251,18 @@ def _data_files(table: Table, root: str, entry: Place) -> list[Place]:
         )
     if len({format_of(file.name) for file in files}) > 1:
         raise corrupt(entry.label, "it mixes file formats")
+    others = [f.name for f in inside if f.name in folders or not (format_of(f.name) or f.name.endswith(_UNFINISHED))]
+    if others:
+        raise corrupt(entry.label, f"beside its data files are others, which nobody would read: {', '.join(others[:5])}")
     return files
 
 
 def _entry_name(last: Pin, where: Place) -> str:
-    """The name of the snapshot (file or directory below the source path) that ``last`` pinned."""
-    front = "" if where.label == "." else where.label.rstrip("/") + "/"
-    return last.files[0].path.removeprefix(front).split("/", 1)[0]
+    """The name of the snapshot (file or directory below the source path) that ``last`` pinned; empty if it lay below another path: names of
+    two places say nothing of each other.
+    """
+    front, path = "" if where.label == "." else where.label.rstrip("/") + "/", last.files[0].path
+    return path.removeprefix(front).split("/", 1)[0] if path.startswith(front) else ""
 
 
 def _check_unchanged(root: str, entry: Place | None, last: Pin | None) -> None:

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 from rejoin.errors import BadRecord
 from rejoin.plan.model import Table
 from rejoin.plan.place import delivered
-from rejoin.plan.sources import Meaning, RecordsSource, SnapshotSource
+from rejoin.plan.sources import DebeziumSource, Meaning, RecordsSource, SnapshotSource
 from rejoin.sources import dialects
 from rejoin.sources.columnar import raw_rows
 from rejoin.sources.completed import completed
 from rejoin.sources.csvtext import csv_records
-from rejoin.sources.events import EventKind, events_ddl, events_schema, raw_text
+from rejoin.sources.events import RAW_BYTES, EventKind, events_ddl, events_schema, raw_text
 from rejoin.sources.files import PinnedFile, lines, open_pinned
 from rejoin.sources.jsontext import loads
 from rejoin.sources.pins import Pin, format_of
@@ -105,22 +105,35 @@ def row_columns(raw: str) -> list[str]:
 def read_again(table: Table, records: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
     """The upserts and deletes among refused records of a feed that can be decoded now, as events.
 
-    A record that was cut when it was kept cannot be decoded. Records of one file that follow each other are decoded together, as what
-    one says of the feed (how it writes decimals) may help another.
+    A record whose text is not all that was written is left out. Records of one file that follow each other are decoded together, as
+    what one says of the feed (how it writes decimals) may help another.
 
     Args:
         table: the table.
-        records: ``_file``, ``_line``, ``_raw`` and ``_arrival``: no two the same, ``REPLAYED`` or less, so that none is a record of the
-            cut.
+        records: ``_file``, ``_line``, ``_reason``, ``_raw`` and ``_arrival``: no two the same, ``REPLAYED`` or less, so that none is a
+            record of the cut.
     """
     facts = pa.array([str(EventKind.UPSERT), str(EventKind.DELETE)])
-    for file, group in groupby(records, key=lambda record: record["_file"]):
+    whole = (record for record in records if _is_as_written(table, record))
+    for file, group in groupby(whole, key=lambda record: record["_file"]):
         those = list(group)
         arrival = {record["_line"]: record["_arrival"] for record in those}
-        numbered = ((record["_line"], (record["_raw"] or "").encode()) for record in those)
+        numbered = ((record["_line"], record["_raw"].encode()) for record in those)
         for batch in completed(table, dialects.decode(delivered(table), file, 0, numbered)):
             at = pa.array([arrival[line] for line in batch["_line"].to_pylist()], pa.int64())
             yield batch.set_column(batch.schema.get_field_index("_arrival"), "_arrival", at).filter(pc.is_in(batch["_kind"], facts))
+
+
+def _is_as_written(table: Table, record: Mapping[str, Any]) -> bool:
+    """Whether the text of a refused record (``raw_text``) is what was written: neither cut, nor with U+FFFD in place of other bytes.
+
+    rejoin's own decoder says of every record with such bytes that it is not UTF-8, so a U+FFFD that it does not speak of was written. A
+    dialect of another package may read other encodings, and refuse a record for any reason.
+    """
+    text = record["_raw"]
+    if text is None or len(text.encode()) >= RAW_BYTES:
+        return False
+    return "\ufffd" not in text or (isinstance(table.source, DebeziumSource) and "UTF-8" not in record["_reason"])
 
 
 def read_again_here(table: Table, records: Iterable[Mapping[str, Any]]) -> pa.Table:
@@ -131,7 +144,7 @@ def read_again_here(table: Table, records: Iterable[Mapping[str, Any]]) -> pa.Ta
 def read_again_on_workers(table: Table, records: "DataFrame") -> "DataFrame":
     """``read_again`` by Spark, for more records than one process should hold."""
     work: Work = partial(_again_rows, table)
-    return records.select("_file", "_line", "_raw", "_arrival").mapInArrow(work, events_ddl(table))
+    return records.select("_file", "_line", "_reason", "_raw", "_arrival").mapInArrow(work, events_ddl(table))
 
 
 def _again_rows(table: Table, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -167,6 +167,15 @@ def test_versions_among_odd_clocks_deletes_and_ambiguous_decimals_are_read_alike
     assert check(versions(ONE), b"\n".join(found))[0] > 0
 
 
+def test_fault_nanoseconds_before_1970_are_rounded_alike() -> None:
+    found = []
+    for i in range(60):
+        told = json.loads(plain(i, "u", price="1.50"))
+        told["value"]["source"] |= {"ts_ns": i if i < 50 else (49 - i) * 99}
+        found.append(json.dumps(told, separators=STYLES[0], ensure_ascii=False).encode())
+    assert check(versions(ONE), b"\n".join(found))[0] == 50
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_random_feeds_are_read_alike(seed: int) -> None:
     lines = [json.dumps(one, separators=STYLES[seed % 2]).encode() for one in feed(random.Random(seed), 200, odd=200)]

@@ -1,7 +1,9 @@
 """What the cut finds and pins, with real files."""
 
+import bz2
 import gzip
 import json
+import lzma
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,9 +25,9 @@ from rejoin.errors import (
 )
 from rejoin.plan.model import Table
 from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource
-from rejoin.sources import Pin, available, ignored
+from rejoin.sources import Pin, available, ignored, pins
 from rejoin.sources.decode import decode_pin
-from rejoin.sources.files import open_pinned
+from rejoin.sources.files import Place, open_pinned
 
 DDL = "id BIGINT; name STRING"
 EVENTS, SNAPSHOTS = table(DDL, source=DebeziumSource("src")), table(DDL, source=SnapshotSource("src"))
@@ -81,6 +83,22 @@ def test_a_consumed_file_that_disappeared_is_fine_and_one_that_grew_is_not(tmp_p
     put(tmp_path, **{"src/b": "xy"})
     with pytest.raises(SourceFileChanged, match="src/b"):
         cut(EVENTS, tmp_path, first, first)
+
+
+def test_fault_a_consumed_file_that_is_moved_away_while_the_cut_looks_is_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, **{"src/a": "x"})
+    first = pinned(EVENTS, tmp_path)
+    put(tmp_path, **{"src/b": "x"})
+    listed = pins.children
+
+    def then_moved(root: str, directory: Place) -> list[Place]:
+        found = listed(root, directory)
+        (tmp_path / "src/a").unlink()
+        return found
+
+    monkeypatch.setattr(pins, "children", then_moved)
+    assert paths(cut(EVENTS, tmp_path, first, first)) == ["src/b"]
+    assert not (tmp_path / "src/a").exists(), "it was moved"
 
 
 def test_a_source_of_events_may_be_one_file(tmp_path: Path) -> None:
@@ -192,6 +210,15 @@ def test_fault_look_numbers_in_names_of_snapshots_are_compared_by_value(tmp_path
     assert paths(cut(SNAPSHOTS, tmp_path, first)) == ["src/2026-10-1/a.csv"]
 
 
+def test_fault_after_the_path_of_a_source_changed_its_newest_snapshot_is_new(tmp_path: Path) -> None:
+    moved = table(DDL, source=SnapshotSource("a"))  # all names in it sort before the name of the old folder
+    put(tmp_path, **{"src/9.csv": "id,name\n1,a", "a/1.csv": "id,name\n1,a", "a/2.csv": "id,name\n1,b"})
+    last = pinned(SNAPSHOTS, tmp_path)
+    first = pinned(moved, tmp_path, last)
+    assert paths(first) == ["a/2.csv"] and first.ordinal > last.ordinal
+    assert cut(moved, tmp_path, first) is None
+
+
 @pytest.mark.parametrize("applied", [True, False])
 def test_fault_look_two_snapshots_of_which_none_is_newer_stop_the_run_with_both_names(tmp_path: Path, applied: bool) -> None:
     put(tmp_path, **{"src/9.csv": "id,name\n1,a"})
@@ -199,6 +226,15 @@ def test_fault_look_two_snapshots_of_which_none_is_newer_stop_the_run_with_both_
     put(tmp_path, **{"src/09.csv": "id,name\n1,b"})
     with pytest.raises(SnapshotOrder, match=r"'0?9.csv' and '0?9.csv' of table 'orders'"):
         cut(SNAPSHOTS, tmp_path, first)
+
+
+@pytest.mark.parametrize("other", ["part-1.csv.zst", "de/part-2.csv", "de.csv/part-2.csv", "README"])
+def test_fault_a_snapshot_with_something_beside_its_files_is_refused_and_says_what(tmp_path: Path, other: str) -> None:
+    put(tmp_path, **{"src/5/part-0.csv": "id,name\n1,a", "src/5/_SUCCESS": "", "src/5/.part-0.csv.crc": "", "src/5/_log/x": ""})
+    assert paths(cut(SNAPSHOTS, tmp_path)) == ["src/5/part-0.csv"]
+    put(tmp_path, **{f"src/5/{other}": "id,name\n2,b"})
+    with pytest.raises(SourceCorrupt, match=f"'src/5'.*: {other.split('/', maxsplit=1)[0]}"):
+        cut(SNAPSHOTS, tmp_path)
 
 
 def test_fault_look_files_of_events_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
@@ -283,6 +319,34 @@ def test_gzip_of_several_members_is_read_whole(tmp_path: Path) -> None:
     assert sum(map(len, open_pinned(str(tmp_path), file))) == 50_000_001
 
 
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"\x28\xb5\x2f\xfd\x04\x00", "zstd"),
+        (gzip.compress(b"{}"), "gzip"),
+        (bz2.compress(b"{}"), "bzip2"),
+        (lzma.compress(b"{}"), "xz"),
+        (b"PAR1\x15\x04\x15", "Parquet"),
+        (b"Obj\x01\x04\x14avro", "Avro"),
+    ],
+    ids=["zstd", "gzip", "bzip2", "xz", "Parquet", "Avro"],
+)
+def test_fault_a_packed_or_binary_file_of_a_feed_is_not_read_as_lines(tmp_path: Path, data: bytes, kind: str) -> None:
+    put(tmp_path, **{"src/1": data})
+    with pytest.raises(SourceCorrupt, match=f"'src/1'.*{kind}"):
+        rows(decode_pin(EVENTS, pinned(EVENTS, tmp_path), str(tmp_path)))
+    (tmp_path / "src/1").unlink()
+    put(tmp_path, **{"src/2.gz": gzip.compress(data)})
+    with pytest.raises(SourceCorrupt, match=rf"'src/2\.gz'.*{kind}"):
+        rows(decode_pin(EVENTS, pinned(EVENTS, tmp_path), str(tmp_path)))
+
+
+@pytest.mark.parametrize("text", [b"", b"x", b"PAR1,PAR2\n", b"BZh1,Obj\n", b"Object\n", b"PK,id\n", "(\u00b5\n".encode()])
+def test_text_that_begins_nearly_like_other_files_is_text(tmp_path: Path, text: bytes) -> None:
+    put(tmp_path, **{"src/1": text})
+    assert b"".join(open_pinned(str(tmp_path), pinned(EVENTS, tmp_path).files[0])) == text
+
+
 # --- records ---------------------------------------------------------------------------------------------------------
 
 
@@ -336,3 +400,29 @@ def test_new_files_of_records_have_the_declared_columns_and_one_format_and_may_b
     put(tmp_path, other="1")
     with pytest.raises(SourceCorrupt, match=r"'other'.*no known format"):
         cut(table(DDL, source=RecordsSource("other")), tmp_path)
+
+
+@pytest.mark.parametrize("end", ["csv", "csv.gz", "jsonl", "jsonl.gz", "parquet"])
+def test_fault_a_file_of_records_with_nothing_in_it_has_no_records_whatever_its_name(tmp_path: Path, end: str) -> None:
+    put(tmp_path, **{f"src/1.{end}": b""})
+    if end.endswith(".gz"):
+        put(tmp_path, **{f"src/2.{end}": gzip.compress(b"")})
+    nothing = pinned(RECORDS, tmp_path)
+    assert len(nothing.files) == 1 + end.endswith(".gz") and nothing.columns == ()
+    assert rows(decode_pin(RECORDS, nothing, str(tmp_path))) == []
+
+
+def test_fault_files_of_records_beside_empty_ones_are_read_and_have_all_columns(tmp_path: Path) -> None:
+    put(tmp_path, **{"src/1.csv.gz": gzip.compress(b""), "src/2.csv.gz": gzip.compress(b"id,name\n1,a\n"), "src/3.csv.gz": b""})
+    found = pinned(RECORDS, tmp_path)
+    assert found.columns == ("id", "name")
+    assert [event["name"] for event in rows(decode_pin(RECORDS, found, str(tmp_path)))] == ["a"]
+    put(tmp_path, **{"src/1.csv.gz": gzip.compress(b"id\n1\n")})
+    with pytest.raises(SchemaDrift, match="lacks: name"):
+        cut(RECORDS, tmp_path)
+
+
+def test_fault_a_part_of_a_snapshot_that_is_no_gzip_is_damaged_also_if_it_is_empty(tmp_path: Path) -> None:
+    put(tmp_path, **{"src/1/a.csv.gz": gzip.compress(b"id,name\n1,a\n"), "src/1/b.csv.gz": b""})
+    with pytest.raises(SourceCorrupt, match=r"b\.csv\.gz"):
+        rows(decode_pin(SNAPSHOTS, pinned(SNAPSHOTS, tmp_path), str(tmp_path)))

@@ -45,7 +45,7 @@ def of_events(layout: Layout, source: DebeziumSource, unchanged: Collection[str]
 def committed(shape: Shape) -> Typed | None:
     """What ``Decoder.committed`` makes of the clocks of an event: the first that says it, in microseconds."""
     known, of_millis = [], f"CASE WHEN {{0}} BETWEEN 0 AND {MAX_MICROS // 1000} THEN {{0}} * 1000 END"
-    for name, micros in (("ts_us", "{0}"), ("ts_ns", "{0} // 1000"), ("ts_ms", of_millis)):
+    for name, micros in (("ts_us", "{0}"), ("ts_ns", "CASE WHEN {0} >= 0 THEN {0} // 1000 END"), ("ts_ms", of_millis)):
         member = part_at(shape.root, ("value", "source", name))
         if isinstance(member, Leaf) and member.kind == WHOLE:
             known.append((at("j", ("value", "source", name)), micros))
@@ -54,7 +54,7 @@ def committed(shape: Shape) -> Typed | None:
     if not known:
         return None
     value = f"CASE {' '.join(f'WHEN {text} IS NOT NULL THEN {micros.format(text)}' for text, micros in known)} END"
-    return Typed(value, f"coalesce({value} BETWEEN 0 AND {MAX_MICROS}, false)")  # before 1970 the careful way
+    return Typed(value, f"coalesce({value} BETWEEN 0 AND {MAX_MICROS}, false)")  # before 1970, where // rounds up, the careful way
 
 
 def _position(value: Branch) -> Typed | None:
