@@ -54,6 +54,7 @@ def rows(lake: Lake, name: str = "now") -> dict[str, Any]:
     return {r["id"]: r["name"] for r in lake.read(name).to_arrow().to_pylist()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("upkeep", [False, True], ids=["plain", "compacted in between"])
 def test_only_records_that_came_since_see_the_rows_of_the_run_that_makes_up_for_it(lake: Lake, upkeep: bool) -> None:
     for run, name in enumerate(("first", "second"), start=1):

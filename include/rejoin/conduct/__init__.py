@@ -274,7 +274,8 @@ class Topology:
             shown = None if write.transient else write.snapshot_id
             self.refs.roll_forward(table, run.number, shown, tagged=table in outputs and run.kind == RunKind.RUN)
             if table in outputs:
-                drop_columns(self.refs, table, {p.name for p in outputs[table].columns} | {"_run", "_hash"})
+                columns = {p.name for p in outputs[table].columns} | {"_run", "_hash"}
+                drop_columns(self.refs, table, columns, lambda: self.ledger.newest() == run.number)
             crash.point(f"roll_forward:{table}")
 
     def _register(self, run: Run, record: StepRecord, attempt: str, writes: tuple[Write, ...] = ()) -> StepRecord:
