@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
@@ -22,17 +21,21 @@ from rejoin.errors import LedgerConflict, SnapshotExpired
 from rejoin.lake import names
 from rejoin.lake.commit import Contents, begin, commit, refs_of, rewrite
 from rejoin.lake.config import CATALOG, LakeConfig
+from rejoin.lake.databases import Connections
 
-
-@cache
-def connected(settings: tuple[tuple[str, str], ...]) -> Catalog:
-    """One catalog, with its pool of connections, a process."""
-    return load_catalog(CATALOG, **dict(settings))
+CATALOGS = Connections[Catalog](lambda catalog: catalog.close())
+"""Catalogs, each with its pool of connections."""
 
 
 def catalog(config: LakeConfig) -> Catalog:
-    """The Iceberg catalog of a lake."""
-    return connected(tuple(sorted(config.pyiceberg_settings().items())))
+    """The Iceberg catalog of a lake: one a process."""
+    settings = config.pyiceberg_settings()
+    return CATALOGS.of(key_of(config), "" if config.catalog == "rest" else settings["uri"], lambda: load_catalog(CATALOG, **settings))
+
+
+def key_of(config: LakeConfig) -> tuple[tuple[str, str], ...]:
+    """What tells the catalog of a lake from others."""
+    return tuple(sorted(config.pyiceberg_settings().items()))
 
 
 class Refs:
