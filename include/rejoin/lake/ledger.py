@@ -92,8 +92,7 @@ class Ledger(Records):
                 raise _superseded(self.topology, run)
             found, before = json.loads(str(row.fingerprints)), self._prints(db, row.base)
             # What a compaction finds to be rebuilt, or behind, stays so.
-            unmade = set(kept) | ({n for n, p in found.items() if before.get(n) != p} if row.kind != RunKind.RUN else set())
-            prints = {n: p for n, p in found.items() if n not in unmade}
+            prints = {n: p for n, p in found.items() if n not in kept and (row.kind == RunKind.RUN or before.get(n) == p)}
             db.execute(update(t.runs).where(self._is(t.runs, run)).values(fingerprints=json.dumps(prints, sort_keys=True)))
             self._record_states(db, run, row.base)
             self._record_files(db, run)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, select
 from sqlalchemy.exc import OperationalError
 
 from rejoin.errors import LedgerConflict, RunUnknown
@@ -149,11 +149,6 @@ class Records(CommittedRuns):
         """The newest committed run."""
         with self.transaction() as db:
             return db.execute(select(t.topologies.c.head).where(t.topologies.c.topology == self.topology)).scalar()
-
-    def newest(self) -> int | None:
-        """The newest run, whatever became of it."""
-        with self.transaction() as db:
-            return db.execute(select(func.max(t.runs.c.run)).where(t.runs.c.topology == self.topology)).scalar()
 
     def not_rolled_forward(self) -> list[int]:
         """Closed runs whose branches still have to be fast-forwarded or dropped."""
