@@ -1,9 +1,12 @@
 """Statements over few rows: one query for those that rest on each other, and no statement is computed twice."""
 
+from threading import Thread
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
-from rejoin.engines import later
+from rejoin.engines import columnar, later
 from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import Here, NeedsSpark
 from rejoin.plan.model import Plan
@@ -64,3 +67,30 @@ def test_a_value_that_cannot_be_computed_is_said_when_rows_are_asked_for(engine:
     wrong = engine.query("SELECT CAST(t AS BIGINT) AS n FROM found", found=Here(pa.table({"t": ["x"]})))
     with pytest.raises(NeedsSpark, match="cannot be computed"):
         engine.query("SELECT n FROM wrong", wrong=wrong).here()
+
+
+def test_a_table_that_is_let_go_while_the_database_starts_does_not_wait_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, asked = later._database, list[object]()
+
+    def collecting() -> object:
+        if not asked:  # as Python does it, at any allocation: what finalizes a kept table asks for the database
+            asked.append(None)
+            asked.append(later.database())
+        return start()
+
+    monkeypatch.setattr(later, "_database", collecting)
+    thread = Thread(target=later.database, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert len(asked) == 2
+
+
+def test_printed_plans_that_another_step_clears_at_the_same_time_are_printed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Cleared(dict[int, Any]):
+        def __setitem__(self, key: int, value: Any) -> None:
+            super().__setitem__(key, value)
+            self.clear()
+
+    monkeypatch.setattr(columnar, "_PRINTED", Cleared())
+    assert columnar._spoken(Plan("t", (), ())) == {}

@@ -14,6 +14,7 @@ from pyiceberg.typedef import Record
 from rejoin.lake import files
 from rejoin.lake.commit import Contents, data_files, delete_file
 from rejoin.lake.config import lake_config
+from rejoin.lake.evolve import evolve
 from rejoin.lake.files import Files, files_of
 from rejoin.lake.refs import Refs
 
@@ -112,3 +113,24 @@ def listed(record: Record) -> list[object]:
     """All that a record of Iceberg holds; numbers of columns in an order of their own."""
     values = [record[i] for i in range(len(record))]
     return [listed(v) if isinstance(v, Record) else dict(sorted(v.items())) if isinstance(v, dict) else v for v in values]
+
+
+def test_a_table_that_another_attempt_has_evolved_at_the_last_moment_is_evolved_no_more(
+    refs: Refs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, wanted = refs.require("rows", base(refs)), pa.schema([("n", pa.int64()), ("text", pa.string())])
+    commit_table, calls = type(table.catalog).commit_table, []
+
+    def overtaken(catalog: Any, *args: Any) -> object:
+        calls.append(args)
+        if len(calls) == 1:
+            evolve(refs, "rows", wanted)
+            raise CommitFailedException("what the SQL catalog says if the table's row has changed since it was read")
+        return commit_table(catalog, *args)
+
+    monkeypatch.setattr(type(table.catalog), "commit_table", overtaken)
+    evolve(refs, "rows", wanted)
+    evolved = refs.table("rows")
+    assert evolved is not None
+    assert evolved.schema().column_names == ["n", "text"]
+    assert len(calls) == 2

@@ -274,8 +274,13 @@ class Topology:
             shown = None if write.transient else write.snapshot_id
             self.refs.roll_forward(table, run.number, shown, tagged=table in outputs and run.kind == RunKind.RUN)
             if table in outputs:
-                drop_columns(self.refs, table, {p.name for p in outputs[table].columns} | {"_run", "_hash"})
+                columns = {p.name for p in outputs[table].columns} | {"_run", "_hash"}
+                drop_columns(self.refs, table, columns, lambda: self._is_newest(run))
             crash.point(f"roll_forward:{table}")
+
+    def _is_newest(self, run: Run) -> bool:
+        newest = self.ledger.newest()
+        return newest is not None and newest.number == run.number
 
     def _register(self, run: Run, record: StepRecord, attempt: str, writes: tuple[Write, ...] = ()) -> StepRecord:
         """What the first attempt has registered: this one, or another."""

@@ -100,11 +100,12 @@ _MOST_PLANS = 32
 
 
 def _spoken(plan: Plan) -> dict[str, Node]:
-    if id(plan) not in _PRINTED:
+    found = _PRINTED.get(id(plan))
+    if found is None:
         if len(_PRINTED) >= _MOST_PLANS:
             _PRINTED.clear()
-        _PRINTED[id(plan)] = plan, {}
-    return _PRINTED[id(plan)][1]
+        _PRINTED[id(plan)] = found = plan, {}  # not looked up once more: a step beside this one may clear them in between
+    return found[1]
 
 
 @cache

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
-from threading import Lock
+from threading import RLock
 
 import duckdb
 import pyarrow as pa
@@ -37,7 +37,8 @@ IDLE = "20MB"
 """What the database may keep between two tasks."""
 
 
-_STARTING = Lock()
+_STARTING = RLock()
+"""Taken again by a thread that has it: Python may collect a ``Kept`` in the middle of a start, and that one is dropped by the same database."""
 
 
 def database() -> duckdb.DuckDBPyConnection:

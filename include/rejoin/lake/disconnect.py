@@ -5,7 +5,7 @@ from rejoin.lake.config import LakeConfig
 
 
 def disconnect(config: LakeConfig) -> None:
-    """Closes this process's connections to a lake. The caches of connections stay: those of other lakes would be dropped while they are open."""
-    refs.catalog(config).close()
-    for connected in (ledger_schema.connected, history.connected):
-        connected(config.ledger).dispose()
+    """Closes this process's connections to a lake; those to other lakes stay."""
+    refs.CATALOGS.forget(refs.key_of(config))
+    for engines in (ledger_schema.ENGINES, history.ENGINES):
+        engines.forget(config.ledger)

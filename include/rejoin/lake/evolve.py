@@ -1,6 +1,6 @@
 """Schema changes of an edited topology: columns are added and widened before a run writes, dropped after it is published. Metadata commits."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from rejoin.lake.seen import spark_name
 from rejoin.plan.compatible import fits
 
 Path = tuple[str, ...]
+Change = Callable[[UpdateSchema], None]
 
 
 @dataclass(frozen=True)
@@ -39,28 +40,38 @@ def evolve(refs: Refs, table: str, wanted: pa.Schema, *, transient: bool = False
     Raises:
         SchemaRefused: a column would have to change its type in a way that Iceberg cannot promote.
     """
-    existing = refs.table(table)
-    assert existing is not None
-    changes = list(_changes(names.full(refs.topology, table), existing.schema().as_arrow(), wanted, (), transient=transient))
-    if again := [c for c in changes if c.verb == "anew"]:
-        refs.evolve(table, lambda update: _delete(update, (c.path for c in again)))
-    if changes:
-        refs.evolve(table, lambda update: _apply(update, changes))
+
+    def lacking(have: pa.Schema) -> list[_Change]:
+        return list(_changes(names.full(refs.topology, table), have, wanted, (), transient=transient))
+
+    def deleted(have: pa.Schema) -> Change | None:
+        return _deleted([c.path for c in lacking(have) if c.verb == "anew"])
+
+    def applied(have: pa.Schema) -> Change | None:
+        changes = lacking(have)
+        return (lambda update: _apply(update, changes)) if changes else None
+
+    if transient:
+        refs.evolve(table, deleted)
+    refs.evolve(table, applied)
 
 
-def drop_columns(refs: Refs, table: str, wanted: set[str]) -> None:
-    """Drops the columns of an output that its plan no longer has. Idempotent."""
-    existing = refs.table(table)
-    if existing is None:
-        return
-    gone = [f.name for f in existing.schema().fields if f.name not in wanted]
-    if gone:
-        refs.evolve(table, lambda update: _delete(update, ((name,) for name in gone)))
+def drop_columns(refs: Refs, table: str, wanted: set[str], newest: Callable[[], bool]) -> None:
+    """Drops the columns of an output that its plan no longer has. Idempotent.
+
+    ``newest``: whether no run has been opened since the one whose plan it is; a newer one may have added columns of its own. It is asked for
+    each try, after the columns were read.
+    """
+    if refs.table(table) is not None:
+        refs.evolve(table, lambda have: _deleted([(f.name,) for f in have if f.name not in wanted]) if newest() else None)
 
 
-def _delete(update: UpdateSchema, paths: Iterable[Path]) -> None:
-    for path in paths:
-        update.delete_column(path)
+def _deleted(paths: list[Path]) -> Change | None:
+    def delete(update: UpdateSchema) -> None:
+        for path in paths:
+            update.delete_column(path)
+
+    return delete if paths else None
 
 
 def _apply(update: UpdateSchema, changes: Iterable[_Change]) -> None:

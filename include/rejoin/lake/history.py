@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, Row, Select, and_, create_engine, event, inspect, select
@@ -13,6 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from rejoin.errors import LedgerConflict, RunUnknown
 from rejoin.lake import ledger_schema as t
+from rejoin.lake.databases import Connections
 from rejoin.lake.records import StepRecord
 from rejoin.lake.runs import CommittedRuns, RunKind, RunState, standing
 from rejoin.lake.sqlite import is_sqlite
@@ -241,9 +241,16 @@ def reading(url: str) -> Iterator[Connection | None]:
         raise LedgerConflict("the ledger could not be read", next_step="try again; if it stays, look at the ledger's database") from error
 
 
-@cache
+ENGINES = Connections[Engine](Engine.dispose)
+"""Pools of connections of who reads."""
+
+
 def connected(url: str) -> Engine:
     """One pool of connections a database and process, apart from the writers': these take no lock."""
+    return ENGINES.of(url, url, lambda: _connected(url))
+
+
+def _connected(url: str) -> Engine:
     if not is_sqlite(make_url(url)):
         return create_engine(url, pool_pre_ping=True, execution_options={"postgresql_readonly": True})
     engine = create_engine(url)

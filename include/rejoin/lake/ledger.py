@@ -73,7 +73,7 @@ class Ledger(Records):
 
         Args:
             run: the open run.
-            kept: nodes that the run left as they were: the next run rebuilds them.
+            kept: nodes that the run left as they were: the next run makes up for it.
 
         Raises:
             RunSuperseded: the run was abandoned; nothing was made visible.
@@ -90,9 +90,9 @@ class Ledger(Records):
             )
             if db.execute(moved).rowcount != 1 or db.execute(closed).rowcount != 1:
                 raise _superseded(self.topology, run)
-            # What a compaction finds to be rebuilt stays to be rebuilt.
-            unmade = set(kept) | (set(json.loads(str(row.rebuild))) if row.kind != RunKind.RUN else set())
-            prints = {n: p for n, p in json.loads(str(row.fingerprints)).items() if n not in unmade}
+            found, before = json.loads(str(row.fingerprints)), self._prints(db, row.base)
+            # What a compaction finds to be rebuilt, or behind, stays so.
+            prints = {n: p for n, p in found.items() if n not in kept and (row.kind == RunKind.RUN or before.get(n) == p)}
             db.execute(update(t.runs).where(self._is(t.runs, run)).values(fingerprints=json.dumps(prints, sort_keys=True)))
             self._record_states(db, run, row.base)
             self._record_files(db, run)
@@ -235,8 +235,8 @@ class Ledger(Records):
 
     def _insert_run(self, db: Connection, owner: str, plan: Plan, fingerprints: dict[str, str], head: int | None, kind: RunKind) -> Run:
         last = db.execute(select(func.max(t.runs.c.run)).where(t.runs.c.topology == self.topology)).scalar() or 0
-        before: dict[str, str] = {} if head is None else json.loads(str(self._row(db, head).fingerprints))
-        rebuild = sorted(n for n, f in fingerprints.items() if before.get(n) != f or n in plan.repair)
+        before, late = self._prints(db, head), self._behind(db, plan, fingerprints, head)
+        rebuild = sorted(n for n, f in fingerprints.items() if (before.get(n) != f and n not in late) or n in plan.repair)
         now = time.time()
         db.execute(
             insert(t.runs).values(

@@ -1,7 +1,7 @@
 """The ledger's tables and their database. A few rows a run; SQLite or PostgreSQL."""
 
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from sqlalchemy import (
     BigInteger,
@@ -24,6 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
+from rejoin.lake.databases import Connections
 from rejoin.lake.sqlite import is_sqlite, write_ahead
 
 metadata = MetaData()
@@ -163,9 +164,16 @@ def of_run(table: Table, topology: str, run: int) -> ColumnElement[bool]:
     return and_(table.c.topology == topology, table.c.run == run)
 
 
-@cache
+ENGINES = Connections[Engine](Engine.dispose)
+"""Pools of connections of who writes."""
+
+
 def connected(url: str) -> Engine:
     """One pool of connections a database and process; the tables are there."""
+    return ENGINES.of(url, url, lambda: _connected(url))
+
+
+def _connected(url: str) -> Engine:
     database = make_url(url)
     engine = create_engine(database, pool_pre_ping=not is_sqlite(database))
     if is_sqlite(database):

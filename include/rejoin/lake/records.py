@@ -12,6 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from rejoin.errors import LedgerConflict, RunUnknown
 from rejoin.lake import ledger_schema as t
+from rejoin.lake.behind import Behind, Line, behind
 from rejoin.lake.runs import CommittedRuns, RunKind, RunState, standing
 from rejoin.plan import saved
 from rejoin.plan.model import Plan
@@ -21,7 +22,9 @@ from rejoin.plan.steps import parts
 
 @dataclass(frozen=True)
 class Run:
-    """One run as the ledger knows it. ``rebuild`` are the nodes whose definition differs from the base run's, and those that the run repairs."""
+    """One run as the ledger knows it. ``rebuild`` are the nodes that are made anew: their definition differs from the base run's, that run has left
+    them out (but for those that keep what they saw: ``lake.behind``), or the run repairs them.
+    """
 
     topology: str
     number: int
@@ -81,12 +84,15 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class Known:
-    """What an attempt has to know of its run: what it reads of every source, the cut that it starts from, and what its steps have done so far."""
+    """What an attempt has to know of its run: what it reads of every source, the cut that it starts from, what its steps have done so far, and
+    which of its nodes earlier runs have left out and only take up what has come since.
+    """
 
     pins: dict[str, dict[str, Any] | None]
     base: dict[str, int]
     writes: dict[str, Write]
     steps: dict[str, StepRecord]
+    behind: dict[str, Behind] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=64)
@@ -128,7 +134,7 @@ class Records(CommittedRuns):
             return None if row is None else self._run(row)
 
     def kept(self, run: int) -> list[str]:
-        """The nodes that a committed run left as they were, so that the next one rebuilds them."""
+        """The nodes that a committed run left as they were, so that the next one makes up for it."""
         with self.transaction() as db:
             row = self._row(db, run)
             return sorted({n.name for n in self._run(row).plan.nodes} - set(json.loads(str(row.fingerprints))))
@@ -170,7 +176,7 @@ class Records(CommittedRuns):
         """``pins``, ``writes`` and ``steps`` of a run, and the ``states`` of the one that it starts from."""
         with self.transaction() as db:
             states = {} if base is None else self._states(db, base)
-            return Known(self._pins(db, run), states, self._writes(db, run), self._steps(db, run))
+            return Known(self._pins(db, run), states, self._writes(db, run), self._steps(db, run), self._late(db, run))
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -200,6 +206,24 @@ class Records(CommittedRuns):
     def _writes(self, db: Connection, run: int) -> dict[str, Write]:
         rows = db.execute(select(t.writes).where(self._is(t.writes, run)))
         return {r.table_name: Write(r.table_name, r.snapshot_id, r.transient) for r in rows}
+
+    def _prints(self, db: Connection, run: int | None) -> dict[str, str]:
+        return {} if run is None else dict(json.loads(str(self._row(db, run).fingerprints)))
+
+    def _late(self, db: Connection, run: int) -> dict[str, Behind]:
+        row = self._row(db, run)
+        found = self._behind(db, _plan(row.plan), json.loads(str(row.fingerprints)), row.base)
+        return {name: late for name, late in found.items() if name not in json.loads(str(row.rebuild))}
+
+    def _behind(self, db: Connection, plan: Plan, prints: Mapping[str, str], base: int | None) -> dict[str, Behind]:
+        def lines() -> Iterator[Line]:
+            at = base
+            while at is not None:
+                row = self._row(db, at)
+                yield Line(at, _plan(row.plan), json.loads(str(row.fingerprints)))
+                at = row.base
+
+        return behind(plan, prints, lines())
 
     def _open_row(self, db: Connection) -> Row[tuple[object, ...]] | None:
         return db.execute(select(t.runs).where(t.runs.c.topology == self.topology, t.runs.c.state == RunState.OPEN)).first()

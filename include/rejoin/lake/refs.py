@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
@@ -22,17 +21,21 @@ from rejoin.errors import LedgerConflict, SnapshotExpired
 from rejoin.lake import names
 from rejoin.lake.commit import Contents, begin, commit, refs_of, rewrite
 from rejoin.lake.config import CATALOG, LakeConfig
+from rejoin.lake.databases import Connections
 
-
-@cache
-def connected(settings: tuple[tuple[str, str], ...]) -> Catalog:
-    """One catalog, with its pool of connections, a process."""
-    return load_catalog(CATALOG, **dict(settings))
+CATALOGS = Connections[Catalog](lambda catalog: catalog.close())
+"""Catalogs, each with its pool of connections."""
 
 
 def catalog(config: LakeConfig) -> Catalog:
-    """The Iceberg catalog of a lake."""
-    return connected(tuple(sorted(config.pyiceberg_settings().items())))
+    """The Iceberg catalog of a lake: one a process."""
+    settings = config.pyiceberg_settings()
+    return CATALOGS.of(key_of(config), "" if config.catalog == "rest" else settings["uri"], lambda: load_catalog(CATALOG, **settings))
+
+
+def key_of(config: LakeConfig) -> tuple[tuple[str, str], ...]:
+    """What tells the catalog of a lake from others."""
+    return tuple(sorted(config.pyiceberg_settings().items()))
 
 
 class Refs:
@@ -67,12 +70,16 @@ class Refs:
         with suppress(TableAlreadyExistsError):
             self._catalog.create_table((self.topology, name), schema, properties=dict(properties))
 
-    def evolve(self, name: str, change: Callable[[UpdateSchema], None]) -> None:
-        """Changes a table's columns, in one metadata commit."""
+    def evolve(self, name: str, change: Callable[[pa.Schema], Callable[[UpdateSchema], None] | None]) -> None:
+        """Changes a table's columns, in one metadata commit.
+
+        ``change``: what to do to the columns that the table has by now; None: nothing. It is asked again if others have changed the table meanwhile.
+        """
 
         def changed(table: Table) -> None:
-            with table.update_schema(allow_incompatible_changes=True) as update:
-                change(update)
+            if (made := change(table.schema().as_arrow())) is not None:
+                with table.update_schema(allow_incompatible_changes=True) as update:
+                    made(update)
 
         self._commit(name, changed)
 
@@ -139,10 +146,12 @@ class Refs:
     def roll_forward(self, name: str, run: int, snapshot_id: int | None, *, tagged: bool) -> None:
         """Makes ``main`` show what the ledger says and drops the run's attempt branches, in one metadata commit. Idempotent.
 
+        Whoever does it late leaves what newer runs have made: ``main`` moves to what was written later, never back.
+
         Args:
             name: the table.
             run: the closed run.
-            snapshot_id: what ``main`` shall point to; None leaves it.
+            snapshot_id: what ``main`` shall point to, or something newer; None leaves it.
             tagged: also tag the snapshot with the run.
         """
 
@@ -150,13 +159,14 @@ class Refs:
             refs = table.refs()
             mine = [ref for ref in refs if names.is_branch_of(ref, run)]
             main = refs["main"].snapshot_id if "main" in refs else None
-            behind = snapshot_id is not None and (main != snapshot_id or (tagged and names.tag(run) not in refs))
-            if not mine and not behind:
+            moves = snapshot_id is not None and (main is None or _written(table, main) < _written(table, snapshot_id))
+            untagged = snapshot_id is not None and tagged and names.tag(run) not in refs
+            if not mine and not moves and not untagged:
                 return
             with refs_of(table) as changes:
-                if snapshot_id is not None and main != snapshot_id:
+                if snapshot_id is not None and moves:
                     changes.set_current_snapshot(snapshot_id)
-                if snapshot_id is not None and tagged and names.tag(run) not in refs:
+                if snapshot_id is not None and untagged:
                     changes.create_tag(snapshot_id, names.tag(run))
                 for ref in mine:
                     changes.remove_branch(ref)
@@ -201,3 +211,9 @@ class Refs:
                     raise
                 time.sleep(min(0.01 * 2**attempt, 0.5))
         raise LedgerConflict(f"table {self.topology}.{name}: 40 metadata commits met other writers", next_step="try again")
+
+
+def _written(table: Table, snapshot_id: int) -> int:
+    """When a snapshot was written, in the table's own order. A run starts from what the one before it wrote, so what it writes comes later."""
+    snapshot = table.snapshot_by_id(snapshot_id)
+    return 0 if snapshot is None else snapshot.sequence_number or 0

@@ -155,6 +155,8 @@ def _node(plan: Plan, stored: Stored, node: Node, follows: Sequence[str]) -> Ent
     why = node_edits(old, plan, name) if edited else ()
     if had != stored.run:
         return Entry(name, kind, Change.BACK, (f"rebuilt over the rows that run {had} left", *why), asks=True)
+    if not edited and run != stored.run and node.keeps_what_it_saw:
+        return Entry(name, kind, Change.CHANGED, (f"takes up the records since run {run}, which earlier runs have left out",))
     if not edited:
         why = (f"run {stored.run} left it as run {run} had made it",) if run != stored.run else ("made by another version of rejoin",)
     return Entry(name, kind, Change.REBUILT, why, asks=edited)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from rejoin.lake import names
+from rejoin.lake.behind import Behind
 from rejoin.lake.files import Sizes
 from rejoin.lake.records import Run, StepRecord
 from rejoin.plan.match import Window
@@ -25,11 +26,12 @@ class Facts:
         steps: its steps that have ended.
         before: sizes of the tables as of the run's base.
         now: sizes of the tables as of this run.
+        behind: nodes that earlier runs have left out and that keep what they saw.
     """
 
-    def __init__(self, run: Run, steps: Mapping[str, StepRecord], before: Sizes, now: Sizes) -> None:
+    def __init__(self, run: Run, steps: Mapping[str, StepRecord], before: Sizes, now: Sizes, behind: Mapping[str, Behind]) -> None:
         self.run, self.plan, self.before, self.now = run, run.plan, before, now
-        self._steps = steps
+        self._steps, self._behind = steps, behind
 
     def subscribed(self, node: Node) -> Subscribed:
         """What the node's subscribing came to, in this run."""
@@ -61,6 +63,11 @@ class Facts:
         """Whether everything of the node is made anew: its definition is new, or the run repairs it."""
         return node.name in self.run.rebuild
 
+    def since(self, node: Node) -> int | None:
+        """The run after which everything on its left is new to a node that was left out since and keeps what it saw; None if it was not."""
+        late = self._behind.get(node.name)
+        return None if late is None else late.since
+
     def changed(self, name: str) -> int:
         """How many rows of a source table or output this run has changed."""
         if self.plan.is_table(name):
@@ -69,15 +76,19 @@ class Facts:
 
     def left_changed(self, node: Node) -> bool:
         """Whether the node has something to look at on its left."""
-        return self.rebuilt(node) or self.changed(node.left.table) > 0
+        return self._at_all(node) or self.changed(node.left.table) > 0
 
     def right_changed(self, node: Node, edge: Edge) -> bool:
         """Whether subscribers have to be told; a rebuilt node looks at everything anyway."""
         return not self.rebuilt(node) and self.changed(edge.right.table) > 0
 
     def left_rows(self, node: Node) -> int:
-        """How many left rows the node looks at, at most: this run's changes, or every row if its definition is new."""
-        return self.now.rows(node.left.table) if self.rebuilt(node) else self.changed(node.left.table)
+        """How many left rows the node looks at, at most: this run's changes, or every row if its definition is new or it was left out."""
+        return self.now.rows(node.left.table) if self._at_all(node) else self.changed(node.left.table)
+
+    def _at_all(self, node: Node) -> bool:
+        """Whether it looks at left rows that this run has not changed."""
+        return self.rebuilt(node) or node.name in self._behind
 
     def rights_changed(self, node: Node) -> int:
         """How many right rows this run has changed that can change results whatever the left rows do."""
@@ -121,8 +132,8 @@ class Facts:
         return can_hold(node) or self.held(node) > 0
 
     def asked_again(self, name: str) -> bool:
-        """Whether the expectations are others than in the last run, or a replay was asked for."""
-        return name in self.plan.replay
+        """Whether the expectations are others than in the last run, or a replay was asked for: of this run, or of one that left the node out."""
+        return name in self.plan.replay or (name in self._behind and self._behind[name].asked)
 
     def judged_again(self, of: Table | Node) -> bool:
         """Whether this run judges rows that are held back, even if nothing has changed."""

@@ -23,7 +23,7 @@ from rejoin import crash, limits
 from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import NeedsSpark
 from rejoin.engines.later import shrunk, sized
-from rejoin.errors import EngineFailed, RejoinError
+from rejoin.errors import EngineFailed, RejoinError, StoreDenied, StoreDown, StoreMissing
 from rejoin.failures import TRACE, kind_of, named, tracing
 from rejoin.lake.duck import MEMORY_SETTING
 from rejoin.lake.refs import Refs
@@ -117,6 +117,8 @@ def _came_to(parcel: Parcel) -> Done | NeedsSpark | RejoinError:
         if tracing():
             traceback.print_exception(error)
         found = named(error, called(start, step), suspects.of_step(start.run.plan, step.verb, step.target))
+        if isinstance(found, StoreDenied | StoreDown | StoreMissing):
+            return found  # Spark would ask the same store
         if isinstance(error, MemoryError | OSError) and not isinstance(found, EngineFailed):
             return NeedsSpark(f"its task gave up: {type(error).__name__}")
         kind = kind_of(error)

@@ -22,7 +22,7 @@ _SCHEMA = (pg.UndefinedTable, pg.UndefinedColumn, pg.InvalidColumnReference, pg.
 _SLOW = (pg.QueryCanceled, pg.IdleInTransactionSessionTimeout)
 _RECORD = ("22", "23", "44", "54", "P0001")
 """Values, constraints, the check of a view, limits of size, and RAISE of a trigger: this row would be refused again."""
-_PASSING = ("08", "40", "53", "55", "57", "58", "XX")
+_PASSING = ("08", "25006", "40", "53", "55", "57", "58", "XX")
 """Connection, rollback, resources, state of an object, intervention of an operator, system and internal errors: each may be over the next time."""
 
 

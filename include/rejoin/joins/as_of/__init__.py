@@ -16,6 +16,7 @@ from rejoin.plan.durations import FOREVER
 from rejoin.plan.match import AsOf
 from rejoin.plan.model import Node
 from rejoin.plan.retained import settled
+from rejoin.stages.columns import RUN
 
 if TYPE_CHECKING:
     from rejoin.run.sifting import Sieve
@@ -33,9 +34,9 @@ class AsOfJoin(Kind):
 
     def follow(self) -> Found:
         parts, at_most = list[Rows](), 0
-        if (changes := self.left_changes()) is not None:
+        if (changes := self._records()) is not None:
             parts.append(changes)
-            at_most += self.facts.changed(self.left)
+            at_most += self.facts.left_rows(self.node)
         if self._match.left_time is not None and (versions := self.right_changes()) is not None:
             touched, count = self.fetched(self._touched(versions))
             parts.append(touched)
@@ -51,6 +52,14 @@ class AsOfJoin(Kind):
         old = self.work.before.lookup(self.node.name, Keys(named, at_most)) if self.work.before.has(self.node.name) else None
         kept = None if held is None else self.among(held, named)
         return Found(self._state(lefts, self._rights(lefts, at_most)), old, kept, at_most)
+
+    def _records(self) -> Rows | None:
+        """The keys of the records that have come since the output was last up to date; None if none have."""
+        since = self.facts.since(self.node)
+        if since is None or not self.work.now.has(self.left):
+            return self.left_changes()
+        stored = self.work.now.every(self.left, [*self.left_key, RUN])
+        return self.engine.query(f"SELECT {self.sql.names(self.left_key)} FROM stored WHERE {RUN} > {since}", stored=stored)
 
     def everything(self) -> Rows:
         return self._state(self.sifted(self.work.now.current(self.left), left=True), self.work.now.current(self.right))

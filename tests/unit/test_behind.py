@@ -1,0 +1,45 @@
+"""Which outputs a run finds left out, and not to be made anew."""
+
+from dataclasses import replace
+
+import pytest
+
+from rejoin import Topology, records, snapshot
+from rejoin.lake.behind import Behind, Line, behind
+from rejoin.plan.compile import compile
+from rejoin.plan.model import Plan
+
+PRINTS = {"now": "as it is", "linked": "as it is"}
+
+
+def _plan() -> Plan:
+    on = Topology("seen")
+    events = on.stream("events", id="id", key="k", event_time="at", schema="id INT, k INT, at TIMESTAMP", source=records("events"))
+    names = on.table("names", key="k", schema="k INT, name STRING", source=snapshot("names"))
+    events.left_join(names, as_of="run", select=["left.id", "right.name"], name="now")
+    events.left_join(names, foreign_key="k", select=["left.id", "right.name"], name="linked")
+    return compile(on)
+
+
+PLAN = _plan()
+ABSENT = replace(PLAN, nodes=tuple(n for n in PLAN.nodes if n.name != "now"))
+ASKED = replace(PLAN, replay=("now",))
+
+
+@pytest.mark.parametrize(
+    ("runs", "found"),
+    [
+        pytest.param([], {}, id="the first run"),
+        pytest.param([Line(3, PLAN, PRINTS)], {}, id="up to date"),
+        pytest.param([Line(3, PLAN, {"now": "edited"}), Line(2, PLAN, PRINTS)], {}, id="edited now"),
+        pytest.param([Line(3, PLAN, {}), Line(2, PLAN, PRINTS)], {"now": Behind(2, asked=False)}, id="left out once"),
+        pytest.param([Line(4, PLAN, {}), Line(2, PLAN, {}), Line(1, PLAN, PRINTS)], {"now": Behind(1, asked=False)}, id="left out twice"),
+        pytest.param([Line(3, PLAN, {}), Line(2, PLAN, {"now": "before"})], {}, id="left out and edited"),
+        pytest.param([Line(3, PLAN, {}), Line(2, ABSENT, {}), Line(1, PLAN, PRINTS)], {}, id="away in between"),
+        pytest.param([Line(3, PLAN, {}), Line(2, PLAN, {})], {}, id="never made"),
+        pytest.param([Line(3, ASKED, {}), Line(2, PLAN, PRINTS)], {"now": Behind(2, asked=True)}, id="judging asked for in between"),
+        pytest.param([Line(3, PLAN, {}), Line(2, ASKED, PRINTS)], {"now": Behind(2, asked=False)}, id="judging asked for and done"),
+    ],
+)
+def test_an_output_that_keeps_what_it_saw_is_behind_since_the_run_that_made_it_last(runs: list[Line], found: dict[str, Behind]) -> None:
+    assert behind(PLAN, PRINTS, runs) == found

@@ -1,0 +1,47 @@
+"""What a step comes to as a task of a Spark job where it fails."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rejoin import limits
+from rejoin.engines.engine import NeedsSpark
+from rejoin.errors import StoreDenied, StoreDown, StoreMissing
+from rejoin.lake.config import lake_config
+from rejoin.lake.records import Known, Run
+from rejoin.plan.model import Plan
+from rejoin.plan.steps import Step, Verb
+from rejoin.run import task
+from rejoin.run.attempt import Start
+
+PLAN = Plan("t", (), ())
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        pytest.param(OSError("AWS Error ACCESS_DENIED during HeadObject operation"), StoreDenied, id="refused"),
+        pytest.param(OSError("AWS Error NETWORK_CONNECTION during HeadObject operation"), StoreDown, id="down"),
+        pytest.param(OSError("AWS Error NO_SUCH_BUCKET during HeadObject operation"), StoreMissing, id="missing"),
+        pytest.param(OSError("no space left on device"), NeedsSpark, id="another file"),
+        pytest.param(MemoryError(), NeedsSpark, id="memory"),
+    ],
+)
+def test_spark_is_not_asked_for_what_the_object_store_refuses(
+    error: Exception, expected: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(task, "Attempt", fails)
+    monkeypatch.setattr(limits, "in_force", limits.in_force)  # a task sets it, and the variables of its driver
+    for name in ("sized", "shrunk"):
+        monkeypatch.setattr(task, name, lambda *_: None)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    run = Run("t", 1, "run", "open", "somebody", None, PLAN, (), 0.0, None, None)
+    start = Start(lake_config(str(tmp_path)), run, Known({}, {}, {}, {}), ".")
+    parcel = task.Parcel(start, Step(Verb.PUBLISH, "", ()), 0, limits.limits(), {})
+    came = task._came_to(pickle.loads(pickle.dumps(parcel)))
+    assert type(came) is expected
