@@ -1,4 +1,4 @@
-# Run `make` for the list of what it can do. Nothing here needs more than python3.11, Java 17 or 21, and make.
+# Run `make` for the list of what it can do. It needs python3.11 and Java 17 or 21; `make test` also PostgreSQL and Chromium, which .ci/run installs.
 
 SHELL := /bin/bash -o pipefail
 .DEFAULT_GOAL := help

@@ -1,4 +1,4 @@
-"""rejoin: denormalized tables kept fresh by incremental foreign-key joins on Spark and Iceberg.
+"""rejoin: denormalized tables kept fresh by incremental joins on Spark and Iceberg.
 
 A topology file needs these names only, a notebook ``Lake`` as well; none of them imports Spark before it runs something.
 """

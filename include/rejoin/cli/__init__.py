@@ -49,7 +49,7 @@ class _Commands(click.Group):
     help="Print the versions of Spark and others, too.",
 )
 def main() -> None:
-    """Keeps denormalized tables fresh by foreign-key joins: incremental when either side changes, deletes included.
+    """Keeps denormalized tables fresh by incremental joins: they follow what changes on either side, deletes included.
 
     \b
     First:  rejoin init DIRECTORY   a small project to start from

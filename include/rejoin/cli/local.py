@@ -44,7 +44,7 @@ def init(directory: str) -> None:
 @click.command()
 @click.option("--s3", is_flag=True, help="With the jar for warehouses on S3 (69 MB).")
 def setup(s3: bool) -> None:
-    """Check Java and fetch the jars that Spark needs into this environment: once, before the first run."""
+    """Check Java and fetch the jars that Spark needs into this environment: once, before Spark is used."""
     from rejoin.setup_check import main
 
     if code := main(["--s3"] if s3 else []):
@@ -54,14 +54,15 @@ def setup(s3: bool) -> None:
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
 @click.option(
-    "--runs", type=click.Choice(["per-event", "single"]), default="per-event", show_default=True, help="One run an event, or all in one."
+    "--runs", type=click.Choice(["per-event", "single"]), default="per-event", show_default=True, help="One run per event, or all in one."
 )
 @click.option("--lake", "location", default=None, help="Where to keep the tables; default: a temporary directory, removed at the end.")
 def replay(files: tuple[str, ...], runs: str, location: str | None) -> None:
-    """Run scenario FILES (JSON lines, optionally .gz) through the engine; one JSON line a scenario.
+    """Run scenario FILES (JSON lines, optionally .gz) through the engine; one JSON line per scenario.
 
     A scenario is what Kafka Streams was given: {"name", "join", "events": [{"side", "key", "value", "ts"}], ...}. The answer is
-    {"name", "changes": [a list a run: [[key, value or null], ...]], "table": {key: value}}.
+    {"name", "changes": [a list per run: [[key, value or null], ...]], "table": {key: value}}; of joins of streams
+    it has "results": [[key, value, event time in ms], ...] instead of "table".
     """
     from rejoin.replay import replay as play
 

@@ -1,4 +1,4 @@
-"""``rejoin quarantine``: what is kept aside."""
+"""``rejoin quarantine``: what is in quarantine."""
 
 import click
 
@@ -28,7 +28,7 @@ from rejoin.report.progress import shown
 
 @click.group()
 def quarantine() -> None:
-    """Rows and records that are kept aside: look at them, try them again, drop them."""
+    """Rows and records in quarantine: look at them, try them again, drop them."""
 
 
 @quarantine.command("list")
@@ -37,7 +37,7 @@ def quarantine() -> None:
 @topology_option
 @json_option
 def quarantine_list(table: str | None, location: str, name: str | None, as_json: bool) -> None:
-    """List what is kept aside now, of TABLE (a source table or output) or of all."""
+    """List what is in quarantine now, of TABLE (a source table or output) or of all."""
     from rejoin.lake.aside import entries
     from rejoin.report import kept_aside
 
@@ -53,7 +53,7 @@ def quarantine_list(table: str | None, location: str, name: str | None, as_json:
 @topology_option
 @always_json
 def quarantine_show(table: str, key: tuple[str, ...], location: str, name: str | None) -> None:
-    """Print what is kept aside of TABLE, or of one KEY of it, with the raw record, as JSON lines."""
+    """Print what is in quarantine of TABLE, or of one KEY of it, with the raw record, as JSON lines."""
     from rejoin.lake.aside import entries
 
     topology = existing(location, name)
@@ -67,7 +67,7 @@ def quarantine_show(table: str, key: tuple[str, ...], location: str, name: str |
 @root_option
 @yes_option
 def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str, root: str, agreed: bool) -> None:
-    """Run TOPOLOGY_FILE once and judge again what is kept aside of each TABLE, through the same stages and by what is true now."""
+    """Run TOPOLOGY_FILE once and judge again what is in quarantine of each TABLE, through the same stages and by what is true now."""
     from rejoin.conduct.schedule import run_topology
     from rejoin.lake.aside import entries
     from rejoin.report import kept_aside
@@ -90,7 +90,7 @@ def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str,
 @lake_option
 @topology_option
 def quarantine_drop(table: str, key: tuple[str, ...], location: str, name: str | None) -> None:
-    """Forget what is kept aside of the source table TABLE, or of one KEY of it. Its current rows stay as they are."""
+    """Forget what is in quarantine of the source table TABLE, or of one KEY of it. Its current rows stay as they are."""
     from rejoin.upkeep.quarantine import drop
 
     topology = existing(location, name)

@@ -44,7 +44,8 @@ from rejoin.report.progress import shown
     "--engine",
     type=click.Choice([str(c) for c in Choice]),
     default=None,
-    help="Where steps run: in this process (local), by Spark, or by Spark what is large or not portable (auto, the default for a directory).",
+    help="Where steps run: in this process (local), by Spark (spark), or in this process if their expressions are portable, else by Spark "
+    "(auto, the default unless a cluster or Spark Connect is named).",
 )
 @click.option("--only", multiple=True, metavar="OUTPUT", help="Only this output and what it is made of (may be given several times).")
 @click.option("--note", default="", help="A sentence to keep with the run.")
@@ -103,7 +104,7 @@ def run(
 def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, engine: str | None, number: int | None, location: str) -> None:
     """Show what TOPOLOGY_FILE compiles to: tables, joins and the steps of a run; if it was run, also what the next run makes of the lake's tables.
 
-    Needs no Spark, and only with --run a lake.
+    Needs no Spark. Only --run needs a lake; without it, the lake is compared if there is one.
     """
     from rejoin.plan import explain as explained
     from rejoin.plan.query import topology_query

@@ -28,7 +28,7 @@ JSON_LINES = ".jsonl"
 def testable(plan: Plan) -> Plan:
     """The plan as it can be tested: sources below the test's own folder, shares of deletes not watched (of a few rows they say nothing), no sinks.
 
-    A file of Parquet is one of JSON lines: only Spark reads Parquet.
+    A file of Parquet is one of JSON lines: rejoin.testing writes text only.
     """
     tables = tuple(replace(t, source=_below(t.source)) for t in plan.tables)
     return replace(plan, tables=tables, nodes=tuple(replace(n, sinks=()) for n in plan.nodes))
@@ -36,7 +36,7 @@ def testable(plan: Plan) -> Plan:
 
 def _below(source: Source) -> Source:
     path = _SCHEME.sub("", source.path).lstrip("/")
-    if path.endswith(".parquet"):  # only Spark reads that
+    if path.endswith(".parquet"):  # rejoin.testing writes text only
         path += JSON_LINES
     return replace(source, path=path, max_delete_share=1.0) if isinstance(source, SnapshotSource) else replace(source, path=path)
 
@@ -88,7 +88,7 @@ class Owner:
             self._write(f"{self.delivered:06d}-{self.table.name}{JSON_LINES}", "".join(f"{e}\n" for e in events).encode())
         elif isinstance(self.table.source, FeedSource):
             raise BadTestTable(
-                f"{self.table.name!r} has events of the dialect {self.table.source.dialect!r}, which no text can be made",
+                f"{self.table.name!r} has events of the dialect {self.table.source.dialect!r}, which rejoin.testing cannot write",
                 expected="in a test, a table with debezium(...)",
             )
         else:
