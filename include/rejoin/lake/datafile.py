@@ -8,6 +8,7 @@ less time. Outputs are for any reader of Iceberg, and not every one knows these 
 import uuid
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.io import OutputFile
 from pyiceberg.io.pyarrow import ParquetFormatWriter
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
@@ -17,6 +18,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, IntegerType, LongType, NestedField, StructType, TimestampType, TimestamptzType
 
+from rejoin.errors import NotComputable
 from rejoin.stages.columns import HASH
 
 _STEPS = (IntegerType, LongType, DateType, TimestampType, TimestamptzType)
@@ -27,11 +29,18 @@ _PLAIN = "PLAIN"
 
 
 def data_file(table: Table, metadata: TableMetadata, rows: pa.Table) -> DataFile:
-    """Writes rows (columns and types as the table's, in its order) to a new file. ``metadata``: the table's, with the properties to write by."""
+    """Writes rows (columns and types as the table's, in its order) to a new file. ``metadata``: the table's, with the properties to write by.
+
+    Raises:
+        NotComputable: a date or time is outside the years 1 to 9999; PyIceberg cannot tell the bounds of such a column.
+    """
     schema = metadata.schema()
     output = table.io.new_output(table.location_provider().new_data_location(f"{uuid.uuid4()}.parquet"))
-    with _Writer(output, schema, dict(metadata.properties), _encodings(table)) as writer:
-        writer.write(rows.cast(schema.as_arrow()))
+    try:
+        with _Writer(output, schema, dict(metadata.properties), _encodings(table)) as writer:
+            writer.write(rows.cast(schema.as_arrow()))
+    except OverflowError as error:
+        raise _outside(table, rows) from error
     return DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=output.location,
@@ -44,6 +53,23 @@ def data_file(table: Table, metadata: TableMetadata, rows: pa.Table) -> DataFile
         key_metadata=None,
         **writer.result().to_serialized_dict(),
     )
+
+
+def _outside(table: Table, rows: pa.Table) -> NotComputable:
+    """The error that names the columns with dates or times of other years."""
+    found = [name for name, values in zip(rows.column_names, rows.columns, strict=True) if _beyond(values)]
+    return NotComputable(
+        f"column {', '.join(found) or 'unknown'} of table {'.'.join(table.name())} has a date or time outside the years 1 to 9999; nothing was committed",
+        expected="dates and times of the years 1 to 9999, or null",
+        next_step="correct the input or the expression and run again: the same input is read again",
+    )
+
+
+def _beyond(values: pa.ChunkedArray) -> bool:
+    if not (pa.types.is_date32(values.type) or pa.types.is_timestamp(values.type)):
+        return False
+    years = pc.min_max(pc.year(values))
+    return years["min"].is_valid and not 1 <= years["min"].as_py() <= years["max"].as_py() <= 9999
 
 
 def _encodings(table: Table) -> dict[str, str]:
