@@ -32,15 +32,16 @@ def data_file(table: Table, metadata: TableMetadata, rows: pa.Table) -> DataFile
     """Writes rows (columns and types as the table's, in its order) to a new file. ``metadata``: the table's, with the properties to write by.
 
     Raises:
-        NotComputable: a date or time is outside the years 1 to 9999; PyIceberg cannot tell the bounds of such a column.
+        NotComputable: as by ``check_years``.
     """
     schema = metadata.schema()
     output = table.io.new_output(table.location_provider().new_data_location(f"{uuid.uuid4()}.parquet"))
     try:
         with _Writer(output, schema, dict(metadata.properties), _encodings(table)) as writer:
             writer.write(rows.cast(schema.as_arrow()))
-    except OverflowError as error:
-        raise _outside(table, rows) from error
+    except OverflowError:
+        check_years(".".join(table.name()), rows)
+        raise
     return DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=output.location,
@@ -55,14 +56,19 @@ def data_file(table: Table, metadata: TableMetadata, rows: pa.Table) -> DataFile
     )
 
 
-def _outside(table: Table, rows: pa.Table) -> NotComputable:
-    """The error that names the columns with dates or times of other years."""
+def check_years(table: str, rows: pa.Table) -> None:
+    """Looks at the dates and times of rows that are to become part of ``table``. Fields of structs are not looked at.
+
+    Raises:
+        NotComputable: some are outside the years 1 to 9999. Spark has such years; files cannot tell their bounds, and Python has no value for them.
+    """
     found = [name for name, values in zip(rows.column_names, rows.columns, strict=True) if _beyond(values)]
-    return NotComputable(
-        f"column {', '.join(found) or 'unknown'} of table {'.'.join(table.name())} has a date or time outside the years 1 to 9999; nothing was committed",
-        expected="dates and times of the years 1 to 9999, or null",
-        next_step="correct the input or the expression and run again: the same input is read again",
-    )
+    if found:
+        raise NotComputable(
+            f"column {', '.join(found)} of table {table} has a date or time outside the years 1 to 9999; nothing was committed",
+            expected="dates and times of the years 1 to 9999, or null",
+            next_step="correct the input or the expression and run again: the same input is read again",
+        )
 
 
 def _beyond(values: pa.ChunkedArray) -> bool:
