@@ -53,6 +53,8 @@ class Limits:
     """A run's check of itself opens, of a table of more files than these, only those that can hold the keys by their bounds."""
     base_rows: int = 50_000
     """A compaction takes files with fewer rows for deltas, unless the whole table is smaller."""
+    base_bytes: int = 2 << 20
+    """A file of so many bytes is none, however few rows it has: rows of some kilobytes fill a file before they are ``base_rows``."""
     fold_share: float = 0.25
     """A unit is folded when its delta and hidden rows reach this share of its rows."""
     merged_files: int = 8

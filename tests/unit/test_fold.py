@@ -64,6 +64,15 @@ def test_a_range_that_has_to_be_folded_and_is_too_large_for_the_driver_is_left_t
     assert folded(feed) is None
 
 
+def test_files_of_few_wide_rows_are_left_as_they_are_once_they_lie_side_by_side(feed: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    limited(monkeypatch, base_rows=BASE_ROWS + 1, base_bytes=1 << 30)
+    snapshot = feed.current_snapshot()
+    assert snapshot is not None and fold.todo(feed, snapshot.snapshot_id, KEY)
+    limited(monkeypatch, base_rows=BASE_ROWS + 1, base_bytes=min(f.file_size_in_bytes for f in files_of(feed, snapshot.snapshot_id).data))
+    done = folded(feed)
+    assert done is not None and (done.folded, done.merged, done.added) == (0, 0, [])
+
+
 VERSIONS = Versions(alive="_op = 'Q'")
 
 

@@ -43,6 +43,12 @@ def test_small_files_and_files_without_bounds_are_never_base() -> None:
     assert found.units == () and found.deltas == (0, 1)
 
 
+def test_files_of_few_wide_rows_are_base_too() -> None:
+    wide = limits().base_bytes
+    found = layout([Lie(0, 30_000, 0, 9, wide), Lie(1, 10_000, 10, 12, wide), Lie(2, 500, 3, 11, wide - 1)])
+    assert [u.files for u in found.units] == [(0,), (1,)] and found.deltas == (2,)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_every_file_is_in_exactly_one_place_and_units_do_not_overlap(seed: int) -> None:
     rng = random.Random(seed)

@@ -1,5 +1,6 @@
 """Expressions as DuckDB SQL, without Spark: what is printed, what is refused, and what DuckDB makes of some."""
 
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -49,6 +50,20 @@ def reason(sql: str) -> str:
     with pytest.raises(NotPortable) as caught:
         printed(sql, COLUMNS)
     return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "sql", ["date_add(DATE '9999-12-31', l.i)", "date_sub(l.d, 800000)", "add_months(DATE '9999-06-01', l.i)", "add_months(l.d, -24300)"]
+)
+def test_a_date_of_a_year_without_four_digits_is_an_error(sql: str) -> None:
+    with pytest.raises(duckdb.InvalidInputException, match="a year is not one of four digits"):
+        value(sql)
+
+
+def test_dates_are_moved_up_to_the_ends_of_what_can_be_written() -> None:
+    assert value("date_add(DATE '9999-12-24', l.i)") == date(9999, 12, 31)
+    assert value("add_months(DATE '0001-08-31', -l.i)") == date(1, 1, 31)
+    assert value("date_add(CAST(NULL AS DATE), l.i)") is None
 
 
 def test_columns_and_constants_are_printed_with_their_types() -> None:

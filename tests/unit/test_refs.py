@@ -11,6 +11,7 @@ from pyiceberg.manifest import clear_manifest_cache
 from pyiceberg.table import Table
 from pyiceberg.typedef import Record
 
+from rejoin.errors import NotComputable
 from rejoin.lake import files
 from rejoin.lake.commit import Contents, data_files, delete_file
 from rejoin.lake.config import lake_config
@@ -99,6 +100,14 @@ def test_a_table_is_begun_in_one_commit(refs: Refs) -> None:
     assert [e.metadata_file for e in begun.metadata.metadata_log] == [begun.metadata.metadata_log[0].metadata_file]
     assert {name: ref.snapshot_id for name, ref in begun.refs().items()} == {"main": first, "empty": first}
     assert held(refs, first) == []
+
+
+@pytest.mark.parametrize("day", [2_932_897, -719_163])  # 1 January 10000, 31 December of the year before 1
+def test_dates_that_no_bounds_can_tell_of_are_refused_with_the_name_of_their_column(refs: Refs, day: int) -> None:
+    days = {"day": pa.array([day, None], pa.int32()).cast(pa.date32()), "good": pa.array([0, 2_932_896], pa.int32()).cast(pa.date32())}
+    refs.create("days", pa.table(days).schema, {})
+    with pytest.raises(NotComputable, match=r"column day of table t\.days "):
+        data_files(refs.require("days", refs.empty("days")), pa.table(days))
 
 
 def contents(table: Table, snapshot_id: int) -> list[object]:

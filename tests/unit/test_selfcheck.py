@@ -10,7 +10,7 @@ from limited import limited
 from pyiceberg.manifest import DataFile
 
 from rejoin import Topology, snapshot
-from rejoin.errors import InvariantBroken
+from rejoin.errors import InvariantBroken, NotComputable
 from rejoin.lake.commit import data_files, delete_file
 from rejoin.lake.config import lake_config
 from rejoin.lake.files import files_of
@@ -103,3 +103,11 @@ def test_fault_c3_a_value_that_is_not_the_changes_is_found_though_its_stored_has
     made = checked.append("noted", [stored(KEY, 2, "another")], base, hidden=0)
     with pytest.raises(InvariantBroken, match="or others than were written"):
         checked.check(made, [change("U", KEY, "second")], updated=1)
+
+
+def test_a_date_that_only_spark_has_is_refused_with_the_name_of_its_column(checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = checked.append("noted", [stored("b", 2)], checked.before["noted"])
+    found = pa.table({"id": ["b"], "day": pa.array([2_932_897], pa.int32()).cast(pa.date32())})  # as Spark can have written it
+    monkeypatch.setattr(SelfCheck, "_having", lambda *_, **__: found)
+    with pytest.raises(NotComputable, match="column day of table noted "):
+        checked.check(made, [change("I", "b", "first")], inserted=1)

@@ -14,11 +14,11 @@ from rejoin.stages.frames import seen
 
 
 def lefts(sql: Dialect, view: View, edge: Edge, key: Sequence[str], rows: str, *, time: str | None = None) -> str:
-    """``Lefts`` of ``rows``, an SQL text that gives the columns ``key`` and ``t``; rows that the view does not show are left out."""
+    """``Lefts`` of ``rows``, an SQL text that gives ``Rows`` with the columns ``key``; rows that the view does not show are left out."""
     pks = numbered("pk", len(key))
     equal = ", ".join(f"{part} AS fk_{i}" for i, part in enumerate(edge.foreign_key, start=1))
     at = "" if time is None else f", {micros(sql, view, 'l', time)} AS lt"
-    shown = f"SELECT {sql.names(pks)}, {seen(sql, view)} AS l FROM (SELECT {sql.renamed(key, pks)}, t FROM ({rows}))"
+    shown = f"SELECT {sql.names(pks)}, {seen(sql, view)} AS l FROM (SELECT {sql.renamed(key, pks)}, _row AS t FROM ({rows}))"
     return f"SELECT {sql.names(pks)}, l, {equal}{at} FROM ({shown}) WHERE l IS NOT NULL"
 
 
@@ -27,25 +27,25 @@ def rights(sql: Dialect, view: View, on: Sequence[str], key: Sequence[str], rows
     rks = numbered("rk", len(key))
     equal = ", ".join(f"{sql.get('r1', name)} AS on_{i}" for i, name in enumerate(on, start=1))
     at = "" if time is None else f", {micros(sql, view, 'r1', time)} AS rt"
-    shown = f"SELECT {sql.names(rks)}, {seen(sql, view)} AS r1 FROM (SELECT {sql.renamed(key, rks)}, t FROM ({rows}))"
+    shown = f"SELECT {sql.names(rks)}, {seen(sql, view)} AS r1 FROM (SELECT {sql.renamed(key, rks)}, _row AS t FROM ({rows}))"
     return f"SELECT {sql.names(rks)}, r1, {equal}{at} FROM ({shown}) WHERE r1 IS NOT NULL"
 
 
 def stored(sql: Dialect, key: Sequence[str], rows: str) -> str:
     """``Rows`` as ``lefts`` and ``rights`` take them."""
-    return f"SELECT {sql.names(key)}, _row AS t FROM {rows}"
+    return f"SELECT {sql.names(key)}, _row FROM {rows}"
 
 
 def images(sql: Dialect, key: Sequence[str], changes: str, *sides: str) -> str:
     """``Changes`` likewise: the rows before, after, or both, as ``sides`` names the columns."""
-    return " UNION ALL ".join(f"SELECT {sql.names(key)}, {side} AS t FROM {changes} WHERE {side} IS NOT NULL" for side in sides)
+    return " UNION ALL ".join(f"SELECT {sql.names(key)}, {side} AS _row FROM {changes} WHERE {side} IS NOT NULL" for side in sides)
 
 
 def as_of_now(sql: Dialect, key: Sequence[str]) -> str:
     """Rows as of this run: those in ``read``, Rows, and of what this run changed, whether it was read or not, the rows after it in ``changes``."""
     known = f"SELECT 1 FROM changes AS c WHERE {sql.on(key, 'c', 'r', nulls=True)}"
-    read = f"SELECT {sql.names(key, 'r')}, r._row AS t FROM read AS r WHERE NOT EXISTS ({known})"
-    return f"SELECT {sql.names(key)}, t AS _row FROM ({images(sql, key, 'changes', '_after')} UNION ALL {read})"
+    read = f"SELECT {sql.names(key, 'r')}, r._row FROM read AS r WHERE NOT EXISTS ({known})"
+    return f"{images(sql, key, 'changes', '_after')} UNION ALL {read}"
 
 
 def micros(sql: Dialect, view: View, row: str, time: str) -> str:

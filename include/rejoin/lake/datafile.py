@@ -8,6 +8,7 @@ less time. Outputs are for any reader of Iceberg, and not every one knows these 
 import uuid
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.io import OutputFile
 from pyiceberg.io.pyarrow import ParquetFormatWriter
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
@@ -17,6 +18,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, IntegerType, LongType, NestedField, StructType, TimestampType, TimestamptzType
 
+from rejoin.errors import NotComputable
 from rejoin.stages.columns import HASH
 
 _STEPS = (IntegerType, LongType, DateType, TimestampType, TimestamptzType)
@@ -27,11 +29,19 @@ _PLAIN = "PLAIN"
 
 
 def data_file(table: Table, metadata: TableMetadata, rows: pa.Table) -> DataFile:
-    """Writes rows (columns and types as the table's, in its order) to a new file. ``metadata``: the table's, with the properties to write by."""
+    """Writes rows (columns and types as the table's, in its order) to a new file. ``metadata``: the table's, with the properties to write by.
+
+    Raises:
+        NotComputable: as by ``check_years``.
+    """
     schema = metadata.schema()
     output = table.io.new_output(table.location_provider().new_data_location(f"{uuid.uuid4()}.parquet"))
-    with _Writer(output, schema, dict(metadata.properties), _encodings(table)) as writer:
-        writer.write(rows.cast(schema.as_arrow()))
+    try:
+        with _Writer(output, schema, dict(metadata.properties), _encodings(table)) as writer:
+            writer.write(rows.cast(schema.as_arrow()))
+    except OverflowError:
+        check_years(".".join(table.name()), rows)
+        raise
     return DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=output.location,
@@ -44,6 +54,28 @@ def data_file(table: Table, metadata: TableMetadata, rows: pa.Table) -> DataFile
         key_metadata=None,
         **writer.result().to_serialized_dict(),
     )
+
+
+def check_years(table: str, rows: pa.Table) -> None:
+    """Looks at the dates and times of rows that are to become part of ``table``. Fields of structs are not looked at.
+
+    Raises:
+        NotComputable: some are outside the years 1 to 9999. Spark has such years; files cannot tell their bounds, and Python has no value for them.
+    """
+    found = [name for name, values in zip(rows.column_names, rows.columns, strict=True) if _beyond(values)]
+    if found:
+        raise NotComputable(
+            f"column {', '.join(found)} of table {table} has a date or time outside the years 1 to 9999; nothing was committed",
+            expected="dates and times of the years 1 to 9999, or null",
+            next_step="correct the input or the expression and run again: the same input is read again",
+        )
+
+
+def _beyond(values: pa.ChunkedArray) -> bool:
+    if not (pa.types.is_date32(values.type) or pa.types.is_timestamp(values.type)):
+        return False
+    years = pc.min_max(pc.year(values))
+    return years["min"].is_valid and not 1 <= years["min"].as_py() <= years["max"].as_py() <= 9999
 
 
 def _encodings(table: Table) -> dict[str, str]:

@@ -31,6 +31,13 @@ def holds(have: pa.Schema, wanted: pa.Schema) -> bool:
     return not list(_changes("", have, wanted, (), transient=True))
 
 
+def wider(columns: Iterable[pa.Field], stored: pa.Schema) -> dict[str, pa.DataType]:
+    """The types of ``columns`` by their names; that of the column in ``stored`` where it holds more values."""
+    kinds, old = {f.name: f.type for f in columns}, {f.name: f.type for f in stored}
+    both = ((name, _named(kind), _named(old[name])) for name, kind in kinds.items() if name in old)
+    return kinds | {name: old[name] for name, now, was in both if now != was and fits(now, was)}
+
+
 def evolve(refs: Refs, table: str, wanted: pa.Schema, *, transient: bool = False) -> None:
     """Makes ``table`` able to hold rows of ``wanted``: adds columns (null in older rows), widens types.
 

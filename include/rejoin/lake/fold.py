@@ -109,7 +109,7 @@ def with_exact_bounds(table: Table, snapshot_id: int) -> Folded:
 def _choose(table: Table, files: Files, column: str) -> _Choice:
     lies = []
     for index, file in enumerate(files.data):
-        lies.append(Lie(index, file.record_count, *_ends(table, file, column)))
+        lies.append(Lie(index, file.record_count, *_ends(table, file, column), file.file_size_in_bytes))
     lay = layout(lies)
     if not lay.units:
         return _Choice(lay, [0] if len(lies) > 1 or files.deletes else [], [])

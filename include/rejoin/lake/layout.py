@@ -35,12 +35,13 @@ NULLS = _Nulls()
 
 @dataclass(frozen=True)
 class Lie:
-    """One data file: its place in the caller's list, its rows, the bounds of its first key column (None: unknown; ``NULLS``: null)."""
+    """One data file: its place in the caller's list, its rows, the bounds of its first key column (None: unknown; ``NULLS``: null), its bytes."""
 
     index: int
     rows: int
     low: Any
     high: Any
+    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def layout(files: Sequence[Lie]) -> Layout:
     """Which files are the base: the largest ones, as far as their ranges do not overlap. Files that only touch share a unit."""
     base: list[Lie] = []  # in key order
     for file in sorted(files, key=lambda f: (-f.rows, f.index)):
-        if file.rows < limits().base_rows or file.low is None:
+        if file.low is None or (file.rows < limits().base_rows and file.size < limits().base_bytes):
             continue
         at = bisect_right(base, (file.low, file.high), key=lambda f: (f.low, f.high))
         if (at == 0 or base[at - 1].high <= file.low) and (at == len(base) or file.high <= base[at].low):

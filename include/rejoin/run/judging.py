@@ -11,6 +11,7 @@ from rejoin.lake.reader import Reader
 from rejoin.limits import limits
 from rejoin.plan.model import Node, Plan, Table
 from rejoin.plan.rules import Expectation, Level, Severity, Which
+from rejoin.stages.columns import numbered
 from rejoin.stages.dialect import Dialect
 from rejoin.stages.frames import foreign_key, seen
 from rejoin.validation import reports
@@ -173,12 +174,13 @@ def share_matched(plan: Plan, node: Node, edge_name: str, reader: Reader) -> flo
     spoken = engine.node(node)
     edge = next(e for e in spoken.edges if e.name == edge_name)
     key = plan.key_of(edge.right.table)
-    on = " AND ".join(f"{sql.get('l.fk', f'fk_{i}')} = r.{sql.name(k)}" for i, k in enumerate(key, start=1))
+    keys = numbered("fk", len(key))
+    on = " AND ".join(f"{sql.get('l.fk', k)} = r.{k}" for k in keys)
     row = engine.one(
         f"""
 WITH views AS (SELECT {seen(sql, spoken.left)} AS l FROM (SELECT _row AS t FROM lefts)),
 asking AS (SELECT {foreign_key(sql, edge)} AS fk FROM views WHERE l IS NOT NULL),
-known AS (SELECT {sql.names(key)}, {seen(sql, edge.right)} AS found FROM (SELECT {sql.names(key)}, _row AS t FROM rights))
+known AS (SELECT {sql.names(keys)}, {seen(sql, edge.right)} AS found FROM (SELECT {sql.renamed(key, keys)}, _row AS t FROM rights))
 SELECT count(*) AS every, count(r.found) AS matched FROM asking AS l LEFT JOIN known AS r ON r.found IS NOT NULL AND {on}""",
         lefts=reader.lefts(node),
         rights=reader.current(edge.right.table),

@@ -14,6 +14,7 @@ from rejoin.joins.foreign_key import resolve as star
 from rejoin.joins.outer import Outer
 from rejoin.lake import names
 from rejoin.lake.access import Keys
+from rejoin.lake.evolve import wider
 from rejoin.limits import limits
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.match import AsOf, Window
@@ -165,8 +166,9 @@ class Resolving:
         return Outer(self._work, node).everything(state) if node.two_sided else state
 
     def _compared(self, node: Node, made: Rows, old: Rows | None, *, everything: bool, gone: Sequence[pa.Field] = ()) -> Rows:
-        """``resolve.difference``."""
-        types = {f.name: self._engine.type(f.type) for f in made.schema.field("new").type}
+        """``resolve.difference``. Old values that are stored in a wider type are compared in that one: they may not fit into the new one."""
+        stored = self._work.before.schema(node.name) if self._work.before.has(node.name) else pa.schema([])
+        types = {n: self._engine.type(kind) for n, kind in wider(made.schema.field("new").type, stored).items()}
         lost = [(f.name, self._engine.type(f.type)) for f in gone]
         statement = resolve.difference(self._sql, node, types, stored=old is not None, everything=everything, gone=lost)
         return self._engine.query(statement, made=made, **({} if old is None else {"old": old}))

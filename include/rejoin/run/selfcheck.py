@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from rejoin.errors import InvariantBroken
 from rejoin.lake import names, probe
+from rejoin.lake.datafile import check_years
 from rejoin.lake.files import Sizes, files_of
 from rejoin.lake.records import Run
 from rejoin.lake.refs import Refs
@@ -44,6 +45,7 @@ class SelfCheck:
 
         Raises:
             InvariantBroken: a check failed.
+            NotComputable: a row has a date or time that only Spark can tell.
         """
         done: dict[str, Any] = {}
         if made.changes:
@@ -67,6 +69,7 @@ class SelfCheck:
         found = self._having(node.name, key, changes, columns, looked_up=not loaded)
         if isinstance(found, probe.TooLarge):
             return found.why
+        check_years(node.name, found)
         rows = [(_key(r, key), _key(r, columns)) for r in found.to_pylist()]
         after = changes.to_pylist() if loaded else [r["_after"] for r in changes.to_pylist() if r["_op"] != "D"]
         wanted = {_key(r, key): _key(r, columns) for r in after}

@@ -37,7 +37,7 @@ def difference(
     Args:
         sql: the dialect.
         node: the node.
-        types: SQL types of the columns of ``new``, in the dialect.
+        types: SQL types of the columns of ``old``, in the dialect: of those of ``new`` the same or wider ones.
         stored: ``old`` is an input; else the output never had a row.
         everything: ``old`` is the whole output and keys that ``made`` lacks are gone (the node is rebuilt).
         gone: name and SQL type of columns that ``old`` has after the node's own, and the node no longer has.

@@ -71,12 +71,12 @@ def clock_part(name: str, args: Sequence[Made]) -> Made:
 
 
 def moved(name: str, args: Sequence[Made]) -> Made:
-    """``date_add`` and ``date_sub``. Dates that only Spark has are an error in DuckDB."""
+    """``date_add`` and ``date_sub``. Years that not every text of a date can have are an error in DuckDB."""
     _count(name, args, 2)
     if args[1].type != "INT":
         raise unproven(f"{name} of {args[1].type}")
     own = "subtract" if name == "date_sub" else "add"
-    return Made(f"{own}({_date(name, args[0]).text}, {args[1].text})", "DATE", raises=True)
+    return _day(f"{own}({_date(name, args[0]).text}, {args[1].text})")
 
 
 def days_between(name: str, args: Sequence[Made]) -> Made:
@@ -87,11 +87,11 @@ def days_between(name: str, args: Sequence[Made]) -> Made:
 
 
 def months_added(args: Sequence[Made]) -> Made:
-    """``add_months``; the last day of a shorter month stands for days that it lacks."""
+    """``add_months``; the last day of a shorter month stands for days that it lacks. Years as for ``moved``."""
     _count("add_months", args, 2)
     if args[1].type != "INT":
         raise unproven(f"add_months of {args[1].type}")
-    return Made(as_type(f"add({_date('add_months', args[0]).text}, to_months({args[1].text}))", "DATE"), "DATE", raises=True)
+    return _day(as_type(f"add({_date('add_months', args[0]).text}, to_months({args[1].text}))", "DATE"))
 
 
 def month_end(args: Sequence[Made]) -> Made:
@@ -150,6 +150,10 @@ def shifted(sign: str, time: Made, micros: str) -> Made:
     if time.type not in TIMES:
         raise unproven(f"{sign} of {time.type} and an interval")
     return _instant(f"(epoch_us({cast(time, 'TIMESTAMP_NTZ').text}) {sign} {micros})", time.type)
+
+
+def _day(date: str) -> Made:
+    return Made(guarded(date, f"{date} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'", _NO_SUCH_YEAR), "DATE", raises=True)
 
 
 def _instant(micros: str, kind: str) -> Made:
