@@ -8,6 +8,7 @@ import pytest
 from source_cases import decode, event, table
 
 from rejoin.plan.sources import DebeziumSource
+from rejoin.plan.versions import versions
 
 ONE = table("id BIGINT; name STRING")
 NAMED = {"id": 1, "name": "a"}
@@ -189,6 +190,16 @@ def test_a_new_schema_in_the_middle_of_a_file_is_used_from_there_on() -> None:
 
     rows = decode(table("id BIGINT; v DECIMAL(10,3)"), with_schema("2"), with_schema("2"), with_schema("3"), with_schema("2"))
     assert [str(r["v"]) for r in rows] == ["12.340", "12.340", "1.234", "12.340"]
+
+
+def test_a_version_without_a_commit_time_is_refused_and_only_where_versions_are_kept() -> None:
+    timeless, timed = (
+        event(after={"id": 1, "v": 2}),
+        event(after={"id": 1, "v": 3}, source={"connector": "postgresql", "lsn": 5, "ts_ms": 7}),
+    )
+    of = table("id BIGINT; v BIGINT")
+    assert [e["_code"] for e in decode(versions(of), timeless, timed)] == ["UNKNOWN_TIME", None]
+    assert [e["_code"] for e in decode(of, timeless, timed)] == [None, None]
 
 
 def test_text_that_is_a_number_and_base64_is_read_like_the_rest_of_its_column_or_refused() -> None:

@@ -174,7 +174,7 @@ class Decoder:
                 if not MIN_MICROS <= at <= MAX_MICROS:
                     raise BadRecord("VALUE_RANGE", "the time of its commit lies outside the years 0001 to 9999")
                 return at
-        raise BadRecord(UNKNOWN_TIME, "the event does not say when it was committed (source.ts_ms)")
+        raise BadRecord(UNKNOWN_TIME, "the event does not say when it was committed (source.ts_us, ts_ns or ts_ms)")
 
     def _bare(self, kind: EventKind, number: int, at: str | None = None) -> Event:
         return Event(kind, number, self.layout.no_key, self.layout.no_values, at)
