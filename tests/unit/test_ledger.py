@@ -1,5 +1,8 @@
 """The ledger's promises, on real SQLite files: one open run, first registration wins, one commit, nothing after it."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -209,3 +212,25 @@ def test_two_topologies_share_a_ledger_without_meeting(tmp_path: Path) -> None:
     committed(Ledger(url, "town"))
     assert Ledger(url, "village").open("a", plan(), PRINTS).number == 1
     assert topologies(url) == ["town", "village"]
+
+
+def test_kinds_and_states_are_compared_while_another_thread_imports_the_mapper_of_sqlalchemy() -> None:
+    # In a process that has not imported it yet.
+    code = """
+import sys, threading
+from sqlalchemy import select
+from rejoin.lake import ledger_schema as t
+from rejoin.lake.runs import RunKind, RunState
+assert "sqlalchemy.orm" not in sys.modules
+sys.setswitchinterval(1e-5)
+mapper = threading.Thread(target=__import__, args=("sqlalchemy.orm",))
+mapper.start()
+compared = 0
+while mapper.is_alive() or not compared:
+    select(t.runs.c.run).where(t.runs.c.state == RunState.COMMITTED, t.runs.c.kind != RunKind.RUN)
+    compared += 1
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": "include"}
+    )
+    assert done.returncode == 0, done.stderr

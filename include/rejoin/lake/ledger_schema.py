@@ -15,6 +15,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
     and_,
     create_engine,
     event,
@@ -29,6 +30,16 @@ from rejoin.lake.sqlite import is_sqlite, write_ahead
 
 metadata = MetaData()
 
+
+class _Word(TypeDecorator[str]):
+    """A text that is compared with members of an enumeration. Of a plain String SQLAlchemy asks its mapper what such a member is, and fails if another
+    thread has that imported halfway, as PyIceberg's catalog does.
+    """
+
+    impl = String(16)
+    cache_ok = True
+
+
 topologies = Table(
     "rejoin_topologies",
     metadata,
@@ -42,8 +53,8 @@ runs = Table(
     metadata,
     Column("topology", String(64), primary_key=True),
     Column("run", Integer, primary_key=True),
-    Column("kind", String(16), nullable=False),  # run | compact | expire | mend | drop
-    Column("state", String(16), nullable=False),  # open | committed | abandoned
+    Column("kind", _Word, nullable=False),  # run | compact | expire | mend | drop
+    Column("state", _Word, nullable=False),  # open | committed | abandoned
     Column("owner", String(512), nullable=False),
     Column("lease_until", Float, nullable=False),  # seconds since the epoch; 0 = the owner said that it failed
     Column("base", Integer),  # the committed run that this run starts from
