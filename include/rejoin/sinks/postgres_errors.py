@@ -23,7 +23,7 @@ _SLOW = (pg.QueryCanceled, pg.IdleInTransactionSessionTimeout)
 _RECORD = ("22", "23", "44", "54", "P0001")
 """Values, constraints, the check of a view, limits of size, and RAISE of a trigger: this row would be refused again."""
 _PASSING = ("08", "25006", "40", "53", "55", "57", "58", "XX")
-"""Connection, rollback, resources, state of an object, intervention of an operator, system and internal errors: each may be over the next time."""
+"""Connection, a server that only reads, rollback, resources, state of an object, intervention of an operator, system and internal errors: each may be over the next time."""
 
 
 def coded(error: psycopg.Error, sink: str, table: str, tries: int = 1) -> RejoinError:

@@ -13,6 +13,7 @@ OF_STATES: dict[str, type[RejoinError]] = {
     "40P01": SinkConflict,
     "53100": SinkDown,  # disk full
     "55006": SinkDown,  # object in use
+    "25006": SinkDown,  # a server that only reads: for a while after a failover
     "57P01": SinkDown,  # the server is shut down
     "57014": SinkSlow,
     "58030": SinkDown,  # input or output
@@ -25,7 +26,6 @@ OF_STATES: dict[str, type[RejoinError]] = {
     "28P01": SinkDenied,
     "42P01": SinkSchemaRefused,
     "0A000": SinkError,  # a view that cannot be written to
-    "25006": SinkError,  # a server that only reads
     "P0002": SinkError,
 }
 
