@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from rejoin.plan.portable import quoted
 from rejoin.stages.dialect import DUCKDB
 
 Path = tuple[str, ...]
@@ -49,8 +50,8 @@ class Shape:
         self.root, self._style = root, style
 
     def structure(self) -> str:
-        """What DuckDB's ``from_json`` is asked for."""
-        return json.dumps(_structure(self.root), ensure_ascii=False).replace("'", "''")
+        """SQL text: what DuckDB's ``from_json`` is asked for."""
+        return quoted(json.dumps(_structure(self.root), ensure_ascii=False))
 
     def again(self, row: str) -> str:
         """SQL text: the line with its line feed, made of the struct ``row`` that ``from_json`` gives; another text where a value is none of its kind."""

@@ -6,7 +6,7 @@ Statements name their inputs as tables; users' expressions come in the dialect o
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
-from rejoin.plan.portable import duckdb_type
+from rejoin.plan.portable import duckdb_type, quoted
 
 Field = tuple[str, str]
 """A name, and the SQL text of its value."""
@@ -234,7 +234,7 @@ class DuckSql(Dialect):
         return f"STRUCT({', '.join(f'{self.name(n)} {self.type(of)}' for n, of in fields)})"
 
     def literal(self, value: str) -> str:
-        return "'" + value.replace("'", "''") + "'"
+        return quoted(value)
 
     def get(self, struct: str, field: str) -> str:
         return f"struct_extract({struct}, {self.literal(field)})"

@@ -34,6 +34,7 @@ class WindowJoin(Kind):
         self._keys = statements.Keys(self.left_key, self.right_key)
         self._stored = statements.Stored(self.plan.stored_from(self.left), self.plan.stored_from(self.right))
         self._kept = (self.edge.kind.keeps_left, self.edge.kind.keeps_right)
+        self._mine, self._theirs = node.key[: len(self.left_key)], node.key[len(self.left_key) :]
 
     def everything(self) -> Rows:
         text = statements.state(self.sql, self.spoken, self._keys, scoped=None, stored=self._stored)
@@ -102,11 +103,10 @@ class WindowJoin(Kind):
         before, node, sql = self.work.before, self.node, self.sql
         if not before.has(node.name):
             return None
-        mine, theirs = node.key[: len(self.left_key)], node.key[len(self.left_key) :]
         wanted = list[tuple[tuple[str, ...], Keys]]()
         for own, key, changes, lonely, ks in (
-            (mine, self.left_key, "left_changes", "lonely_left", self._keys.pks),
-            (theirs, self.right_key, "right_changes", "lonely_right", self._keys.rks),
+            (self._mine, self.left_key, "left_changes", "lonely_left", self._keys.pks),
+            (self._theirs, self.right_key, "right_changes", "lonely_right", self._keys.rks),
         ):
             given = {n: inputs[n] for n in (changes, lonely) if n in inputs}
             names = [f"SELECT {sql.renamed(key if n == changes else ks, own)} FROM {n}" for n in given]
@@ -124,8 +124,7 @@ class WindowJoin(Kind):
             return scoped
         # Results of a record that was let go, whose id another one has now.
         found, count = self.fetched(scoped)
-        mine, theirs = self.node.key[: len(self.left_key)], self.node.key[len(self.left_key) :]
-        sides = ((self.left, mine, self.left_key), (self.right, theirs, self.right_key))
+        sides = ((self.left, self._mine, self.left_key), (self.right, self._theirs, self.right_key))
         lefts, rights = (self.work.now.lookup(table, self._keys_of(found, own, key, count)) for table, own, key in sides)
         return self._unsettled(found, lefts, rights)
 

@@ -32,7 +32,7 @@ def of_events(layout: Layout, source: DebeziumSource, unchanged: Collection[str]
         return None
     if kind_at(value, ("op",)) != TEXT or any(decimal_of(str(c.type)) for c in layout.key) or not _plain_headers(shape.root):
         return None
-    holds = ["j IS NOT NULL", f"{at('j', ('value', 'op'))} IN ('c', 'u', 'r')", f"{at('j', ('value', 'after'))} IS NOT NULL"]
+    holds = [f"{at('j', ('value', 'op'))} IN ('c', 'u', 'r')", f"{at('j', ('value', 'after'))} IS NOT NULL"]
     if source.topic is not None and "topic" in shape.root.members:
         if kind_at(shape.root, ("topic",)) != TEXT:
             return None
