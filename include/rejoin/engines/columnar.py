@@ -12,13 +12,14 @@ from typing import NoReturn
 
 import pyarrow as pa
 
+from rejoin.engines.counting import Counted, Picked, taken
 from rejoin.engines.engine import Counts, Engine, Here, NeedsSpark, Rows
 from rejoin.engines.later import Later, Soon, database, landed, use
 from rejoin.plan import portable
 from rejoin.plan.model import Node, Plan, Table, View
 from rejoin.plan.portable import NotPortable
 from rejoin.plan.rules import Expectation
-from rejoin.stages.dialect import DUCKDB
+from rejoin.stages.dialect import DUCKDB, picked
 
 
 class ColumnarEngine(Engine):
@@ -51,7 +52,7 @@ class ColumnarEngine(Engine):
 
     def ordered(self, rows: Rows, by: Sequence[str]) -> Iterator[pa.RecordBatch]:
         assert isinstance(rows, Later)
-        return rows.ordered(by)
+        return taken(rows, by)
 
     def everywhere(self, rows: Rows) -> Rows:
         return rows
@@ -60,9 +61,17 @@ class ColumnarEngine(Engine):
         return rows
 
     def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
+        if isinstance(rows, Later):
+            observed = Counted(rows.statement, rows.inputs, counts)
+            return observed, observed.seen
         aggregates = ", ".join(f"{text} AS {self.sql.name(name)}" for name, text in counts.items())
-        once = _once(rows)  # what is counted is written, too
+        once = Here(rows.here())
         return once, lambda: self.one(f"SELECT {aggregates} FROM counted", counted=once)
+
+    def picked(self, rows: Rows, columns: Sequence[str], where: str) -> Rows:
+        if isinstance(rows, Later):
+            return Picked(picked(self.sql, columns, "rows_", where), {"rows_": rows}, tuple(columns), where)
+        return super().picked(rows, columns, where)
 
     @contextmanager
     def kept(self, rows: Rows) -> Iterator[Rows]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from rejoin.limits import limits
 from rejoin.plan.model import Node, Table
 from rejoin.plan.rules import Expectation
-from rejoin.stages.dialect import Dialect
+from rejoin.stages.dialect import Dialect, picked
 
 if TYPE_CHECKING:
     from rejoin.engines.spark import SparkEngine
@@ -110,6 +110,10 @@ class Engine(ABC):
         Exact of rows that are written as they are. Of rows that are grouped or joined before, Spark counts some twice where it lost an executor
         and did a task again: then what is not there still counts as 0, and no more can be relied on.
         """
+
+    def picked(self, rows: Rows, columns: Sequence[str], where: str) -> Rows:
+        """Some columns of the rows for which a condition holds."""
+        return self.query(picked(self.sql, columns, "rows_", where), rows_=rows)
 
     @abstractmethod
     def kept(self, rows: Rows) -> AbstractContextManager[Rows]:

@@ -80,13 +80,18 @@ class Later(Rows):
 
     @property
     def schema(self) -> pa.Schema:
-        with bound(f"SELECT * FROM ({self.statement}) LIMIT 0", self.inputs) as query:
-            return Here(query.to_arrow_table()).schema
+        with _asked(f"SELECT * FROM ({self.statement}) LIMIT 0", self.inputs, described=True) as (connection, text):
+            return Here(connection.sql(text).to_arrow_table()).schema
 
     @property
     def columns(self) -> list[str]:
-        with bound(self.statement, self.inputs) as query:
-            return list(query.columns)
+        with _asked(self.statement, self.inputs, described=True) as (connection, text):
+            return list(connection.sql(text).columns)
+
+    @property
+    def settled(self) -> "Later":
+        """What stands for it in a statement that uses it."""
+        return self
 
     def here(self) -> pa.Table:
         with bound(self.statement, self.inputs) as query:
@@ -226,11 +231,11 @@ def bound(statement: str, inputs: Mapping[str, Rows]) -> Iterator[duckdb.DuckDBP
 
 
 @contextmanager
-def _asked(statement: str, inputs: Mapping[str, Rows]) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
-    """A connection and the text of a query for it. Raises as ``bound``."""
+def _asked(statement: str, inputs: Mapping[str, Rows], *, described: bool = False) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
+    """A connection and the text of a query for it. ``described``: only to learn its columns. Raises as ``bound``."""
     with database().cursor() as connection:
         try:
-            yield connection, _Text(connection).of(statement, inputs)
+            yield connection, _Text(connection, described=described).of(statement, inputs)
         except _NO_VALUE as error:
             # Spark says for which row, and whether that row is to be held back.
             raise NeedsSpark(f"a value cannot be computed here ({type(error).__name__})") from error
@@ -239,8 +244,8 @@ def _asked(statement: str, inputs: Mapping[str, Rows]) -> Iterator[tuple[duckdb.
 class _Text:
     """The text of one query, made of statements that rest on each other. Rows that are here are registered with the connection."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
+    def __init__(self, connection: duckdb.DuckDBPyConnection, *, described: bool) -> None:
+        self._connection, self._described = connection, described
         self._names: dict[int, str] = {}
         self._parts: list[str] = []
 
@@ -261,6 +266,8 @@ class _Text:
         """The rows as a query. What may be used by several statements of it is named, and computed once."""
         if isinstance(rows, Soon) and not rows.apart:
             return self._framed(rows.statement, rows.inputs)
+        if isinstance(rows, Later) and not self._described:
+            rows = rows.settled
         if id(rows) not in self._names:
             body = self._framed(rows.statement, rows.inputs) if isinstance(rows, Later) else ""
             self._names[id(rows)] = name = f"rows_{len(self._names)}"

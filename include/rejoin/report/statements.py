@@ -13,7 +13,7 @@ from rejoin.plan.model import Node, Plan, Table
 from rejoin.plan.sources import SnapshotSource
 from rejoin.plan.steps import Verb, step_id
 from rejoin.stages import ingest, resolve
-from rejoin.stages.dialect import DUCKDB, SPARK, Dialect
+from rejoin.stages.dialect import DUCKDB, SPARK, Dialect, picked
 
 HERE = "DuckDB, in this process"
 REFUSED = "; with engine 'local' the step ends with ENGINE_REFUSED"
@@ -64,7 +64,7 @@ def _of_table(sql: Dialect, table: Table) -> Iterator[tuple[str, str]]:
         yield "classified, from events and stored", ingest.feed(sql, table, stored=True, placed=True)
         yield "made, from classified", ingest.versions(sql, table, keep_unchanged=True)
     yield "versioned, from made", ingest.table_rows(sql, table, 0)
-    yield "rows of the table, from versioned", ingest.appended(sql, table)
+    yield "rows of the table, from versioned", picked(sql, ingest.appended(table), "versioned", ingest.APPENDED)
 
 
 def _of_node(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:

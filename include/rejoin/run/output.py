@@ -1,5 +1,7 @@
 """What ``resolve`` and ``validate`` share: net changes become the new state of an output."""
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 from rejoin import crash
@@ -11,9 +13,15 @@ from rejoin.plan.model import Node
 from rejoin.plan.results import Changed
 from rejoin.run.work import Work
 from rejoin.stages import loaded
+from rejoin.stages.columns import HASH, RUN
+from rejoin.stages.dialect import counted
 
 OPS = {"inserted": "_op = 'I'", "updated": "_op = 'U'", "deleted": "_op = 'D'"}
 """What is counted of changes, and the conditions."""
+COUNTS = counted(OPS | {"unchanged": "_op = 'N'"})
+"""The same as aggregates, with the rows that stay as they are."""
+CHANGED = "_op <> 'N'"
+"""Of the rows that ``resolve.difference`` gives, those that change."""
 
 
 def loading(work: Work, node: Node) -> bool:
@@ -21,13 +29,28 @@ def loading(work: Work, node: Node) -> bool:
     return not work.before.has(node.name)
 
 
-def load(work: Work, writer: Writer, node: Node, written: Rows) -> tuple[Write, ...]:
-    """Writes an output for the first time, and a reference to its rows as its changes. ``written``: rows of the changes table, all of them inserts."""
-    reference = Here(loaded.reference(written.schema, work.facts.run.number))
+def load(work: Work, writer: Writer, node: Node, changes: Rows, at_most: int) -> tuple[Mapping[str, int], tuple[Write, ...]]:
+    """Writes an output for the first time, and a reference to its rows as its changes.
+
+    Args:
+        work: the attempt.
+        writer: its writer.
+        node: the node.
+        changes: rows of the changes table, all of them inserts but those that change nothing.
+        at_most: how many these are.
+
+    Returns:
+        The counts of ``COUNTS``, and the writes.
+    """
+    reference = Here(loaded.reference(changes.schema, work.facts.run.number))
     log = writer.append(names.changes(node.name), reference, node.key)
     crash.point(f"load.{node.name}:changes")
-    rows = work.engine.query(loaded.rows(work.engine.sql, [p.name for p in node.columns]), changes=written)
-    return log, writer.append(node.name, rows, node.key)
+    columns = [p.name for p in node.columns]
+    rows = work.engine.query(loaded.rows(work.engine.sql, columns), changes=changes)
+    observed, seen = work.engine.counted(rows, COUNTS)
+    shown = work.engine.picked(observed, [*columns, RUN, HASH], CHANGED)
+    written = writer.append(node.name, work.engine.small(shown, at_most), node.key)
+    return seen(), (log, written)
 
 
 def apply(work: Work, writer: Writer, node: Node, written: Rows, log: Write, made: Changed, located: pa.Table | None) -> tuple[Write, ...]:

@@ -23,11 +23,11 @@ from rejoin.plan.policy import Fuse, Refresh
 from rejoin.plan.results import Changed, Ending, Resolved
 from rejoin.plan.steps import Verb
 from rejoin.run.joining import left_changes
-from rejoin.run.output import OPS, apply, load, loading
+from rejoin.run.output import CHANGED, COUNTS, OPS, apply, load, loading
 from rejoin.run.sifting import Sieve, can_sift
 from rejoin.run.work import Outcome, Work
 from rejoin.stages import hold, resolve
-from rejoin.stages.columns import numbered
+from rejoin.stages.columns import RUN, numbered
 from rejoin.stages.dialect import counted
 
 Kept = Callable[[], Rows | None]
@@ -233,8 +233,7 @@ class Resolving:
         marked = self._engine.query(hold.candidates(self._sql, node.key, **flags), **inputs)
         counts = counted(OPS | {"unchanged": "_op = 'N'", "held_before": "_held", "uncomputable": "_why IS NOT NULL"})
         observed, seen = self._engine.counted(marked, counts)
-        columns = f"{self._sql.names(node.key)}, _op, _before, _after, _held, _why"
-        rows = self._engine.query(f"SELECT {columns} FROM marked WHERE {hold.IS_CANDIDATE}", marked=observed)
+        rows = self._engine.picked(observed, [*node.key, "_op", "_before", "_after", "_held", "_why"], hold.IS_CANDIDATE)
         written = self._writer.append(names.candidates(node.name), self._engine.small(rows, at_most), node.key, transient=True)
         made = Resolved.of({"stale": stale, **seen()}, Ending.PROPOSED)
         return self._withheld(node, made) or Outcome(made, (written,))
@@ -243,13 +242,14 @@ class Resolving:
         """Writes changes. ``kept``: the keys held back, of those that were compared."""
         if self._facts.may_hold(node):
             return self._write_candidates(node, difference, stale, at_most, kept)
-        observed, seen = self._engine.counted(difference, counted(OPS | {"unchanged": "_op = 'N'"}))
-        columns = f"{self._sql.cast(str(self._facts.run.number), 'BIGINT')} AS _run, _op, {self._sql.names(node.key)}, _before, _after"
-        rows = self._engine.query(f"SELECT {columns} FROM difference WHERE _op <> 'N'", difference=observed)
-        written = self._engine.small(rows, at_most)
+        run = self._sql.cast(str(self._facts.run.number), "BIGINT")
+        changes = self._engine.query(f"SELECT {run} AS {RUN}, * FROM difference", difference=difference)
         if loading(self._work, node):
-            writes = load(self._work, self._writer, node, written)
-            return Outcome(Resolved.of({"stale": stale, **seen()}), writes)
+            counts, writes = load(self._work, self._writer, node, changes, at_most)
+            return Outcome(Resolved.of({"stale": stale, **counts}), writes)
+        observed, seen = self._engine.counted(changes, COUNTS)
+        rows = self._engine.picked(observed, [RUN, "_op", *node.key, "_before", "_after"], CHANGED)
+        written = self._engine.small(rows, at_most)
         log = self._writer.append(names.changes(node.name), written, node.key)
         crash.point(f"resolve.{node.name}:changes")
         made = Resolved.of({"stale": stale, **seen()})

@@ -70,7 +70,7 @@ class Storing:
         bad = f"coalesce(sum(CASE WHEN _real AND _fate = {text(Fate.QUARANTINED)} THEN _lines END), 0)"
         stored = self._engine.query(ingest.table_rows(self._sql, self._table, self._facts.run.number), made=made)
         observed, seen = self._engine.counted(stored, {**counted(conditions), "bad_lines": bad})
-        rows = self._engine.query(ingest.appended(self._sql, self._table), versioned=observed)
+        rows = self._engine.picked(observed, ingest.appended(self._table), ingest.APPENDED)
         write = self._work.writer.append(self._table.name, self._engine.small(rows, at_most), self._table.order)
         counts = {k: int(v) for k, v in seen().items()}
         bad_lines = counts.pop("bad_lines")

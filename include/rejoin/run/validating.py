@@ -53,12 +53,13 @@ class Validating:
         statement = hold.judged(self._sql, node.key, bad=bad is not None, nulls=node.null_keys_aside)
         judged = self._engine.query(statement, **inputs)
         at_most = made.changes + made.held_before + made.uncomputable
-        good, seen = self._engine.counted(self._engine.query(hold.published(self._sql, node.key, run), judged=judged), counted(OPS))
-        written = self._engine.small(good, at_most)
+        good = self._engine.query(hold.published(self._sql, node.key, run), judged=judged)
         if loading(self._work, node):
-            writes = load(self._work, self._work.writer, node, written)
-            done = Changed.of(seen())
+            counts, writes = load(self._work, self._work.writer, node, good, at_most)
+            done = Changed.of(counts)
         else:
+            observed, seen = self._engine.counted(good, counted(OPS))
+            written = self._engine.small(observed, at_most)
             log = self._work.writer.append(names.changes(node.name), written, node.key)
             done = Changed.of(seen())
             writes = apply(self._work, self._work.writer, node, written, log, done, None)

@@ -141,6 +141,11 @@ def text(value: str) -> str:
     return f"'{value}'"
 
 
+def picked(sql: Dialect, columns: Iterable[str], rows: str, where: str) -> str:
+    """Some columns of the rows for which a condition holds."""
+    return f"SELECT {sql.names(columns)} FROM {rows} WHERE {where}"
+
+
 def equal(pairs: Iterable[tuple[str, str]]) -> str:
     """Whether the SQL texts of each pair have equal values, null being equal to null. True without pairs."""
     return " AND ".join(["true", *(Dialect.same(one, other) for one, other in pairs)])

@@ -268,11 +268,13 @@ SELECT
 FROM made"""
 
 
-def appended(sql: Dialect, table: Table) -> str:
-    """``versioned``, the result of ``table_rows`` -> the rows to append to the source table."""
-    return (
-        f"SELECT {sql.names([*table.key, '_run', '_op', '_version', HASH, *values(table), '_before'])} FROM versioned WHERE _op IS NOT NULL"
-    )
+APPENDED = "_op IS NOT NULL"
+"""Of the rows that ``table_rows`` gives, those to append to the source table."""
+
+
+def appended(table: Table) -> list[str]:
+    """Their columns."""
+    return [*table.key, "_run", "_op", "_version", HASH, *values(table), "_before"]
 
 
 def _bytes(sql: Dialect, table: Table, names: Sequence[str], row: str) -> str:

@@ -24,9 +24,9 @@ def reference(schema: pa.Schema, run: int) -> pa.Table:
 
 
 def rows(sql: Dialect, columns: Sequence[str]) -> str:
-    """``changes`` of a run that loads an output -> the rows of the output."""
+    """``changes`` of a run that loads an output -> the rows of the output, with ``_op``."""
     after = ", ".join(f"{sql.get('_after', c)} AS {sql.name(c)}" for c in columns)
-    return f"SELECT {after}, {RUN}, {sql.get('_after', HASH)} AS {HASH} FROM changes"
+    return f"SELECT {after}, {RUN}, {sql.get('_after', HASH)} AS {HASH}, _op FROM changes"
 
 
 @dataclass(frozen=True)
