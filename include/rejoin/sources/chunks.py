@@ -16,6 +16,8 @@ FEWEST = 2_000
 """A file of fewer lines is read the careful way before a statement is made for it."""
 LARGEST = 256 << 20
 """Bytes of a chunk; what has longer lines is read the careful way."""
+Ends = np.ndarray[tuple[int], np.dtype[np.int64]]
+"""Where line feeds stand."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Chunk:
 
     first: int
     data: memoryview
-    ends: "np.ndarray[tuple[int], np.dtype[np.int64]]"
+    ends: Ends
 
     def texts(self) -> pa.StringArray | None:
         """The lines, each with its line feed; None if some are no UTF-8."""
@@ -70,30 +72,32 @@ class Rest:
 
 def chunks(pieces: Iterator[bytes]) -> Iterator[Chunk | Rest]:
     """Chunks of ``LINES`` lines, the last one shorter; or a ``Rest`` where the file is too small, or its lines too long."""
-    number, parts, count, size = 1, list[bytes](), 0, 0
+    number, parts, found, count, size = 1, list[bytes](), list[Ends](), 0, 0
     for piece in pieces:
+        ends = np.flatnonzero(np.frombuffer(piece, np.uint8) == ord("\n"))
         parts.append(piece)
-        count, size = count + piece.count(b"\n"), size + len(piece)
+        found.append(ends + size)
+        count, size = count + len(ends), size + len(piece)
         if count < LINES and size >= LARGEST:
             yield _rest(number, chain(parts, pieces))
             return
         if count >= LINES:
-            data = b"".join(parts)
-            ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
+            data, ends = b"".join(parts), np.concatenate(found)
             start = _after_mark(number, data)
             for at in range(0, len(ends) - LINES + 1, LINES):
                 stop = int(ends[at + LINES - 1]) + 1
                 yield Chunk(number, memoryview(data)[start:stop], ends[at : at + LINES] - start)
                 number, start = number + LINES, stop
-            parts = [data[start:]]
-            count, size = len(ends) % LINES, len(parts[0])
+            parts, found = [data[start:]], [ends[len(ends) - len(ends) % LINES :] - start]
+            count, size = len(found[0]), len(parts[0])
     data = b"".join(parts)
     if count < FEWEST:
         yield _rest(number, iter([data]))
     else:
-        whole = data if data.endswith(b"\n") else data + b"\n"
+        if not data.endswith(b"\n"):
+            data, found = data + b"\n", [*found, np.array([size])]
         start = _after_mark(number, data)
-        yield Chunk(number, memoryview(whole)[start:], np.flatnonzero(np.frombuffer(whole, np.uint8) == ord("\n")) - start)
+        yield Chunk(number, memoryview(data)[start:], np.concatenate(found) - start)
 
 
 def _after_mark(number: int, data: bytes) -> int:

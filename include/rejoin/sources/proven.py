@@ -25,7 +25,7 @@ from rejoin.stages.dialect import DUCKDB
 
 SAMPLE = 200
 """Lines that a shape is learned of."""
-_AHEAD = 1
+_AHEAD = 2
 """Chunks that are judged before they are asked for."""
 AT = "_at"
 """A column: the number of a line in its chunk."""
@@ -98,7 +98,7 @@ def ahead(parts: Iterator[Chunk | Rest], how: Callable[[Chunk], Callable[[Chunk]
     make: Callable[[Chunk], T | None] | None = None
     asked = False
     waiting: deque[Ahead[T]] = deque()
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(_AHEAD) as pool:
         for part in parts:
             if not asked and isinstance(part, Chunk):
                 asked, make = True, how(part)

@@ -62,19 +62,21 @@ def _position(value: Branch) -> Typed | None:
     lsn, connector = ("source", "lsn"), ("source", "connector")
     if kind_at(value, connector) != TEXT or kind_at(value, lsn) != WHOLE:
         return None
-    order, holds = "0", [f"{at('j.value', connector)} = 'postgresql'", f"{at('j.value', lsn)} >= 0"]
+    order, holds = quoted("0" * 20), [f"{at('j.value', connector)} = 'postgresql'", f"{at('j.value', lsn)} >= 0"]
     total = part_at(value, ("transaction", "total_order"))
     if isinstance(total, Branch) or (isinstance(total, Leaf) and total.kind not in (NULL, WHOLE)):
         return None
     if isinstance(total, Leaf) and total.kind == WHOLE:
-        order = f"coalesce({at('j.value', ('transaction', 'total_order'))}, 0)"
-        holds.append(f"{order} >= 0")
+        number = f"coalesce({at('j.value', ('transaction', 'total_order'))}, 0)"
+        order = _padded(number)
+        holds.append(f"{number} >= 0")
     rank = f"CASE {at('j.value', ('op',))} WHEN 'r' THEN '.0.' ELSE '.1.' END"
-    return Typed(f"{_padded(at('j.value', lsn))} || {rank} || {_padded(order)}", " AND ".join(holds))
+    return Typed(f"concat({_padded(at('j.value', lsn))}, {rank}, {order})", " AND ".join(holds))
 
 
 def _padded(number: str) -> str:
-    return f"right(concat('{'0' * 20}', {number}), 20)"
+    """The arguments of ``concat`` that give 20 digits."""
+    return f"substr({quoted('0' * 20)}, length(CAST({number} AS VARCHAR)) + 1), {number}"
 
 
 def _plain_headers(root: Branch) -> bool:
