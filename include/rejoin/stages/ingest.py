@@ -194,7 +194,7 @@ def snapshot(sql: Dialect, table: Table, *, stored: bool, deletes: bool) -> str:
     line = ", ".join(f"CASE WHEN _unlike THEN {instead[c]} ELSE {c} END AS {c}" if c in instead else sql.name(c) for c in columns)
     fate = f"CASE WHEN _unlike THEN {text(Fate.QUARANTINED)} WHEN _nth = 1 THEN {text(Fate.APPLIED)} ELSE {text(Fate.DUPLICATE)} END"
     judged = f"""
-WITH marked AS (SELECT *, {_bytes(sql, table, values(table), "")} AS _bytes FROM events),
+WITH marked AS (SELECT *, {_bytes(sql, table, values(table))} AS _bytes FROM events),
 numbered AS (
     SELECT *, {unlike} AS _unlike, row_number() OVER (PARTITION BY {key} ORDER BY _arrival ASC NULLS FIRST) AS _nth FROM marked
 ),
@@ -223,14 +223,14 @@ def versions(sql: Dialect, table: Table, *, keep_unchanged: bool) -> str:
     columns = [c for c in _classified(table) if c != "_fate"]
     after = f"CASE WHEN _kind = 'upsert' THEN {sql.struct((c.name, sql.name(c.name)) for c in table.columns)} END"
     newest, alive = f"_fate = {text(Fate.APPLIED)}", "_row IS NOT NULL"
-    same_used = sql.same("_used_after", "_used_before")
+    same_used = equal((sql.name(n), sql.get("_row", n)) for n in table.used)
     unchanged = equal((sql.name(n), sql.get("_row", n)) for n in values(table)) + f" AND {alive} AND _kind = 'upsert'"
     stays = "_op" if keep_unchanged else f"CASE WHEN NOT ({unchanged}) THEN _op END"
     # A version that changes no used column keeps the stored hash: subscriptions and outputs hold it.
     carried = f"CASE WHEN _op = 'N' THEN {sql.get('_row', HASH)} END"
     return f"""
 WITH encoded AS (
-    SELECT *, {_bytes(sql, table, table.used, "")} AS _used_after, {_bytes(sql, table, table.used, "_row")} AS _used_before FROM classified
+    SELECT *, {_bytes(sql, table, table.used)} AS _used FROM classified
 ),
 compared AS (
     SELECT *, CASE
@@ -240,7 +240,7 @@ compared AS (
 ),
 settled AS (
     SELECT
-        {sql.names(columns)}, _used_after,
+        {sql.names(columns)}, _used,
         CASE WHEN _op = 'N' OR (_op = 'D' AND NOT {alive}) THEN {text(Fate.NOOP)} ELSE _fate END AS _fate,
         CASE WHEN {newest} THEN _row END AS _before, CASE WHEN {newest} THEN {after} END AS _new,
         {stays} AS _op
@@ -248,7 +248,7 @@ settled AS (
 )
 SELECT
     {sql.names(columns)}, _fate, _op, _before, _new,
-    coalesce({carried}, {hashed("CASE WHEN _op IN ('I', 'U') THEN _used_after END")}) AS _newhash
+    coalesce({carried}, {hashed("CASE WHEN _op IN ('I', 'U') THEN _used END")}) AS _newhash
 FROM settled"""
 
 
@@ -277,7 +277,7 @@ def appended(table: Table) -> list[str]:
     return [*table.key, "_run", "_op", "_version", HASH, *values(table), "_before"]
 
 
-def _bytes(sql: Dialect, table: Table, names: Sequence[str], row: str) -> str:
-    """The encoding of some columns: of the event, or of the struct ``row``."""
+def _bytes(sql: Dialect, table: Table, names: Sequence[str]) -> str:
+    """The encoding of some columns of an event."""
     types = {c.name: c.type or "" for c in table.columns}
-    return canonical(sql, ((sql.get(row, n) if row else sql.name(n), types[n]) for n in names))
+    return canonical(sql, ((sql.name(n), types[n]) for n in names))
