@@ -46,7 +46,7 @@ LONGEST = 30.0
 @click.option("--port", default=15002, show_default=True)
 @click.option("--memory", default="4g", show_default=True, help="Heap of the server's JVM.")
 @click.option("--restart", is_flag=True, help="Stay, and start the server again on its port when it ends or hangs.")
-def main(location: str, host: str, port: int, memory: str, restart: bool) -> None:
+def main(location: str, host: str, port: int, memory: str, *, restart: bool) -> None:
     reached = "127.0.0.1" if host == "0.0.0.0" else host
     try:
         if listens(reached, port):

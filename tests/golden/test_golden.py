@@ -72,7 +72,7 @@ def play(mode: str, seed: int, engine: str) -> Played:
             files = [Path(scratch, "some.jsonl")]
             files[0].write_text("".join(trace.line + "\n" for trace in expected))
         # As the command prints them: text, not Python's tuples.
-        answers = [json.loads(json.dumps(answer)) for answer in replay([str(file) for file in files], per_event, None)]
+        answers = [json.loads(json.dumps(answer)) for answer in replay([str(file) for file in files], None, per_event=per_event)]
     return Played(mode, list(zip(expected, answers, strict=True)), time.monotonic() - started)
 
 

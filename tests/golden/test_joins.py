@@ -41,7 +41,7 @@ def play(which: str, cut: str, engine: str) -> list[tuple[Line, dict[str, Any]]]
         asked = chosen(which)
         file = Path(scratch, "some.jsonl")
         file.write_text("".join(json.dumps(line.data) + "\n" for line in asked))
-        answers = [json.loads(json.dumps(answer)) for answer in replay([str(file)], cut == "per-event", None)]
+        answers = [json.loads(json.dumps(answer)) for answer in replay([str(file)], None, per_event=cut == "per-event")]
     return list(zip(asked, answers, strict=True))
 
 

@@ -71,7 +71,7 @@ def test_golden_traces_come_out_of_an_object_store_as_kafka_streams_says(store: 
     assert len(chosen) > 1_000
     events = tmp_path / "events.jsonl"
     events.write_text("".join(trace.line + "\n" for trace in chosen))
-    answers = [json.loads(json.dumps(a)) for a in replay([str(events)], True, str(store.lake(tmp_path)))]
+    answers = [json.loads(json.dumps(a)) for a in replay([str(events)], str(store.lake(tmp_path)), per_event=True)]
     wrong = [t.name for t, a in zip(chosen, answers, strict=True) if (a["changes"], a["table"]) != (t.changes(), t.table)]
     assert not wrong
     print(f"\n{len(chosen)} traces")

@@ -1,69 +1,108 @@
-"""Rows that are to be written in order: sorted, unless they come so anyway."""
+"""Rows that are written in an order, and counted on the way."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 
-from rejoin.engines import later
-from rejoin.engines.engine import Here
+from rejoin.engines import counting, later
+from rejoin.engines.counting import Counted, Picked, taken
+from rejoin.engines.engine import Here, NeedsSpark
 from rejoin.engines.later import Kept, Later
 
-COUNT = 3 * later.BATCH_ROWS + 7
+COUNT = 2 * later.LANDED_ROWS + later.BATCH_ROWS + 7
+"""Some groups that are counted, and a part of one."""
+COUNTS = {"all": "count(*)", "odd": "count(CASE WHEN n % 2 = 1 THEN 1 END)", "sum": "coalesce(sum(n), 0)"}
 
 
-def kept(keys: Sequence[object], kind: pa.DataType) -> Kept:
-    rows = Here(pa.table({"k": pa.array(keys, kind), "n": pa.array(range(len(keys)), pa.int64())}))
-    return Later("SELECT * FROM given", {"given": rows}).kept()
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The tables that DuckDB has kept."""
+    made, original = list[str](), Later.kept
+
+    def kept(self: Later) -> Kept:
+        made.append(self.statement)
+        return original(self)
+
+    monkeypatch.setattr(Later, "kept", kept)
+    return made
 
 
-def read(rows: Later) -> tuple[pa.Table, bool]:
-    """The rows in order of ``k``, ``n``, and whether DuckDB had to sort."""
-    asked = list[str]()
-    original = later.bound
-
-    def listening(statement: str, inputs: object) -> object:
-        asked.append(statement)
-        return original(statement, inputs)  # type: ignore[arg-type]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(later, "bound", listening)
-        found = pa.Table.from_batches(rows.ordered(["k", "n"]), rows.schema)
-    return found, "ORDER BY" in asked[-1]
+def shuffled(count: int = COUNT) -> Later:
+    keys = list(range(count))
+    random.Random(7).shuffle(keys)
+    rows = pa.table({"k": pa.array(keys, pa.int64()), "n": pa.array(keys, pa.int64())})
+    return Later("SELECT k, n, 'x' || n AS text FROM given", {"given": Here(rows)})
 
 
-@pytest.mark.parametrize("changed", [None, 0, later.BATCH_ROWS - 1, later.BATCH_ROWS, COUNT - 2])
-@pytest.mark.parametrize("to", ["swapped", "equal", "null"])
-def test_what_is_in_order_is_not_sorted_and_everything_else_is(changed: int | None, to: str) -> None:
-    keys: list[int | None] = [2 * i - COUNT for i in range(COUNT)]
-    if changed is not None and to == "swapped":
-        keys[changed], keys[changed + 1] = keys[changed + 1], keys[changed]
-    elif changed is not None:
-        keys[changed] = keys[changed + 1] if to == "equal" else None
-    rows = Later("SELECT k, n FROM made WHERE n >= 0", {"made": kept(keys, pa.int64())})
-    found, was_sorted = read(rows)
-    assert was_sorted == (changed is not None)
-    expected = sorted(zip(keys, range(COUNT), strict=True), key=lambda r: (r[0] is None, r[0] or 0, r[1]))
-    assert list(zip(found["k"].to_pylist(), found["n"].to_pylist(), strict=True)) == expected
+def counted(rows: Later) -> Counted:
+    return Counted(rows.statement, rows.inputs, COUNTS)
+
+
+def read(batches: Iterator[pa.RecordBatch]) -> list[dict[str, object]]:
+    return [row for batch in batches for row in batch.to_pylist()]
 
 
 def test_texts_are_in_the_order_of_their_bytes() -> None:
     texts = sorted(["", " ", "A", "a", "é", "z", "\U00010000", "\uffff", "a" * 300], key=str.encode)
-    found, was_sorted = read(Later("SELECT k, n FROM made", {"made": kept(texts, pa.string())}))
-    assert not was_sorted
-    assert found["k"].to_pylist() == texts
-    random.Random(7).shuffle(texts)
-    found, was_sorted = read(Later("SELECT k, n FROM made", {"made": kept(texts, pa.string())}))
-    assert was_sorted
-    assert found["k"].to_pylist() == sorted(texts, key=str.encode)
+    given = random.Random(7).sample(texts, len(texts))
+    rows = Later("SELECT k FROM given", {"given": Here(pa.table({"k": given}))})
+    assert [row["k"] for row in read(rows.ordered(["k"]))] == texts
 
 
-def test_nothing_and_what_is_not_kept_has_no_order() -> None:
-    assert read(Later("SELECT k, n FROM made", {"made": kept([], pa.int64())}))[0].num_rows == 0
-    given = Here(pa.table({"k": [1, 2, 3], "n": [0, 0, 0]}))
-    assert read(Later("SELECT k, n FROM made", {"made": given}))[1]
+def test_rows_are_counted_while_they_are_taken_and_nobody_keeps_them(computed: list[str]) -> None:
+    rows = counted(shuffled())
+    found = read(taken(rows, ["k"]))
+    assert found == [{"k": k, "n": k, "text": f"x{k}"} for k in range(COUNT)]
+    assert rows.seen() == {"all": COUNT, "odd": COUNT // 2, "sum": COUNT * (COUNT - 1) // 2}
+    assert not computed
 
 
-def test_duckdb_keeps_the_order_of_what_it_is_told_to_keep() -> None:
-    assert later.database().sql("SELECT current_setting('preserve_insertion_order')").fetchall() == [(True,)]
+@pytest.mark.parametrize(("where", "left"), [("n >= 0", COUNT), ("n % 2 = 1", COUNT // 2), ("n < 0", 0), ("nullif(n, 3) > 5", COUNT - 6)])
+def test_what_is_picked_is_written_and_all_is_counted(where: str, left: int, computed: list[str]) -> None:
+    rows = counted(shuffled())
+    found = read(taken(Picked(f"SELECT text, k FROM rows_ WHERE {where}", {"rows_": rows}, ("text", "k"), where), ["k"]))
+    assert len(found) == left
+    assert found == sorted(found, key=lambda row: int(str(row["k"])))
+    assert all(list(row) == ["text", "k"] for row in found)
+    assert rows.seen()["all"] == COUNT
+    assert not computed
+
+
+def test_rows_that_are_taken_twice_are_counted_once() -> None:
+    rows = counted(shuffled(10))
+    assert read(taken(rows, ["k"])) == read(taken(rows, ["k"]))
+    assert rows.seen()["all"] == 10
+
+
+def test_no_rows_count_as_zero(computed: list[str]) -> None:
+    rows = counted(shuffled(0))
+    assert not read(taken(rows, ["k"]))
+    assert rows.seen() == {"all": 0, "odd": 0, "sum": 0}
+    assert not computed
+
+
+def test_few_rows_that_are_fetched_are_counted(computed: list[str]) -> None:
+    rows = counted(shuffled(10))
+    assert rows.here().num_rows == 10
+    assert rows.seen() == {"all": 10, "odd": 5, "sum": 45}
+    assert not computed
+
+
+def test_rows_that_others_use_are_computed_once_for_all_of_them(computed: list[str]) -> None:
+    rows = counted(shuffled(10))
+    above = Later("SELECT k + 1 AS k FROM rows_ WHERE n > 3", {"rows_": rows})
+    assert above.columns == ["k"]
+    assert above.schema == pa.schema([("k", pa.int64())])
+    assert not computed  # to describe them is not to compute them
+    assert [row["k"] for row in read(taken(above, ["k"]))] == [5, 6, 7, 8, 9, 10]
+    assert rows.seen() == {"all": 10, "odd": 5, "sum": 45}
+    assert above.here().num_rows == 6
+    assert computed == [rows.statement]
+
+
+def test_a_value_that_cannot_be_computed_is_left_to_spark() -> None:
+    rows = Later("SELECT k, CAST('x' || k AS INTEGER) AS n FROM given", {"given": Here(pa.table({"k": list(range(counting.BATCH_ROWS))}))})
+    with pytest.raises(NeedsSpark):
+        read(taken(counted(rows), ["k"]))

@@ -29,11 +29,21 @@ class Counted(Later):
     def settled(self) -> Later:
         return self.kept()
 
+    def here(self) -> pa.Table:
+        found = super().here()
+        self.restart()
+        self.count(found)
+        return found
+
     def seen(self) -> dict[str, int]:
         """The counts of all rows."""
         if not self.totals:
             self._add(self.settled)
         return dict(self.totals)
+
+    def restart(self) -> None:
+        """Counts from the beginning."""
+        self.totals.update(dict.fromkeys(self.counts, 0))
 
     def count(self, some: pa.Table) -> None:
         """Counts these rows as well."""
@@ -65,7 +75,7 @@ def taken(rows: Later, by: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
 
 def _counted(rows: Counted, by: Sequence[str], picked: Picked | None) -> Iterator[pa.RecordBatch]:
-    rows.totals.update(dict.fromkeys(rows.counts, 0))
+    rows.restart()
     for some in in_parts(rows.ordered(by), LANDED_ROWS):
         rows.count(some)
         yield from (some if picked is None else _picked(some, picked)).to_batches(BATCH_ROWS)

@@ -20,7 +20,6 @@ from duckdb.func import ARROW
 from duckdb.sqltypes import BLOB
 
 from rejoin.engines.engine import Here, NeedsSpark, Rows
-from rejoin.engines.order import larger, still_in_order
 from rejoin.lake.duck import memory, reading
 from rejoin.plan import portable
 from rejoin.stages.dialect import DUCKDB
@@ -99,27 +98,8 @@ class Later(Rows):
 
     def ordered(self, by: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Its rows in the order of some columns, as they come."""
-        plain = self._in_order(by[0])
-        order = "" if plain else f" ORDER BY {DUCKDB.names(by)}"
-        with bound(f"SELECT * FROM ({self.statement}){order}", self.inputs) as query:
-            batches: Iterator[pa.RecordBatch] = iter(query.to_arrow_reader(BATCH_ROWS))
-            yield from still_in_order(batches, by[0]) if plain else batches
-
-    def _in_order(self, first: str) -> bool:
-        """Whether the rows come in the order of their first key column anyway, each with a larger value: then they need not be held to be sorted.
-
-        Only rows of one kept table have an order of their own, in which DuckDB gives them if they are filtered and shown at most; it hardly costs to
-        look at one column of these.
-        """
-        if not (len(self.inputs) == 1 and all(isinstance(rows, Kept) for rows in self.inputs.values())):
-            return False
-        with bound(f"SELECT {DUCKDB.name(first)} FROM ({self.statement})", self.inputs) as query:
-            last = None
-            for batch in query.to_arrow_reader(BATCH_ROWS):
-                if not larger(last, batch.column(0)):
-                    return False
-                last = batch.column(0)[-1] if batch.num_rows else last
-        return True
+        with bound(f"SELECT * FROM ({self.statement}) ORDER BY {DUCKDB.names(by)}", self.inputs) as query:
+            yield from query.to_arrow_reader(BATCH_ROWS)
 
     def kept(self) -> "Kept":
         """The same rows, computed now and kept by DuckDB until nobody refers to them any more."""
@@ -151,7 +131,7 @@ def landed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[
     waiting: dict[bool, list[pa.RecordBatch]] = {False: [], True: []}
     with database().cursor() as connection:
 
-        def land(full: bool) -> None:
+        def land(*, full: bool) -> None:
             connection.register("landing", pa.Table.from_batches(waiting[full], schema).select(schema.names if full else common))
             connection.execute(f"INSERT INTO {parts[full].name} FROM landing")
             waiting[full] = []
@@ -160,9 +140,9 @@ def landed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[
             full = any(_holds(batch[name]) for name in rare)
             waiting[full].append(batch)
             if sum(b.num_rows for b in waiting[full]) >= LANDED_ROWS:
-                land(full)
+                land(full=full)
         for full in waiting:
-            land(full)
+            land(full=full)
         connection.register("every", schema.empty_table())
         types = dict(zip(schema.names, connection.sql("SELECT * FROM every").types, strict=True))
     empty = {name: "[]" if pa.types.is_list(schema.field(name).type) else "NULL" for name in rare}

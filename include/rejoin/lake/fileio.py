@@ -113,7 +113,7 @@ class _File(PyArrowFile):
         size = self._known.size(self.location)
         return super().__len__() if size is None else size
 
-    def open(self, seekable: bool = True) -> InputStream:
+    def open(self, seekable: bool = True) -> InputStream:  # noqa: FBT001, FBT002 -- PyIceberg asks so
         """The file for reading."""
         content = self._known.content(self.location)
         if content is None:
@@ -121,7 +121,7 @@ class _File(PyArrowFile):
         found: InputStream = pa.BufferReader(content)
         return found
 
-    def create(self, overwrite: bool = False) -> OutputStream:  # noqa: ARG002
+    def create(self, overwrite: bool = False) -> OutputStream:  # noqa: ARG002, FBT001, FBT002
         """The file for writing; there is none of its name."""
         stream = super().create(overwrite=True)
         return _Writing(stream, lambda size, content: self._known.remember(self.location, size, content))

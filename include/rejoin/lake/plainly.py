@@ -63,7 +63,7 @@ class PlainReader(Reader):
         rows = self.as_others(name)
         columns = [f.name for f in rows.schema.fields if f.dataType.simpleString().startswith(FILTERED)]
         texts = {f.name for f in rows.schema.fields if f.dataType == StringType()}
-        picked = {n: _extremes([n], n in texts) for n in columns} | {KEY: _extremes(key, key[0] in texts)}
+        picked = {n: _extremes([n], text=n in texts) for n in columns} | {KEY: _extremes(key, text=key[0] in texts)}
         found = rows.agg(*(c.alias(f"{i}_{j}") for i, some in enumerate(picked.values()) for j, c in enumerate(some))).first()
         assert found is not None
         values = {
@@ -97,7 +97,7 @@ class PlainReader(Reader):
         return max(0, sum(_counted(rows, same)) - int(found.num_rows))
 
 
-def _extremes(columns: Sequence[str], text: bool) -> list[Column]:
+def _extremes(columns: Sequence[str], *, text: bool) -> list[Column]:
     """The columns as a struct where the first is smallest, largest, and longest: longer texts than others have no bounds in Parquet.
 
     Not ``F.max(column)``: Iceberg would answer that from the bounds.

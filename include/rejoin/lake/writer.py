@@ -20,6 +20,7 @@ from rejoin.lake.records import Write
 from rejoin.lake.refs import Refs
 from rejoin.lake.tables import arrow_schema
 from rejoin.limits import limits
+from rejoin.plan.model import Node
 from rejoin.stages.columns import HASH, RUN
 from rejoin.stages.dialect import SPARK
 
@@ -99,41 +100,31 @@ class Writer:
         self._append(target, frame.sortWithinPartitions(*in_order(key)), exact=metrics.exact(existing, base))
         return self._written(table, transient=transient)
 
-    def upsert(
-        self,
-        table: str,
-        rows: Rows,
-        changes: Write,
-        columns: Sequence[str],
-        key: Sequence[str],
-        located: pa.Table | None,
-        *,
-        only_inserts: bool,
-        nulls: bool,
-    ) -> Write:
+    def upsert(self, node: Node, rows: Rows, changes: Write, located: pa.Table | None, *, only_inserts: bool) -> Write:
         """The base state of an output with a run's changes applied: changed keys deleted, new rows appended, in as few commits as possible.
 
         Args:
-            table: the output, one row a key.
+            node: whose output it is.
             rows: the changes.
             changes: its changes table, already written by this attempt.
-            columns: the output's columns.
-            key: its key columns.
             located: where rows of these keys lie in the base state (``Reader.located``), if that is known; more keys do no harm.
             only_inserts: no changed key has a row yet, so there is nothing to delete.
-            nulls: parts of a key may be null.
 
         Raises:
             InvariantBroken: a changed key has no row, or more than one.
         """
-        if isinstance(rows, Here) and (done := self._upsert_here(table, rows.arrow, columns, key, located)) is not None:
+        columns = [p.name for p in node.columns]
+        if isinstance(rows, Here) and (done := self._upsert_here(node.name, rows.arrow, columns, node.key, located)) is not None:
             return done
         logged = self._refs.require(changes.table, changes.snapshot_id)
-        text = probe.text_of(logged, changes.snapshot_id, [*key, "_op", RUN, "_after"], self._run)
+        text = probe.text_of(logged, changes.snapshot_id, [*node.key, "_op", RUN, "_after"], self._run)
         if (written := self._engine.files(text)) is not None:
-            return self._upsert_files(table, written, columns, key)
-        spark = self._engine.by_spark(f"output {table} is written").spark
-        stored = names.full(self._refs.topology, changes.table)
+            return self._upsert_files(node.name, written, columns, node.key)
+        return self._upsert_by_spark(node, changes, located, only_inserts=only_inserts)
+
+    def _upsert_by_spark(self, node: Node, changes: Write, located: pa.Table | None, *, only_inserts: bool) -> Write:
+        table, key, columns = node.name, node.key, [p.name for p in node.columns]
+        spark, stored = self._engine.by_spark(f"output {table} is written").spark, names.full(self._refs.topology, changes.table)
         this_run = f"(SELECT * FROM {stored} VERSION AS OF {changes.snapshot_id} WHERE _run = {self._run})"
         shown = ", ".join([*(f"_after.`{c}`" for c in columns), RUN, f"_after.{HASH}"])
         flat = spark.sql(f"SELECT {shown} FROM {this_run} WHERE _op <> 'D'")
@@ -142,7 +133,7 @@ class Writer:
             target = self._start(table, base)
         elif located is None:
             target = self._start(table, base)
-            same = SPARK.on(key, "c", "o", nulls=nulls)
+            same = SPARK.on(key, "c", "o", nulls=node.null_keys)
             spark.sql(f"DELETE FROM {target.name} AS o WHERE EXISTS (SELECT 1 FROM {this_run} c WHERE c._op <> 'I' AND {same})")
         else:
             gone = spark.sql(f"SELECT {', '.join(f'`{k}`' for k in key)} FROM {this_run} WHERE _op <> 'I'").toArrow()

@@ -17,7 +17,7 @@ def plan(topology: str, tables: Iterable[Table], outputs: Iterable[Draft]) -> Pl
     drafts = _in_order(outputs)
     nodes: list[Node] = []
     for draft, published in drafts.items():
-        nodes.append(_with_null_keys(_node(draft, published), nodes))
+        nodes.append(_with_null_keys(_node(draft, published=published), nodes))
     reads = _reads(drafts)
     return Plan(
         topology,
@@ -115,7 +115,7 @@ def _matched(arm: Arm, right: str) -> Iterator[tuple[str, str]]:
             yield from (("l", time), (right, DELETED), *((right, name) for name in as_of.on))
 
 
-def _node(draft: Draft, published: bool) -> Node:
+def _node(draft: Draft, *, published: bool) -> Node:
     star = _star(draft)
     read = _read(star)
     return Node(

@@ -122,22 +122,22 @@ class _Compiler:
         if named is None and declaration.stream is not None:
             columns, named = schema.with_place(columns, report), PLACE.name
         complete = len(self.problems.found) == before
-        key = schema.key(named, columns, complete, report)
+        key = schema.key(named, columns, report, complete=complete)
         complete = len(self.problems.found) == before
-        source = origin.source(declaration, columns, complete, report)
-        optional = schema.optional(declaration.optional, key, columns, complete, report)
+        source = origin.source(declaration, columns, report, complete=complete)
+        optional = schema.optional(declaration.optional, key, columns, report, complete=complete)
         table = Table(str(declaration.name), key, columns, source or origin.NO_SOURCE, (), optional=optional)
-        table, timed = self._timed(table, declaration.stream, complete, report)
+        table, timed = self._timed(table, declaration.stream, report, complete=complete)
         if self.by_name.get(table.name) is declaration:
             self.tables[table.name] = table
         return replace(rows_of(table, Side(table.name, _types(table.columns), complete), key), timed=timed)
 
-    def _timed(self, table: Table, declared: StreamDeclaration | None, complete: bool, report: Reporter) -> tuple[Table, Timed | None]:
+    def _timed(self, table: Table, declared: StreamDeclaration | None, report: Reporter, *, complete: bool) -> tuple[Table, Timed | None]:
         """The table with what makes it a stream."""
         if declared is None:
             return table, None
-        joined, kept = schema.stream(declared, table.columns, complete, report), schema.retention(declared, report)
-        time = event_time(declared.event_time, table.columns, complete, report)
+        joined, kept = schema.stream(declared, table.columns, report, complete=complete), schema.retention(declared, report)
+        time = event_time(declared.event_time, table.columns, report, complete=complete)
         if time is None:
             return replace(table, retention=kept), None
         columns = table.columns if time.sql is None else (*table.columns, time.column)
@@ -193,7 +193,7 @@ class _Compiler:
             return None
         report = self.problems.at(declaration.place, "select: ")
         chosen = check_select(declaration.items, Scope({"": side(shape)}), shape, "", report)
-        return selected(shape, chosen.items, chosen.key, chosen.complete)
+        return selected(shape, chosen.items, chosen.key, complete=chosen.complete)
 
     def _name(self, declaration: NameDeclaration) -> Shape | None:
         shape = self._shape(declaration.input.declaration)

@@ -24,7 +24,7 @@ class EventTime:
     sql: str | None = None
 
 
-def event_time(declared: object, columns: tuple[Column, ...], complete: bool, report: Reporter) -> EventTime | None:
+def event_time(declared: object, columns: tuple[Column, ...], report: Reporter, *, complete: bool) -> EventTime | None:
     """What ``event_time=`` says over the columns of a stream; None after a report, or where an earlier one hides it."""
     found, report = tuple(c for c in columns if c != PLACE), report.about("event_time: ")
     by_lower = {c.name.lower(): c for c in found}

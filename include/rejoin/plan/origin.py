@@ -22,7 +22,7 @@ class _Common(NamedTuple):
     policy: OnBadRecord
 
 
-def source(declaration: TableDeclaration, found: tuple[Column, ...], complete: bool, report: Reporter) -> Source | None:
+def source(declaration: TableDeclaration, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> Source | None:
     """The plan's source of a table or stream. None after a report, which names the line of ``snapshot(...)`` and so on."""
     written = declaration.source
     if isinstance(written, Source):
@@ -40,7 +40,7 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], complete: b
     kind = SOURCES[written.kind]
     made: Source
     if kind is DebeziumSource:
-        made = _debezium(options, common, found, complete, report)
+        made = _debezium(options, common, found, report, complete=complete)
     elif kind is FeedSource:
         made = _feed(options, common, report)
     elif kind is RecordsSource:
@@ -82,13 +82,13 @@ def _feed(options: Options, common: _Common, report: Reporter) -> FeedSource:
     return FeedSource(common.path, name, chosen, common.policy, common.share)
 
 
-def _debezium(options: Options, common: _Common, found: tuple[Column, ...], complete: bool, report: Reporter) -> DebeziumSource:
+def _debezium(options: Options, common: _Common, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> DebeziumSource:
     topic = None if options["topic"] is None else _text("topic", options, report)
-    units = _units(options["units"], found, complete, report)
+    units = _units(options["units"], found, report, complete=complete)
     return DebeziumSource(common.path, topic, units, _text("placeholder", options, report), common.policy, common.share)
 
 
-def _units(value: object, found: tuple[Column, ...], complete: bool, report: Reporter) -> tuple[tuple[str, str], ...]:
+def _units(value: object, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, dict):
         report(BAD_OPTION, "units must be a dict such as {'updated_at': 'ms'}")
         return ()

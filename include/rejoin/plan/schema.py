@@ -90,7 +90,7 @@ def with_place(found: tuple[Column, ...], report: Reporter) -> tuple[Column, ...
     return (PLACE, *found)
 
 
-def key(declared: object, found: tuple[Column, ...], complete: bool, report: Reporter) -> tuple[str, ...]:
+def key(declared: object, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> tuple[str, ...]:
     """The key columns in their declared spelling; empty after a report."""
     names = texts(declared)
     if names is None:
@@ -110,7 +110,7 @@ def key(declared: object, found: tuple[Column, ...], complete: bool, report: Rep
 
 
 def optional(
-    declared: object, key_columns: tuple[str, ...], found: tuple[Column, ...], complete: bool, report: Reporter
+    declared: object, key_columns: tuple[str, ...], found: tuple[Column, ...], report: Reporter, *, complete: bool
 ) -> tuple[str, ...]:
     """The columns that the source may lack, in their declared spelling; those with a mistake are reported and left out."""
     names = () if declared in ((), []) else texts(declared)
@@ -142,7 +142,7 @@ def retention(declared: StreamDeclaration, report: Reporter) -> int | None:
     return kept
 
 
-def stream(declared: StreamDeclaration, found: tuple[Column, ...], complete: bool, report: Reporter) -> tuple[tuple[str, ...], int] | None:
+def stream(declared: StreamDeclaration, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> tuple[tuple[str, ...], int] | None:
     """The columns by which a stream is joined, and its lateness in microseconds; None after a report."""
     by_lower, late = {column.name.lower(): column for column in found}, durations.micros(declared.lateness)
     names = () if declared.on is None else texts(declared.on)

@@ -114,7 +114,7 @@ def filtered(shape: Shape, condition: Expression) -> Shape:
     return replace(shape, where=both(shape.where, condition.replace(lambda ref: shape.columns[ref.column])))
 
 
-def selected(shape: Shape, items: Mapping[str, Expression], key: tuple[str, ...], complete: bool) -> Shape:
+def selected(shape: Shape, items: Mapping[str, Expression], key: tuple[str, ...], *, complete: bool) -> Shape:
     """Other columns, made of the columns of a relation."""
     columns = {name: item.replace(lambda ref: shape.columns[ref.column]) for name, item in items.items()}
     plain = {name: item.plain for name, item in items.items() if item.plain is not None}

@@ -52,7 +52,7 @@ class _Played:
     results: list[tuple[str | None, str, int]] = field(default_factory=list)
 
 
-def replay(files: Sequence[str], per_event: bool, location: str | None, progress: Progress = SILENT) -> Iterator[dict[str, Any]]:
+def replay(files: Sequence[str], location: str | None, progress: Progress = SILENT, *, per_event: bool) -> Iterator[dict[str, Any]]:
     """Runs every scenario of ``files`` and gives, in the order of the lines, ``{"name", "changes", "table"}``.
 
     ``changes`` holds, a run, the ``[key, value or None]`` that the run changed in the output, in byte order of the keys; ``table`` is the
@@ -74,14 +74,14 @@ def replay(files: Sequence[str], per_event: bool, location: str | None, progress
     shapes: dict[tuple[str, tuple[str, ...], Variant], list[Scenario]] = defaultdict(list)
     for scenario in sorted(found, key=lambda s: -len(s.events)):  # the shape with the most runs begins first
         shapes[scenario.join, scenario.how, scenario.variant].append(scenario)
-    played = {s.number: _Played([[] for _ in _batches(s, per_event)]) for s in found}
+    played = {s.number: _Played([[] for _ in _batches(s, per_event=per_event)]) for s in found}
     with tempfile.TemporaryDirectory(prefix="rejoin-replay-") as directory:
         config = lake_config(location or f"{directory}/lake")
         _check_unused(config, [topology(*shape).name for shape in shapes])
         spark = cache(lambda: _started(config, progress))
         games = [(_Shape(kind, config, directory, spark, progress), members) for kind, members in shapes.items()]
-        progress.planned({run: 1 for game, members in games for run in game.runs(members, per_event)}, "runs")
-        _all([partial(game.play, members, played, per_event) for game, members in games])
+        progress.planned({run: 1 for game, members in games for run in game.runs(members, per_event=per_event)}, "runs")
+        _all([partial(game.play, members, played, per_event=per_event) for game, members in games])
     for scenario in found:
         result = played[scenario.number]
         changes = {"name": scenario.name, "changes": [[list(c) for c in run] for run in result.changes]}
@@ -126,15 +126,15 @@ class _Shape:
         for path in self._landing.values():
             path.mkdir(parents=True)
 
-    def runs(self, members: Sequence[Scenario], per_event: bool) -> list[str]:
+    def runs(self, members: Sequence[Scenario], *, per_event: bool) -> list[str]:
         """The runs that playing them takes, by the names that progress knows them by."""
-        return [f"{self._topology.plan.topology} run {n}" for n in range(1, max(len(_batches(s, per_event)) for s in members) + 1)]
+        return [f"{self._topology.plan.topology} run {n}" for n in range(1, max(len(_batches(s, per_event=per_event)) for s in members) + 1)]
 
-    def play(self, members: Sequence[Scenario], played: dict[int, _Played], per_event: bool) -> None:
+    def play(self, members: Sequence[Scenario], played: dict[int, _Played], *, per_event: bool) -> None:
         """Runs all events of all members and puts what came out into ``played``."""
-        batches = {s.number: _batches(s, per_event) for s in members}
+        batches = {s.number: _batches(s, per_event=per_event) for s in members}
         runs: dict[int, int] = {}
-        for index, name in enumerate(self.runs(members, per_event)):
+        for index, name in enumerate(self.runs(members, per_event=per_event)):
             self._land(index, [(n, event) for n, b in batches.items() for event in (b[index] if index < len(b) else ())])
             with telling(self._progress, name):
                 run = schedule.run_topology(self._topology, self._spark, owner.this_process(), options=RunOptions(fuse=Fuse.APPLY))
@@ -177,7 +177,7 @@ class _Shape:
         return changes, rows
 
 
-def _batches(scenario: Scenario, per_event: bool) -> list[tuple[Event, ...]]:
+def _batches(scenario: Scenario, *, per_event: bool) -> list[tuple[Event, ...]]:
     """A scenario's events, run by run."""
     return (
         [() if event is None else (event,) for event in scenario.events]

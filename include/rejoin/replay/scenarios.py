@@ -79,7 +79,7 @@ def _scenario(number: int, raw: bytes, where: str) -> Scenario:
         _refuse(where, "is no scenario", 'a JSON object {"name", "join", "events": [{"side", "key", "value", "ts"}]}')
     join, how = _shape(line, where)
     kinds_of, versioned = sides(join), line.get("versioned_ms") is not None
-    events = tuple(_event(e, i, kinds_of, versioned, where) for i, e in enumerate(line["events"], start=1))
+    events = tuple(_event(e, i, kinds_of, where, versioned=versioned) for i, e in enumerate(line["events"], start=1))
     return Scenario(number, line["name"], join, how, events, _variant(line, join, where))
 
 
@@ -112,7 +112,7 @@ def supported() -> str:
     return ", ".join(sorted({*SHORT, *SHAPES} - {"fk"}))
 
 
-def _event(event: Any, arrival: int, kinds_of: Mapping[str, str], versioned: bool, where: str) -> Event | None:
+def _event(event: Any, arrival: int, kinds_of: Mapping[str, str], where: str, *, versioned: bool) -> Event | None:
     """The event; None for what Kafka leaves out before any join: a record of a stream without value, and a row without key."""
     if not isinstance(event, dict) or event.get("side") not in kinds_of:
         _refuse(where, f"has an event {arrival} for no table of its shape", f"side: {', '.join(kinds_of)}")

@@ -65,7 +65,6 @@ def apply(work: Work, writer: Writer, node: Node, written: Rows, log: Write, mad
         made: how many of each kind they are.
         located: where the rows to replace lie, if that is known.
     """
-    columns, inserts = [p.name for p in node.columns], made.updated + made.deleted == 0
     if made.changes == 0 and not work.facts.rebuilt(node):
         return (log,)
-    return (log, writer.upsert(node.name, written, log, columns, node.key, located, only_inserts=inserts, nulls=node.null_keys))
+    return (log, writer.upsert(node, written, log, located, only_inserts=made.updated + made.deleted == 0))

@@ -76,7 +76,7 @@ def converter(
     known = field or _NO_SCHEMA
     decimal = decimal_of(type_)
     if decimal:
-        return _decimal(column, *decimal, known, base64_decimals, set() if seen is None else seen)
+        return _decimal(column, *decimal, known, set() if seen is None else seen, base64=base64_decimals)
     if type_ in ("INT", "BIGINT"):
         return _integer(column, type_, 31 if type_ == "INT" else 63, known)
     if type_ in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
@@ -235,10 +235,10 @@ def _unscaled(column: str, text: str, scale: int) -> Decimal:
     return _EXACT.scaleb(Decimal(int.from_bytes(data, "big", signed=True)), -scale)
 
 
-def _decimal(column: str, precision: int, scale: int, field: Field, base64: bool, seen: set[str]) -> Convert:
+def _decimal(column: str, precision: int, scale: int, field: Field, seen: set[str], *, base64: bool) -> Convert:
     type_ = f"DECIMAL({precision},{scale})"
     unit = Decimal((0, (1,), -scale))
-    text = _decimal_text(column, scale, field, base64, seen)
+    text = _decimal_text(column, scale, field, seen, base64=base64)
 
     def convert(value: Any) -> Decimal:
         kind = type(value)
@@ -266,7 +266,7 @@ def _decimal(column: str, precision: int, scale: int, field: Field, base64: bool
     return convert
 
 
-def _decimal_text(column: str, scale: int, field: Field, base64: bool, seen: set[str]) -> Callable[[str], Decimal]:
+def _decimal_text(column: str, scale: int, field: Field, seen: set[str], *, base64: bool) -> Callable[[str], Decimal]:
     """How the text of a decimal is read: by the schema if there is one, else by what the text can be.
 
     Without schema, ``decimal.handling.mode`` decides whether "1234" is a number or three bytes. A text that can be only one of

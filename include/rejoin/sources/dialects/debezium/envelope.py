@@ -32,7 +32,7 @@ class Unwrapper:
         prefix: that text, None after a document that was no text.
     """
 
-    def __init__(self, table: Table, envelope: bool) -> None:
+    def __init__(self, table: Table, *, envelope: bool) -> None:
         source = table.source
         self._units = dict(source.units) if isinstance(source, DebeziumSource) else {}
         self._layout = Layout(table)
@@ -72,7 +72,7 @@ class Unwrapper:
             raise Unsure
         return document, False
 
-    def readers(self, has_schema: bool) -> Readers:
+    def readers(self, *, has_schema: bool) -> Readers:
         """The readers of what ``peek`` found."""
         return self._of_schema if has_schema else self._without_schema
 
@@ -85,7 +85,7 @@ class Unwrapper:
         elif type(schema) is not dict or "type" not in schema:
             return document, self._without_schema  # a table whose columns are called schema and payload
         elif schema != self.schema:
-            self.schema, self._of_schema = schema, self._compile(_fields(schema, self._envelope))
+            self.schema, self._of_schema = schema, self._compile(_fields(schema, envelope=self._envelope))
         return document["payload"], self._of_schema
 
     def _compile(self, fields: dict[str, Field]) -> Readers:
@@ -101,7 +101,7 @@ class Unwrapper:
         return Readers(converters[0], converters[1], wholes[0], wholes[1])
 
 
-def _fields(schema: dict[str, Any], envelope: bool) -> dict[str, Field]:
+def _fields(schema: dict[str, Any], *, envelope: bool) -> dict[str, Field]:
     """The row's fields in a Connect schema: of the envelope's ``after``, or of the struct itself."""
     members = [f for f in schema.get("fields") or [] if type(f) is dict]
     if envelope:

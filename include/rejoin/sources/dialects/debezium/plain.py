@@ -176,4 +176,4 @@ def _only(unwrapper: Unwrapper, flags: Sequence[bool | None]) -> Readers | None:
     different = set(flags) - {None}
     if len(different) > 1:
         raise Unsure
-    return unwrapper.readers(bool(different.pop())) if different else None
+    return unwrapper.readers(has_schema=bool(different.pop())) if different else None
