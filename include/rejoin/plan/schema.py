@@ -142,7 +142,9 @@ def retention(declared: StreamDeclaration, report: Reporter) -> int | None:
     return kept
 
 
-def stream(declared: StreamDeclaration, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> tuple[tuple[str, ...], int] | None:
+def stream(
+    declared: StreamDeclaration, found: tuple[Column, ...], report: Reporter, *, complete: bool
+) -> tuple[tuple[str, ...], int] | None:
     """The columns by which a stream is joined, and its lateness in microseconds; None after a report."""
     by_lower, late = {column.name.lower(): column for column in found}, durations.micros(declared.lateness)
     names = () if declared.on is None else texts(declared.on)

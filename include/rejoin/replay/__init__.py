@@ -128,7 +128,9 @@ class _Shape:
 
     def runs(self, members: Sequence[Scenario], *, per_event: bool) -> list[str]:
         """The runs that playing them takes, by the names that progress knows them by."""
-        return [f"{self._topology.plan.topology} run {n}" for n in range(1, max(len(_batches(s, per_event=per_event)) for s in members) + 1)]
+        return [
+            f"{self._topology.plan.topology} run {n}" for n in range(1, max(len(_batches(s, per_event=per_event)) for s in members) + 1)
+        ]
 
     def play(self, members: Sequence[Scenario], played: dict[int, _Played], *, per_event: bool) -> None:
         """Runs all events of all members and puts what came out into ``played``."""
