@@ -19,7 +19,7 @@ from rejoin.plan import portable
 from rejoin.plan.model import Node, Plan, Table, View
 from rejoin.plan.portable import NotPortable
 from rejoin.plan.rules import Expectation
-from rejoin.stages.dialect import DUCKDB, picked
+from rejoin.stages.dialect import DUCKDB, aggregated
 
 
 class ColumnarEngine(Engine):
@@ -64,18 +64,16 @@ class ColumnarEngine(Engine):
         if isinstance(rows, Later):
             observed = Counted(rows.statement, rows.inputs, counts)
             return observed, observed.seen
-        aggregates = ", ".join(f"{text} AS {self.sql.name(name)}" for name, text in counts.items())
         once = Here(rows.here())
-        return once, lambda: self.one(f"SELECT {aggregates} FROM counted", counted=once)
+        return once, lambda: self.one(aggregated(self.sql, counts, "counted"), counted=once)
 
     def picked(self, rows: Rows, columns: Sequence[str], where: str) -> Rows:
-        if isinstance(rows, Later):
-            return Picked(picked(self.sql, columns, "rows_", where), {"rows_": rows}, tuple(columns), where)
-        return super().picked(rows, columns, where)
+        made = super().picked(rows, columns, where)
+        return Picked(made.statement, made.inputs, columns, where) if isinstance(made, Later) else made
 
     @contextmanager
     def kept(self, rows: Rows) -> Iterator[Rows]:
-        yield _once(rows)
+        yield rows.kept() if isinstance(rows, Later) else Here(rows.here())
 
     def type(self, kind: pa.DataType) -> str:
         return _type(kind)
@@ -96,11 +94,6 @@ class ColumnarEngine(Engine):
 
     def by_spark(self, why: str) -> NoReturn:
         raise NeedsSpark(why)
-
-
-def _once(rows: Rows) -> Rows:
-    """The relation, which costs much and is used more than once, computed now."""
-    return rows.kept() if isinstance(rows, Later) else Here(rows.here())
 
 
 _PRINTED: dict[int, tuple[Plan, dict[str, Node]]] = {}

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from rejoin.engines.engine import Here, Rows
 from rejoin.engines.later import BATCH_ROWS, LANDED_ROWS, Later
 from rejoin.lake.local import in_parts
-from rejoin.stages.dialect import DUCKDB
+from rejoin.stages.dialect import DUCKDB, aggregated
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +50,7 @@ class Counted(Later):
         self._add(Here(some))
 
     def _add(self, some: Rows) -> None:
-        line = ", ".join(f"{text} AS {DUCKDB.name(name)}" for name, text in self.counts.items())
-        (found,) = Later(f"SELECT {line} FROM counted", {"counted": some}).here().to_pylist()
+        (found,) = Later(aggregated(DUCKDB, self.counts, "counted"), {"counted": some}).here().to_pylist()
         self.totals.update({name: self.totals.get(name, 0) + int(value) for name, value in found.items()})
 
 

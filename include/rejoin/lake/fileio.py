@@ -121,7 +121,7 @@ class _File(PyArrowFile):
         found: InputStream = pa.BufferReader(content)
         return found
 
-    def create(self, overwrite: bool = False) -> OutputStream:  # noqa: ARG002, FBT001, FBT002
+    def create(self, overwrite: bool = False) -> OutputStream:  # noqa: ARG002, FBT001, FBT002 -- likewise
         """The file for writing; there is none of its name."""
         stream = super().create(overwrite=True)
         return _Writing(stream, lambda size, content: self._known.remember(self.location, size, content))

@@ -13,7 +13,7 @@ from rejoin.plan.model import Table
 from rejoin.plan.place import by_place
 from rejoin.plan.results import Ingested
 from rejoin.plan.sources import OnBadRecord, SnapshotSource
-from rejoin.stages.dialect import Dialect, counted
+from rejoin.stages.dialect import Dialect, aggregated, counted
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,7 @@ def alone(engine: Engine, table: Table, facts: Rows) -> bool:
 
 def count_kinds(engine: Engine, table: Table, events: Rows) -> Kinds:
     """Counts the events of a cut by kind."""
-    line = ", ".join(f"{text} AS {name}" for name, text in kind_counts(engine.sql, table).items())
-    found = engine.one(f"SELECT {line} FROM events", events=events)
+    found = engine.one(aggregated(engine.sql, kind_counts(engine.sql, table), "events"), events=events)
     counts: dict[str, Any] = {
         name: value if name == "truncated" else int(value) for name, value in found.items()
     }  # DuckDB's sums are decimals

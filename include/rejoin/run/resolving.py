@@ -23,12 +23,12 @@ from rejoin.plan.policy import Fuse, Refresh
 from rejoin.plan.results import Changed, Ending, Resolved
 from rejoin.plan.steps import Verb
 from rejoin.run.joining import left_changes
-from rejoin.run.output import CHANGED, COUNTS, OPS, apply, load, loading
+from rejoin.run.output import CHANGED, COUNTS, apply, load, loading
 from rejoin.run.sifting import Sieve, can_sift
 from rejoin.run.work import Outcome, Work
 from rejoin.stages import hold, resolve
 from rejoin.stages.columns import RUN, numbered
-from rejoin.stages.dialect import counted
+from rejoin.stages.dialect import aggregated, counted
 
 Kept = Callable[[], Rows | None]
 
@@ -185,8 +185,8 @@ class Resolving:
     def _in_two(self, node: Node, paired: Rows, keys: Keys) -> Outcome[Resolved]:
         """First find which right rows no valid response brought, then look them up."""
         with self._engine.kept(paired) as kept:
-            line = ", ".join(f"{text} AS {name}" for name, text in _lacks(node).items())
-            lacking = {k: int(str(v)) for k, v in self._engine.one(f"SELECT {line} FROM state", state=kept).items()}
+            found = self._engine.one(aggregated(self._sql, _lacks(node), "state"), state=kept)
+            lacking = {k: int(str(v)) for k, v in found.items()}
             return self._difference(node, kept, kept, lacking, keys)
 
     def _difference(self, node: Node, paired: Rows, state: Rows, lacking: Mapping[str, int], keys: Keys) -> Outcome[Resolved]:
@@ -231,7 +231,7 @@ class Resolving:
         inputs = {n: r for n, r in (("difference", difference), ("aside", aside), ("held", held)) if r is not None}
         flags = {"aside": aside is not None, "held": held is not None, "nulls": node.null_keys_aside}
         marked = self._engine.query(hold.candidates(self._sql, node.key, **flags), **inputs)
-        counts = counted(OPS | {"unchanged": "_op = 'N'", "held_before": "_held", "uncomputable": "_why IS NOT NULL"})
+        counts = COUNTS | counted({"held_before": "_held", "uncomputable": "_why IS NOT NULL"})
         observed, seen = self._engine.counted(marked, counts)
         rows = self._engine.picked(observed, [*node.key, "_op", "_before", "_after", "_held", "_why"], hold.IS_CANDIDATE)
         written = self._writer.append(names.candidates(node.name), self._engine.small(rows, at_most), node.key, transient=True)

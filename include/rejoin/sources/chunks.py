@@ -16,8 +16,7 @@ FEWEST = 2_000
 """A file of fewer lines is read the careful way before a statement is made for it."""
 LARGEST = 256 << 20
 """Bytes of a chunk; what has longer lines is read the careful way."""
-Ends = np.ndarray[tuple[int], np.dtype[np.int64]]
-"""Where line feeds stand."""
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Chunk:
 
     first: int
     data: memoryview
-    ends: Ends
+    ends: Numbers
 
     def texts(self) -> pa.StringArray | None:
         """The lines, each with its line feed; None if some are no UTF-8."""
@@ -72,7 +71,7 @@ class Rest:
 
 def chunks(pieces: Iterator[bytes]) -> Iterator[Chunk | Rest]:
     """Chunks of ``LINES`` lines, the last one shorter; or a ``Rest`` where the file is too small, or its lines too long."""
-    number, parts, found, count, size = 1, list[bytes](), list[Ends](), 0, 0
+    number, parts, found, count, size = 1, list[bytes](), list[Numbers](), 0, 0
     for piece in pieces:
         ends = np.flatnonzero(np.frombuffer(piece, np.uint8) == ord("\n"))
         parts.append(piece)

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from rejoin.plan.portable import duckdb_type, quoted
-from rejoin.sources.chunks import Chunk, Rest, chunks
+from rejoin.sources.chunks import Chunk, Numbers, Rest, chunks
 from rejoin.sources.csvtext import CsvReader, Record, plain_header
 from rejoin.sources.events import Layout
-from rejoin.sources.proven import AT, Ahead, Numbered, Numbers, ahead, computed, together
+from rejoin.sources.proven import AT, Ahead, Numbered, ahead, computed, together
 from rejoin.sources.runs import Format, batches
 from rejoin.sources.shape import NUMBER, TEXT
 from rejoin.sources.tally import Tally

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.plan.portable import UTC
-from rejoin.sources.chunks import Chunk, Rest, chunks
+from rejoin.sources.chunks import Chunk, Numbers, Rest, chunks
 from rejoin.sources.events import EventKind, Layout
 from rejoin.sources.shape import Shape, learned
 from rejoin.stages.dialect import DUCKDB
@@ -32,7 +32,6 @@ AT = "_at"
 _PARTS = 4
 """Batches of a chunk, for several threads."""
 Numbered = tuple[int, bytes]
-Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 T = TypeVar("T")
 Ahead = tuple[Chunk | Rest, Callable[[], T | None]]
 

@@ -141,6 +141,11 @@ def text(value: str) -> str:
     return f"'{value}'"
 
 
+def aggregated(sql: Dialect, counts: Mapping[str, str], rows: str) -> str:
+    """What aggregates over the rows (name -> SQL text) come to, in one row."""
+    return f"SELECT {', '.join(f'{text} AS {sql.name(name)}' for name, text in counts.items())} FROM {rows}"
+
+
 def picked(sql: Dialect, columns: Iterable[str], rows: str, where: str) -> str:
     """Some columns of the rows for which a condition holds."""
     return f"SELECT {sql.names(columns)} FROM {rows} WHERE {where}"
