@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hiding import located
 
 from rejoin import Topology as Declared
 from rejoin import debezium
@@ -13,7 +14,6 @@ from rejoin.conduct import Topology
 from rejoin.lake import names, probe
 from rejoin.lake.commit import data_files, delete_file
 from rejoin.lake.config import lake_config
-from rejoin.lake.duck import FILE, POSITION
 from rejoin.lake.mend import schema_of, wall_clocks
 from rejoin.lake.pointquery import PointQuery
 from rejoin.lake.records import StepRecord, Write
@@ -62,9 +62,7 @@ def old(tmp_path: Path) -> Topology:
         if run == 2:
             table = refs.require("events", head)
             keys = pa.table({"at": pa.array([clock(4)], UTC)})
-            found = probe.having(table, head, ["at"], keys, [FILE, POSITION])
-            assert isinstance(found, pa.Table)
-            gone = [delete_file(table, pa.table({"file_path": [f"file://{found[FILE][0].as_py()}"], "pos": found[POSITION]}))]
+            gone = [delete_file(table, located(table, head, ["at"], keys))]
         head = refs.commit_files("events", f"run_{run}_a", head, data_files(refs.require("events", head), made), gone)
         ledger.register(opened.number, StepRecord("ingest.events", {"changes": 1}, 0.1, 0), "a", (Write("events", head),))
         ledger.publish(opened.number)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hiding import located
 from pyiceberg.table import Table
 from sqlalchemy.engine import make_url
 
@@ -11,8 +12,6 @@ from rejoin.errors import SetupError
 from rejoin.lake import fold, look, probe
 from rejoin.lake.commit import data_files, delete_file
 from rejoin.lake.config import lake_config
-from rejoin.lake.duck import FILE, POSITION
-from rejoin.lake.files import files_of
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.refs import Refs
 
@@ -31,9 +30,8 @@ class Stored:
         self.refs.create("rows", self._rows([]).schema, {})
         base = self.refs.empty("rows")
         first = self.refs.commit_files("rows", "b1", base, data_files(self.refs.require("rows", base), self._rows(range(10))))
-        found = self.having(first, [3], [FILE, POSITION])
-        [file] = files_of(self.refs.require("rows", first), first).data
-        gone = delete_file(self.table(first), pa.table({"file_path": [file.file_path], "pos": found[POSITION]}))
+        keys = pa.table({names[0]: [self._value(names[0], 3)]})
+        gone = delete_file(self.table(first), located(self.table(first), first, names[:1], keys))
         self.head = self.refs.commit_files("rows", "b2", first, data_files(self.table(first), self._rows([10], 2)), [gone])
 
     def table(self, snapshot_id: int | None = None) -> Table:

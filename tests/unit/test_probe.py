@@ -9,13 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hiding import located
 from limited import limited
 from pyiceberg.table import Table
 
 from rejoin.lake import probe
 from rejoin.lake.commit import data_files, delete_file
 from rejoin.lake.config import lake_config
-from rejoin.lake.duck import FILE, POSITION, cursor
+from rejoin.lake.duck import cursor
 from rejoin.lake.files import files_of
 from rejoin.lake.refs import Refs
 from rejoin.limits import limits
@@ -93,10 +94,8 @@ def test_rows_are_found_by_keys_of_every_type_and_hidden_rows_are_not(lake: Lake
     same(found, lake.expected(wanted, ["k"]))
     assert found.num_rows > 20
     # Hide every second one of them, in two deletes.
-    places = lake.having(["k"], keys, [FILE, POSITION])
-    paths = [f"file://{p}" for p in places[FILE].to_pylist()]
-    assert set(paths) <= {f.file_path for f in files_of(lake.table, lake.head).data}
-    gone = pa.table({"file_path": paths, "pos": places[POSITION]})
+    gone = located(lake.table, lake.head, ["k"], keys)
+    assert set(gone["file_path"].to_pylist()) <= {f.file_path for f in files_of(lake.table, lake.head).data}
     lake.write(rows(kind, [], 4), gone.take(list(range(0, gone.num_rows, 4))))
     lake.write(rows(kind, [1], 5), gone.take(list(range(2, gone.num_rows, 4))))
     left = lake.having(["k"], keys, ["n", "_run", "note"])
@@ -123,8 +122,7 @@ def test_a_column_may_be_called_what_a_query_calls_its_own(tmp_path: Path) -> No
     lake = Lake(tmp_path, made.schema)
     lake.write(made)
     keys = made.select(["f"])
-    first = lake.having(["f"], keys.slice(0, 1), [FILE, POSITION])
-    lake.write(made.slice(0, 0), pa.table({"file_path": [f"file://{p}" for p in first[FILE].to_pylist()], "pos": first[POSITION]}))
+    lake.write(made.slice(0, 0), located(lake.table, lake.head, ["f"], keys.slice(0, 1)))
     assert sorted(lake.having(["f"], keys, ["p"])["p"].to_pylist()) == [2, 3]
 
 

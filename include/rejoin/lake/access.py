@@ -10,12 +10,11 @@ from pyiceberg.types import DoubleType, FloatType
 
 from rejoin.engines.engine import Engine, Rows
 from rejoin.lake import metrics, names, probe
-from rejoin.lake.duck import FILE, POSITION
 from rejoin.lake.files import files_of, newest, unique
 from rejoin.lake.refs import Refs
 from rejoin.lake.tables import arrow_schema
 from rejoin.limits import limits
-from rejoin.stages.columns import RUN
+from rejoin.stages.columns import PLACE, RUN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,6 +38,11 @@ class _Wanted:
     nulls: bool
 
 
+def scanned(columns: Sequence[str]) -> list[str]:
+    """Columns of what Spark scans, as its SQL: it does not say where a row lies."""
+    return [f"CAST(NULL AS BIGINT) AS {PLACE}" if c == PLACE else f"`{c}`" for c in columns]
+
+
 @dataclass(frozen=True)
 class Read:
     """How one table was read: ``local`` (fetched), ``files`` (by DuckDB, as part of a later query) or ``scan`` (by Spark), and why; rows found,
@@ -54,7 +58,7 @@ class Read:
 class Access:
     """The tables of one topology, each at its snapshot.
 
-    ``reads`` lists what was fetched and how, ``located`` has the key, file and position of the rows that were looked up with their places.
+    ``reads`` lists what was fetched and how.
 
     Args:
         engine: who works on what is read.
@@ -68,7 +72,6 @@ class Access:
         self._topology = topology
         self._tables: dict[str, Table] = {}
         self.reads: list[Read] = []
-        self.located: dict[str, pa.Table] = {}
 
     def has(self, name: str) -> bool:
         """Whether the table was ever written."""
@@ -94,17 +97,14 @@ class Access:
         """Whether no two rows of a versioned table can have one key, ``column`` being its first."""
         return unique(self._table(name), files_of(self._table(name), self.states[name]).data, column)
 
-    def having(
-        self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str], *, located: Sequence[str] = (), nulls: bool = False
-    ) -> Rows:
+    def having(self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str], *, nulls: bool = False) -> Rows:
         """The stored rows of some keys (None: all rows).
 
         Args:
             name: the table.
             key: its columns that are looked at.
             keys: the values.
-            columns: the columns of the result.
-            located: the columns to remember with the place of each row.
+            columns: the columns of the result, which may hold PLACE.
             nulls: parts of a key may be null.
         """
         if keys is None:
@@ -116,13 +116,10 @@ class Access:
         asked = keys.here
         if asked is None:
             asked = self.engine.query(f"SELECT DISTINCT {which} FROM keys", keys=keys.rows).here()
-        place = [FILE, POSITION] if located else []
-        found = probe.having(self._table(name), self.states[name], key, asked, [*columns, *place])
+        found = probe.having(self._table(name), self.states[name], key, asked, columns)
         if isinstance(found, probe.TooLarge):
             return self._scanned(name, columns, found.why, _Wanted(self.engine.rows(asked), keys.at_most, nulls))
-        if located:
-            self.located[name] = found.select([*located, *place])
-        return self._local(name, found.select(list(columns)), f"{asked.num_rows:,} keys", among=keys.at_most)
+        return self._local(name, found, f"{asked.num_rows:,} keys", among=keys.at_most)
 
     def of_run(self, name: str, run: int) -> Rows:
         """The rows that a run wrote, all columns."""
@@ -153,7 +150,7 @@ class Access:
         return None if found is None else int(str(found))
 
     def every(self, name: str, columns: Sequence[str]) -> Rows:
-        """All rows."""
+        """All rows; ``columns`` may hold PLACE."""
         found = probe.every(self._table(name), self.states[name], columns)
         return self._scanned(name, columns, found.why) if isinstance(found, probe.TooLarge) else self._local(name, found, "all rows")
 
@@ -199,7 +196,7 @@ class Access:
         """A set of keys that is not too large goes to every task, so that the table is not moved."""
         spark = self.engine.by_spark(f"table {name}: {why}")
         self.reads.append(Read(name, "scan", why, None))
-        table = self.table(name, run).select(*(f"`{c}`" for c in columns))
+        table = self.table(name, run).selectExpr(*scanned(columns))
         if wanted is None:
             return spark.of(table)
         from pyspark.sql import functions as F

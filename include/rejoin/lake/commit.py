@@ -5,9 +5,10 @@ PyIceberg has no public call that adds position deletes: ``producers`` has one.
 
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,34 +33,70 @@ _PATH_ID, _POS_ID = 2147483546, 2147483545  # reserved field ids of position del
 _SPLIT_OFFSETS = [field.name for field in DATA_FILE_TYPE[2].fields].index("split_offsets")
 _DELETES = pa.schema(
     [
-        pa.field("file_path", pa.string(), nullable=False, metadata={"PARQUET:field_id": str(_PATH_ID)}),
+        pa.field("file_path", pa.dictionary(pa.int32(), pa.string()), nullable=False, metadata={"PARQUET:field_id": str(_PATH_ID)}),
         pa.field("pos", pa.int64(), nullable=False, metadata={"PARQUET:field_id": str(_POS_ID)}),
     ]
 )
 
 
-_AT_ONCE = 2
-"""Data files that are written while the rows of the next one come."""
+class DataFiles:
+    """New data files of a table, which no snapshot holds yet, written while their rows come: what is to go into a few files is held in memory.
 
-
-def data_files(table: Table, rows: pa.Table | pa.RecordBatchReader) -> list[DataFile]:
-    """Writes rows (columns and types as the table's) to new data files, which no snapshot holds yet. A reader is written as it is read: no more
-    than what goes into a few files is held in memory.
+    Args:
+        table: whose files they are.
+        at_once: files that are written while the rows of the next one come.
     """
-    metadata = metrics.writing(table.metadata)
+
+    def __init__(self, table: Table, at_once: int = 2) -> None:
+        self._table, self._metadata = table, metrics.writing(table.metadata)
+        default = TableProperties.WRITE_TARGET_FILE_SIZE_BYTES_DEFAULT
+        self._size = int(table.properties.get(TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, default))
+        self._some: list[pa.RecordBatch] = []
+        self._held, self._at_once = 0, at_once
+        self._made: list[DataFile] = []
+        self._running: deque[Future[DataFile]] = deque()
+        self._pool = ThreadPoolExecutor(at_once)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Rows, columns and types as the table's. Files are of about so many bytes as the table wants and of full row groups, but the last."""
+        self._some.append(batch)
+        self._held += batch.nbytes
+        if self._held < self._size:
+            return
+        rows = pa.Table.from_batches(self._some)
+        whole = rows.num_rows - rows.num_rows % limits().row_group
+        if whole:
+            self._write(rows.slice(0, whole))
+        self._some = rows.slice(whole).to_batches()
+        self._held = sum(rest.nbytes for rest in self._some)
+
+    def done(self) -> list[DataFile]:
+        """All files, once there are no more rows."""
+        if self._held:
+            self._write(pa.Table.from_batches(self._some))
+        self._made += [written.result() for written in self._running]
+        return _settled(self._table, self._made)
+
+    def _write(self, rows: pa.Table) -> None:
+        if len(self._running) == self._at_once:
+            self._made.append(self._running.popleft().result())
+        self._running.append(self._pool.submit(data_file, self._table, self._metadata, rows))
+
+
+def data_files(table: Table, rows: pa.Table | Iterator[pa.RecordBatch]) -> list[DataFile]:
+    """Writes rows (columns and types as the table's) to new data files; batches are written as they come."""
     if isinstance(rows, pa.Table) and rows.num_rows <= limits().row_group:  # one file: no thread is worth its start
-        return _settled(table, [data_file(table, metadata, rows)] if rows.num_rows else [])
-    batches = rows.to_batches(max_chunksize=limits().row_group) if isinstance(rows, pa.Table) else rows
-    made: list[DataFile] = []
-    running: deque[Future[DataFile]] = deque()
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        size = int(table.properties.get(TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, TableProperties.WRITE_TARGET_FILE_SIZE_BYTES_DEFAULT))
-        for some in _sized(batches, size):
-            if len(running) == _AT_ONCE:
-                made.append(running.popleft().result())
-            running.append(pool.submit(data_file, table, metadata, some))
-        made += [written.result() for written in running]
-    return _settled(table, made)
+        return _settled(table, [data_file(table, metrics.writing(table.metadata), rows)] if rows.num_rows else [])
+    with DataFiles(table) as made:
+        for batch in rows.to_batches(max_chunksize=limits().row_group) if isinstance(rows, pa.Table) else rows:
+            made.add(batch)
+        return made.done()
 
 
 def _settled(table: Table, made: list[DataFile]) -> list[DataFile]:
@@ -69,24 +106,6 @@ def _settled(table: Table, made: list[DataFile]) -> list[DataFile]:
     return made
 
 
-def _sized(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
-    """The batches as tables of about so many bytes and of full row groups, but the last."""
-    some: list[pa.RecordBatch] = []
-    held = 0
-    for batch in batches:
-        some.append(batch)
-        held += batch.nbytes
-        if held >= size:
-            rows = pa.Table.from_batches(some)
-            whole = rows.num_rows - rows.num_rows % limits().row_group
-            if whole:
-                yield rows.slice(0, whole)
-            some = rows.slice(whole).to_batches()
-            held = sum(rest.nbytes for rest in some)
-    if held:
-        yield pa.Table.from_batches(some)
-
-
 def together(batches: Iterator[pa.RecordBatch]) -> pa.Table | None:
     """Batches of one kind as a table; None if there are none."""
     found = list(batches)
@@ -94,12 +113,12 @@ def together(batches: Iterator[pa.RecordBatch]) -> pa.Table | None:
 
 
 def delete_file(table: Table, positions: pa.Table) -> DataFile:
-    """Writes a file of position deletes: ``file_path`` (of a data file, as the manifests have it) and ``pos``, at least one row."""
-    rows = positions.select(_DELETES.names).cast(_DELETES).sort_by([("file_path", "ascending"), ("pos", "ascending")])
+    """Writes a file of position deletes: ``file_path`` (of a data file, as the manifests have it) and ``pos``, at least one row, in their order."""
+    rows = positions.select(_DELETES.names).cast(_DELETES)
     location = table.location_provider().new_data_location(f"{uuid.uuid4()}-deletes.parquet")
     output = table.io.new_output(location)
     with output.create() as stream:
-        pq.write_table(rows, stream, compression="zstd")
+        pq.write_table(rows, stream, compression="zstd", use_dictionary=["file_path"], store_schema=False)
     return DataFile.from_args(
         content=DataFileContent.POSITION_DELETES,
         file_path=location,

@@ -19,6 +19,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, IntegerType, LongType, NestedField, StructType, TimestampType, TimestamptzType
 
 from rejoin.errors import NotComputable
+from rejoin.lake.local import as_wide
 from rejoin.stages.columns import HASH
 
 _STEPS = (IntegerType, LongType, DateType, TimestampType, TimestamptzType)
@@ -38,7 +39,7 @@ def data_file(table: Table, metadata: TableMetadata, rows: pa.Table) -> DataFile
     output = table.io.new_output(table.location_provider().new_data_location(f"{uuid.uuid4()}.parquet"))
     try:
         with _Writer(output, schema, dict(metadata.properties), _encodings(table)) as writer:
-            writer.write(rows.cast(schema.as_arrow()))
+            writer.write(rows.cast(as_wide(schema.as_arrow(), rows.schema)))
     except OverflowError:
         check_years(".".join(table.name()), rows)
         raise

@@ -34,7 +34,9 @@ from pyiceberg.types import (
 from rejoin.errors import SetupError
 from rejoin.lake import stores
 from rejoin.lake.paths import native
+from rejoin.lake.places import paths, place
 from rejoin.plan.portable import UTC, quoted
+from rejoin.stages.columns import PLACE
 from rejoin.stages.dialect import DUCKDB
 
 FILE, POSITION = "_file", "_pos"
@@ -161,7 +163,12 @@ def at_positions(table: Table, positions: Iterable[int]) -> str:
 
 
 def relation(
-    table: Table, data: Sequence[DataFile], deletes: Sequence[DataFile], clause: str = "", called: Called | None = None
+    table: Table,
+    data: Sequence[DataFile],
+    deletes: Sequence[DataFile],
+    clause: str = "",
+    called: Called | None = None,
+    among: Sequence[DataFile] = (),
 ) -> Relation:
     """The rows of some data files (at least one) that no delete file hides.
 
@@ -171,10 +178,11 @@ def relation(
         deletes: position delete files.
         clause: applied to the data files before hidden rows are looked for (a join with registered keys, a filter).
         called: how the files are opened, if not as all files of their table are.
+        among: all data files of the snapshot, if the rows shall have PLACE.
     """
     called = called or opens(table)
     files, hidden = listed(data, called), listed(deletes, called)
-    rows = _rows(table, clause)
+    rows = _rows(table, clause, [called(path) for path in paths(among)])
     if not hidden:
         return Relation(f"({rows})", {"files": files})
     # Delete files name a data file as its manifest does.
@@ -187,16 +195,18 @@ def relation(
     )
 
 
-def _rows(table: Table, clause: str) -> str:
-    """The rows of the data files with FILE and POSITION."""
+def _rows(table: Table, clause: str, among: Sequence[str]) -> str:
+    """The rows of the data files with FILE and POSITION, and with PLACE ``among`` files."""
     schema = [f"schema = {_schema(table)}"] if by_id(table) else []
     found = scan("files", f"filename = '{FILE}'", f"{ROW_NUMBER} = true", *schema)
     taken = _taken(table)
+    number = ROW_NUMBER if taken is None else POSITION
+    where = f", {place(among, FILE, number)} AS {PLACE}" if among else ""
     if taken is None:
-        return f"SELECT * RENAME ({ROW_NUMBER} AS {POSITION}) FROM {found} {clause}"
+        return f"SELECT * RENAME ({ROW_NUMBER} AS {POSITION}){where} FROM {found} {clause}"
     # Two columns would have one name: the table's comes in by another, and gets its own once DuckDB's has another.
     named = f"SELECT * RENAME ({ROW_NUMBER} AS {POSITION}, {DUCKDB.name(_aside(taken))} AS {DUCKDB.name(taken)}) FROM {found}"
-    return f"SELECT * FROM ({named}) {clause}"
+    return f"SELECT *{where} FROM ({named}) {clause}"
 
 
 def _taken(table: Table) -> str | None:

@@ -220,6 +220,6 @@ def _remaining(table: Table, files: Files, gone: set[str]) -> list[DataFile] | N
         return None
     with cursor() as database:
         database.register("gone", pa.table({"file_path": pa.array(sorted(gone), pa.string())}))
-        sql = f"SELECT DISTINCT file_path, pos FROM {scan('hidden')} ANTI JOIN gone USING (file_path)"
+        sql = f"SELECT DISTINCT file_path, pos FROM {scan('hidden')} ANTI JOIN gone USING (file_path) ORDER BY file_path, pos"
         left = database.sql(sql, params={"hidden": listed(files.deletes, opens(table))}).to_arrow_table()
     return [commit.delete_file(table, left)] if left.num_rows else []

@@ -5,13 +5,27 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+_ALIKE = {(pa.large_string(), pa.string()), (pa.large_binary(), pa.binary())}
+
 
 def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The rows with exactly the columns of ``schema``: what they lack is null, inside structs too."""
     have = {name: rows[name].combine_chunks() for name in rows.column_names}
-    return pa.table(
-        [_fitted(have.get(f.name), f.type, rows.num_rows) for f in schema], schema=pa.schema([(f.name, f.type) for f in schema])
-    )
+    wanted = as_wide(_plain(schema), rows.schema)
+    return pa.table([_fitted(have.get(f.name), f.type, rows.num_rows) for f in wanted], schema=wanted)
+
+
+def as_wide(schema: pa.Schema, have: pa.Schema) -> pa.Schema:
+    """The schema with texts and bytes as the rows have them, whether these count in 32 or 64 bits: files do not tell, and nothing is copied."""
+    types = {f.name: f.type for f in have}
+    return pa.schema([f.with_type(_as_wide(f.type, types.get(f.name, f.type))) for f in schema], schema.metadata)
+
+
+def _as_wide(kind: pa.DataType, have: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind) and pa.types.is_struct(have):
+        types = {f.name: f.type for f in have}
+        return pa.struct([f.with_type(_as_wide(f.type, types.get(f.name, f.type))) for f in kind])
+    return have if (kind, have) in _ALIKE else kind
 
 
 def _fitted(values: pa.Array | None, kind: pa.DataType, count: int) -> pa.Array:
@@ -39,13 +53,16 @@ def in_parts(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]
         yield pa.Table.from_batches(some)
 
 
-def streamed(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatchReader:
-    """The batches with the columns of ``schema``, the metadata of its fields aside."""
-    plain = pa.schema([(f.name, f.type) for f in schema])
+def shaped(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> list[pa.RecordBatch]:
+    """The same in batches, which are not copied if they have these columns."""
+    batches = rows.to_batches() if isinstance(rows, pa.Table) else [rows]
+    if set(schema.names) <= set(rows.schema.names):
+        batches = [batch.select(schema.names) for batch in batches]
+        wanted = as_wide(_plain(schema), rows.schema)
+        if all(batch.schema.equals(wanted) for batch in batches):
+            return batches
+    return list(fitted(pa.Table.from_batches(batches), schema).to_batches())
 
-    def shown() -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            same = batch.schema.equals(plain)
-            yield from [batch] if same else fitted(pa.Table.from_batches([batch]), schema).to_batches()
 
-    return pa.RecordBatchReader.from_batches(plain, shown())
+def _plain(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([(f.name, f.type) for f in schema])

@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType, StructType
 from rejoin.engines.engine import Rows
 from rejoin.engines.spark import Frame
 from rejoin.lake import probe
-from rejoin.lake.access import Keys, Read
+from rejoin.lake.access import Keys, Read, scanned
 from rejoin.lake.reader import Reader
 from rejoin.stages.dialect import SPARK
 
@@ -30,7 +30,7 @@ class PlainReader(Reader):
     def every(self, name: str, columns: Sequence[str]) -> Rows:
         """All rows, as Iceberg itself says what these are."""
         self.reads.append(Read(name, "scan", "a comparison reads by another way than a run", None))
-        return Frame(self.table(name).select(*(f"`{c}`" for c in columns)))
+        return Frame(self.table(name).selectExpr(*scanned(columns)))
 
     def having(
         self,
@@ -39,7 +39,6 @@ class PlainReader(Reader):
         keys: Keys | None,
         columns: Sequence[str],
         *,
-        located: Sequence[str] = (),  # noqa: ARG002
         nulls: bool = False,
     ) -> Rows:
         """The stored rows of some keys (None: all rows)."""

@@ -15,12 +15,12 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
 
-from rejoin.lake.duck import FILE, POSITION, at_positions, by_id, cursor, relation, stored_types
-from rejoin.lake.files import bounds, files_of, holding, overlapping
+from rejoin.lake.duck import at_positions, by_id, cursor, relation, stored_types
+from rejoin.lake.files import Files, bounds, files_of, holding, overlapping
 from rejoin.lake.tables import arrow_schema
 from rejoin.limits import limits
 from rejoin.plan.durations import MAX_MICROS, MIN_MICROS
-from rejoin.stages.columns import RUN
+from rejoin.stages.columns import PLACE, RUN
 from rejoin.stages.dialect import DUCKDB, Dialect, text
 
 TELLING = 4
@@ -35,26 +35,29 @@ class TooLarge:
 
 
 def text_of(table: Table, snapshot_id: int, columns: Sequence[str], run: int | None = None) -> str:
-    """SQL text of the rows of a snapshot (``run``: of those that a run wrote), for DuckDB to compute when it needs them."""
+    """SQL text of the rows of a snapshot (``run``: of those that a run wrote), for DuckDB to compute when it needs them: ``columns``, which may hold
+    PLACE.
+    """
     found = files_of(table, snapshot_id)
     data = list(found.data) if run is None else [file for file, _ in holding(table, found.data, RUN, [run])]
     if not data:
-        types = {**stored_types(table), FILE: "VARCHAR", POSITION: "BIGINT"}
+        types = {**stored_types(table), PLACE: "BIGINT"}
         return f"SELECT {', '.join(f'CAST(NULL AS {types[c]}) AS {DUCKDB.name(c)}' for c in columns)} WHERE false"
-    source = relation(table, data, found.deletes, "" if run is None else f"WHERE {DUCKDB.name(RUN)} = {run}")
+    among = found.data if PLACE in columns else ()
+    source = relation(table, data, found.deletes, "" if run is None else f"WHERE {DUCKDB.name(RUN)} = {run}", among=among)
     return f"SELECT {DUCKDB.names(columns)} FROM {source.inlined()}"
 
 
-def among_wanted(sql: Dialect, key: Sequence[str], columns: str = "*") -> str:
+def among_wanted(sql: Dialect, key: Sequence[str]) -> str:
     """SQL text: the rows of ``stored`` whose key is among ``wanted``, null being equal to null."""
     same = " AND ".join(sql.same(f"stored.{k}", f"wanted.{k}") for k in map(sql.name, key))
-    return f"SELECT {columns} FROM stored SEMI JOIN wanted ON {same}"
+    return f"SELECT * FROM stored SEMI JOIN wanted ON {same}"
 
 
 def having(
     table: Table, snapshot_id: int, key: Sequence[str], keys: pa.Table, columns: Sequence[str], *, pruned: bool = True
 ) -> pa.Table | TooLarge:
-    """The rows of a snapshot whose ``key`` columns have one of the values in ``keys``: ``columns``, which may hold FILE and POSITION.
+    """The rows of a snapshot whose ``key`` columns have one of the values in ``keys``: ``columns``, which may hold PLACE.
 
     All stored versions; rows hidden by position deletes are left out. ``pruned``: only in files that can have them by their bounds.
     """
@@ -70,7 +73,7 @@ def having(
     if touched > limits().decoded_rows:
         return TooLarge(f"{touched:,} rows would be decoded")
     clause = _semi_join(key, wanted, _listed(table, key[0], wanted))
-    return _read(table, [file for file, _ in kept] if pruned else found.data, found.deletes, columns, clause, {"wanted": wanted})
+    return _read(table, found, [file for file, _ in kept] if pruned else found.data, columns, clause, {"wanted": wanted})
 
 
 def _semi_join(key: Sequence[str], wanted: pa.Table, *conditions: str) -> str:
@@ -102,14 +105,6 @@ def _listed(table: Table, column: str, keys: pa.Table) -> str:
     return f"stored.{DUCKDB.name(column)} IN ({', '.join(map(str, keys[column].to_pylist()))})"
 
 
-def among(rows: pa.Table, key: Sequence[str], keys: pa.Table) -> pa.Table:
-    """The rows, already found, that have one of the keys."""
-    with cursor() as database:
-        database.register("found", rows)
-        database.register("wanted", keys.select(list(key)))
-        return database.sql(f"SELECT * FROM found {_semi_join(key, keys)}").to_arrow_table()
-
-
 def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str], sample: int | None = None) -> pa.Table | TooLarge:
     """The rows of a snapshot that a run wrote; ``sample``: only so many of them, any."""
     found = files_of(table, snapshot_id)
@@ -121,7 +116,7 @@ def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str], sam
     if sample is not None and own > limits().small_rows:  # else a sample reads all rows
         longest = max(file.record_count for file in data)
         clause += f" AND {at_positions(table, random.sample(range(longest), min(longest, -(-sample // len(data)))))}"
-    return _read(table, data, found.deletes, columns, clause, {}, sample)
+    return _read(table, found, data, columns, clause, {}, sample)
 
 
 def within(table: Table, snapshot_id: int, column: str, spans: Sequence[tuple[int, int]], columns: Sequence[str]) -> pa.Table | TooLarge:
@@ -129,7 +124,7 @@ def within(table: Table, snapshot_id: int, column: str, spans: Sequence[tuple[in
     found = files_of(table, snapshot_id)
     kind = arrow_schema(table).field(column).type
     clause = f"WHERE {inside(DUCKDB, column, kind, spans)}"
-    return _read(table, overlapping(table, found.data, column, spans), found.deletes, columns, clause, {})
+    return _read(table, found, overlapping(table, found.data, column, spans), columns, clause, {})
 
 
 def inside(sql: Dialect, column: str, kind: pa.DataType, spans: Sequence[tuple[int, int]]) -> str:
@@ -150,13 +145,13 @@ def every(table: Table, snapshot_id: int, columns: Sequence[str]) -> pa.Table | 
     found = files_of(table, snapshot_id)
     if not limits().small(found.rows):
         return TooLarge(f"{found.rows:,} rows")
-    return _read(table, found.data, found.deletes, columns, "", {})
+    return _read(table, found, found.data, columns, "", {})
 
 
 def _read(
     table: Table,
+    snapshot: Files,
     data: Sequence[DataFile],
-    deletes: Sequence[DataFile],
     columns: Sequence[str],
     clause: str,
     frames: dict[str, pa.Table],
@@ -164,7 +159,7 @@ def _read(
 ) -> pa.Table | TooLarge:
     if not data:
         return _nothing(table, columns)
-    source = relation(table, data, deletes, clause)
+    source = relation(table, data, snapshot.deletes, clause, among=snapshot.data if PLACE in columns else ())
     with cursor() as database:
         for name, frame in frames.items():
             database.register(name, frame)
@@ -175,6 +170,5 @@ def _read(
 
 
 def _nothing(table: Table, columns: Sequence[str]) -> pa.Table:
-    extra = {FILE: pa.string(), POSITION: pa.int64()}
-    types = {f.name: f.type for f in arrow_schema(table)} | extra
+    types = {f.name: f.type for f in arrow_schema(table)} | {PLACE: pa.int64()}
     return pa.schema([(c, types[c]) for c in columns]).empty_table()

@@ -7,12 +7,11 @@ import pyarrow as pa
 from rejoin.engines.engine import Engine, Rows
 from rejoin.lake import names, seen
 from rejoin.lake.access import Access, Keys
-from rejoin.lake.duck import FILE, POSITION
 from rejoin.lake.loads import load_of
 from rejoin.lake.refs import Refs
 from rejoin.plan.model import Edge, Node, Plan, Table, View
 from rejoin.stages import loaded
-from rejoin.stages.columns import HASH, HELD_CODES, NOT_COMPUTABLE, RUN, SOURCE_FILE, numbered
+from rejoin.stages.columns import HASH, HELD_CODES, NOT_COMPUTABLE, PLACE, RUN, SOURCE_FILE, numbered
 from rejoin.stages.dialect import Dialect, text
 
 _IS_HELD = f"_code IN ({', '.join(text(code) for code in HELD_CODES)})"
@@ -92,18 +91,13 @@ class Reader(Access):
             name: the output.
             wanted: columns of its key and the keys looked for in them.
         """
-        sql, found, places = self.engine.sql, list[Rows](), list[pa.Table]()
+        sql, found = self.engine.sql, list[Rows]()
         for at, (by, keys) in enumerate(wanted):
             rows = self._rows(name, keys, by=by)
-            if name in self.located:
-                places.append(self.located.pop(name))
             earlier = {f"keys_{i}": before.rows for i, (_, before) in enumerate(wanted[:at])}
             same = [sql.on(columns, "k", "r", nulls=self._plan.null_keys(name)) for columns, _ in wanted[:at]]
             new = [f"NOT EXISTS (SELECT 1 FROM keys_{i} AS k WHERE {on})" for i, on in enumerate(same)]
             found.append(self.engine.query(f"SELECT * FROM rows_ AS r WHERE {' AND '.join(new)}", rows_=rows, **earlier) if new else rows)
-        if len(places) == len(wanted):
-            every = pa.concat_tables(places, promote_options="permissive")  # a part without rows has Arrow's large strings
-            self.located[name] = every.group_by([FILE, POSITION, *self._plan.key_of(name)]).aggregate([])
         inputs = {f"part_{i}": rows for i, rows in enumerate(found)}
         return self.engine.query(" UNION ALL ".join(f"SELECT * FROM {part}" for part in inputs), **inputs)
 
@@ -248,14 +242,14 @@ class Reader(Access):
         key = self._plan.key_of(name)
         if self._plan.is_table(name):
             return self._framed(name, self._newest(name, key, keys, before=False, by=by), also)
-        found = self.having(name, by or key, keys, self.columns(name), located=key, nulls=self._plan.null_keys(name))
-        return self._framed(name, found, also)
+        found = self.having(name, by or key, keys, [*self.columns(name), PLACE], nulls=self._plan.null_keys(name))
+        return self._framed(name, found, also, place=f", {PLACE}")
 
-    def _framed(self, name: str, found: Rows, also: Sequence[str] = ()) -> Rows:
+    def _framed(self, name: str, found: Rows, also: Sequence[str] = (), place: str = "") -> Rows:
         """Stored rows, of a source table the newest of each key, as ``Rows``."""
         key, row = self.engine.sql.names(self._plan.key_of(name)), self._row(name, self.schema(name), also)
         alive = " WHERE _op <> 'D'" if self._plan.is_table(name) else ""
-        return self.engine.query(f"SELECT {key}, {row} AS _row FROM found{alive}", found=found)
+        return self.engine.query(f"SELECT {key}, {row} AS _row{place} FROM found{alive}", found=found)
 
     def _newest(self, name: str, key: tuple[str, ...], keys: Keys | None, *, before: bool, by: tuple[str, ...] = ()) -> Rows:
         columns = [c for c in self.columns(name) if before or c != "_before"]

@@ -1,27 +1,25 @@
 """Writes of one attempt: each to a branch of its own, started from the run's base snapshot, so that nothing is visible before ``publish``."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from rejoin.engines.engine import Engine, Here, Rows
-from rejoin.errors import InvariantBroken
-from rejoin.lake import commit, metrics, names, probe
-from rejoin.lake.duck import FILE, POSITION, opens
+from rejoin.lake import commit, metrics, names, probe, rewrite
 from rejoin.lake.evolve import evolve, holds
 from rejoin.lake.files import files_of
-from rejoin.lake.local import fitted, in_parts, streamed
+from rejoin.lake.local import fitted, shaped
 from rejoin.lake.records import Write
 from rejoin.lake.refs import Refs
 from rejoin.lake.tables import arrow_schema
 from rejoin.limits import limits
 from rejoin.plan.model import Node
-from rejoin.stages.columns import HASH, RUN
+from rejoin.plan.results import Changed
+from rejoin.stages.columns import HASH, PLACE, RUN
 from rejoin.stages.dialect import SPARK
 
 if TYPE_CHECKING:
@@ -56,8 +54,15 @@ PROPERTIES = {
 }
 
 
-DELETES = 500_000
-"""Rows in a file of position deletes, about: each holds the name of a data file in full, in memory."""
+@dataclass(frozen=True)
+class Logged:
+    """The changes of an output, written. ``apply`` writes the output with them applied, as many as they were counted to be.
+
+    It raises InvariantBroken if a changed key has no row, or more than one.
+    """
+
+    write: Write
+    apply: Callable[[Changed], Write]
 
 
 @dataclass(frozen=True)
@@ -82,124 +87,93 @@ class Writer:
     def append(self, table: str, rows: Rows, key: Sequence[str], *, transient: bool = False) -> Write:
         """The base state plus ``rows``. ``transient``: readable within this run only (its base is always empty)."""
         existing, base = self._table(table, rows.schema, key, transient=transient)
-        return self._put(existing, table, base, rows, key, transient=transient)
+        return replace(self._put(existing, base, rows, key), transient=transient)
 
     def replace(self, table: str, rows: Rows, key: Sequence[str]) -> Write:
         """Only ``rows``, instead of the base state."""
         existing, _ = self._table(table, rows.schema, key)
-        return self._put(existing, table, self._refs.empty(table), rows, key, transient=False)
+        return self._put(existing, self._refs.empty(table), rows, key)
 
-    def _put(self, existing: Table, table: str, base: int, rows: Rows, key: Sequence[str], *, transient: bool) -> Write:
+    def _put(self, table: Table, base: int, rows: Rows, key: Sequence[str]) -> Write:
+        """A snapshot plus ``rows``, of which only the table's columns count."""
         if isinstance(rows, Here):
-            files = commit.data_files(existing, _sorted(fitted(rows.arrow, arrow_schema(existing)), key))
-            return Write(table, self._refs.commit_files(table, self._branch, base, files), transient)
+            return self._committed(table, base, commit.data_files(table, _sorted(fitted(rows.arrow, arrow_schema(table)), key)))
         if (batches := self._engine.ordered(rows, key)) is not None:
-            files = commit.data_files(existing, streamed(batches, arrow_schema(existing)))
-            return Write(table, self._refs.commit_files(table, self._branch, base, files), transient)
-        target, frame = self._start(table, base), self._engine.by_spark(f"table {table} is written").frame(rows)
-        self._append(target, frame.sortWithinPartitions(*in_order(key)), exact=metrics.exact(existing, base))
-        return self._written(table, transient=transient)
+            shown = (some for batch in batches for some in shaped(batch, arrow_schema(table)))
+            return self._committed(table, base, commit.data_files(table, shown))
+        name = table.name()[-1]
+        target, frame = self._start(name, base), self._engine.by_spark(f"table {name} is written").frame(rows)
+        self._append(target, frame.sortWithinPartitions(*in_order(key)), exact=metrics.exact(table, base))
+        return self._written(name)
 
-    def upsert(self, node: Node, rows: Rows, changes: Write, located: pa.Table | None, *, only_inserts: bool) -> Write:
-        """The base state of an output with a run's changes applied: changed keys deleted, new rows appended, in as few commits as possible.
+    def _committed(self, table: Table, base: int, added: Sequence[DataFile], deletes: Sequence[DataFile] = ()) -> Write:
+        name = table.name()[-1]
+        return Write(name, self._refs.commit_files(name, self._branch, base, added, deletes))
+
+    def log(self, node: Node, rows: Rows) -> Logged:
+        """Appends a run's changes of an output to its changes table.
 
         Args:
             node: whose output it is.
-            rows: the changes.
-            changes: its changes table, already written by this attempt.
-            located: where rows of these keys lie in the base state (``Reader.located``), if that is known; more keys do no harm.
-            only_inserts: no changed key has a row yet, so there is nothing to delete.
-
-        Raises:
-            InvariantBroken: a changed key has no row, or more than one.
+            rows: the changes (see ``rewrite``). Where a row lies that is replaced may be unknown.
         """
         columns = [p.name for p in node.columns]
-        if isinstance(rows, Here) and (done := self._upsert_here(node.name, rows.arrow, columns, node.key, located)) is not None:
-            return done
-        logged = self._refs.require(changes.table, changes.snapshot_id)
-        text = probe.text_of(logged, changes.snapshot_id, [*node.key, "_op", RUN, "_after"], self._run)
-        if (written := self._engine.files(text)) is not None:
-            return self._upsert_files(node.name, written, columns, node.key)
-        return self._upsert_by_spark(node, changes, located, only_inserts=only_inserts)
+        schema = pa.schema([f for f in rows.schema if f.name != PLACE])
+        table, base = self._table(names.changes(node.name), schema, node.key)
+        if isinstance(rows, Here):
+            log = self._put(table, base, rows, node.key)
+            return Logged(log, lambda made: self._upsert_here(node, rows.arrow, log, made))
+        if (batches := self._engine.ordered(rows, node.key)) is None:
+            log = self._put(table, base, rows, node.key)
+            return Logged(log, lambda made: self._upsert_by_spark(node, log, made))
+        output, start = self._table(node.name, rewrite.schema_of(schema, columns), node.key)
+        done = rewrite.one_pass(batches, table, output, columns)
+        log = self._committed(table, base, done.log)
+        return Logged(log, lambda made: self._replaced(output, start, done.added, done.gone, made))
 
-    def _upsert_by_spark(self, node: Node, changes: Write, located: pa.Table | None, *, only_inserts: bool) -> Write:
+    def _upsert_here(self, node: Node, rows: pa.Table, log: Write, made: Changed) -> Write:
+        """The output from changes in this process."""
+        flat, old = rewrite.rows(rows, [p.name for p in node.columns]), rewrite.replaced(rows, [*node.key, PLACE])
+        existing, base = self._table(node.name, flat.schema, node.key)
+        known = old[PLACE]  # unknown of rows that Spark has found
+        gone = self._places(existing, base, node.key, old) if known.null_count else known.chunks
+        if gone is None:
+            return self._upsert_by_spark(node, log, made)
+        added = commit.data_files(existing, _sorted(fitted(flat, arrow_schema(existing)), node.key))
+        return self._replaced(existing, base, added, gone, made)
+
+    def _replaced(self, table: Table, base: int, added: Sequence[DataFile], gone: Sequence[pa.Array], made: Changed) -> Write:
+        deletes = rewrite.deletes(table, base, gone, made.updated + made.deleted, self._run)
+        return self._committed(table, base, added, deletes)
+
+    def _places(self, table: Table, base: int, key: Sequence[str], rows: pa.Table) -> Sequence[pa.Array] | None:
+        """Where the rows of some keys lie; None if they cannot be found in this process."""
+        found = probe.having(table, base, key, rows.select(list(key)), [PLACE])
+        return None if isinstance(found, probe.TooLarge) else found[PLACE].chunks
+
+    def _upsert_by_spark(self, node: Node, log: Write, made: Changed) -> Write:
+        """The output from the stored changes."""
         table, key, columns = node.name, node.key, [p.name for p in node.columns]
-        spark, stored = self._engine.by_spark(f"output {table} is written").spark, names.full(self._refs.topology, changes.table)
-        this_run = f"(SELECT * FROM {stored} VERSION AS OF {changes.snapshot_id} WHERE _run = {self._run})"
+        spark, stored = self._engine.by_spark(f"output {table} is written").spark, names.full(self._refs.topology, log.table)
+        this_run = f"(SELECT * FROM {stored} VERSION AS OF {log.snapshot_id} WHERE _run = {self._run})"
         shown = ", ".join([*(f"_after.`{c}`" for c in columns), RUN, f"_after.{HASH}"])
         flat = spark.sql(f"SELECT {shown} FROM {this_run} WHERE _op <> 'D'")
-        existing, base = self._table(table, _flat(arrow_schema(self._refs.require(changes.table, changes.snapshot_id)), columns), key)
-        if only_inserts:
+        logged = arrow_schema(self._refs.require(log.table, log.snapshot_id))
+        existing, base = self._table(table, rewrite.schema_of(logged, columns), key)
+        count, gone = made.updated + made.deleted, None
+        if count and limits().worth(count, files_of(existing, base).rows):
+            old = spark.sql(f"SELECT {', '.join(f'`{k}`' for k in key)} FROM {this_run} WHERE _op <> 'I'").toArrow()
+            gone = self._places(existing, base, key, old)
+        if gone is not None:
+            self._refs.commit_files(table, self._branch, base, [], rewrite.deletes(existing, base, gone, count, self._run))
+            target = self._target(table)
+        else:
             target = self._start(table, base)
-        elif located is None:
-            target = self._start(table, base)
+        if count and gone is None:
             same = SPARK.on(key, "c", "o", nulls=node.null_keys)
             spark.sql(f"DELETE FROM {target.name} AS o WHERE EXISTS (SELECT 1 FROM {this_run} c WHERE c._op <> 'I' AND {same})")
-        else:
-            gone = spark.sql(f"SELECT {', '.join(f'`{k}`' for k in key)} FROM {this_run} WHERE _op <> 'I'").toArrow()
-            deletes = self._deletes(existing, base, probe.among(located, key, gone), gone.num_rows)
-            self._refs.commit_files(table, self._branch, base, [], deletes)
-            target = self._target(table)
         self._append(target, flat.sortWithinPartitions(*in_order(key)), exact=metrics.exact(existing, base))
         return self._written(table)
-
-    def _upsert_files(self, table: str, changes: Rows, columns: Sequence[str], key: Sequence[str]) -> Write:
-        """The same from the files of the changes. ``changes``: the key, ``_op``, ``_run`` and ``_after`` of this run's."""
-        sql, query = self._engine.sql, self._engine.query
-        after = ", ".join(f"{sql.get('_after', c)} AS {sql.name(c)}" for c in (*columns, HASH))
-        flat = query(f"SELECT {after}, {RUN} FROM changes WHERE _op <> 'D'", changes=changes)
-        existing, base = self._table(table, flat.schema, key)
-        deletes, gone = [], query(f"SELECT {sql.names(key)} FROM changes WHERE _op <> 'I'", changes=changes)
-        count = int(str(self._engine.one("SELECT count(*) AS rows FROM gone", gone=gone)["rows"]))
-        if count:
-            stored = self._engine.files(probe.text_of(existing, base, [*key, FILE, POSITION]))
-            assert stored is not None  # as those of the changes
-            found = query(probe.among_wanted(sql, key, f"{FILE}, {POSITION}"), stored=stored, wanted=gone)
-            places = self._engine.ordered(found, [FILE, POSITION])
-            assert places is not None
-            deletes = self._delete_files(existing, base, places, count)
-        batches = self._engine.ordered(flat, key)
-        assert batches is not None
-        added = commit.data_files(existing, streamed(batches, arrow_schema(existing)))
-        return Write(table, self._refs.commit_files(table, self._branch, base, added, deletes))
-
-    def _upsert_here(
-        self, table: str, rows: pa.Table, columns: Sequence[str], key: Sequence[str], located: pa.Table | None
-    ) -> Write | None:
-        """The same without Spark; None if the rows to delete cannot be found in this process."""
-        after = rows.filter(pc.not_equal(rows["_op"], "D"))
-        values = {name: pc.struct_field(after["_after"], name) for name in (*columns, HASH)}
-        flat = pa.table({**{c: values[c] for c in columns}, RUN: after[RUN], HASH: values[HASH]})
-        existing, base = self._table(table, flat.schema, key)
-        gone = rows.filter(pc.not_equal(rows["_op"], "I")).select(list(key))
-        found = probe.having(existing, base, key, gone, [FILE, POSITION]) if located is None else probe.among(located, key, gone)
-        if isinstance(found, probe.TooLarge):
-            return None
-        deletes = self._deletes(existing, base, found, gone.num_rows)
-        added = commit.data_files(existing, _sorted(fitted(flat, arrow_schema(existing)), key))
-        return Write(table, self._refs.commit_files(table, self._branch, base, added, deletes))
-
-    def _deletes(self, table: Table, base: int, found: pa.Table, keys: int) -> list[DataFile]:
-        """Delete files of the rows at these places, which must be one for each of so many keys; none for no keys."""
-        return self._delete_files(table, base, iter(found.select([FILE, POSITION]).to_batches()), keys)
-
-    def _delete_files(self, table: Table, base: int, places: Iterator[pa.RecordBatch], keys: int) -> list[DataFile]:
-        """The same of places as they come."""
-        called = opens(table)
-        paths = {called(f.file_path): f.file_path for f in files_of(table, base).data}
-        known, written = pa.array(list(paths), pa.string()), pa.array(list(paths.values()), pa.string())
-        made, rows = list[DataFile](), 0
-        for some in in_parts(places, DELETES):
-            rows += some.num_rows
-            files = pc.index_in(some[FILE], known)
-            made.append(commit.delete_file(table, pa.table({"file_path": written.take(files), "pos": some[POSITION]})))
-        if rows != keys:
-            raise InvariantBroken(
-                f"output {table.name()[-1]!r} has {rows} rows for {keys} changed keys in run {self._run}; nothing was committed",
-                expected="exactly one row a key",
-                next_step="compare with `rejoin verify`; `rejoin repair` recomputes an output that was edited by hand, unless a key has two rows",
-            )
-        return made
 
     def touch(self, table: str, schema: pa.Schema, key: Sequence[str]) -> Write:
         """The base state as it is; makes the table if there is none yet."""
@@ -244,8 +218,8 @@ class Writer:
             writer = writer.option(f"snapshot-property.{name}", value)
         writer.append()
 
-    def _written(self, table: str, *, transient: bool = False) -> Write:
-        return Write(table, self._refs.head(table, self._branch), transient)
+    def _written(self, table: str) -> Write:
+        return Write(table, self._refs.head(table, self._branch))
 
 
 def in_order(key: Sequence[str]) -> "list[Column]":
@@ -257,13 +231,6 @@ def in_order(key: Sequence[str]) -> "list[Column]":
 
 def _sorted(rows: pa.Table, key: Sequence[str]) -> pa.Table:
     return rows.sort_by([(k, "ascending") for k in key])
-
-
-def _flat(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-    """The columns of an output, by those of its changes table."""
-    after = schema.field("_after").type
-    kinds = {after.field(i).name: after.field(i).type for i in range(after.num_fields)}
-    return pa.schema([*((c, kinds[c]) for c in columns), (RUN, pa.int64()), (HASH, kinds[HASH])])
 
 
 def _aligned(rows: "DataFrame", schema: "StructType") -> "DataFrame":

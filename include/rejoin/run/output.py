@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 
-import pyarrow as pa
-
 from rejoin import crash
 from rejoin.engines.engine import Here, Rows
 from rejoin.lake import names
 from rejoin.lake.records import Write
-from rejoin.lake.writer import Writer
+from rejoin.lake.writer import Logged, Writer
 from rejoin.plan.model import Node
 from rejoin.plan.results import Changed
 from rejoin.run.work import Work
@@ -53,18 +51,15 @@ def load(work: Work, writer: Writer, node: Node, changes: Rows, at_most: int) ->
     return seen(), (log, written)
 
 
-def apply(work: Work, writer: Writer, node: Node, written: Rows, log: Write, made: Changed, located: pa.Table | None) -> tuple[Write, ...]:
+def applied(work: Work, node: Node, log: Logged, made: Changed) -> tuple[Write, ...]:
     """Writes an output that is there already with a run's changes applied, unless there is nothing to write.
 
     Args:
         work: the attempt.
-        writer: its writer.
         node: the node.
-        written: the changes, as they were written to the changes table.
-        log: that write.
+        log: the changes, as they were written.
         made: how many of each kind they are.
-        located: where the rows to replace lie, if that is known.
     """
     if made.changes == 0 and not work.facts.rebuilt(node):
-        return (log,)
-    return (log, writer.upsert(node, written, log, located, only_inserts=made.updated + made.deleted == 0))
+        return (log.write,)
+    return (log.write, log.apply(made))

@@ -23,11 +23,11 @@ from rejoin.plan.policy import Fuse, Refresh
 from rejoin.plan.results import Changed, Ending, Resolved
 from rejoin.plan.steps import Verb
 from rejoin.run.joining import left_changes
-from rejoin.run.output import CHANGED, COUNTS, apply, load, loading
+from rejoin.run.output import CHANGED, COUNTS, applied, load, loading
 from rejoin.run.sifting import Sieve, can_sift
 from rejoin.run.work import Outcome, Work
 from rejoin.stages import hold, resolve
-from rejoin.stages.columns import RUN, numbered
+from rejoin.stages.columns import PLACE, RUN, numbered
 from rejoin.stages.dialect import aggregated, counted
 
 Kept = Callable[[], Rows | None]
@@ -233,7 +233,7 @@ class Resolving:
         marked = self._engine.query(hold.candidates(self._sql, node.key, **flags), **inputs)
         counts = COUNTS | counted({"held_before": "_held", "uncomputable": "_why IS NOT NULL"})
         observed, seen = self._engine.counted(marked, counts)
-        rows = self._engine.picked(observed, [*node.key, "_op", "_before", "_after", "_held", "_why"], hold.IS_CANDIDATE)
+        rows = self._engine.picked(observed, [*node.key, "_op", "_before", "_after", PLACE, "_held", "_why"], hold.IS_CANDIDATE)
         written = self._writer.append(names.candidates(node.name), self._engine.small(rows, at_most), node.key, transient=True)
         made = Resolved.of({"stale": stale, **seen()}, Ending.PROPOSED)
         return self._withheld(node, made) or Outcome(made, (written,))
@@ -248,15 +248,13 @@ class Resolving:
             counts, writes = load(self._work, self._writer, node, changes, at_most)
             return Outcome(Resolved.of({"stale": stale, **counts}), writes)
         observed, seen = self._engine.counted(changes, COUNTS)
-        rows = self._engine.picked(observed, [RUN, "_op", *node.key, "_before", "_after"], CHANGED)
-        written = self._engine.small(rows, at_most)
-        log = self._writer.append(names.changes(node.name), written, node.key)
+        rows = self._engine.picked(observed, [RUN, "_op", *node.key, "_before", "_after", PLACE], CHANGED)
+        log = self._writer.log(node, self._engine.small(rows, at_most))
         crash.point(f"resolve.{node.name}:changes")
         made = Resolved.of({"stale": stale, **seen()})
         if withheld := self._withheld(node, made):
             return withheld
-        located = self._work.before.located.get(node.name)
-        return Outcome(made, apply(self._work, self._writer, node, written, log, made, located))
+        return Outcome(made, applied(self._work, node, log, made))
 
     def _withheld(self, node: Node, made: Changed) -> Outcome[Resolved] | None:
         """The outcome of an output that is left as it is, since too much of it would change; None if it goes on.

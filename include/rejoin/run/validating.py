@@ -11,7 +11,7 @@ from rejoin.plan.results import Changed, Ending, Validated
 from rejoin.plan.rules import Expectation
 from rejoin.run.facts import watched
 from rejoin.run.judging import Judging, hours_since_newest, measured, share_matched
-from rejoin.run.output import OPS, apply, load, loading
+from rejoin.run.output import OPS, applied, load, loading
 from rejoin.run.work import Outcome, Work
 from rejoin.stages import hold
 from rejoin.stages.dialect import counted
@@ -59,10 +59,9 @@ class Validating:
             done = Changed.of(counts)
         else:
             observed, seen = self._engine.counted(good, counted(OPS))
-            written = self._engine.small(observed, at_most)
-            log = self._work.writer.append(names.changes(node.name), written, node.key)
+            log = self._work.writer.log(node, self._engine.small(observed, at_most))
             done = Changed.of(seen())
-            writes = apply(self._work, self._work.writer, node, written, log, done, None)
+            writes = applied(self._work, node, log, done)
         if bad is not None or made.held_before or made.uncomputable:
             ops = counted({"held_back": "_op = 'Q'", "released": "_op = 'R'"})
             aside, seen = self._engine.counted(self._engine.query(hold.set_aside(self._sql, node, run), judged=judged), ops)

@@ -2,6 +2,8 @@
 
 HASH = "_hash"
 RUN = "_run"
+PLACE = "_place"
+"""Where a stored row of an output lies (``lake.places``); null where nobody knows, as of what Spark has scanned."""
 HELD_CODE = "EXPECTATION"
 """The quarantine code of a row that is held back by validation."""
 NOT_COMPUTABLE = "NOT_COMPUTABLE"

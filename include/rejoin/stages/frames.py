@@ -9,7 +9,7 @@ columns to ``pk_1``.. or ``fk_1``.. before it adds the columns ``t``, ``l``, ``r
 ``Changes`` (a run's net changes of a table or output, at most one row a key)
     key columns; ``_op`` STRING in I, U, D; ``_before`` STRUCT, ``_after`` STRUCT: all columns and ``_hash``, null where there was no row.
 ``Rows`` (the state of a table or output at some run, at most one row a key)
-    key columns; ``_row`` STRUCT: all columns and ``_hash``.
+    key columns; ``_row`` STRUCT: all columns and ``_hash``; of rows of an output that are looked up or read as a whole also ``_place`` BIGINT.
 ``Versions`` (the newest version of each key of a source table, deletes included)
     key columns; ``_version`` STRING (source position); ``_row`` STRUCT as above, null for a remembered delete;
     ``_before`` STRUCT: the value columns of the version before.

@@ -1,14 +1,14 @@
 """Rows of outputs that are held back (ADR 0010): the candidates of a node are split, and come again.
 
 ``Candidates``: key columns; ``_op`` I, U, D, or N for a key that is held back and whose new row equals the published one; ``_before``, the
-published row; ``_after``, the new row; ``_held``: the key is held back before this run; ``_why``: the new row cannot be computed (``_op`` is N, ``_after`` null), and why.
+published row; ``_after``, the new row; ``_place``, where the published row lies; ``_held``: the key is held back before this run; ``_why``: the new row cannot be computed (``_op`` is N, ``_after`` null), and why.
 Versions of source tables are held back by ``hold_versions``.
 """
 
 from collections.abc import Sequence
 
 from rejoin.plan.model import Node
-from rejoin.stages.columns import HELD_CODE, NOT_COMPUTABLE
+from rejoin.stages.columns import HELD_CODE, NOT_COMPUTABLE, PLACE
 from rejoin.stages.dialect import Dialect, text
 
 
@@ -26,15 +26,15 @@ def candidates(sql: Dialect, key: Sequence[str], *, aside: bool, held: bool, nul
     keys = sql.names(key, "d")
     if aside:
         made = f"""
-        SELECT {keys}, CASE WHEN a._why IS NULL THEN d._op ELSE 'N' END AS _op, d._before, d._after, a._why
+        SELECT {keys}, CASE WHEN a._why IS NULL THEN d._op ELSE 'N' END AS _op, d._before, d._after, d.{PLACE}, a._why
         FROM difference AS d LEFT JOIN aside AS a ON {sql.on(key, "d", "a", nulls=nulls)}"""
     else:
-        made = f"SELECT {keys}, d._op, d._before, d._after, {sql.null('STRING')} AS _why FROM difference AS d"
+        made = f"SELECT {keys}, d._op, d._before, d._after, d.{PLACE}, {sql.null('STRING')} AS _why FROM difference AS d"
     if not held:
-        return f"SELECT {sql.names(key)}, _op, _before, _after, false AS _held, _why FROM ({made})"
+        return f"SELECT {sql.names(key)}, _op, _before, _after, {PLACE}, false AS _held, _why FROM ({made})"
     shown = ", ".join(f"coalesce(d.{sql.name(k)}, h.{sql.name(k)}) AS {sql.name(k)}" for k in key)
     return f"""
-SELECT {shown}, coalesce(d._op, 'N') AS _op, d._before, d._after, coalesce(h._held, false) AS _held, d._why
+SELECT {shown}, coalesce(d._op, 'N') AS _op, d._before, d._after, d.{PLACE}, coalesce(h._held, false) AS _held, d._why
 FROM ({made}) AS d FULL JOIN (SELECT {sql.names(key)}, true AS _held FROM held) AS h ON {sql.on(key, "d", "h", nulls=nulls)}"""
 
 
@@ -52,14 +52,14 @@ def judged(sql: Dialect, key: Sequence[str], *, bad: bool, nulls: bool) -> str:
     """
     if not bad:
         return "SELECT *, _why AS _reason FROM candidates"
-    columns = f"{sql.names(key, 'c')}, c._op, c._before, c._after, c._held, c._why"
+    columns = f"{sql.names(key, 'c')}, c._op, c._before, c._after, c.{PLACE}, c._held, c._why"
     on = sql.on(key, "c", "b", nulls=nulls)
     return f"SELECT {columns}, coalesce(c._why, b._reason) AS _reason FROM candidates AS c LEFT JOIN bad AS b ON {on}"
 
 
 def published(sql: Dialect, key: Sequence[str], run: int) -> str:
-    """``judged`` -> what becomes visible: rows of the changes table."""
-    columns = f"{sql.cast(str(run), 'BIGINT')} AS _run, _op, {sql.names(key)}, _before, _after"
+    """``judged`` -> what becomes visible: rows of the changes table, with ``_place``."""
+    columns = f"{sql.cast(str(run), 'BIGINT')} AS _run, _op, {sql.names(key)}, _before, _after, {PLACE}"
     return f"SELECT {columns} FROM judged WHERE _op <> 'N' AND _reason IS NULL"
 
 

@@ -6,7 +6,7 @@
 from collections.abc import Mapping, Sequence
 
 from rejoin.plan.model import Node
-from rejoin.stages.columns import HASH, numbered
+from rejoin.stages.columns import HASH, PLACE, numbered
 from rejoin.stages.dialect import Dialect, equal
 from rejoin.stages.hashing import provenance
 
@@ -29,7 +29,7 @@ def difference(
     sql: Dialect, node: Node, types: Mapping[str, str], *, stored: bool, everything: bool, gone: Sequence[tuple[str, str]] = ()
 ) -> str:
     """``made``, the new output rows of ``join``, and ``old``, the ``Rows`` of the output before this run -> ``Changes`` of the output with
-    ``_op`` ``N`` for affected keys whose row stays the same.
+    ``_op`` ``N`` for affected keys whose row stays the same, and ``_place``, where the old row lies.
 
     A row that loses a value because its column is dropped has changed: who follows the changes would else find the old value there when
     a column of that name comes back.
@@ -44,17 +44,18 @@ def difference(
     """
     pks, keys, new, old = numbered("pk", len(node.key)), list(node.key), sql.name("new"), sql.name("old")
     if not stored:
-        both = f"SELECT {sql.names(pks)}, {new}, CASE WHEN false THEN {new} END AS {old} FROM made"
+        none = f"CASE WHEN false THEN {new} END AS {old}, {sql.null('BIGINT')} AS {PLACE}"
+        both = f"SELECT {sql.names(pks)}, {new}, {none} FROM made"
     else:
         fields = [*((p.name, types[p.name]) for p in node.columns), *gone, (HASH, sql.type("BINARY"))]
         row = sql.struct((name, f"CAST({sql.get('_row', name)} AS {of})") for name, of in fields)
-        before = f"SELECT {sql.renamed(keys, pks)}, CASE WHEN _row IS NOT NULL THEN {row} END AS {old} FROM old"
+        before = f"SELECT {sql.renamed(keys, pks)}, CASE WHEN _row IS NOT NULL THEN {row} END AS {old}, {PLACE} FROM old"
         shown = ", ".join(f"coalesce(m.{c}, o.{c}) AS {c}" for c in pks)
         kind, on = "FULL" if everything else "LEFT", sql.on(pks, "m", "o", nulls=node.null_keys)
-        both = f"SELECT {shown}, m.{new}, o.{old} FROM made AS m {kind} JOIN ({before}) AS o ON {on}"
+        both = f"SELECT {shown}, m.{new}, o.{old}, o.{PLACE} FROM made AS m {kind} JOIN ({before}) AS o ON {on}"
     kept = [(sql.get(new, p.name), sql.get(old, p.name)) for p in node.columns]
     same = equal([*kept, *(("NULL", sql.get(old, name)) for name, _ in gone)])
     op = f"""CASE
         WHEN {old} IS NULL AND {new} IS NULL THEN 'N' WHEN {old} IS NULL THEN 'I' WHEN {new} IS NULL THEN 'D' WHEN {same} THEN 'N' ELSE 'U'
     END"""
-    return f"SELECT {sql.renamed(pks, keys)}, {op} AS _op, {old} AS _before, {new} AS _after FROM ({both})"
+    return f"SELECT {sql.renamed(pks, keys)}, {op} AS _op, {old} AS _before, {new} AS _after, {PLACE} FROM ({both})"
