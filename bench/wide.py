@@ -47,19 +47,18 @@ def main() -> None:
     folders, rows = Folders(asked.out.resolve()), []
     warm_up(folders)
     for key in tracked(asked.keys, "kinds of keys"):
-        rows += measure(asked.n, key, folders)
-        save(rows, folders.results / f"wide-{asked.n}.json")
+        measure(asked.n, key, folders, rows)
     for grid in write(folders):
         CONSOLE.print(grid.rich())
 
 
-def measure(n: int, key: str, folders: Folders) -> list[Row]:
-    """The rows of one kind of key; their side is the kind."""
+def measure(n: int, key: str, folders: Folders, rows: list[Row]) -> None:
+    """Adds the rows of one kind of key, whose side is the kind, to ``rows``; saves all, then checks the output, which takes longer."""
     type_, sql = KEYS[key]
     work = Work(n, folders.empty(f"wide-{key}"), shape=Shape(type_, sql, VALUES + more_values(), recent=key == "time"))
     lake = lake_of(work.root)
     work.first_rows()
-    rows = [row("rejoin", n, n, f"{key}, load", [spend(lake.run)])]
+    rows.append(row("rejoin", n, n, f"{key}, load", [spend(lake.run)]))
     work.landed()
     rows.append(row("rejoin", n, min(CHANGES, n // 20), key, changes(work, lake)))
     work.refresh()
@@ -70,9 +69,9 @@ def measure(n: int, key: str, folders: Folders) -> list[Row]:
             spent.append(spend(engine.recompute))
         engine.clear()
         rows.append(row(engine.name, n, n, key, spent[1:]))
+    save(rows, folders.results / f"wide-{n}.json")
     lake.check()
     work.close()
-    return rows
 
 
 def changes(work: Work, lake: Lake) -> list[Spent]:

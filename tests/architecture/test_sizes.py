@@ -22,7 +22,6 @@ TAKEN = {
     "declare/topology.py:stream": 8,
     # One too many.
     "lake/probe.py:_read": 7,
-    "run/output.py:apply": 7,
 }
 
 
