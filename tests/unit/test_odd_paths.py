@@ -8,12 +8,16 @@ from hiding import located
 from pyiceberg.table import Table
 from sqlalchemy.engine import make_url
 
+from rejoin.engines.later import database
 from rejoin.errors import SetupError
 from rejoin.lake import fold, look, probe
 from rejoin.lake.commit import data_files, delete_file
 from rejoin.lake.config import lake_config
+from rejoin.lake.files import files_of
 from rejoin.lake.ledger import Ledger
+from rejoin.lake.places import paths, split
 from rejoin.lake.refs import Refs
+from rejoin.stages.columns import PLACE
 
 OWN = ["file_row_number", "filename", "file_index", "rowid", "f", "p", "pos", "file_path", "op", "n", "start", "source", "gone", "env"]
 """Names of columns that DuckDB or a query of ours has as well."""
@@ -43,6 +47,16 @@ class Stored:
         assert isinstance(found, pa.Table), found
         return found
 
+    def places(self) -> dict[str, tuple[int, int]]:
+        """The rows in the file of every row, and its position there, by its first column, as a statement over the files says it."""
+        table = self.table()
+        with database().cursor() as connection:
+            found = connection.sql(probe.text_of(table, self.head, [self.names[0], PLACE])).to_arrow_table()
+        counts = {file.file_path: file.record_count for file in files_of(table, self.head).data}
+        places = split(found[PLACE].to_numpy(), paths(files_of(table, self.head).data)).to_pylist()
+        keys = found[self.names[0]].to_pylist()
+        return {key: (counts[at["file_path"]], at["pos"]) for key, at in zip(keys, places, strict=True)}
+
     def expected(self, numbers: list[int]) -> list[dict[str, object]]:
         return [{**{n: self._value(n, i) for n in self.names}, "_run": 2 if i == 10 else 1} for i in numbers]
 
@@ -68,6 +82,7 @@ def check(stored: Stored) -> None:
     run = probe.of_run(stored.table(), stored.head, 2, columns)
     assert isinstance(run, pa.Table) and run.to_pylist() == stored.expected([10])
     assert look.live_rows(stored.table(), stored.head, [stored.names[0]]) == len(left)
+    assert stored.places() == {stored.expected([n])[0][stored.names[0]]: (10 if n < 10 else 1, n % 10) for n in left}
     done = fold.fold(stored.table(), stored.head, [stored.names[0]], None)
     assert done is not None and not done.kept.data and not done.deletes
     folded = stored.refs.commit_rewrite("rows", "b3", stored.head, done)

@@ -21,7 +21,7 @@ class Found:
     """The results that a run can change.
 
     ``state``: ``pk_1``.. (the key of the output), ``l`` and ``r1`` (rows of both views, null where a side is missing) of every such result that there is now.
-    ``old``: the ``Rows`` of the output that are such results; None if it never had a row. ``held``: those of what is held back.
+    ``old``: the ``Rows`` of the output that are such results, with ``_place``; None if it never had a row. ``held``: those of what is held back.
     ``at_most``: how many there are.
     """
 

@@ -182,26 +182,28 @@ def relation(
     """
     called = called or opens(table)
     files, hidden = listed(data, called), listed(deletes, called)
-    rows = _rows(table, clause, [called(path) for path in paths(among)])
+    rows, scanned = _rows(table, clause, placed=bool(among)), {"files": files}
+    if among:
+        scanned["among"] = [called(path) for path in paths(among)]
     if not hidden:
-        return Relation(f"({rows})", {"files": files})
+        return Relation(f"({rows})", scanned)
     # Delete files name a data file as its manifest does.
     named = "SELECT unnest($paths) AS f, unnest($named) AS file_path"
     gone = f"SELECT f, pos AS p FROM {scan('hidden')} JOIN ({named}) USING (file_path)"
     names = {"paths": [called(f.file_path) for f in data], "named": [f.file_path for f in data]}
     return Relation(
         f"(SELECT * FROM ({rows}) ANTI JOIN ({gone}) AS gone ON {FILE} = gone.f AND {POSITION} = gone.p)",
-        {"files": files, **names, "hidden": hidden},
+        {**scanned, **names, "hidden": hidden},
     )
 
 
-def _rows(table: Table, clause: str, among: Sequence[str]) -> str:
-    """The rows of the data files with FILE and POSITION, and with PLACE ``among`` files."""
+def _rows(table: Table, clause: str, *, placed: bool) -> str:
+    """The rows of the data files with FILE and POSITION, and if they are to be ``placed`` with PLACE."""
     schema = [f"schema = {_schema(table)}"] if by_id(table) else []
     found = scan("files", f"filename = '{FILE}'", f"{ROW_NUMBER} = true", *schema)
     taken = _taken(table)
     number = ROW_NUMBER if taken is None else POSITION
-    where = f", {place(among, FILE, number)} AS {PLACE}" if among else ""
+    where = f", {place('$among', FILE, number)} AS {PLACE}" if placed else ""
     if taken is None:
         return f"SELECT * RENAME ({ROW_NUMBER} AS {POSITION}){where} FROM {found} {clause}"
     # Two columns would have one name: the table's comes in by another, and gets its own once DuckDB's has another.

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _ALIKE = {(pa.large_string(), pa.string()), (pa.large_binary(), pa.binary())}
+"""Types of a table, as PyIceberg says them, and of rows that a file keeps as the same."""
 
 
 def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -10,8 +10,6 @@ import numpy as np
 import pyarrow as pa
 from pyiceberg.manifest import DataFile
 
-from rejoin.plan.portable import quoted
-
 _ROWS = 1 << 40
 """More rows than a file has."""
 
@@ -21,17 +19,17 @@ def paths(files: Sequence[DataFile]) -> list[str]:
     return sorted(file.file_path for file in files)
 
 
-def place(files: Sequence[str], file: str, position: str) -> str:
+def place(files: str, file: str, position: str) -> str:
     """DuckDB's SQL text of the place.
 
     A scan gives the rows of one file together, so that DuckDB looks for the name once for some thousand rows.
 
     Args:
-        files: what the files are called that ``paths`` lists.
+        files: text for the list of what the files are called that ``paths`` lists.
         file: text for the name of a row's file.
         position: text for its number in that file.
     """
-    return f"(list_position([{', '.join(map(quoted, files))}], {file}) - 1)::BIGINT * {_ROWS} + {position}"
+    return f"(list_position({files}, {file}) - 1)::BIGINT * {_ROWS} + {position}"
 
 
 def split(places: np.ndarray, files: Sequence[str]) -> pa.Table:
