@@ -1,16 +1,14 @@
-"""What the cut finds and pins, with real files."""
+"""What the cut finds and pins of change events and snapshots, with real files."""
 
-import bz2
 import gzip
-import json
-import lzma
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from source_cases import rows, table
+from pinning import DDL, EVENTS, RECORDS, SNAPSHOTS, cut, paths, pinned, put
+from source_cases import table
 
 from rejoin.errors import (
     RejoinError,
@@ -19,41 +17,12 @@ from rejoin.errors import (
     SnapshotOrder,
     SourceCorrupt,
     SourceFileChanged,
-    SourceFileMissing,
     SourceMissing,
-    SourceOutsideRoot,
 )
 from rejoin.plan.model import Table
-from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource
-from rejoin.sources import Pin, available, ignored, pins
-from rejoin.sources.decode import decode_pin
-from rejoin.sources.files import Place, open_pinned
-
-DDL = "id BIGINT; name STRING"
-EVENTS, SNAPSHOTS = table(DDL, source=DebeziumSource("src")), table(DDL, source=SnapshotSource("src"))
-RECORDS = table(DDL, source=RecordsSource("src"))
-
-
-def put(root: Path, **files: str | bytes) -> None:
-    """``put(root, **{"src/a.csv": "..."})`` writes files below root."""
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(text.encode() if isinstance(text, str) else text)
-
-
-def paths(pin: Pin | None) -> list[str] | None:
-    return None if pin is None else [file.path for file in pin.files]
-
-
-def cut(of: Table, root: Path, last: Pin | None = None, consumed: Pin | None = None) -> Pin | None:
-    return available(of, str(root), consumed.files if consumed else (), last)
-
-
-def pinned(of: Table, root: Path, last: Pin | None = None, consumed: Pin | None = None) -> Pin:
-    pin = cut(of, root, last, consumed)
-    assert pin is not None
-    return pin
-
+from rejoin.plan.sources import SnapshotSource
+from rejoin.sources import ignored, pins
+from rejoin.sources.files import Place
 
 # --- change events ---------------------------------------------------------------------------------------------------
 
@@ -255,174 +224,3 @@ def test_columns_are_found_in_json_and_parquet_too(tmp_path: Path) -> None:
     assert first.columns == ("id", "name")
     pq.write_table(pa.table({"id": [1], "name": ["a"]}), tmp_path / "src/2.parquet")
     assert pinned(SNAPSHOTS, tmp_path, first).columns == ("id", "name")
-
-
-# --- paths and pinned bytes ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("path", ["../out", "a/../../out", "/etc", "link"])
-def test_a_path_may_not_leave_the_root(tmp_path: Path, path: str) -> None:
-    (tmp_path / "root").mkdir()
-    put(tmp_path, **{"out/1.csv": "id"})
-    (tmp_path / "root/link").symlink_to(tmp_path / "out")
-    with pytest.raises(SourceOutsideRoot):
-        cut(table(DDL, source=SnapshotSource(path)), tmp_path / "root")
-
-
-def test_a_link_among_the_files_may_not_leave_the_root_either(tmp_path: Path) -> None:
-    put(tmp_path, **{"out.jsonl": "x", "root/src/a.jsonl": "x"})
-    (tmp_path / "root/src/b.jsonl").symlink_to(tmp_path / "out.jsonl")
-    with pytest.raises(SourceOutsideRoot):
-        cut(EVENTS, tmp_path / "root")
-
-
-def test_a_uri_is_taken_as_given(tmp_path: Path) -> None:
-    put(tmp_path, **{"src/1.csv": "id,name\n1,a"})
-    of = table(DDL, source=SnapshotSource(f"file://{tmp_path}/src"))
-    pin = pinned(of, tmp_path / "elsewhere")
-    assert paths(pin) == [f"file://{tmp_path}/src/1.csv"] and [r["name"] for r in rows(decode_pin(of, pin, "/"))] == ["a"]
-    assert cut(of, tmp_path / "elsewhere", pin) is None
-
-
-def test_a_pin_survives_json(tmp_path: Path) -> None:
-    put(tmp_path, **{"src/1.csv": "id,name"})
-    pin = pinned(SNAPSHOTS, tmp_path)
-    assert Pin.from_dict(json.loads(json.dumps(pin.to_dict()))) == pin
-
-
-@pytest.mark.parametrize(
-    ("name", "before", "after", "error"),
-    [
-        ("a", b"x", None, SourceFileMissing),
-        ("a", b"x", b"y", SourceFileChanged),
-        ("a.gz", gzip.compress(b"x" * 99), gzip.compress(b"x" * 99)[:-5], SourceFileChanged),
-        ("a.gz", gzip.compress(b"x" * 99)[:-5], gzip.compress(b"x" * 99)[:-5], SourceCorrupt),
-        ("a.gz", b"no gzip", b"no gzip", SourceCorrupt),
-    ],
-    ids=["gone", "changed", "changed gzip", "cut gzip", "no gzip"],
-)
-def test_pinned_bytes_are_verified_while_reading(
-    tmp_path: Path, name: str, before: bytes, after: bytes | None, error: type[RejoinError]
-) -> None:
-    put(tmp_path, **{f"src/{name}": before})
-    (file,) = pinned(EVENTS, tmp_path).files
-    (tmp_path / "src" / name).unlink()
-    if after is not None:
-        put(tmp_path, **{f"src/{name}": after})
-    with pytest.raises(error, match="src/a"):
-        list(open_pinned(str(tmp_path), file))
-
-
-def test_gzip_of_several_members_is_read_whole(tmp_path: Path) -> None:
-    put(tmp_path, **{"src/a.gz": gzip.compress(b"x" * 50_000_000) + gzip.compress(b"y")})
-    (file,) = pinned(EVENTS, tmp_path).files
-    assert sum(map(len, open_pinned(str(tmp_path), file))) == 50_000_001
-
-
-@pytest.mark.parametrize(
-    ("data", "kind"),
-    [
-        (b"\x28\xb5\x2f\xfd\x04\x00", "zstd"),
-        (gzip.compress(b"{}"), "gzip"),
-        (bz2.compress(b"{}"), "bzip2"),
-        (lzma.compress(b"{}"), "xz"),
-        (b"PAR1\x15\x04\x15", "Parquet"),
-        (b"Obj\x01\x04\x14avro", "Avro"),
-    ],
-    ids=["zstd", "gzip", "bzip2", "xz", "Parquet", "Avro"],
-)
-def test_fault_a_packed_or_binary_file_of_a_feed_is_not_read_as_lines(tmp_path: Path, data: bytes, kind: str) -> None:
-    put(tmp_path, **{"src/1": data})
-    with pytest.raises(SourceCorrupt, match=f"'src/1'.*{kind}"):
-        rows(decode_pin(EVENTS, pinned(EVENTS, tmp_path), str(tmp_path)))
-    (tmp_path / "src/1").unlink()
-    put(tmp_path, **{"src/2.gz": gzip.compress(data)})
-    with pytest.raises(SourceCorrupt, match=rf"'src/2\.gz'.*{kind}"):
-        rows(decode_pin(EVENTS, pinned(EVENTS, tmp_path), str(tmp_path)))
-
-
-@pytest.mark.parametrize("text", [b"", b"x", b"PAR1,PAR2\n", b"BZh1,Obj\n", b"Object\n", b"PK,id\n", "(\u00b5\n".encode()])
-def test_text_that_begins_nearly_like_other_files_is_text(tmp_path: Path, text: bytes) -> None:
-    put(tmp_path, **{"src/1": text})
-    assert b"".join(open_pinned(str(tmp_path), pinned(EVENTS, tmp_path).files[0])) == text
-
-
-# --- records ---------------------------------------------------------------------------------------------------------
-
-
-def test_every_file_of_records_is_pinned_once_in_natural_order_and_what_is_no_such_file_is_told(tmp_path: Path) -> None:
-    names = ["10.csv", "9.csv", "2026-01-02/1.csv", "archive/1.csv", "README.txt", "11.csv.tmp", "_12.csv"]
-    put(tmp_path, **{f"src/{name}": "id,name\n1,a" for name in names})
-    first = pinned(RECORDS, tmp_path)
-    assert (paths(first), first.kind, first.columns) == (["src/9.csv", "src/10.csv", "src/2026-01-02/1.csv"], "records", ("id", "name"))
-    assert ignored(RECORDS, str(tmp_path)) == ("src/README.txt", "src/archive")
-    assert cut(RECORDS, tmp_path, first, first) is None
-    put(tmp_path, **{"src/8.csv": "id,name\n1,a"})
-    late = pinned(RECORDS, tmp_path, first, first)
-    assert (paths(late), late.ordinal) == (["src/8.csv"], first.ordinal + 1)
-    put(tmp_path, **{"src/9.csv": "id,name\n1,a\n2,b"})
-    with pytest.raises(SourceFileChanged, match=r"src/9\.csv"):
-        cut(RECORDS, tmp_path, first, first)
-
-
-def test_records_are_decoded_as_rows_of_snapshots_are_and_a_missing_record_deletes_nothing(tmp_path: Path) -> None:
-    of = table(DDL, source=RecordsSource("src", null="-"))
-    put(tmp_path, **{"src/1.csv": "id,name\n1,-\nx,b\n", "src/2.csv.gz": gzip.compress(b"name,id\nc,3\n")})
-    events = rows(decode_pin(of, pinned(of, tmp_path), str(tmp_path)))
-    assert [(e["_kind"], e["id"], e["name"], e["_file"], e["_line"]) for e in events] == [
-        ("upsert", 1, None, "src/1.csv", 2),
-        ("quarantined", None, None, "src/1.csv", 3),
-        ("upsert", 3, "c", "src/2.csv.gz", 2),
-    ]
-    put(tmp_path, **{"src/1.jsonl": '{"id": 4, "name": "d"}\n'})
-    [event] = rows(decode_pin(of, pinned(of, tmp_path, None, pinned_csv(of, tmp_path)), str(tmp_path)))
-    assert (event["_kind"], event["id"], event["name"]) == ("upsert", 4, "d")
-
-
-def pinned_csv(of: Table, root: Path) -> Pin:
-    """What a run has read before a file of another format came."""
-    (root / "src/1.jsonl").rename(root / "src/1.jsonl.tmp")
-    first = pinned(of, root)
-    (root / "src/1.jsonl.tmp").rename(root / "src/1.jsonl")
-    return first
-
-
-def test_new_files_of_records_have_the_declared_columns_and_one_format_and_may_be_empty(tmp_path: Path) -> None:
-    put(tmp_path, **{"src/1.csv": ""})
-    empty = pinned(RECORDS, tmp_path)
-    assert (paths(empty), empty.columns) == (["src/1.csv"], ())
-    put(tmp_path, **{"src/2.csv": "id,Name\n1,a"})
-    with pytest.raises(SchemaDrift, match=r"a new file of table 'orders' lacks: name; it has, not declared \(renamed\?\): Name"):
-        cut(RECORDS, tmp_path, empty, empty)
-    put(tmp_path, **{"src/2.csv": "id,name\n1,a", "src/3.jsonl": '{"id": 1, "name": "a"}'})
-    with pytest.raises(SourceCorrupt, match=r"src/3\.jsonl.*'src/2\.csv' has another format"):
-        cut(RECORDS, tmp_path, empty, empty)
-    put(tmp_path, other="1")
-    with pytest.raises(SourceCorrupt, match=r"'other'.*no known format"):
-        cut(table(DDL, source=RecordsSource("other")), tmp_path)
-
-
-@pytest.mark.parametrize("end", ["csv", "csv.gz", "jsonl", "jsonl.gz", "parquet"])
-def test_fault_a_file_of_records_with_nothing_in_it_has_no_records_whatever_its_name(tmp_path: Path, end: str) -> None:
-    put(tmp_path, **{f"src/1.{end}": b""})
-    if end.endswith(".gz"):
-        put(tmp_path, **{f"src/2.{end}": gzip.compress(b"")})
-    nothing = pinned(RECORDS, tmp_path)
-    assert len(nothing.files) == 1 + end.endswith(".gz") and nothing.columns == ()
-    assert rows(decode_pin(RECORDS, nothing, str(tmp_path))) == []
-
-
-def test_fault_files_of_records_beside_empty_ones_are_read_and_have_all_columns(tmp_path: Path) -> None:
-    put(tmp_path, **{"src/1.csv.gz": gzip.compress(b""), "src/2.csv.gz": gzip.compress(b"id,name\n1,a\n"), "src/3.csv.gz": b""})
-    found = pinned(RECORDS, tmp_path)
-    assert found.columns == ("id", "name")
-    assert [event["name"] for event in rows(decode_pin(RECORDS, found, str(tmp_path)))] == ["a"]
-    put(tmp_path, **{"src/1.csv.gz": gzip.compress(b"id\n1\n")})
-    with pytest.raises(SchemaDrift, match="lacks: name"):
-        cut(RECORDS, tmp_path)
-
-
-def test_fault_a_part_of_a_snapshot_that_is_no_gzip_is_damaged_also_if_it_is_empty(tmp_path: Path) -> None:
-    put(tmp_path, **{"src/1/a.csv.gz": gzip.compress(b"id,name\n1,a\n"), "src/1/b.csv.gz": b""})
-    with pytest.raises(SourceCorrupt, match=r"b\.csv\.gz"):
-        rows(decode_pin(SNAPSHOTS, pinned(SNAPSHOTS, tmp_path), str(tmp_path)))
