@@ -13,7 +13,7 @@ from rejoin.errors import RejoinError, SinkBufferFull, SinkDown, SinkRecordRefus
 from rejoin.plan.sinks import MURMUR2, Guarantee, KafkaSink
 from rejoin.sinks import named, settings
 from rejoin.sinks.kafka_cursor import Topics, marker_topic
-from rejoin.sinks.kafka_errors import coded, reason
+from rejoin.sinks.kafka_errors import AT_ITS_END, coded, reason
 from rejoin.sinks.metrics import Metrics
 from rejoin.sinks.position import Position
 from rejoin.sinks.records import Record, Records
@@ -189,15 +189,25 @@ class KafkaTarget:
             raise self._ended(doing) from None
 
     def _ended(self, doing: str) -> RejoinError:
-        """Why the client is at its end: every call that it refuses says so."""
+        """Why the client is at its end."""
+        if (why := self._why()) is None:
+            return SinkDown(f"sink {self._name!r}: the client of topic {self._sink.topic!r} came to its end", next_step="try again")
+        return coded(reason(self._failed, why), self._name, self._sink.topic, doing)
+
+    def _why(self) -> KafkaError | None:
+        """What the client answers to the end of a transaction, if it is at its own end."""
         try:
             self._producer.abort_transaction(1.0)
         except KafkaException as error:
-            return self._coded(error.args[0], doing)
-        return SinkDown(f"sink {self._name!r}: the client of topic {self._sink.topic!r} came to its end", next_step="try again")
+            found: KafkaError = error.args[0]
+            return found
+        return None
 
     def _coded(self, error: KafkaError, doing: str) -> RejoinError:
-        return coded(reason(self._failed, error), self._name, self._sink.topic, doing)
+        found = reason(self._failed, error)
+        if self._once and found.code() == AT_ITS_END:
+            found = self._why() or found
+        return coded(found, self._name, self._sink.topic, doing)
 
     def _check(self) -> None:
         if self._failed:

@@ -15,7 +15,9 @@ from rejoin.errors import (
 )
 from rejoin.lake.deliveries import fenced
 
-_GIVEN_UP = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 -- the client's own names
+AT_ITS_END = KafkaError._FATAL  # noqa: SLF001 -- the client's own name
+"""What the client says of everything after an error that it does not survive; of which one, the end of a transaction tells."""
+_GIVEN_UP = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, AT_ITS_END}  # noqa: SLF001
 """What the client says of records that it drops because another one failed; they may be told of before that one."""
 
 _FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}  # noqa: SLF001

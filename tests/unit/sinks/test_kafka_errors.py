@@ -7,6 +7,7 @@ from rejoin.errors import SinkDown, SinkError, SinkMessageTooLarge
 from rejoin.sinks.kafka_errors import coded, reason
 
 PURGED, LARGE, STATE = (KafkaError(code) for code in (KafkaError._PURGE_QUEUE, KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._STATE))
+ENDED = KafkaError(KafkaError._FATAL)
 FATAL = KafkaError(KafkaError.PRODUCER_FENCED, "", True)
 
 
@@ -18,8 +19,18 @@ FATAL = KafkaError(KafkaError.PRODUCER_FENCED, "", True)
         ([PURGED], LARGE, LARGE),
         ([], STATE, STATE),
         ([LARGE], FATAL, FATAL),
+        ([ENDED, LARGE], ENDED, LARGE),
+        ([ENDED], ENDED, ENDED),
     ],
-    ids=["given up before it is told", "given up after", "only given up", "no record", "the client is at its end"],
+    ids=[
+        "given up before it is told",
+        "given up after",
+        "only given up",
+        "no record",
+        "the client is at its end",
+        "given up then",
+        "only then",
+    ],
 )
 def test_the_reason_is_the_record_that_failed_by_itself(failed: list[KafkaError], error: KafkaError, expected: KafkaError) -> None:
     assert reason(failed, error) is expected

@@ -3,9 +3,13 @@
 Spark puts pyspark.zip and the jar of its core on the workers' Python path. Every task that calls Python begins by invalidating the import
 caches, and Python then reads the directory of each archive anew: 0.1 s a task (measured on Spark 4.1.3), more than most tasks take.
 The installed pyspark, which has the same version, is used instead.
+
+Workers that were idle for a minute end, and the next one is forked from here. What tasks need is loaded before: a worker took more than a second for that,
+in the first large step of nearly every run.
 """
 
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from zipimport import zipimporter
 
@@ -23,6 +27,8 @@ if __name__ == "__main__":
         sys.path[:] = given
     sys.path_hooks[:] = [_no_jar if hook is zipimporter else hook for hook in sys.path_hooks]
     sys.path_importer_cache.clear()
+    with suppress(ImportError):  # what is missing a task says, if it needs it
+        import rejoin.run.task  # noqa: F401
     from pyspark.daemon import manager
 
     manager()  # type: ignore[no-untyped-call]
