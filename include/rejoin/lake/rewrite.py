@@ -50,6 +50,11 @@ def _but(changes: pa.Table, op: str) -> pa.Table:
     return changes if pc.all(kept).as_py() else changes.filter(kept)
 
 
+def logged(changes: pa.Schema) -> pa.Schema:
+    """The columns of a changes table."""
+    return pa.schema([f for f in changes if f.name != PLACE])
+
+
 def schema_of(changes: pa.Schema, columns: Sequence[str]) -> pa.Schema:
     """The columns of ``rows``."""
     after = changes.field("_after").type
@@ -59,11 +64,11 @@ def schema_of(changes: pa.Schema, columns: Sequence[str]) -> pa.Schema:
 
 def one_pass(changes: Iterator[pa.RecordBatch], log: Table, output: Table, columns: Sequence[str]) -> Written:
     """Writes changes, in the order of their keys, to files of their table, and the rows that they make to files of the output."""
-    logged, stored, gone = arrow_schema(log), arrow_schema(output), list[pa.Array]()
+    kept, stored, gone = arrow_schema(log), arrow_schema(output), list[pa.Array]()
     with commit.DataFiles(log, at_once=1) as changed, commit.DataFiles(output, at_once=1) as added:
         for batch in changes:
             some = pa.Table.from_batches([batch])
-            for part in shaped(some, logged):
+            for part in shaped(some, kept):
                 changed.add(part)
             for part in shaped(rows(some, columns), stored):
                 added.add(part)

@@ -80,7 +80,7 @@ def static_settings(config: LakeConfig) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         # Every run compiles the same few hundred classes; the default of 100 would forget them between two runs.
         "spark.sql.codegen.cache.maxEntries": "5000",
-        "spark.python.daemon.module": "rejoin.run.worker_daemon",
+        "spark.python.daemon.module": "rejoin.worker_daemon",
         # Only large frames are shuffled. What is small is put together again; with four, those of 10 million rows were sorted on disk.
         "spark.sql.shuffle.partitions": str(24 * cores),
         "spark.sql.extensions": EXTENSIONS,

@@ -118,7 +118,7 @@ class Writer:
             rows: the changes (see ``rewrite``). Where a row lies that is replaced may be unknown.
         """
         columns = [p.name for p in node.columns]
-        schema = pa.schema([f for f in rows.schema if f.name != PLACE])
+        schema = rewrite.logged(rows.schema)
         table, base = self._table(names.changes(node.name), schema, node.key)
         if isinstance(rows, Here):
             log = self._put(table, base, rows, node.key)

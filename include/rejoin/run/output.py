@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from rejoin import crash
 from rejoin.engines.engine import Here, Rows
-from rejoin.lake import names
+from rejoin.lake import names, rewrite
 from rejoin.lake.records import Write
 from rejoin.lake.writer import Logged, Writer
 from rejoin.plan.model import Node
@@ -40,7 +40,7 @@ def load(work: Work, writer: Writer, node: Node, changes: Rows, at_most: int) ->
     Returns:
         The counts of ``COUNTS``, and the writes.
     """
-    reference = Here(loaded.reference(changes.schema, work.facts.run.number))
+    reference = Here(loaded.reference(rewrite.logged(changes.schema), work.facts.run.number))
     log = writer.append(names.changes(node.name), reference, node.key)
     crash.point(f"load.{node.name}:changes")
     columns = [p.name for p in node.columns]

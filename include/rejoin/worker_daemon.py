@@ -20,7 +20,8 @@ def _no_jar(path: str) -> zipimporter:
     return zipimporter(path)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Cleans the path, loads what tasks need, and forks workers until Spark ends."""
     given = list(sys.path)
     sys.path[:] = [entry for entry in given if not entry.endswith((".jar", ".zip"))]
     if find_spec("pyspark") is None:
@@ -28,7 +29,11 @@ if __name__ == "__main__":
     sys.path_hooks[:] = [_no_jar if hook is zipimporter else hook for hook in sys.path_hooks]
     sys.path_importer_cache.clear()
     with suppress(ImportError):  # what is missing a task says, if it needs it
-        import rejoin.run.task  # noqa: F401
+        import rejoin.run.task  # noqa: F401, TID251 -- it is part of Spark, not of a plan
     from pyspark.daemon import manager
 
     manager()  # type: ignore[no-untyped-call]
+
+
+if __name__ == "__main__":
+    main()
