@@ -91,7 +91,16 @@ def within_an_hour(rows: Iterable[dict[str, Any]]) -> set[tuple[int, int]]:
     return {(a["id"], b["id"]) for a in good for b in good if a["ad"] == b["ad"] and abs(a["ts"] - b["ts"]) <= HOUR}
 
 
-@pytest.mark.parametrize("land", [as_json, as_csv, as_parquet, as_events])
+EVERY_FORMAT = [as_json, as_csv, as_parquet, as_events]
+BY_ENGINE = [
+    *(("local", land) for land in EVERY_FORMAT),
+    pytest.param("spark", as_json, marks=pytest.mark.slow),
+    *(pytest.param("spark", land, marks=pytest.mark.nightly) for land in EVERY_FORMAT[1:]),
+    *(pytest.param("spark, by its workers", land, marks=pytest.mark.nightly) for land in EVERY_FORMAT),
+]
+
+
+@pytest.mark.parametrize(("lake", "land"), BY_ENGINE, indirect=["lake"])
 def test_a_time_is_computed_of_every_record_and_one_without_is_quarantined(lake: Lake, land: Callable[[int, Rows], None]) -> None:
     source = debezium("views/", max_bad_share=1.0) if land is as_events else None
     first = [{"id": i, "ad": "ab"[i % 2], "ts": ts} for i, ts in enumerate([0, HOUR, HOUR // 2, BAD, None, 3 * HOUR])]

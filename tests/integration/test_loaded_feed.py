@@ -53,7 +53,7 @@ def some(seed: random.Random, run: int) -> dict[str, str]:
     return {table: "\n".join(lines) for table, lines in given.items() if lines}
 
 
-@pytest.fixture(scope="module", params=[0, 1, 2])
+@pytest.fixture(scope="module", params=[0, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1, 2))])
 def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
     seed = int(os.environ.get("REJOIN_SEED") or 20_261_124) + request.param
     print(f"REJOIN_SEED={seed - request.param}")

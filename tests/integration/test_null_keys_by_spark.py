@@ -124,7 +124,7 @@ def every_kind() -> Iterator[tuple[Driver, Declared]]:
         yield driver, on
 
 
-@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("fast", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_what_spark_computes_from_the_defining_sql_is_what_runs_made_of_every_kind_of_join(
     every_kind: tuple[Driver, Declared], sessions: Sessions, fast: bool
 ) -> None:

@@ -78,7 +78,7 @@ def test_golden_traces_come_out_of_an_object_store_as_kafka_streams_says(store: 
 
 
 @pytest.mark.invariant("I2", "I9")
-@pytest.mark.parametrize("every", [pytest.param(6, id="every sixth"), pytest.param(1, id="every one", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("every", [pytest.param(12, id="every twelfth"), pytest.param(1, id="every one", marks=pytest.mark.nightly)])
 def test_a_crash_at_a_boundary_and_a_second_run_end_like_an_undisturbed_run(shop: StoredShop, every: int) -> None:
     trace = shop.root / "trace"
     for _ in range(2):

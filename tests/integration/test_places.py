@@ -36,7 +36,7 @@ def lines(*rows: tuple[str, int]) -> str:
 
 
 @pytest.fixture(
-    params=["local", pytest.param("spark", marks=pytest.mark.slow), pytest.param("spark, by its workers", marks=pytest.mark.slow)]
+    params=["local", pytest.param("spark", marks=pytest.mark.nightly), pytest.param("spark, by its workers", marks=pytest.mark.slow)]
 )
 def web(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("REJOIN_ENGINE", request.param.partition(",")[0])

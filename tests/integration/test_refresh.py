@@ -123,7 +123,7 @@ def history(shop: Shop, how: Refresh) -> tuple[dict[object, Row], list[tuple[obj
 
 
 @pytest.mark.by_spark
-@pytest.mark.parametrize("ways", [pytest.param(WAYS[::2], id="three"), pytest.param(WAYS, id="all", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("ways", [pytest.param(WAYS[2::2], id="by Spark"), pytest.param(WAYS, id="all", marks=pytest.mark.nightly)])
 def test_every_way_gives_the_same_rows_and_the_same_changes(
     tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch, ways: list[tuple[Refresh, int]]
 ) -> None:

@@ -58,7 +58,8 @@ def run(web: Web, declared: Declared, **options: Any) -> None:
 
 
 @pytest.mark.invariant("I2", "I9")
-def test_a_kill_at_any_boundary_of_such_a_compaction_loses_nothing(web: Web) -> None:
+@pytest.mark.parametrize("every", [pytest.param(4, id="every fourth"), pytest.param(1, id="every one", marks=pytest.mark.nightly)])
+def test_a_kill_at_any_boundary_of_such_a_compaction_loses_nothing(web: Web, every: int) -> None:
     trace, words = web.history.root / "trace", ["compact", "--lake", str(web.history.root / "lake")]
 
     def compacted(**environment: str) -> int:
@@ -73,7 +74,7 @@ def test_a_kill_at_any_boundary_of_such_a_compaction_loses_nothing(web: Web) -> 
     assert compacted(REJOIN_CRASH_TRACE=str(trace)) == 0
     points = list(steps_of(trace.read_text().split()))
     assert {"compact.views:written", "compact.clicks:written"} & set(points) and len(points) >= 8
-    for point in points:
+    for point in points[web.history.chance.randrange(every) :: every]:
         arrive()
         for _ in range(6):  # another compaction has other tables to do
             if (code := compacted(REJOIN_CRASH=point)) == -signal.SIGKILL:

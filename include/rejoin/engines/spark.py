@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -23,9 +24,10 @@ from rejoin.stages.hashing import MURMUR3, murmur3
 
 @dataclass(frozen=True)
 class Frame(Rows):
-    """Rows that Spark has yet to compute."""
+    """Rows that Spark has yet to compute; ``observed``: what is counted of them is told when they are."""
 
     frame: DataFrame
+    observed: bool = False
 
     @property
     def schema(self) -> pa.Schema:
@@ -37,6 +39,11 @@ class Frame(Rows):
 
     def here(self) -> pa.Table:
         return collected(self.frame)
+
+
+def observed(rows: Rows) -> bool:
+    """Whether something is counted of them, or of what they are made of."""
+    return isinstance(rows, Frame) and rows.observed
 
 
 def by_key(left: DataFrame, right: DataFrame, key: Sequence[str], how: str, *, nulls: bool) -> DataFrame:
@@ -63,7 +70,10 @@ class SparkEngine(Engine):
         spark.udf.register(MURMUR3, F.arrow_udf(murmur3, BinaryType()))  # type: ignore[attr-defined]
 
     def query(self, statement: str, **inputs: Rows) -> Rows:
-        return Frame(self.frame_of(statement, **inputs))
+        seen = any(map(observed, inputs.values()))
+        made = self.frame_of(statement, **inputs)
+        # What is observed of an input is only told of plans that hold it: not of the text of a query over a view.
+        return Frame(made.select("*") if seen else made, observed=seen)
 
     def frame_of(self, statement: str, **inputs: Rows) -> DataFrame:
         """The same as a frame of Spark."""
@@ -76,13 +86,24 @@ class SparkEngine(Engine):
             from rejoin.engines.connected import statement as connected
 
             return connected(text, frames)
-        made = self.spark.sql(text, None, **frames)
-        # What is observed of an input is only told of plans that hold it: not of the text of a query over a view.
-        return made.select("*")
+        return self._over(text, frames)
 
-    def of(self, frame: DataFrame) -> Rows:
-        """A frame as a relation."""
-        return Frame(frame)
+    def _over(self, text: str, frames: Mapping[str, DataFrame]) -> DataFrame:
+        """A statement that names each frame as ``{name}``."""
+        names = {name: f"rejoin_{uuid4().hex}" for name in frames}
+        for name, frame in frames.items():
+            frame.createOrReplaceTempView(names[name])
+        try:
+            return self.spark.sql(text.format(**names))
+        finally:
+            # Not the public call: it analyses the view's plan anew, to see whether its rows are cached.
+            catalog = self.spark._jsparkSession.sessionState().catalog()  # noqa: SLF001
+            for name in names.values():
+                catalog.dropTempView(name)
+
+    def of(self, frame: DataFrame, *over: Rows) -> Rows:
+        """A frame as a relation; ``over``: the relations that it was made of, but for stored tables."""
+        return Frame(frame, any(map(observed, over)))
 
     def frame(self, rows: Rows) -> DataFrame:
         """A relation as a frame; rows of this process as one partition, which satisfies every distribution that a join or a window asks for."""
@@ -103,14 +124,14 @@ class SparkEngine(Engine):
         return None
 
     def everywhere(self, rows: Rows) -> Rows:
-        return Frame(F.broadcast(self.frame(rows)))
+        return Frame(F.broadcast(self.frame(rows)), observed(rows))
 
     def together(self, rows: Rows) -> Rows:
-        return Frame(self.frame(rows).coalesce(1))  # Spark forgets, after calling Python, that there is one partition only
+        return Frame(self.frame(rows).coalesce(1), observed(rows))  # Spark forgets, after calling Python, that there is one partition only
 
     def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
         seen = Observation()
-        observed = self.frame(rows).observe(seen, *(F.expr(text).alias(name) for name, text in counts.items()))
+        counted = self.frame(rows).observe(seen, *(F.expr(text).alias(name) for name, text in counts.items()))
 
         def told() -> dict[str, Any]:
             found = seen.get
@@ -118,13 +139,13 @@ class SparkEngine(Engine):
                 raise EngineFailed("Spark did not tell what it has counted; nothing was committed", next_step="try again")
             return dict(found)
 
-        return Frame(observed), told
+        return Frame(counted, observed=True), told
 
     @contextmanager
     def kept(self, rows: Rows) -> Iterator[Rows]:
         frame = self.frame(rows).persist()
         try:
-            yield Frame(frame)
+            yield Frame(frame, observed(rows))
         finally:
             frame.unpersist()
 

@@ -190,7 +190,7 @@ class Ingesting:
         records = self._engine.query(f"SELECT {wanted} FROM refused", refused=refused)
         if not self._engine.in_process and not limits().small(self._facts.before.rows(names.quarantine(table.name))):
             spark = self._engine.by_spark(f"many records of {table.name!r} are replayed")
-            again = spark.of(sources.read_again_on_workers(table, spark.frame(records)))
+            again = spark.of(sources.read_again_on_workers(table, spark.frame(records)), records)
             return again, count_kinds(self._engine, table, again)
         found = sources.read_again_here(table, sorted(records.here().to_pylist(), key=lambda record: record["_arrival"]))
         return Here(found), kinds_of(table, found)

@@ -16,4 +16,4 @@ def raw_of(engine: Engine, table: Table, pin: sources.Pin, root: str, places: Ro
     if found is not None:
         return engine.rows(found)
     spark = engine.by_spark(f"records of {table.name!r} are read again")
-    return spark.of(sources.read_raw(spark.spark, table, pin, root, spark.frame(places)))
+    return spark.of(sources.read_raw(spark.spark, table, pin, root, spark.frame(places)), places)

@@ -138,10 +138,10 @@ def test_every_value_of_every_type_is_read_alike(how: str, type_: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("type_", TYPES)
 @pytest.mark.parametrize("how", ["debezium", "json"])
-def test_every_value_of_every_type_is_read_alike_alone(how: str, type_: str) -> None:
-    """So that no other value decides how it is read."""
+def test_every_value_of_every_type_is_read_alike_alone(how: str, type_: str, pytestconfig: pytest.Config) -> None:
+    """So that no other value decides how it is read. Another third of them with every seed of a test run."""
     of = valued(how, type_)
-    for line in each_value(how):
+    for line in each_value(how)[int(pytestconfig.option.hypothesis_seed) % 3 :: 3]:
         check(of, "\n".join([line] * 2).encode(), how)
 
 
