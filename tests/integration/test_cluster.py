@@ -76,10 +76,9 @@ def in_parallel(jobs: list[Job]) -> bool:
     return any(len(executors) > 1 for executors in places.values())
 
 
-def test_a_master_in_the_lakes_file_is_enough_and_bulk_steps_run_in_tasks_on_both_workers(
-    driver: Driver, cluster: SparkCluster, undisturbed: Undisturbed, tmp_path: Path
-) -> None:
-    place = driver.place(tmp_path / "place")
+def bulk(driver: Driver, undisturbed: Undisturbed, root: Path) -> tuple[Place, dict[str, list[Job]]]:
+    """A place after its first load and the bulk change, and the jobs of the change's steps."""
+    place = driver.place(root)
     jobs = driver.run(place)
     told("first load", jobs)
     assert stored(place) == undisturbed.loaded
@@ -91,21 +90,40 @@ def test_a_master_in_the_lakes_file_is_enough_and_bulk_steps_run_in_tasks_on_bot
         assert in_parallel(some), f"{step} ran in one place"
         # Results of tasks are what a driver collects: counts, files that were written, keys that are sent to all tasks; no part of a table.
         assert max(task.result for job in some for task in job.tasks) < TABLE // 8
-    assert set(by_step(changed)) == {f"ingest.{t}" for t in ("orders", "customers")} | {
+    return place, by_step(changed)
+
+
+def in_no_log(driver: Driver, cluster: SparkCluster) -> None:
+    for said in (driver.events(), cluster.log.read_text(), driver.said.read_text(), *(log.read_text() for log in cluster.logs())):
+        assert SECRET not in said
+
+
+def test_a_master_in_the_lakes_file_is_enough_and_bulk_steps_run_in_tasks_on_both_workers(
+    driver: Driver, cluster: SparkCluster, undisturbed: Undisturbed, tmp_path: Path
+) -> None:
+    _, changed = bulk(driver, undisturbed, tmp_path / "place")
+    assert set(changed) == {f"ingest.{t}" for t in ("orders", "customers")} | {
         "subscribe.enriched",
         "respond.enriched.customers",
         "resolve.enriched",
     }
+    in_no_log(driver, cluster)
+
+
+@pytest.mark.nightly
+def test_a_compaction_a_small_run_and_a_comparison_of_what_the_tasks_made(
+    driver: Driver, cluster: SparkCluster, undisturbed: Undisturbed, tmp_path: Path
+) -> None:
+    place, changed = bulk(driver, undisturbed, tmp_path / "place")
     lake = ("--lake", str(place.root / "lake.toml"))
     told("compaction", driver.do("compact", *lake))
     driver.do("limits", "usual")
     place.orders(range(100), "small")
     told("100 orders", small := driver.run(place))
     driver.do("limits", "bulk")
-    assert len(small) < len(changed)
+    assert len(small) < sum(map(len, changed.values()))
     told("verify", driver.do("verify", *lake))  # exit code 1 if there are differences
-    for said in (driver.events(), cluster.log.read_text(), driver.said.read_text(), *(log.read_text() for log in cluster.logs())):
-        assert SECRET not in said
+    in_no_log(driver, cluster)
 
 
 @pytest.mark.invariant("I1", "I2", "I9")

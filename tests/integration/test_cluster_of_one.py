@@ -17,7 +17,7 @@ from rejoin.conduct.schedule import run_topology
 from rejoin.lake.refs import Refs
 from rejoin.plan.policy import Fuse, RunOptions
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]
 
 ONE = '"spark.executor.instances" = "1"\n'
 

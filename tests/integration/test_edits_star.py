@@ -1,6 +1,7 @@
 """A star of two dimensions whose right columns are edited: later runs that change both dimensions at once stay right."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -93,8 +94,11 @@ def star(tmp_path: Path, go: Go) -> Star:
     return made
 
 
-@pytest.mark.by_spark
-def test_fault_a2_right_columns_of_a_star_are_added_removed_and_replaced_and_later_runs_change_both_dimensions(star: Star, go: Go) -> None:
+@pytest.mark.parametrize("engine", ["auto", pytest.param("spark", marks=[pytest.mark.by_spark, pytest.mark.nightly])])
+def test_fault_a2_right_columns_of_a_star_are_added_removed_and_replaced_and_later_runs_change_both_dimensions(
+    engine: str, star: Star, go: Go
+) -> None:
+    assert os.environ["REJOIN_ENGINE"] == engine
     edits: list[Callable[[], None]] = [
         lambda: star.edit({"city": "city", "name": "name"}, {"title": "title"}),  # added before one that is there
         lambda: star.edit({"name": "name"}, {"price": "price", "title": "title"}),  # removed here, added there

@@ -41,7 +41,7 @@ def topology(
 BY_ITS_WORKERS = pytest.param("spark, by its workers", marks=pytest.mark.nightly)
 
 
-@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.slow), BY_ITS_WORKERS])
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.nightly), BY_ITS_WORKERS])
 def lake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     monkeypatch.setenv("REJOIN_ENGINE", request.param.partition(",")[0])
     if "workers" in request.param:
