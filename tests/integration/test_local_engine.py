@@ -88,7 +88,7 @@ def test_what_is_not_portable_is_sparks_work_and_says_why(tmp_path: Path, sessio
     assert not sum(d.total for d in verify(shop.topology, sessions(shop.topology), fast=False))
 
 
-@pytest.mark.parametrize("rows", [0, 300])
+@pytest.mark.parametrize("rows", [pytest.param(0, marks=pytest.mark.nightly), 300])
 def test_every_row_is_the_same_where_much_is_put_off_until_it_is_written(
     rows: int, tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:

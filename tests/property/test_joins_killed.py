@@ -25,7 +25,7 @@ def run(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 @pytest.mark.invariant("I2", "I9")
-@pytest.mark.parametrize("every", [pytest.param(23, id="every 23rd"), pytest.param(1, id="every one", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("every", [pytest.param(40, id="every 40th"), pytest.param(1, id="every one", marks=pytest.mark.nightly)])
 def test_a_kill_at_any_boundary_and_a_second_run_end_like_an_undisturbed_run(
     every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:

@@ -61,7 +61,7 @@ def test_a_broker_that_is_down_holds_up_neither_the_other_sink_nor_later_runs(
     assert last is not None and last.failed is None and last.detail["record-send-total"] == last.records
 
 
-@pytest.mark.parametrize("where", [":2:first", ":2:flushed"])
+@pytest.mark.parametrize("where", [pytest.param(":2:first", marks=pytest.mark.nightly), ":2:flushed"])
 def test_a_broker_that_dies_within_a_transaction_gets_all_of_it_again(
     lake: Lake, broker: KafkaServer, topic: str, where: str, at: Hook
 ) -> None:

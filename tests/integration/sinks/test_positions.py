@@ -64,7 +64,14 @@ def test_fault_a13_a_net_catch_up_that_was_killed_half_way_loses_no_change_if_a_
     assert folded(read(broker.address, topic))[2] == plain(lake.rows())[2]
 
 
-@pytest.mark.parametrize("again", [("--snapshot",), ("--from-run", "1"), ()], ids=["a snapshot again", "from a run", "a first snapshot"])
+@pytest.mark.parametrize(
+    "again",
+    [
+        pytest.param(("--snapshot",), id="a snapshot again"),
+        pytest.param(("--from-run", "1"), id="from a run"),
+        pytest.param((), id="a first snapshot", marks=pytest.mark.nightly),
+    ],
+)
 def test_fault_a13_other_deliveries_that_were_killed_half_way_go_on_over_a_dropped_column_and_a_compaction(
     lake: Lake, broker: KafkaServer, topic: str, again: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,7 +98,7 @@ GONE = -1
 @pytest.mark.parametrize(
     ("kind", "catch_up", "point"),
     [
-        ("exactly_once", "net", "1:committed"),  # before its rows
+        pytest.param("exactly_once", "net", "1:committed", marks=pytest.mark.nightly),  # before its rows
         ("exactly_once", "net", "2:committed"),  # amidst them
         ("exactly_once", "every", "2:committed"),
         ("at_least_once", "net", "2:committed"),
@@ -156,7 +163,7 @@ def test_fault_look_a_delivery_from_a_run_passes_over_nothing_that_was_not_deliv
     assert folded(read(broker.address, topic)) == plain(lake.rows()), "runs 5 and 6 too"
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
+@pytest.mark.parametrize("guarantee", [pytest.param("at_least_once", marks=pytest.mark.nightly), "exactly_once"])
 def test_fault_a15_a_topic_that_was_made_anew_is_told_also_if_nothing_is_missing_by_the_ledger(
     lake: Lake, broker: KafkaServer, topic: str, guarantee: str
 ) -> None:

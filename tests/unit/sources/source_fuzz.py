@@ -37,8 +37,9 @@ FEW = 6
 
 
 def seeds(count: int) -> list[Any]:
-    """Parameters: so many seeds, of which all but the first few are slow tests."""
-    return [pytest.param(seed, marks=[pytest.mark.slow] * (seed >= FEW)) for seed in range(count)]
+    """Parameters: so many seeds, of which all but the first few are slow tests, and all but twice as many tests of the night."""
+    slow, nightly = pytest.mark.slow, pytest.mark.nightly
+    return [pytest.param(seed, marks=[] if seed < FEW else [slow if seed < 2 * FEW else nightly]) for seed in range(count)]
 
 
 def feed(random_: random.Random, count: int, odd: int = 12) -> list[Any]:
