@@ -5,7 +5,6 @@ anything was computed: nothing. A statement that is part of a plan is told with 
 """
 
 from collections.abc import Mapping
-from uuid import uuid4
 
 from pyspark.sql import DataFrame
 from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
@@ -21,9 +20,8 @@ class _Statement(SQL):
         return {name: seen for view in self._views or () for name, seen in view.observations.items()}
 
 
-def statement(text: str, frames: Mapping[str, DataFrame]) -> DataFrame:
-    """The rows of a statement that names each frame as ``{name}``; at least one frame."""
-    names = {name: f"rejoin_{uuid4().hex}" for name in frames}
-    views = [SubqueryAlias(frame._plan, names[name]) for name, frame in frames.items()]  # type: ignore[arg-type]  # noqa: SLF001
-    session = next(iter(frames.values())).sparkSession
-    return ConnectFrame(_Statement(text.format(**names), [], {}, views), session)  # type: ignore[arg-type]
+def statement(text: str, views: Mapping[str, DataFrame]) -> DataFrame:
+    """The rows of a statement over views, of which there is at least one."""
+    plans = [SubqueryAlias(frame._plan, name) for name, frame in views.items()]  # type: ignore[arg-type]  # noqa: SLF001
+    session = next(iter(views.values())).sparkSession
+    return ConnectFrame(_Statement(text, [], {}, plans), session)  # type: ignore[arg-type]

@@ -41,9 +41,9 @@ class Frame(Rows):
         return collected(self.frame)
 
 
-def observed(rows: Rows) -> bool:
-    """Whether something is counted of them, or of what they are made of."""
-    return isinstance(rows, Frame) and rows.observed
+def observed(*some: Rows) -> bool:
+    """Whether something is counted of any of them, or of what they are made of."""
+    return any(isinstance(rows, Frame) and rows.observed for rows in some)
 
 
 def by_key(left: DataFrame, right: DataFrame, key: Sequence[str], how: str, *, nulls: bool) -> DataFrame:
@@ -70,40 +70,38 @@ class SparkEngine(Engine):
         spark.udf.register(MURMUR3, F.arrow_udf(murmur3, BinaryType()))  # type: ignore[attr-defined]
 
     def query(self, statement: str, **inputs: Rows) -> Rows:
-        seen = any(map(observed, inputs.values()))
-        made = self.frame_of(statement, **inputs)
-        # What is observed of an input is only told of plans that hold it: not of the text of a query over a view.
-        return Frame(made.select("*") if seen else made, observed=seen)
+        return Frame(self.frame_of(statement, **inputs), observed(*inputs.values()))
 
     def frame_of(self, statement: str, **inputs: Rows) -> DataFrame:
         """The same as a frame of Spark."""
         # Inputs are views with names of their own, so that steps that run side by side do not meet.
-        named = ", ".join(f"{name} AS (SELECT * FROM {{{name}}})" for name in inputs)
-        escaped = statement.replace("{", "{{").replace("}", "}}")
-        frames = {name: self.frame(rows) for name, rows in inputs.items()}
-        text = f"WITH {named} SELECT * FROM ({escaped})"
+        views = {name: f"rejoin_{uuid4().hex}" for name in inputs}
+        named = ", ".join(f"{name} AS (SELECT * FROM {view})" for name, view in views.items())
+        frames = {views[name]: self.frame(rows) for name, rows in inputs.items()}
+        text = f"WITH {named} SELECT * FROM ({statement})"
         if ".connect." in type(self.spark).__module__:
             from rejoin.engines.connected import statement as connected
 
             return connected(text, frames)
-        return self._over(text, frames)
+        made = self._over(text, frames)
+        # What is observed of an input is only told of plans that hold it: not of the text of a query over a view.
+        return made.select("*") if observed(*inputs.values()) else made
 
-    def _over(self, text: str, frames: Mapping[str, DataFrame]) -> DataFrame:
-        """A statement that names each frame as ``{name}``."""
-        names = {name: f"rejoin_{uuid4().hex}" for name in frames}
-        for name, frame in frames.items():
-            frame.createOrReplaceTempView(names[name])
+    def _over(self, text: str, views: Mapping[str, DataFrame]) -> DataFrame:
+        """The rows of a statement over views."""
         try:
-            return self.spark.sql(text.format(**names))
+            for name, frame in views.items():
+                frame.createOrReplaceTempView(name)
+            return self.spark.sql(text)
         finally:
             # Not the public call: it analyses the view's plan anew, to see whether its rows are cached.
             catalog = self.spark._jsparkSession.sessionState().catalog()  # noqa: SLF001
-            for name in names.values():
+            for name in views:
                 catalog.dropTempView(name)
 
     def of(self, frame: DataFrame, *over: Rows) -> Rows:
         """A frame as a relation; ``over``: the relations that it was made of, but for stored tables."""
-        return Frame(frame, any(map(observed, over)))
+        return Frame(frame, observed(*over))
 
     def frame(self, rows: Rows) -> DataFrame:
         """A relation as a frame; rows of this process as one partition, which satisfies every distribution that a join or a window asks for."""
