@@ -94,7 +94,13 @@ def star(tmp_path: Path, go: Go) -> Star:
     return made
 
 
-@pytest.mark.parametrize("engine", ["auto", pytest.param("spark", marks=[pytest.mark.by_spark, pytest.mark.nightly])])
+@pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param(os.environ["REJOIN_ENGINE"], id="as set"),
+        pytest.param("spark", id="by Spark", marks=[pytest.mark.by_spark, pytest.mark.nightly]),
+    ],
+)
 def test_fault_a2_right_columns_of_a_star_are_added_removed_and_replaced_and_later_runs_change_both_dimensions(
     engine: str, star: Star, go: Go
 ) -> None:

@@ -38,10 +38,7 @@ def topology(
     return on
 
 
-BY_ITS_WORKERS = pytest.param("spark, by its workers", marks=pytest.mark.nightly)
-
-
-@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.nightly), BY_ITS_WORKERS])
+@pytest.fixture(params=["local", *(pytest.param(engine, marks=pytest.mark.nightly) for engine in ("spark", "spark, by its workers"))])
 def lake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     monkeypatch.setenv("REJOIN_ENGINE", request.param.partition(",")[0])
     if "workers" in request.param:
@@ -144,9 +141,6 @@ def test_an_expression_with_a_text_tells_times_and_is_told_in_quarantine(lake: L
     assert sorted(r["one"] for r in lake.read("pairs").to_arrow().to_pylist()) == [1, 4]
 
 
-@pytest.mark.parametrize(
-    "lake", ["local", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.nightly]), BY_ITS_WORKERS], indirect=True
-)
 def test_it_does_not_matter_how_records_without_time_are_cut_into_runs(lake: Lake, tmp_path: Path) -> None:
     rows = [{"id": i % 4, "ad": "a", "ts": ts} for i, ts in enumerate([None, 0, BAD, 1, 2, None, 3, BAD])]
     as_json(1, rows)

@@ -71,9 +71,7 @@ def test_neither_does_spark_show_it_and_its_comparison_finds_nothing(
     web, gone = Web.of(tmp_path, random.Random(seed), lambda: spark), 0
     while not gone:
         monkeypatch.setenv("REJOIN_ENGINE", "local")
-        while not web.could_let_go():
-            web.history.arrive()
-            web.run()
+        web.fill()
         monkeypatch.setenv("REJOIN_ENGINE", "spark")
         web.history.arrive()
         web.run()

@@ -65,24 +65,19 @@ def test_a_kill_at_any_boundary_of_such_a_compaction_loses_nothing(web: Web, eve
     def compacted(**environment: str) -> int:
         return Forked("rejoin.cli", words, {**os.environ, **environment}).wait(300).returncode
 
-    def arrive() -> None:
-        while not web.could_let_go():
-            web.history.arrive()
-            web.run()
-
-    arrive()
+    web.fill()
     assert compacted(REJOIN_CRASH_TRACE=str(trace)) == 0
     points = list(steps_of(trace.read_text().split()))
     assert {"compact.views:written", "compact.clicks:written"} & set(points) and len(points) >= 8
     for point in points[web.history.chance.randrange(every) :: every]:
-        arrive()
+        web.fill()
         for _ in range(6):  # another compaction has other tables to do
             if (code := compacted(REJOIN_CRASH=point)) == -signal.SIGKILL:
                 break
             assert code == 0, point
             web.history.arrive()
             web.run()
-            arrive()
+            web.fill()
         else:
             raise AssertionError(f"the fault at {point} did not fire")
         web.topology.roll_forward()

@@ -58,6 +58,12 @@ class Web:
         plan = self.head().plan
         return letting_go(plan, ledger.states(head), self.topology.refs, ledger.kept(head), 1 << 60) != plan
 
+    def fill(self) -> None:
+        """Runs until a compaction would let records go."""
+        while not self.could_let_go():
+            self.history.arrive()
+            self.run()
+
     def rows(self, name: str) -> list[dict[str, Any]]:
         ledger = self.topology.ledger
         states = ledger.states(ledger.head())

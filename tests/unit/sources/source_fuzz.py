@@ -37,7 +37,7 @@ FEW = 6
 
 
 def seeds(count: int) -> list[Any]:
-    """Parameters: so many seeds, of which all but the first few are slow tests, and all but twice as many tests of the night."""
+    """Parameters: so many seeds: the first few are quick tests, as many again slow ones, and the rest tests of the night."""
     slow, nightly = pytest.mark.slow, pytest.mark.nightly
     return [pytest.param(seed, marks=[] if seed < FEW else [slow if seed < 2 * FEW else nightly]) for seed in range(count)]
 
