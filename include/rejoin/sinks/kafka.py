@@ -227,10 +227,12 @@ class KafkaTarget:
                 interceptor.on_acknowledgement(record, message.partition(), message.offset(), error)
 
     def _wait_for_statistics(self) -> None:
-        """The statistics of the last records come a moment after them."""
+        """The statistics of the last records come a moment after them. That the client came to its end meanwhile changes nothing of what is committed, and
+        must not hide why an attempt failed."""
         deadline = time.monotonic() + STATISTICS_SECONDS
-        while time.monotonic() < deadline and self._metrics.seen < self._sent:
-            self._producer.poll(POLL_SECONDS)
+        with suppress(KafkaException, SystemError):
+            while time.monotonic() < deadline and self._metrics.seen < self._sent:
+                self._producer.poll(POLL_SECONDS)
 
     def _point(self, name: str) -> None:
         crash.point(f"deliver.{self._name}:{self._transactions}:{name}")

@@ -12,6 +12,7 @@ from integration.servers import KafkaServer
 from topics import check_once_and_in_order, folded, read
 
 from rejoin.errors import SinkFenced, SinkSlow
+from rejoin.sinks.metrics import Metrics
 from rejoin.sinks.records import EVENT, OP, RUN
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -114,6 +115,24 @@ def test_an_attempt_that_a_newer_one_overtakes_commits_nothing(
     with pytest.raises(SinkFenced):
         topology.deliver("people.kafka")
     assert newer and newer[0].records > 0, "the newer attempt had something to do"
+    check(lake, broker, topic)
+
+
+def test_why_an_attempt_ended_is_told_though_its_client_came_to_its_own_end_meanwhile(
+    lake: Lake, broker: KafkaServer, topic: str, at: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ADDRESS, broker.address)
+    monkeypatch.setattr(Metrics, "seen", 0)  # the statistics are late
+    lake.declare(f'kafka("{topic}", start="changes", partitions=3, batch=6)')
+
+    def overtaken_and_interrupted() -> None:
+        lake.topology().deliver("people.kafka")
+        time.sleep(1)  # the client sends in a thread of its own; it learns that it is fenced off, and tells it when it is asked
+        raise KeyboardInterrupt
+
+    at(":3:first", overtaken_and_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        lake.topology().deliver("people.kafka")
     check(lake, broker, topic)
 
 
