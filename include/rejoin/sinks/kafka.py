@@ -228,7 +228,8 @@ class KafkaTarget:
 
     def _wait_for_statistics(self) -> None:
         """The statistics of the last records come a moment after them. That the client came to its end meanwhile changes nothing of what is committed, and
-        must not hide why an attempt failed."""
+        must not hide why an attempt failed.
+        """
         deadline = time.monotonic() + STATISTICS_SECONDS
         with suppress(KafkaException, SystemError):
             while time.monotonic() < deadline and self._metrics.seen < self._sent:
