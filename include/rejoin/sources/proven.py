@@ -139,7 +139,7 @@ def _query(chunk: Chunk, careful: Careful) -> str | None:
     shown = ", ".join(f"{text} AS {DUCKDB.name(name)}" for name, text in judge.columns.items())
     return f"""
     SELECT {AT}, coalesce({" AND ".join(f"({h})" for h in holds)}, false) AS _proven, {shown}
-    FROM (SELECT {AT}, line, TRY(from_json(line, {shape.structure()})) AS j FROM lines)"""
+    FROM (SELECT {AT}, line, {shape.struct("line")} AS j FROM lines)"""
 
 
 def _judged(chunk: Chunk, query: str) -> pa.Table | None:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from rejoin.errors import BadRecord
 from rejoin.sources.events import BATCH_ROWS, Event, Layout
 from rejoin.sources.jsontext import Unsure
+from rejoin.sources.values import AMBIGUOUS
 from rejoin.sources.whole import REFUSED
 
 R = TypeVar("R")
@@ -99,7 +100,7 @@ class _Group(Generic[R]):
         records = [self._records[i] for i in self._events_at]
         for i, event in enumerate(self._events):
             # The rest of the batch may have shown how this feed writes decimals (values._decimal_text).
-            if event.code == "VALUE_AMBIGUOUS":
+            if event.code == AMBIGUOUS:
                 self._events[i] = self._how.event(records[i])
         try:
             return self._layout.batch(self._events, self._file, self._index)

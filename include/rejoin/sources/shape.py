@@ -17,7 +17,9 @@ Path = tuple[str, ...]
 TEXT, WHOLE, NUMBER, FLAG, NULL = "text", "whole", "number", "flag", "null"
 _KINDS: dict[type, str] = {str: TEXT, int: WHOLE, float: NUMBER, bool: FLAG, type(None): NULL}
 _READ_AS = {TEXT: "VARCHAR", WHOLE: "BIGINT", NUMBER: "VARCHAR", FLAG: "BOOLEAN", NULL: "VARCHAR"}
-_PLAIN_NUMBER = r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?"
+_PLAIN_NUMBER = r"-?(0|[1-9][0-9]{0,99})(\.[0-9]{1,99})?([eE][-+]?[0-9]{1,3})?"
+_NUMBER_OF_A_MEMBER = r":( ?)(-?[0-9]+(\.[0-9]+([eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+))"
+"""Behind a name: a number with a point or an exponent. Found in texts, too; such a line is then not of the shape."""
 _STYLES = ((",", ":"), (", ", ": "))
 """What stands between members, and between a name and its value: of nearly all writers one of these."""
 
@@ -44,14 +46,17 @@ class Shape:
     Args:
         root: the object.
         style: what stands between members, and between a name and its value.
+        odd_numbers: there are numbers that DuckDB would write in other letters (``1.50``, ``1E7``).
     """
 
-    def __init__(self, root: Branch, style: tuple[str, str]) -> None:
-        self.root, self._style = root, style
+    def __init__(self, root: Branch, style: tuple[str, str], *, odd_numbers: bool = False) -> None:
+        self.root, self._style, self._odd_numbers = root, style, odd_numbers
 
-    def structure(self) -> str:
-        """SQL text: what DuckDB's ``from_json`` is asked for."""
-        return quoted(json.dumps(_structure(self.root), ensure_ascii=False))
+    def struct(self, line: str) -> str:
+        """SQL text: the struct of a line, null if DuckDB finds none. Numbers keep their letters if they are read as texts."""
+        if self._odd_numbers:
+            line = f"""regexp_replace({line}, '{_NUMBER_OF_A_MEMBER}', ':\\1"\\2"', 'g')"""
+        return f"TRY(from_json({line}, {quoted(json.dumps(_structure(self.root), ensure_ascii=False))}))"
 
     def again(self, row: str) -> str:
         """SQL text: the line with its line feed, made of the struct ``row`` that ``from_json`` gives; another text where a value is none of its kind."""
@@ -124,9 +129,16 @@ def learned(lines: Iterable[bytes]) -> Shape | None:
     """The shape that most of some lines have; None if none has one that can be told (arrays, names with quotes). Lines may be damaged."""
     found: list[tuple[int, Branch]] = []
     spaced = read = 0
+    odd_numbers = False
+
+    def number(text: str) -> float:
+        nonlocal odd_numbers
+        odd_numbers |= repr(found := float(text)) != text
+        return found
+
     for line in lines:
         try:
-            part = _part(json.loads(line))
+            part = _part(json.loads(line, parse_float=number))
         except (ValueError, RecursionError):
             continue
         if not isinstance(part, Branch):
@@ -142,7 +154,7 @@ def learned(lines: Iterable[bytes]) -> Shape | None:
             found.append((1, part))
     if not found:
         return None
-    return Shape(max(found, key=lambda one: one[0])[1], _STYLES[2 * spaced > read])
+    return Shape(max(found, key=lambda one: one[0])[1], _STYLES[2 * spaced > read], odd_numbers=odd_numbers)
 
 
 def _structure(part: "Branch | Leaf") -> Any:

@@ -9,7 +9,7 @@ from rejoin.plan.durations import MAX_DAY, MAX_MICROS, MIN_DAY, MIN_MICROS
 from rejoin.plan.portable import duckdb_type
 from rejoin.sources.shape import FLAG, NULL, NUMBER, TEXT, WHOLE
 from rejoin.sources.values import decimal_of
-from rejoin.sources.whole import FLOAT_DIGITS
+from rejoin.sources.whole import FLOAT_TEXT
 
 _DAY = "[12][0-9]{3}-[0-9]{2}-[0-9]{2}"
 _CLOCK = rf"{_DAY}[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,6}})?(Z|\+00(:00)?)?"
@@ -48,10 +48,8 @@ def typed(kind: str, written: str, type_: str, *, unit: str = "us", numbers: boo
     if kind == NUMBER and type_ in ("INT", "BIGINT"):
         value = f"TRY_CAST({written} AS {target})"
         return Typed(value, f"{_matches(written, '-?[0-9]{1,18}')} AND {value} IS NOT NULL")
-    if type_ in FLOAT_DIGITS and kind in (WHOLE, NUMBER):
-        before, after = FLOAT_DIGITS[type_]
-        text = f"CAST({written} AS VARCHAR)"
-        return Typed(f"TRY_CAST(TRY_CAST({text} AS DOUBLE) AS {target})", _matches(text, rf"-?[0-9]{{1,{before}}}(\.[0-9]{{1,{after}}})?"))
+    if type_ in FLOAT_TEXT and kind in (WHOLE, NUMBER):
+        return _floating(f"CAST({written} AS VARCHAR)", type_)
     if type_ in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
         return _time(kind, written, type_, target, unit)
     return None
@@ -66,6 +64,15 @@ def _decimal(kind: str, written: str, target: str, precision: int, scale: int, *
     pattern = f"-?{whole}{part}" if kind == TEXT and not numbers else f"-?{whole}({part})?"
     text = f"CAST({written} AS VARCHAR)"
     return Typed(f"TRY_CAST({text} AS {target})", _matches(text, pattern))
+
+
+def _floating(text: str, type_: str) -> Typed:
+    double = f"TRY_CAST({text} AS DOUBLE)"
+    if type_ == "DOUBLE":
+        return Typed(double, _matches(text, FLOAT_TEXT[type_]))
+    value = f"TRY_CAST({double} AS FLOAT)"
+    as_double = f"{_matches(text, FLOAT_TEXT['DOUBLE'])} AND {value} = {double}"  # in the digits of a double, as some writers do
+    return Typed(value, f"({_matches(text, FLOAT_TEXT[type_])} OR ({as_double}))")
 
 
 def _time(kind: str, written: str, type_: str, target: str, unit: str) -> Typed | None:

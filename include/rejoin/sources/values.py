@@ -29,6 +29,7 @@ from rejoin.sources import temporal
 
 Convert = Callable[[Any], Any]
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,9})?", re.ASCII)
+AMBIGUOUS = "VALUE_AMBIGUOUS"
 CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
 # The unit of an integer by the name of its Kafka Connect schema.
 UNITS = {
@@ -283,7 +284,7 @@ def _decimal_text(column: str, scale: int, field: Field, seen: set[str], *, base
         if is_number and is_base64:
             if len(seen) != 1:
                 reason = f"column {column!r}: the text is a number as well as base64; let events carry schemas"
-                raise BadRecord("VALUE_AMBIGUOUS", reason)
+                raise BadRecord(AMBIGUOUS, reason)
             is_number = "number" in seen
         elif is_number or (is_base64 and text.lower() != "infinity"):
             seen.add("number" if is_number else "base64")

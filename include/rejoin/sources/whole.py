@@ -2,7 +2,7 @@
 
 ``converter`` is the definition. A ``Whole`` gives the array that its results would make, or raises ``Unsure`` or any error of
 ``REFUSED``; which values are bad, and why, the caller finds out with the converter. Arrow's own parsers see a text only after a
-pattern has let it pass that leaves nothing to interpret: no exponent, no more digits than the type holds, no offset but Z.
+pattern has let it pass that leaves nothing to interpret: no more digits than the type holds, no offset but Z.
 """
 
 import dataclasses
@@ -28,8 +28,16 @@ _INSTANT = pa.timestamp("us", tz="UTC")
 _INT_TEXT = "^(0|-?[1-9][0-9]{0,17})$"
 _CLOCK_TEXT = r"^[12][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z$"
 _DATE_TEXT = "^[12][0-9]{3}-[0-9]{2}-[0-9]{2}$"
-# Digits before and after the point that a binary number certainly tells apart.
-FLOAT_DIGITS = {"FLOAT": (5, 4), "DOUBLE": (9, 8)}
+
+
+def _float_text(digits: int, whole: int, exponent: int) -> str:
+    """A pattern of numbers that surely fit: at most so many digits in all, of whole numbers so many, as these must be exact."""
+    pointed = [rf"[0-9]{{{n}}}\.[0-9]{{1,{digits - n}}}" for n in range(1, digits)]
+    return rf"-?([0-9]{{1,{whole}}}|0\.0{{0,8}}[0-9]{{1,{digits}}}|{'|'.join(pointed)})([eE][-+]?[0-9]{{1,{exponent}}})?"
+
+
+FLOAT_TEXT = {"FLOAT": _float_text(9, 7, 1), "DOUBLE": _float_text(17, 15, 2)}
+"""Patterns of the numbers that are read as they stand: of no more digits than tell them apart, and far from the ends of the range."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,7 @@ class Whole:
             return self._decimals(kinds)
         if kinds == {str}:
             return self._texts()
-        if self._type in FLOAT_DIGITS and kinds <= {int, Decimal}:
+        if self._type in FLOAT_TEXT and kinds <= {int, Decimal}:
             return self._floats
         if kinds == {int} and self._type in ("INT", "BIGINT"):
             return self._same
@@ -100,7 +108,7 @@ class Whole:
             return self._same
         if self._is_csv and self._type in ("INT", "BIGINT"):
             return self._matching(_INT_TEXT)
-        if self._is_csv and self._type in FLOAT_DIGITS:
+        if self._is_csv and self._type in FLOAT_TEXT:
             return self._floats
         if self._type == "DATE":
             return self._matching(_DATE_TEXT)
@@ -146,9 +154,7 @@ class Whole:
         return build
 
     def _floats(self, values: Sequence[Any]) -> pa.Array:
-        before, after = FLOAT_DIGITS[self._type]
-        pattern = rf"^-?[0-9]{{1,{before}}}(\.[0-9]{{1,{after}}})?$"
-        if _plain_texts([None if v is None else str(v) for v in values], pattern) is None:
+        if _plain_texts([None if v is None else str(v) for v in values], f"^{FLOAT_TEXT[self._type]}$") is None:
             return self._each(values)
         return pa.array([None if v is None else float(v) for v in values], self._arrow)
 

@@ -2,9 +2,11 @@
 
 import json
 import random
-from collections.abc import Iterator
+import struct
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
 
@@ -18,6 +20,7 @@ from rejoin.plan.model import Table
 from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource
 from rejoin.plan.versions import versions
 from rejoin.sources import chunks, dialects, proven, runs, snapshot
+from rejoin.sources.dialects.debezium import decoder
 from rejoin.sources.files import lines as numbered
 
 TYPES = (
@@ -43,7 +46,8 @@ def check(of: Table, data: bytes) -> tuple[int, int]:
         return made
 
     with ExitStack() as patches:
-        patches.enter_context(patch.object(runs, "BATCH_ROWS", 10))
+        for module in (runs, decoder):
+            patches.enter_context(patch.object(module, "BATCH_ROWS", 10))
         lines = numbered(iter([data]))
         careful = rows(dialects.decode(of, "f.jsonl", 3, lines) if is_feed else decode_json(of, 7, "f.jsonl", 3, lines))
         for name, value in (("LINES", 30), ("FEWEST", 0)):
@@ -210,6 +214,54 @@ def test_numbers_with_a_point_are_proven_as_they_are_written(type_: str, written
     of = table(f"id BIGINT; v {type_}", "id", SnapshotSource("f"))
     made = [f'{{"id":{i},"v":{value}}}' for i, value in enumerate([*["0.5", "1", "2.25"] * 5, *RAW_NUMBERS, written])]
     assert check(of, "\n".join(made).encode())[0] >= 15
+
+
+def _as_java(value: float) -> str:
+    """As Java writes a double, and so Debezium: with an exponent below a thousandth and from ten millions on."""
+    digits = repr(value) if value == 0 or 1e-3 <= abs(value) < 1e7 else f"{Decimal(repr(value)):E}".replace("E+", "E")
+    return digits if "." in digits else digits.replace("E", ".0E")
+
+
+WRITERS = {"shortest": repr, "java": _as_java, "17": lambda value: f"{value:.17g}", "money": lambda value: f"{value:.2f}"}
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+@pytest.mark.parametrize("is_feed", [False, True])
+def test_binary_numbers_are_proven_in_the_letters_of_any_writer(write: Callable[[float], str], is_feed: bool) -> None:
+    random_ = random.Random(f"{len(WRITERS)} {is_feed}")
+    kinds = (
+        lambda: random_.uniform(-1, 1),
+        lambda: random_.lognormvariate(0, 12),
+        lambda: random_.gauss(0, 1e5),
+        lambda: random_.randrange(99) / 7,
+    )
+    of = table("id BIGINT; v DOUBLE; f FLOAT", "id", DebeziumSource("f") if is_feed else SnapshotSource("f"))
+    made = []
+    for i in range(600):
+        value = random_.choice(kinds)()
+        single = struct.unpack("<f", struct.pack("<f", value))[0]
+        row = f'{{"id":{i},"v":{write(value)},"f":{write(single)}}}'
+        made.append(
+            f'{{"key":{{"id":{i}}},"value":{{"op":"c","source":{{"connector":"postgresql","lsn":{i}}},"after":{row}}}}}' if is_feed else row
+        )
+    proved, records = check(of, "\n".join(made).encode())
+    assert records == 600 and proved > (300 if write is WRITERS["money"] else 590), "cents of a FLOAT may be more digits than it has"
+
+
+@pytest.mark.parametrize(
+    ("odd", "apart"),
+    [
+        (b'{"a":1}', True), (plain(3, price="1234"), True), (plain(3, price=None, name=7), True),
+        (plain(3, price="EtaA"), False), (b"", False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("priced", [True, False])
+def test_one_line_of_another_kind_is_read_apart_unless_it_says_how_decimals_are_written(odd: bytes, apart: bool, priced: bool) -> None:
+    made = [plain(i) if priced else plain(i, price=None) for i in range(28)]
+    with patch.object(proven, "together", wraps=proven.together) as together:
+        proved, records = check(ONE, b"\n".join([*made[:5], odd, *made[5:]]))
+    assert (proved, records) == (28, 28 + bool(odd))
+    assert together.called == (apart and (priced or b"1234" not in odd))
 
 
 @pytest.mark.parametrize(

@@ -44,11 +44,7 @@ class _Versions:
         return replace(rows, columns={**rows.columns, VALID_FROM: at.value, DELETED: "false"}, holds=(*rows.holds, at.holds))
 
     def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[tuple[int, bytes]]) -> list[pa.RecordBatch] | None:
-        if slow and not self._rows.settled():
-            return None
-        others = list(self.batches(file, index, iter(slow)))  # no version depends on a delete before it
-        self._rows.saw(fast)
-        return others
+        return self._rows.apart(fast, slow, lambda: self.batches(file, index, iter(slow)))  # no version depends on a delete before it
 
     def raw(self, record: tuple[int, bytes]) -> bytes:
         return record[1]
