@@ -72,7 +72,8 @@ def one_pass(changes: Iterator[pa.RecordBatch], log: Table, output: Table, colum
                 changed.add(part)
             for part in shaped(rows(some, columns), stored):
                 added.add(part)
-            gone += replaced(some, [PLACE])[PLACE].chunks
+            # A copy: one column of a batch of DuckDB's keeps the others of it in memory.
+            gone.append(pa.array(replaced(some, [PLACE])[PLACE].drop_null().to_numpy().copy()))
         return Written(changed.done(), added.done(), gone)
 
 

@@ -50,10 +50,17 @@ class Judge:
 
 
 class Careful(Protocol):
-    """The decoder of one file. ``by_batch``: what becomes of a line can depend on the others of its batch (``runs``)."""
+    """The decoder of one file.
+
+    Attributes:
+        layout: the table's columns.
+        by_batch: what becomes of a line can depend on the others of its batch (``runs``).
+        packed: members of a line that may be texts of JSON.
+    """
 
     layout: Layout
     by_batch: bool
+    packed: tuple[str, ...]
 
     def batches(self, file: str, index: int, lines: Iterator[Numbered]) -> Iterator[pa.RecordBatch]:
         """Any lines -> their events."""
@@ -131,15 +138,15 @@ def _unproven(chunk: Chunk, found: pa.Table) -> Iterator[Numbered]:
 
 def _query(chunk: Chunk, careful: Careful) -> str | None:
     """The statement over ``lines`` (``AT``, ``line``): ``AT``, the columns of events, and ``_proven``."""
-    shape = learned(raw for _, raw in islice(chunk.lines(), SAMPLE))
+    shape = learned((raw for _, raw in islice(chunk.lines(), SAMPLE)), careful.packed)
     judge = None if shape is None else careful.judge(shape)
     if shape is None or judge is None:
         return None
-    holds = ["j IS NOT NULL", r"NOT contains(line, '\')", *shape.guards("j"), *judge.holds, f"{shape.again('j')} = line"]
+    holds = ["j IS NOT NULL", *shape.guards("j", "line"), *judge.holds, f"{shape.again('j')} = line"]
     shown = ", ".join(f"{text} AS {DUCKDB.name(name)}" for name, text in judge.columns.items())
     return f"""
     SELECT {AT}, coalesce({" AND ".join(f"({h})" for h in holds)}, false) AS _proven, {shown}
-    FROM (SELECT {AT}, line, {shape.struct("line")} AS j FROM lines)"""
+    FROM ({shape.structs("lines", f"{AT}, line")})"""
 
 
 def _judged(chunk: Chunk, query: str) -> pa.Table | None:

@@ -1,13 +1,14 @@
 """The shape of JSON lines: all that their writer repeats in each, and the places of what varies.
 
-A line is *of the shape* if its values, put into the shape's places, give the line again, letter by letter. So whoever took the values out of it, and
-however loosely, has found what the line says: no member twice, none too many, no number rounded. DuckDB's reader may take them out then, which
+A line is *of the shape* if its values, written into the shape's places, give the line again, letter by letter. So whoever took the values out of it, and
+however loosely, has found what the line says: no member twice, none too many, no number rounded, no text cut. DuckDB's reader may take them out then, which
 is twenty times faster than making Python's objects, and not exact by itself (it reads ``1.5`` as 2 where a whole number is wanted, and long decimals as floating point).
 """
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from rejoin.plan.portable import quoted
@@ -20,24 +21,31 @@ _READ_AS = {TEXT: "VARCHAR", WHOLE: "BIGINT", NUMBER: "VARCHAR", FLAG: "BOOLEAN"
 _PLAIN_NUMBER = r"-?(0|[1-9][0-9]{0,99})(\.[0-9]{1,99})?([eE][-+]?[0-9]{1,3})?"
 _NUMBER_OF_A_MEMBER = r":( ?)(-?[0-9]+(\.[0-9]+([eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+))"
 """Behind a name: a number with a point or an exponent. Found in texts, too; such a line is then not of the shape."""
-_STYLES = ((",", ":"), (", ", ": "))
-"""What stands between members, and between a name and its value: of nearly all writers one of these."""
+Style = tuple[str, str]
+"""What stands between members, and between a name and its value."""
+_STYLES: tuple[Style, Style] = ((",", ":"), (", ", ": "))
+"""Those of nearly all writers."""
+_ESCAPES = (("chr(92)", r"'\\'"), ("chr(34)", "'\\\"'"))
+_MORE_ESCAPES = (("chr(10)", r"'\n'"), ("chr(13)", r"'\r'"), ("chr(9)", r"'\t'"))
+"""SQL texts: characters and what is written for them in a text; that of others differs from writer to writer."""
 
 
 @dataclass(frozen=True)
 class Branch:
-    """An object. ``nullable``: null has been seen in its place."""
+    """An object. ``nullable``: null has been seen in its place. ``packed``: it is written as a text of JSON, in that style."""
 
     members: "dict[str, Branch | Leaf]"
     nullable: bool = False
+    packed: Style | None = None
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A value. ``nullable``: null has been seen in its place."""
+    """A value. ``nullable``: null has been seen in its place. ``escaped``: a text with characters that are written as others has been seen."""
 
     kind: str
     nullable: bool = False
+    escaped: bool = False
 
 
 class Shape:
@@ -45,44 +53,81 @@ class Shape:
 
     Args:
         root: the object.
-        style: what stands between members, and between a name and its value.
+        style: of a line.
         odd_numbers: there are numbers that DuckDB would write in other letters (``1.50``, ``1E7``).
     """
 
-    def __init__(self, root: Branch, style: tuple[str, str], *, odd_numbers: bool = False) -> None:
+    def __init__(self, root: Branch, style: Style, *, odd_numbers: bool = False) -> None:
         self.root, self._style, self._odd_numbers = root, style, odd_numbers
+        self._packed = {name: m for name, m in root.members.items() if isinstance(m, Branch) and m.packed}
 
-    def struct(self, line: str) -> str:
-        """SQL text: the struct of a line, null if DuckDB finds none. Numbers keep their letters if they are read as texts."""
-        if self._odd_numbers:
-            line = f"""regexp_replace({line}, '{_NUMBER_OF_A_MEMBER}', ':\\1"\\2"', 'g')"""
-        return f"TRY(from_json({line}, {quoted(json.dumps(_structure(self.root), ensure_ascii=False))}))"
+    def structs(self, lines: str, columns: str) -> str:
+        """SQL text: the ``columns`` of the table ``lines``, one of which is ``line``, and ``j``: the struct of the line, null if DuckDB finds none."""
+        outer = _struct("line", self.root, odd_numbers=self._odd_numbers and not self._packed)
+        if not self._packed:
+            return f"SELECT {columns}, {outer} AS j FROM {lines}"
+        members = (
+            f"{quoted(name)}: {_struct(at('o', (name,)), m, odd_numbers=self._odd_numbers) if name in self._packed else at('o', (name,))}"
+            for name, m in self.root.members.items()
+        )
+        made = f"CASE WHEN o IS NOT NULL THEN {{{', '.join(members)}}} END"
+        return f"SELECT {columns}, {made} AS j FROM (SELECT {columns}, {outer} AS o FROM {lines})"
 
     def again(self, row: str) -> str:
-        """SQL text: the line with its line feed, made of the struct ``row`` that ``from_json`` gives; another text where a value is none of its kind."""
-        return _joined([*self._pieces(self.root, row), "chr(10)"])
+        """SQL text: the line with its line feed, made of the struct ``row``; another text where a value is none of its kind."""
+        return _joined([*_pieces(self.root, row, self._style), "chr(10)"])
 
-    def guards(self, row: str) -> Iterator[str]:
-        """SQL conditions that must hold as well: what is read as text, and written without quotes, is a number."""
+    def guards(self, row: str, line: str) -> Iterator[str]:
+        """SQL conditions that must hold as well, lest something is written as it stands that is no JSON: what is read as text, and written without quotes,
+        is a number; a text that is written as it is has nothing to escape; and there is an object where one is written.
+        """
+        plain = []
         for path, leaf in leaves(self.root):
             if leaf.kind == NUMBER:
                 yield f"coalesce(regexp_full_match({at(row, path)}, '{_PLAIN_NUMBER}'), true)"
+            elif leaf.kind == TEXT and not leaf.escaped:
+                plain.append(at(row, path))
+        if plain:
+            yield rf"""CASE WHEN contains({line}, '\') THEN NOT regexp_matches(concat({", ".join(plain)}), '["\\]') ELSE true END"""
+        yield from (f"{at(row, (name,))} IS NOT NULL" for name, member in self._packed.items() if not member.nullable)
 
-    def _pieces(self, part: "Branch | Leaf", value: str) -> list[str]:
-        comma, colon = self._style
-        if isinstance(part, Leaf):
-            if part.kind == NULL:
-                return ["'null'"]
-            if part.nullable:
-                quoted = f"'\"' || {value} || '\"'" if part.kind == TEXT else f"CAST({value} AS VARCHAR)"
-                return [f"coalesce({quoted}, 'null')"]
-            return ["'\"'", value, "'\"'"] if part.kind == TEXT else [value]
-        found = ["'{'"]
-        for n, (name, member) in enumerate(part.members.items()):
-            label = json.dumps(name, ensure_ascii=False).replace("'", "''")
-            found += [f"'{comma if n else ''}{label}{colon}'", *self._pieces(member, at(value, (name,)))]
-        found.append("'}'")
-        return [f"CASE WHEN {value} IS NULL THEN 'null' ELSE {_joined(found)} END"] if part.nullable else found
+
+def _struct(text: str, part: Branch, *, odd_numbers: bool) -> str:
+    """SQL text: what DuckDB finds in a text of JSON. Numbers keep their letters if they are read as texts."""
+    if odd_numbers:
+        text = f"""regexp_replace({text}, '{_NUMBER_OF_A_MEMBER}', ':\\1"\\2"', 'g')"""
+    return f"TRY(from_json({text}, {quoted(json.dumps(_structure(part, whole=True), ensure_ascii=False))}))"
+
+
+def _pieces(part: Branch | Leaf, value: str, style: Style) -> list[str]:
+    """SQL texts of what is written for a value, one behind the other."""
+    if isinstance(part, Leaf):
+        return _of_leaf(part, value)
+    comma, colon = part.packed or style
+    found = ["'{'"]
+    for n, (name, member) in enumerate(part.members.items()):
+        label = json.dumps(name, ensure_ascii=False).replace("'", "''")
+        found += [f"'{comma if n else ''}{label}{colon}'", *_pieces(member, at(value, (name,)), (comma, colon))]
+    found.append("'}'")
+    if part.packed:
+        found = ["'\"'", _escaped(_joined(found), _ESCAPES), "'\"'"]
+    return [f"CASE WHEN {value} IS NULL THEN 'null' ELSE {_joined(found)} END"] if part.nullable else found
+
+
+def _of_leaf(leaf: Leaf, value: str) -> list[str]:
+    if leaf.kind == NULL:
+        return ["'null'"]
+    written = _escaped(value, _ESCAPES + _MORE_ESCAPES) if leaf.escaped else value
+    if leaf.nullable:
+        text = f"'\"' || {written} || '\"'" if leaf.kind == TEXT else f"CAST({value} AS VARCHAR)"
+        return [f"coalesce({text}, 'null')"]
+    return ["'\"'", written, "'\"'"] if leaf.kind == TEXT else [value]
+
+
+def _escaped(text: str, escapes: Iterable[tuple[str, str]]) -> str:
+    for character, written in escapes:
+        text = f"replace({text}, {character}, {written})"
+    return text
 
 
 def _joined(pieces: list[str]) -> str:
@@ -125,10 +170,15 @@ def leaves(part: "Branch | Leaf", path: Path = ()) -> Iterator[tuple[Path, Leaf]
             yield from leaves(member, (*path, name))
 
 
-def learned(lines: Iterable[bytes]) -> Shape | None:
-    """The shape that most of some lines have; None if none has one that can be told (arrays, names with quotes). Lines may be damaged."""
+def learned(lines: Iterable[bytes], packed: Collection[str] = ()) -> Shape | None:
+    """The shape that most of some lines have; None if none has one that can be told (arrays, names with quotes). Lines may be damaged.
+
+    Args:
+        lines: the lines.
+        packed: members that may be texts of JSON.
+    """
     found: list[tuple[int, Branch]] = []
-    spaced = read = 0
+    spaced = told = 0
     odd_numbers = False
 
     def number(text: str) -> float:
@@ -136,16 +186,18 @@ def learned(lines: Iterable[bytes]) -> Shape | None:
         odd_numbers |= repr(found := float(text)) != text
         return found
 
+    read = partial(json.loads, parse_float=number)
     for line in lines:
         try:
-            part = _part(json.loads(line, parse_float=number))
+            text = line.decode()
+            value = read(text)
+            part = _part(value, read, packed)
         except (ValueError, RecursionError):
             continue
         if not isinstance(part, Branch):
             continue
-        first = json.dumps(next(iter(part.members)), ensure_ascii=False).encode()
-        spaced += line.startswith(b"{" + first + b": ")
-        read += 1
+        spaced += _style(text, value) is _STYLES[1]
+        told += 1
         for n, (count, root) in enumerate(found):
             if isinstance(merged := _merged(root, part), Branch):
                 found[n] = (count + 1, merged)
@@ -154,23 +206,39 @@ def learned(lines: Iterable[bytes]) -> Shape | None:
             found.append((1, part))
     if not found:
         return None
-    return Shape(max(found, key=lambda one: one[0])[1], _STYLES[2 * spaced > read], odd_numbers=odd_numbers)
+    return Shape(max(found, key=lambda one: one[0])[1], _STYLES[2 * spaced > told], odd_numbers=odd_numbers)
 
 
-def _structure(part: "Branch | Leaf") -> Any:
-    return _READ_AS[part.kind] if isinstance(part, Leaf) else {name: _structure(member) for name, member in part.members.items()}
+def _style(text: str, value: dict[str, Any]) -> Style:
+    """That of the text of an object."""
+    first = json.dumps(next(iter(value)), ensure_ascii=False)
+    return _STYLES[text.startswith(f"{{{first}: ")]
 
 
-def _part(value: Any) -> "Branch | Leaf | None":
+def _structure(part: Branch | Leaf, *, whole: bool = False) -> Any:
+    """What ``from_json`` is asked for. ``whole``: the part itself, though it is packed."""
+    if isinstance(part, Branch) and (whole or not part.packed):
+        return {name: _structure(member) for name, member in part.members.items()}
+    return _READ_AS[part.kind if isinstance(part, Leaf) else TEXT]
+
+
+def _part(value: Any, read: Callable[[str], Any], packed: Collection[str] = ()) -> Branch | Leaf | None:
+    """The shape of one value; None if it has none that can be told. ``packed``: its members that may be texts of JSON, which ``read`` reads."""
     if not isinstance(value, dict):
         kind = _KINDS.get(type(value))
-        return None if kind is None else Leaf(kind)
-    members = {name: _part(member) for name, member in value.items()}
+        return None if kind is None else Leaf(kind, escaped=kind == TEXT and any(c in value for c in '"\\\n\r\t'))
+    members = {name: _packed(m, read) if name in packed and isinstance(m, str) else _part(m, read) for name, m in value.items()}
     plain = {name for name in members if name and '"' not in name and "\\" not in name and name.isprintable()}
     # DuckDB's names of fields are the same in capitals.
     if not members or None in members.values() or len({name.lower() for name in plain}) < len(members):
         return None
     return Branch({name: member for name, member in members.items() if member is not None})
+
+
+def _packed(text: str, read: Callable[[str], Any]) -> Branch | Leaf | None:
+    """The shape of a text that may be one of an object."""
+    part = _part(value := read(text), read)
+    return replace(part, packed=_style(text, value)) if isinstance(part, Branch) else None
 
 
 def _merged(one: "Branch | Leaf", other: "Branch | Leaf | None") -> "Branch | Leaf | None":
@@ -181,16 +249,16 @@ def _merged(one: "Branch | Leaf", other: "Branch | Leaf | None") -> "Branch | Le
         kinds, nullable = {one.kind, other.kind} - {NULL}, one.nullable or other.nullable or NULL in (one.kind, other.kind)
         if kinds == {WHOLE, NUMBER}:
             return Leaf(NUMBER, nullable)
-        return None if len(kinds) > 1 else Leaf(next(iter(kinds), NULL), nullable)
+        return None if len(kinds) > 1 else Leaf(next(iter(kinds), NULL), nullable, one.escaped or other.escaped)
     if isinstance(one, Leaf) or isinstance(other, Leaf):
         if isinstance(one, Leaf) and isinstance(other, Branch):
             one, other = other, one
         assert isinstance(one, Branch)
         assert isinstance(other, Leaf)
-        return Branch(one.members, nullable=True) if other.kind == NULL else None
-    if list(one.members) != list(other.members):
+        return replace(one, nullable=True) if other.kind == NULL else None
+    if list(one.members) != list(other.members) or one.packed != other.packed:
         return None
     members = {name: _merged(member, other.members[name]) for name, member in one.members.items()}
     if None in members.values():
         return None
-    return Branch({n: m for n, m in members.items() if m is not None}, one.nullable or other.nullable)
+    return Branch({n: m for n, m in members.items() if m is not None}, one.nullable or other.nullable, one.packed)

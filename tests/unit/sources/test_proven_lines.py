@@ -61,6 +61,20 @@ def check(of: Table, data: bytes) -> tuple[int, int]:
     return found, len(careful)
 
 
+def said(key: str, value: str, *, packed: bool = False) -> str:
+    """A line of JSON texts. ``packed``: these are texts in it, as Kafka holds them."""
+    return f'{{"key":{json.dumps(key) if packed else key},"value":{json.dumps(value) if packed else value}}}'
+
+
+def as_texts(line: bytes, style: tuple[str, str] = STYLES[0]) -> bytes:
+    """The same line with its key and value as texts."""
+    members = json.loads(line)
+    for name in ("key", "value"):
+        if members[name] is not None:
+            members[name] = json.dumps(members[name], separators=STYLES[0], ensure_ascii=False)
+    return json.dumps(members, separators=style, ensure_ascii=False).encode()
+
+
 def line(op: str, key: dict[str, Any], after: Any, lsn: int, style: tuple[str, str] = STYLES[0], **others: Any) -> bytes:
     value = {"op": op, "source": {"connector": "postgresql", "lsn": lsn, "snapshot": "false"}, "before": None, "after": after}
     return json.dumps({"key": key, "value": value, **others}, separators=style, ensure_ascii=False).encode()
@@ -80,6 +94,48 @@ def test_all_lines_of_a_plain_feed_are_proven(style: tuple[str, str], ending: by
     after = {"id": 1, "name": "ä 😀 '", "n": -5, "price": "-0.50", "at": None}
     lines = [line("cur"[i % 3], {"id": i}, after | {"id": i}, i, style, topic="t") for i in range(100)]
     assert check(ONE, b"\xef\xbb\xbf" * (style == STYLES[0]) + b"\n".join(lines) + ending) == (100, 100)
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("form", ["objects", "texts"])
+def test_lines_with_characters_that_json_escapes_are_proven(form: str, style: tuple[str, str]) -> None:
+    odd = [
+        'say "hi"',
+        "back\\slash",
+        'both \\" and \\\\"',
+        "two\nlines\r\n",
+        "a\ttab",
+        '{"k": [1, 2.50], "t": "\\\\"}',
+        "",
+        "\\",
+        '"',
+        "plain",
+    ]
+    made = []
+    for i in range(100):
+        one = json.loads(plain(i, name=odd[i % len(odd)]))
+        one["value"]["source"] |= {"sequence": json.dumps([None if i % 3 else str(i), str(i + 9)]), "txId": i, "xmin": None}
+        text = json.dumps(one, separators=style, ensure_ascii=False).encode()
+        made.append(as_texts(text, style) if form == "texts" else text)
+    assert check(ONE, b"\n".join(made)) == (100, 100)
+    rare = [
+        as_texts(plain(0, name="\b")) if form == "texts" else plain(0, name="\b"),
+        made[0].replace(b"say", b"\\u0073ay"),
+        made[3].replace(b"\\\\", b"/"),
+    ]
+    check(ONE, b"\n".join([*made, *rare, *made]))
+
+
+@pytest.mark.parametrize(
+    "odd",
+    ['{"id":}', "{}", '{"id":1', "1", "", "null", '"a"', '{"id":1,"id":2}', '{"id": 1}', '{"id":1.0}', '{"id":"1"}', " {}", '{"Id":1}'],
+)
+@pytest.mark.parametrize("member", ["key", "value"])
+def test_a_text_that_is_no_such_object_is_not_proven(odd: str, member: str) -> None:
+    made = [as_texts(plain(i)) for i in range(25)]
+    one = json.loads(made[3]) | {member: odd}
+    proved, _ = check(ONE, b"\n".join([*made, json.dumps(one, separators=STYLES[0]).encode(), *made[:4]]))
+    assert proved == 29
 
 
 @pytest.mark.parametrize("placeholder", ["hex:ff00fb", "hex:00", "__debezium_unavailable_value"])
@@ -127,6 +183,8 @@ def test_records_without_a_key_are_proven() -> None:
 def test_damaged_lines_among_plain_ones_are_read_alike(seed: int) -> None:
     random_, share = random.Random(seed), (0.01, 0.1, 0.5)[seed % 3]
     lines = [plain(i, random_.choice("ccuur")) for i in range(200)]
+    if seed % 2:
+        lines = [as_texts(one) for one in lines]
     made = [mutated(random_, one) if i > 5 and random_.random() < share else one for i, one in enumerate(lines)]
     found, _ = check(ONE, b"\n".join(made))
     assert found > 20 or share > 0.1
@@ -147,6 +205,8 @@ def test_deletes_tombstones_and_ambiguous_decimals_among_plain_lines_are_read_al
             found.append(random_.choice([b"", b" ", plain(i, name="a\\b"), plain(i, name='"'), plain(i, id="7")]))
         else:
             found.append(plain(i))
+    if seed % 3 == 0:
+        found = [as_texts(one) if one.startswith(b"{") else one for one in found]
     assert check(ONE, b"\n".join(found))[0] > 0
 
 
@@ -186,10 +246,10 @@ def test_random_feeds_are_read_alike(seed: int) -> None:
     check(ONE, b"\n".join(lines))
 
 
-@pytest.mark.parametrize("is_feed", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("form", ["objects", pytest.param("texts", marks=pytest.mark.slow), pytest.param("rows", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("type_", TYPES)
-def test_every_value_of_every_type_is_read_alike(type_: str, is_feed: bool) -> None:
-    of = table(f"id BIGINT; v {type_}", "id", DebeziumSource("f") if is_feed else SnapshotSource("f"))
+def test_every_value_of_every_type_is_read_alike(type_: str, form: str) -> None:
+    of = table(f"id BIGINT; v {type_}", "id", SnapshotSource("f") if form == "rows" else DebeziumSource("f"))
     kinds = {"text": '"', "number": "-0123456789", "other": "tfn{["}
     for first in kinds.values():
         values = [v for v in VALUES if v[0] in first and "\n" not in v]
@@ -200,11 +260,8 @@ def test_every_value_of_every_type_is_read_alike(type_: str, is_feed: bool) -> N
             made = []
             for i, value in enumerate([known] * 6 + values):
                 row = f'{{"id":{i},"v":{value}}}'
-                made.append(
-                    f'{{"key":{{"id":{i}}},"value":{{"op":"c","source":{{"connector":"postgresql","lsn":{i}}},"after":{row}}}}}'
-                    if is_feed
-                    else row
-                )
+                event = f'{{"op":"c","source":{{"connector":"postgresql","lsn":{i}}},"after":{row}}}'
+                made.append(row if form == "rows" else said(f'{{"id":{i}}}', event, packed=form == "texts"))
             check(of, "\n".join(made).encode("utf-8", "surrogatepass"))
 
 
@@ -226,24 +283,22 @@ WRITERS = {"shortest": repr, "java": _as_java, "17": lambda value: f"{value:.17g
 
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
-@pytest.mark.parametrize("is_feed", [False, True])
-def test_binary_numbers_are_proven_in_the_letters_of_any_writer(write: Callable[[float], str], is_feed: bool) -> None:
-    random_ = random.Random(f"{len(WRITERS)} {is_feed}")
+@pytest.mark.parametrize("form", ["objects", "texts", "rows"])
+def test_binary_numbers_are_proven_in_the_letters_of_any_writer(write: Callable[[float], str], form: str) -> None:
+    random_ = random.Random(f"{len(WRITERS)} {form}")
     kinds = (
         lambda: random_.uniform(-1, 1),
         lambda: random_.lognormvariate(0, 12),
         lambda: random_.gauss(0, 1e5),
         lambda: random_.randrange(99) / 7,
     )
-    of = table("id BIGINT; v DOUBLE; f FLOAT", "id", DebeziumSource("f") if is_feed else SnapshotSource("f"))
+    of = table("id BIGINT; v DOUBLE; f FLOAT", "id", SnapshotSource("f") if form == "rows" else DebeziumSource("f"))
     made = []
     for i in range(600):
         value = random_.choice(kinds)()
-        single = struct.unpack("<f", struct.pack("<f", value))[0]
-        row = f'{{"id":{i},"v":{write(value)},"f":{write(single)}}}'
-        made.append(
-            f'{{"key":{{"id":{i}}},"value":{{"op":"c","source":{{"connector":"postgresql","lsn":{i}}},"after":{row}}}}}' if is_feed else row
-        )
+        row = f'{{"id":{i},"v":{write(value)},"f":{write(struct.unpack("<f", struct.pack("<f", value))[0])}}}'
+        event = f'{{"op":"c","source":{{"connector":"postgresql","lsn":{i}}},"after":{row}}}'
+        made.append(row if form == "rows" else said(f'{{"id":{i}}}', event, packed=form == "texts"))
     proved, records = check(of, "\n".join(made).encode())
     assert records == 600 and proved > (300 if write is WRITERS["money"] else 590), "cents of a FLOAT may be more digits than it has"
 

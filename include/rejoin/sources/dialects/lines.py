@@ -27,6 +27,7 @@ class LineDialect(ABC):
     """
 
     by_batch = False
+    packed = ()
 
     def __init__(self, table: Table) -> None:
         assert isinstance(table.source, FeedSource)

@@ -73,6 +73,8 @@ def placeholders(text: str) -> frozenset[str]:
 class Decoder:
     """Decodes one file; remembers, per key, the position of a delete that a tombstone may follow."""
 
+    packed = ("key", "value")
+
     def __init__(self, table: Table) -> None:
         source = table.source
         assert isinstance(source, DebeziumSource)

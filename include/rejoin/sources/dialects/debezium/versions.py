@@ -29,6 +29,8 @@ class _Versions:
     A tombstone repeats the delete before it. A truncate, which names no row, is refused.
     """
 
+    packed = Decoder.packed
+
     def __init__(self, table: Table) -> None:
         self.layout, self._rows = Layout(table), Decoder(unversioned(table))
         self.by_batch = self._rows.by_batch
