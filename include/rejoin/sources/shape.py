@@ -59,18 +59,16 @@ class Shape:
 
     def __init__(self, root: Branch, style: Style, *, odd_numbers: bool = False) -> None:
         self.root, self._style, self._odd_numbers = root, style, odd_numbers
-        self._packed = {name: m for name, m in root.members.items() if isinstance(m, Branch) and m.packed}
+        self._packed = {name: member for name, member in root.members.items() if isinstance(member, Branch) and member.packed}
 
     def structs(self, lines: str, columns: str) -> str:
         """SQL text: the ``columns`` of the table ``lines``, one of which is ``line``, and ``j``: the struct of the line, null if DuckDB finds none."""
         outer = _struct("line", self.root, odd_numbers=self._odd_numbers and not self._packed)
         if not self._packed:
             return f"SELECT {columns}, {outer} AS j FROM {lines}"
-        members = (
-            f"{quoted(name)}: {_struct(at('o', (name,)), m, odd_numbers=self._odd_numbers) if name in self._packed else at('o', (name,))}"
-            for name, m in self.root.members.items()
-        )
-        made = f"CASE WHEN o IS NOT NULL THEN {{{', '.join(members)}}} END"
+        found = {name: at("o", (name,)) for name in self.root.members}
+        found |= {name: _struct(found[name], member, odd_numbers=self._odd_numbers) for name, member in self._packed.items()}
+        made = f"CASE WHEN o IS NOT NULL THEN {{{', '.join(f'{quoted(name)}: {text}' for name, text in found.items())}}} END"
         return f"SELECT {columns}, {made} AS j FROM (SELECT {columns}, {outer} AS o FROM {lines})"
 
     def again(self, row: str) -> str:

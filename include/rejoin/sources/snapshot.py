@@ -54,7 +54,7 @@ class _JsonFile:
     """The decoder of one file of JSON lines. A line says nothing about any other."""
 
     by_batch = False
-    packed = ()
+    packed: tuple[str, ...] = ()
 
     def __init__(self, table: Table, ordinal: int) -> None:
         convert = {c.name: converter(c.name, str(c.type), base64_decimals=False) for c in table.columns}

@@ -20,7 +20,7 @@ from rejoin.plan.model import Table
 from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource
 from rejoin.plan.versions import versions
 from rejoin.sources import chunks, dialects, proven, runs, snapshot
-from rejoin.sources.dialects.debezium import decoder
+from rejoin.sources.dialects.debezium import decimals
 from rejoin.sources.files import lines as numbered
 
 TYPES = (
@@ -46,7 +46,7 @@ def check(of: Table, data: bytes) -> tuple[int, int]:
         return made
 
     with ExitStack() as patches:
-        for module in (runs, decoder):
+        for module in (runs, decimals):
             patches.enter_context(patch.object(module, "BATCH_ROWS", 10))
         lines = numbered(iter([data]))
         careful = rows(dialects.decode(of, "f.jsonl", 3, lines) if is_feed else decode_json(of, 7, "f.jsonl", 3, lines))

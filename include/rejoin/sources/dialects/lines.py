@@ -27,7 +27,7 @@ class LineDialect(ABC):
     """
 
     by_batch = False
-    packed = ()
+    packed: tuple[str, ...] = ()
 
     def __init__(self, table: Table) -> None:
         assert isinstance(table.source, FeedSource)

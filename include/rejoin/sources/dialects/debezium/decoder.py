@@ -22,7 +22,7 @@ equals the placeholder cannot be told apart from it (Debezium's own limit).
 """
 
 import base64
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -33,16 +33,17 @@ from rejoin.errors import BadRecord
 from rejoin.plan.durations import MAX_MICROS, MIN_MICROS
 from rejoin.plan.model import Table
 from rejoin.plan.sources import DebeziumSource
+from rejoin.sources.dialects.debezium.decimals import Decimals
 from rejoin.sources.dialects.debezium.envelope import Converters, Readers, Unwrapper
 from rejoin.sources.dialects.debezium.plain import PlainEvents
 from rejoin.sources.dialects.debezium.positions import position
 from rejoin.sources.dialects.debezium.shapes import of_events
-from rejoin.sources.events import BATCH_ROWS, MISSING_KEY, Event, EventKind, Layout
+from rejoin.sources.events import MISSING_KEY, Event, EventKind, Layout
 from rejoin.sources.jsontext import BAD_JSON, loads_shallow
 from rejoin.sources.proven import Judge
 from rejoin.sources.runs import batches
 from rejoin.sources.shape import TEXT, Shape, leaves
-from rejoin.sources.values import AMBIGUOUS, decimal_of
+from rejoin.sources.values import decimal_of
 
 _KINDS = {
     "c": EventKind.UPSERT,
@@ -56,8 +57,6 @@ _TRANSACTION = {"status", "id", "event_count", "data_collections"}
 _CLOCKS = {"ts_ms", "ts_us", "ts_ns"}
 MISSING_AFTER, TOAST_KEY, UNKNOWN_OP = "MISSING_AFTER", "TOAST_KEY", "UNKNOWN_OP"
 UNKNOWN_TIME = "UNKNOWN_TIME"
-Line = tuple[int, bytes]
-"""A line with its number."""
 
 
 def placeholders(text: str) -> frozenset[str]:
@@ -73,7 +72,7 @@ def placeholders(text: str) -> frozenset[str]:
 class Decoder:
     """Decodes one file; remembers, per key, the position of a delete that a tombstone may follow."""
 
-    packed = ("key", "value")
+    packed: tuple[str, ...] = ("key", "value")
 
     def __init__(self, table: Table) -> None:
         source = table.source
@@ -86,8 +85,9 @@ class Decoder:
         self._values = Unwrapper(table, envelope=True)
         self._old_keys = Unwrapper(table, envelope=False)
         self._deleted_at: dict[tuple[Any, ...], str] = {}
-        self._texts: set[str] = set()
-        self.by_batch = any(decimal_of(str(column.type)) for column in self.layout.values)
+        readers = zip(self.layout.values, self._values.readers(has_schema=False).whole_values, strict=True)
+        seen = {column.name: whole.seen for column, whole in readers if decimal_of(str(column.type))}
+        self.decimals, self.by_batch = Decimals(seen), bool(seen)
         fast = PlainEvents(self.layout, self._topic, self._placeholders, self._keys, self._values, self._deleted_at)
         self.plain, self.columns = fast.plain, fast.columns
 
@@ -97,13 +97,13 @@ class Decoder:
 
     def judge(self, shape: Shape) -> Judge | None:
         found = of_events(self.layout, self._source, self._placeholders, shape)
-        self._texts = {path[-1] for path, leaf in leaves(shape.root) if leaf.kind == TEXT and path[:2] == ("value", "after")}
+        self.decimals.texts = {path[-1] for path, leaf in leaves(shape.root) if leaf.kind == TEXT and path[:2] == ("value", "after")}
         return found
 
-    def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[Line]) -> list[pa.RecordBatch] | None:
+    def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[tuple[int, bytes]]) -> list[pa.RecordBatch] | None:
         """What is remembered from line to line: how texts of decimals are written, and where a row was deleted."""
-        before, kept = dict(self._deleted_at), self._written()
-        others = self.apart(fast, slow, lambda: self.batches(file, index, iter(slow)))
+        before, kept = dict(self._deleted_at), self.decimals.known()
+        others = self.decimals.apart(fast, slow, lambda: self.batches(file, index, iter(slow)))
         if others is None:
             return None
         deleted = {key for batch in others for key in self._deletes(batch)} | before.keys()
@@ -112,47 +112,9 @@ class Decoder:
         ):
             self._deleted_at.clear()
             self._deleted_at.update(before)
-            self._forget(kept)
+            self.decimals.forget(kept)
             return None
         return others
-
-    def apart(self, fast: pa.Table, slow: Sequence[Line], read: Callable[[], Iterator[pa.RecordBatch]]) -> list[pa.RecordBatch] | None:
-        """The events that ``read`` makes of the lines that are not proven; None if these and the proven ones say of each other how texts of decimals
-        are written, so that their order counts. Has no effect then.
-        """
-        kept = self._written()
-        self._saw(
-            fast.slice(0, max(BATCH_ROWS - len(slow), 0))
-        )  # these are in the first batch for certain, and lines of a batch are tried again at its end
-        first = self._written()
-        others = list(read())
-        ambiguous = any(AMBIGUOUS in batch["_code"].unique().to_pylist() for batch in others)
-        for name, seen in self._decimals().items():
-            if "number" not in kept[name] and (seen != first[name] or (seen != {"number"} and (seen or ambiguous))):
-                self._forget(kept)
-                return None
-        self._saw(fast)
-        return others
-
-    def _written(self) -> dict[str, set[str]]:
-        """A copy of ``_decimals``."""
-        return {name: set(seen) for name, seen in self._decimals().items()}
-
-    def _forget(self, kept: dict[str, set[str]]) -> None:
-        """Remembers of decimals only what was known then."""
-        for name, seen in self._decimals().items():
-            seen.intersection_update(kept[name])
-
-    def _decimals(self) -> dict[str, set[str]]:
-        """Decimal column -> how its texts have been written so far."""
-        wholes = self._values.readers(has_schema=False).whole_values
-        return {c.name: whole.seen for c, whole in zip(self.layout.values, wholes, strict=True) if decimal_of(str(c.type))}
-
-    def _saw(self, fast: pa.Table) -> None:
-        """Remembers how decimals are written in proven lines."""
-        for name, seen in self._decimals().items():
-            if name in self._texts and fast[name].null_count < fast.num_rows:
-                seen.add("number")
 
     def _deletes(self, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
         gone = batch.filter(pc.equal(batch["_kind"], str(EventKind.DELETE)))
