@@ -41,6 +41,9 @@ class Decimals:
             slow: the other lines.
             read: the careful decoder of these.
         """
+        if not slow:
+            self._saw(fast)
+            return []
         kept = self.known()
         self._saw(
             fast.slice(0, max(BATCH_ROWS - len(slow), 0))
