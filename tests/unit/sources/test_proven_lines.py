@@ -319,6 +319,13 @@ def test_one_line_of_another_kind_is_read_apart_unless_it_says_how_decimals_are_
     assert together.called == (apart and (priced or b"1234" not in odd))
 
 
+def test_a_chunk_without_any_other_line_is_read_at_once_whatever_was_seen_of_decimals() -> None:
+    made = [plain(i, price="EtaA" if i % 2 and i < 30 else None) for i in range(60)]
+    with patch.object(proven, "together", wraps=proven.together) as together:
+        check(ONE, b"\n".join(made))
+    assert together.call_count == 1, "the second of two chunks"
+
+
 @pytest.mark.parametrize(
     "odd",
     [

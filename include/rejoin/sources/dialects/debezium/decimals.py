@@ -45,9 +45,8 @@ class Decimals:
             self._saw(fast)
             return []
         kept = self.known()
-        self._saw(
-            fast.slice(0, max(BATCH_ROWS - len(slow), 0))
-        )  # these are in the first batch for certain, whose lines are tried again at its end
+        # These are in the first batch for certain, and what is ambiguous in a batch is tried again at its end.
+        self._saw(fast.slice(0, max(BATCH_ROWS - len(slow), 0)))
         first, others = self.known(), list(read())
         ambiguous = any(AMBIGUOUS in batch["_code"].unique().to_pylist() for batch in others)
         for name, seen in self._seen.items():
