@@ -326,6 +326,13 @@ def test_a_chunk_without_any_other_line_is_read_at_once_whatever_was_seen_of_dec
     assert together.call_count == 1, "the second of two chunks"
 
 
+def test_what_was_read_apart_in_vain_leaves_no_delete_behind() -> None:
+    tombstone = json.dumps({"key": {"id": 20}, "value": None}, separators=STYLES[0]).encode()
+    gone = line("d", {"id": 20}, None, 900)
+    made = [plain(i) for i in range(25)]
+    check(ONE, b"\n".join([*made[:5], tombstone, *made[5:15], gone, plain(3, price="EtaA"), *made[15:]]))
+
+
 @pytest.mark.parametrize(
     "odd",
     [

@@ -23,6 +23,7 @@ equals the placeholder cannot be told apart from it (Debezium's own limit).
 
 import base64
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any
 
@@ -104,17 +105,18 @@ class Decoder:
         """What is remembered from line to line: how texts of decimals are written, and where a row was deleted."""
         before, kept = dict(self._deleted_at), self.decimals.known()
         others = self.decimals.apart(fast, slow, lambda: self.batches(file, index, iter(slow)))
-        if others is None:
-            return None
-        deleted = {key for batch in others for key in self._deletes(batch)} | before.keys()
-        if deleted and (
-            not self._same_key or not deleted.isdisjoint(zip(*(fast[c.name].to_pylist() for c in self.layout.key), strict=True))
-        ):
-            self._deleted_at.clear()
-            self._deleted_at.update(before)
-            self.decimals.forget(kept)
-            return None
-        return others
+        if others is not None and not self._deletes_matter({key for batch in others for key in self._deletes(batch)} | before.keys(), fast):
+            return others
+        self._deleted_at.clear()
+        self._deleted_at.update(before)
+        self.decimals.forget(kept)
+        return None
+
+    def _deletes_matter(self, deleted: AbstractSet[tuple[Any, ...]], fast: pa.Table) -> bool:
+        """Whether one of these keys is among those of some events, or may be."""
+        if not deleted:
+            return False
+        return not self._same_key or not deleted.isdisjoint(zip(*(fast[c.name].to_pylist() for c in self.layout.key), strict=True))
 
     def _deletes(self, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
         gone = batch.filter(pc.equal(batch["_kind"], str(EventKind.DELETE)))
