@@ -6,6 +6,7 @@ import pytest
 
 from rejoin.engines import Choice
 from rejoin.engines.placement import chosen
+from rejoin.errors import SetupError
 from rejoin.lake.config import LakeConfig, lake_config
 from rejoin.lake.session import LOOPBACK, properties, static_settings, worker_python
 
@@ -67,3 +68,11 @@ def test_the_command_wins_over_the_file_and_the_file_over_the_environment(
     assert chosen(lake_config(str(file)).engine, cluster=False) is Choice.AUTO
     monkeypatch.setenv("REJOIN_ENGINE", "")
     assert chosen(silent.engine, cluster=False) is Choice.AUTO
+
+
+def test_an_unknown_engine_in_the_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REJOIN_ENGINE", "flink")
+    with pytest.raises(SetupError, match=r"REJOIN_ENGINE: unknown engine 'flink'") as caught:
+        chosen(None, cluster=False)
+    assert caught.value.expected == "auto | local | spark"
+    assert chosen(Choice.LOCAL, cluster=False) is Choice.LOCAL, "who states one does not ask"

@@ -4,7 +4,6 @@ The steps of one run share nothing but the ledger and the lake, and find their r
 """
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +15,7 @@ import click
 
 from rejoin.conduct import EVERYTHING, Topology
 from rejoin.conduct.lease import alive
-from rejoin.engines import Choice
+from rejoin.engines import Choice, of_environment
 from rejoin.errors import RunSuperseded, UnknownTable
 from rejoin.failures import at_the_rim, named_errors, told
 from rejoin.lake.analysis import refuse_wrong_expressions
@@ -108,8 +107,8 @@ def _step(topology: Topology, run: Run, verb: Verb, target: str, spark: Session,
 
 def _by_spark(topology: Topology) -> Topology:
     """The topology, whose stages are Spark jobs unless its lake, or else the environment of the task, says ``local``: a scheduler chains jobs."""
-    said = topology.config.engine or os.environ.get("REJOIN_ENGINE")
-    config = replace(topology.config, engine=Choice.LOCAL if said == Choice.LOCAL else Choice.SPARK)
+    said = topology.config.engine or of_environment()
+    config = replace(topology.config, engine=Choice.LOCAL if said is Choice.LOCAL else Choice.SPARK)
     return Topology(topology.plan, config, topology.root)
 
 

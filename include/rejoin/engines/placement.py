@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from rejoin.engines import Choice
+from rejoin.engines import Choice, of_environment
 from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import Engine, NeedsSpark
 from rejoin.errors import EngineRefused
@@ -67,8 +67,11 @@ def chosen(stated: Choice | None, *, cluster: bool) -> Choice:
     Args:
         stated: by the command, else by the lake's file; None where nothing is.
         cluster: the lake's file names a master of Spark on other machines.
+
+    Raises:
+        SetupError: the environment names no engine.
     """
-    choice = Choice(stated or os.environ.get("REJOIN_ENGINE") or Choice.AUTO)
+    choice = stated or of_environment() or Choice.AUTO
     named = cluster or "SPARK_REMOTE" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
     return Choice.SPARK if choice is Choice.AUTO and named else choice
 
