@@ -16,14 +16,19 @@ class Choice(StrEnum):
     SPARK = "spark"  # Spark, always
 
 
-def of_environment() -> Choice | None:
-    """What the environment asks for; None if nothing.
+def named(name: object, where: str) -> Choice:
+    """The choice of that name. ``where``: what states it.
 
     Raises:
-        SetupError: it names no engine.
+        SetupError: there is no such engine.
     """
-    name = os.environ.get(VARIABLE)
     try:
-        return Choice(name) if name else None
+        return Choice(str(name))
     except ValueError:
-        raise SetupError(f"{VARIABLE}: unknown engine {name!r}", expected=" | ".join(Choice)) from None
+        raise SetupError(f"{where}: unknown engine {name!r}", expected=" | ".join(Choice)) from None
+
+
+def of_environment() -> Choice | None:
+    """What the environment asks for; None if nothing. Raises as ``named``."""
+    name = os.environ.get(VARIABLE)
+    return named(name, VARIABLE) if name else None

@@ -26,7 +26,7 @@ from urllib.parse import quote, unquote
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from rejoin.engines import Choice
+from rejoin.engines import Choice, named
 from rejoin.errors import SetupError
 from rejoin.lake.paths import allowed, existing, made, native, whole
 from rejoin.lake.sqlite import is_sqlite
@@ -180,7 +180,7 @@ def _from_file(path: Path) -> LakeConfig:
         ledger=data.get("ledger", data["uri"]),
         properties=_texts(data.get("properties", {})),
         spark=_texts(data.get("spark", {})),
-        engine=_engine(path, data["engine"]) if "engine" in data else None,
+        engine=named(data["engine"], f"lake file {path}") if "engine" in data else None,
         sinks={name: _texts(settings) for name, settings in data.get("sinks", {}).items()},
     )
 
@@ -217,13 +217,6 @@ def _check_url(path: Path, url: str) -> None:
         raise SetupError(
             f"lake file {path}: a database is named by no URL that SQLAlchemy can open", expected="sqlite:///... | postgresql+psycopg://..."
         ) from None
-
-
-def _engine(path: Path, name: Any) -> Choice:
-    try:
-        return Choice(name)
-    except ValueError:
-        raise SetupError(f"lake file {path}: unknown engine {name!r}", expected=" | ".join(Choice)) from None
 
 
 def _texts(table: dict[str, Any]) -> dict[str, str]:

@@ -3,89 +3,23 @@
 import json
 import random
 import struct
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
-from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from careful import decode_json
+from both_ways import FORMS, ONE, STYLES, as_texts, check, created, line, of_form, plain
 from source_cases import table
-from source_fuzz import PLAIN, RAW_NUMBERS, VALUES, feed, mutated, seeds
+from source_fuzz import PLAIN, RAW_NUMBERS, VALUES
 
-from rejoin.plan.model import Table
 from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource
-from rejoin.plan.versions import versions
-from rejoin.sources import chunks, dialects, proven, runs, snapshot
-from rejoin.sources.dialects.debezium import decimals
-from rejoin.sources.files import lines as numbered
+from rejoin.sources import proven
 
 TYPES = (
     "BOOLEAN", "INT", "BIGINT", "FLOAT", "DOUBLE", "STRING", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ",
     "DECIMAL(10,2)", "DECIMAL(38,9)", "DECIMAL(2,2)", "DECIMAL(12,0)",
 )  # fmt: skip
-STYLES = ((",", ":"), (", ", ": "))
-
-
-def rows(batches: Iterator[pa.RecordBatch]) -> list[str]:
-    """As text, since NaN is not equal to itself and -0.0 is equal to 0.0."""
-    return [repr(row) for batch in batches for row in batch.to_pylist()]
-
-
-def check(of: Table, data: bytes) -> tuple[int, int]:
-    """Reads a file both ways, in small chunks and batches. How many lines were proven, and how many records there are."""
-    is_feed, judged, found = isinstance(of.source, DebeziumSource), proven._judged, 0
-
-    def counted(chunk: chunks.Chunk, query: str) -> pa.Table | None:
-        nonlocal found
-        made = judged(chunk, query)
-        found += 0 if made is None else sum(made["_proven"].to_pylist())
-        return made
-
-    with ExitStack() as patches:
-        for module in (runs, decimals):
-            patches.enter_context(patch.object(module, "BATCH_ROWS", 10))
-        lines = numbered(iter([data]))
-        careful = rows(dialects.decode(of, "f.jsonl", 3, lines) if is_feed else decode_json(of, 7, "f.jsonl", 3, lines))
-        for name, value in (("LINES", 30), ("FEWEST", 0)):
-            patches.enter_context(patch.object(chunks, name, value))
-        patches.enter_context(patch.object(proven, "_judged", counted))
-        pieces = iter([data[i : i + 1000] for i in range(0, len(data), 1000)])
-        fast = rows(
-            dialects.decode_pieces(of, "f.jsonl", 3, pieces) if is_feed else snapshot.decode_json_pieces(of, 7, "f.jsonl", 3, pieces)
-        )
-    assert fast == careful
-    return found, len(careful)
-
-
-def said(key: str, value: str, *, packed: bool = False) -> str:
-    """A line of JSON texts. ``packed``: these are texts in it, as Kafka holds them."""
-    return f'{{"key":{json.dumps(key) if packed else key},"value":{json.dumps(value) if packed else value}}}'
-
-
-def as_texts(line: bytes, style: tuple[str, str] = STYLES[0]) -> bytes:
-    """The same line with its key and value as texts."""
-    members = json.loads(line)
-    for name in ("key", "value"):
-        if members[name] is not None:
-            members[name] = json.dumps(members[name], separators=STYLES[0], ensure_ascii=False)
-    return json.dumps(members, separators=style, ensure_ascii=False).encode()
-
-
-def line(op: str, key: dict[str, Any], after: Any, lsn: int, style: tuple[str, str] = STYLES[0], **others: Any) -> bytes:
-    value = {"op": op, "source": {"connector": "postgresql", "lsn": lsn, "snapshot": "false"}, "before": None, "after": after}
-    return json.dumps({"key": key, "value": value, **others}, separators=style, ensure_ascii=False).encode()
-
-
-def plain(i: int, op: str = "u", **values: Any) -> bytes:
-    row = {"id": i % 7, "name": f"n {i}", "n": i, "price": f"{i}.50", "at": f"2024-02-29T11:14:{i % 60:02d}Z", **values}
-    return line(op, {"id": i % 7}, None if op == "d" else row, 100 + i)
-
-
-ONE = table(PLAIN, "id", DebeziumSource("f"))
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -179,77 +113,10 @@ def test_records_without_a_key_are_proven() -> None:
     assert check(of, "\n".join(made).encode()) == (150, 200)
 
 
-@pytest.mark.parametrize("seed", seeds(30))
-def test_damaged_lines_among_plain_ones_are_read_alike(seed: int) -> None:
-    random_, share = random.Random(seed), (0.01, 0.1, 0.5)[seed % 3]
-    lines = [plain(i, random_.choice("ccuur")) for i in range(200)]
-    if seed % 2:
-        lines = [as_texts(one) for one in lines]
-    made = [mutated(random_, one) if i > 5 and random_.random() < share else one for i, one in enumerate(lines)]
-    found, _ = check(ONE, b"\n".join(made))
-    assert found > 20 or share > 0.1
-
-
-@pytest.mark.parametrize("seed", seeds(30))
-def test_deletes_tombstones_and_ambiguous_decimals_among_plain_lines_are_read_alike(seed: int) -> None:
-    random_, found = random.Random(f"{seed} order"), []
-    for i in range(300):
-        kind = random_.randrange(40 if seed % 2 else 8) if i > 40 else 9
-        if kind == 0:
-            found += [plain(i, "d"), json.dumps({"key": {"id": i % 7}, "value": None}).encode()]
-        elif kind == 1:
-            found.append(json.dumps({"key": {"id": random_.randrange(7)}, "value": None}, separators=STYLES[0]).encode())
-        elif kind == 2:
-            found.append(plain(i, price=random_.choice(["1234", "BNI=", "EtaA", 5, 1.5, None, "__debezium_unavailable_value"])))
-        elif kind == 3:
-            found.append(random_.choice([b"", b" ", plain(i, name="a\\b"), plain(i, name='"'), plain(i, id="7")]))
-        else:
-            found.append(plain(i))
-    if seed % 3 == 0:
-        found = [as_texts(one) if one.startswith(b"{") else one for one in found]
-    assert check(ONE, b"\n".join(found))[0] > 0
-
-
-@pytest.mark.parametrize("seed", seeds(30))
-def test_versions_among_odd_clocks_deletes_and_ambiguous_decimals_are_read_alike(seed: int) -> None:
-    random_, found, now = random.Random(f"{seed} clocks"), [], 1_767_225_600_000
-    for i in range(300):
-        clocks: dict[str, Any] = {"ts_ms": now + i}
-        if seed % 3:
-            clocks |= {"ts_us": (now + i) * 1_000 + 7, "ts_ns": (now + i) * 1_000_000 + 7_999}
-        kind = random_.randrange(40 if seed % 2 else 8) if i > 40 else 9
-        if kind == 0:
-            clocks[random_.choice(list(clocks))] = random_.choice([None, -1, 0, 2**52, -(2**52), 2**62, -(2**62), 2**70, "1", 1.5, True])
-        elif kind == 1:
-            clocks.pop(random_.choice(list(clocks)))
-        made = plain(i, "d" if kind == 2 else "u", price=random_.choice(["1234", 5, None]) if kind == 3 else "1.50")
-        told = json.loads(made)
-        told["value"]["source"] |= clocks
-        found.append(json.dumps(told, separators=STYLES[0], ensure_ascii=False).encode())
-        if kind == 2:
-            found.append(json.dumps({"key": {"id": i % 7}, "value": None}, separators=STYLES[0]).encode())
-    assert check(versions(ONE), b"\n".join(found))[0] > 0
-
-
-def test_fault_nanoseconds_before_1970_are_rounded_alike() -> None:
-    found = []
-    for i in range(60):
-        told = json.loads(plain(i, "u", price="1.50"))
-        told["value"]["source"] |= {"ts_ns": i if i < 50 else (49 - i) * 99}
-        found.append(json.dumps(told, separators=STYLES[0], ensure_ascii=False).encode())
-    assert check(versions(ONE), b"\n".join(found))[0] == 50
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_random_feeds_are_read_alike(seed: int) -> None:
-    lines = [json.dumps(one, separators=STYLES[seed % 2]).encode() for one in feed(random.Random(seed), 200, odd=200)]
-    check(ONE, b"\n".join(lines))
-
-
 @pytest.mark.parametrize("form", ["objects", pytest.param("texts", marks=pytest.mark.slow), pytest.param("rows", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("type_", TYPES)
 def test_every_value_of_every_type_is_read_alike(type_: str, form: str) -> None:
-    of = table(f"id BIGINT; v {type_}", "id", SnapshotSource("f") if form == "rows" else DebeziumSource("f"))
+    of = table(f"id BIGINT; v {type_}", "id", of_form(form))
     kinds = {"text": '"', "number": "-0123456789", "other": "tfn{["}
     for first in kinds.values():
         values = [v for v in VALUES if v[0] in first and "\n" not in v]
@@ -260,8 +127,7 @@ def test_every_value_of_every_type_is_read_alike(type_: str, form: str) -> None:
             made = []
             for i, value in enumerate([known] * 6 + values):
                 row = f'{{"id":{i},"v":{value}}}'
-                event = f'{{"op":"c","source":{{"connector":"postgresql","lsn":{i}}},"after":{row}}}'
-                made.append(row if form == "rows" else said(f'{{"id":{i}}}', event, packed=form == "texts"))
+                made.append(created(i, row, form))
             check(of, "\n".join(made).encode("utf-8", "surrogatepass"))
 
 
@@ -283,54 +149,23 @@ WRITERS = {"shortest": repr, "java": _as_java, "17": lambda value: f"{value:.17g
 
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
-@pytest.mark.parametrize("form", ["objects", "texts", "rows"])
+@pytest.mark.parametrize("form", FORMS)
 def test_binary_numbers_are_proven_in_the_letters_of_any_writer(write: Callable[[float], str], form: str) -> None:
-    random_ = random.Random(f"{len(WRITERS)} {form}")
+    random_ = random.Random(form)
     kinds = (
         lambda: random_.uniform(-1, 1),
         lambda: random_.lognormvariate(0, 12),
         lambda: random_.gauss(0, 1e5),
         lambda: random_.randrange(99) / 7,
     )
-    of = table("id BIGINT; v DOUBLE; f FLOAT", "id", SnapshotSource("f") if form == "rows" else DebeziumSource("f"))
+    of = table("id BIGINT; v DOUBLE; f FLOAT", "id", of_form(form))
     made = []
     for i in range(600):
         value = random_.choice(kinds)()
         row = f'{{"id":{i},"v":{write(value)},"f":{write(struct.unpack("<f", struct.pack("<f", value))[0])}}}'
-        event = f'{{"op":"c","source":{{"connector":"postgresql","lsn":{i}}},"after":{row}}}'
-        made.append(row if form == "rows" else said(f'{{"id":{i}}}', event, packed=form == "texts"))
+        made.append(created(i, row, form))
     proved, records = check(of, "\n".join(made).encode())
     assert records == 600 and proved > (300 if write is WRITERS["money"] else 590), "cents of a FLOAT may be more digits than it has"
-
-
-@pytest.mark.parametrize(
-    ("odd", "apart"),
-    [
-        (b'{"a":1}', True), (plain(3, price="1234"), True), (plain(3, price=None, name=7), True),
-        (plain(3, price="EtaA"), False), (b"", False),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("priced", [True, False])
-def test_one_line_of_another_kind_is_read_apart_unless_it_says_how_decimals_are_written(odd: bytes, apart: bool, priced: bool) -> None:
-    made = [plain(i) if priced else plain(i, price=None) for i in range(28)]
-    with patch.object(proven, "together", wraps=proven.together) as together:
-        proved, records = check(ONE, b"\n".join([*made[:5], odd, *made[5:]]))
-    assert (proved, records) == (28, 28 + bool(odd))
-    assert together.called == (apart and (priced or b"1234" not in odd))
-
-
-def test_a_chunk_without_any_other_line_is_read_at_once_whatever_was_seen_of_decimals() -> None:
-    made = [plain(i, price="EtaA" if i % 2 and i < 30 else None) for i in range(60)]
-    with patch.object(proven, "together", wraps=proven.together) as together:
-        check(ONE, b"\n".join(made))
-    assert together.call_count == 1, "the second of two chunks"
-
-
-def test_what_was_read_apart_in_vain_leaves_no_delete_behind() -> None:
-    tombstone = json.dumps({"key": {"id": 20}, "value": None}, separators=STYLES[0]).encode()
-    gone = line("d", {"id": 20}, None, 900)
-    made = [plain(i) for i in range(25)]
-    check(ONE, b"\n".join([*made[:5], tombstone, *made[5:15], gone, plain(3, price="EtaA"), *made[15:]]))
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,8 @@ class _Versions:
         return replace(rows, columns={**rows.columns, VALID_FROM: at.value, DELETED: "false"}, holds=(*rows.holds, at.holds))
 
     def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[tuple[int, bytes]]) -> list[pa.RecordBatch] | None:
-        return self._rows.decimals.apart(
-            fast, slow, lambda: self.batches(file, index, iter(slow))
-        )  # no version depends on a delete before it
+        # No version depends on a delete before it.
+        return self._rows.decimals.apart(fast, slow, lambda: self.batches(file, index, iter(slow)))
 
     def raw(self, record: tuple[int, bytes]) -> bytes:
         return record[1]
