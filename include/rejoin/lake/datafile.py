@@ -1,11 +1,15 @@
 """Writes one data file of a table: as PyIceberg writes it, but with encodings that know what the columns hold.
 
-A hash never repeats, so a dictionary of hashes is thrown away after its first page, and the lengths before the values, all alike, do not compress
-well; keys come in their order, so they differ little from one to the next. Rejoin's own tables are 10 to 15 % smaller for it, and are written and looked up in
-less time. Outputs are for any reader of Iceberg, and not every one knows these encodings: theirs are plain.
+- A dictionary only where one holds the values of a row group: else it is thrown away after the first pages, which are then stored in another way than the rest.
+- Whole numbers, decimals and times as differences in as few bits as they need: smaller than what zstd makes of them, and nothing to decompress.
+- Hashes as they are: nothing makes them smaller, but their lengths, all alike, do not belong before each of them.
+
+Rejoin's own tables are a seventh smaller for it, and a scan of some columns takes half of the time. Outputs are for any reader of Iceberg, and not every one
+knows the last two encodings: theirs are plain.
 """
 
 import uuid
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,20 +17,18 @@ from pyiceberg.io import OutputFile
 from pyiceberg.io.pyarrow import ParquetFormatWriter
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table
+from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Record
-from pyiceberg.types import DateType, IntegerType, LongType, NestedField, StructType, TimestampType, TimestamptzType
 
 from rejoin.errors import NotComputable
 from rejoin.lake.local import as_wide
+from rejoin.limits import limits
 from rejoin.stages.columns import HASH
 
-_STEPS = (IntegerType, LongType, DateType, TimestampType, TimestamptzType)
-"""Types of which the difference to the value before can be stored."""
-KEY = "write.metadata.metrics.column."
-"""Begins the property that asks for the bounds of a column in full: of those by which the rows are sorted."""
-_PLAIN = "PLAIN"
+_PLAIN, _DIFFERENCES, _LENGTHS_APART = "PLAIN", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY"
+_MOST_DIGITS = 18
+"""Decimals of more digits are no whole numbers to Parquet."""
 
 
 def data_file(table: Table, metadata: TableMetadata, rows: pa.Table) -> DataFile:
@@ -38,8 +40,9 @@ def data_file(table: Table, metadata: TableMetadata, rows: pa.Table) -> DataFile
     schema = metadata.schema()
     output = table.io.new_output(table.location_provider().new_data_location(f"{uuid.uuid4()}.parquet"))
     try:
-        with _Writer(output, schema, dict(metadata.properties), _encodings(table)) as writer:
-            writer.write(rows.cast(as_wide(schema.as_arrow(), rows.schema)))
+        stored = rows.cast(as_wide(schema.as_arrow(), rows.schema))
+        with _Writer(output, stored.schema, schema, dict(metadata.properties), _encodings(table, stored)) as writer:
+            writer.write(stored)
     except OverflowError:
         check_years(".".join(table.name()), rows)
         raise
@@ -79,29 +82,47 @@ def _beyond(values: pa.ChunkedArray) -> bool:
     return years["min"].is_valid and not 1 <= years["min"].as_py() <= years["max"].as_py() <= 9999
 
 
-def _encodings(table: Table) -> dict[str, str]:
-    """The columns and fields that are not written as Parquet does it by itself."""
-    own = any(field.name == "_op" for field in table.schema().fields)  # an output has none
-    found: dict[str, str] = {}
-    for field in table.schema().fields:
-        for leaf in _leaves(field):
-            if leaf.rpartition(".")[2] == HASH:
-                found[leaf] = "DELTA_LENGTH_BYTE_ARRAY" if own else _PLAIN
-        if own and isinstance(field.field_type, _STEPS) and f"{KEY}{field.name}" in table.properties:
-            found[field.name] = "DELTA_BINARY_PACKED"
-    return found
+def _encodings(table: Table, rows: pa.Table) -> dict[str, str]:
+    """How the columns of a table's rows are written that get no dictionary: Parquet's name of a column -> its encoding."""
+    own = "_op" in rows.column_names  # an output has none
+    most = int(table.properties.get(TableProperties.PARQUET_DICT_SIZE_BYTES, TableProperties.PARQUET_DICT_SIZE_BYTES_DEFAULT))
+    some = rows.slice(0, limits().row_group).combine_chunks()
+    leaves = [leaf for name in some.column_names for leaf in _leaves(name, some[name].combine_chunks())]
+    return {name: _encoding(name, values.type, own=own) for name, values in leaves if _hash(name) or pc.unique(values).nbytes > most}
 
 
-def _leaves(field: NestedField) -> list[str]:
-    """What Parquet calls the columns of a field."""
-    kind = field.field_type
-    return [f"{field.name}.{inner.name}" for inner in kind.fields] if isinstance(kind, StructType) else [field.name]
+def _leaves(name: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+    """The columns of Parquet that a column becomes."""
+    if not pa.types.is_struct(values.type):
+        yield name, values
+        return
+    for field, inner in zip(values.type, values.flatten(), strict=True):
+        yield from _leaves(f"{name}.{field.name}", inner)
+
+
+def _hash(leaf: str) -> bool:
+    return leaf.rpartition(".")[2] == HASH
+
+
+def _encoding(leaf: str, kind: pa.DataType, *, own: bool) -> str:
+    if not own:
+        return _PLAIN
+    if _hash(leaf):
+        return _LENGTHS_APART
+    whole = pa.types.is_integer(kind) or pa.types.is_temporal(kind) or (pa.types.is_decimal(kind) and kind.precision <= _MOST_DIGITS)
+    return _DIFFERENCES if whole else _PLAIN
 
 
 class _Writer(ParquetFormatWriter):
-    """PyIceberg's, with encodings of some columns."""
+    """PyIceberg's, with encodings of some columns. What is stored in few bits, or cannot become smaller, is not compressed."""
 
-    def __init__(self, output: OutputFile, schema: Schema, properties: dict[str, str], encodings: dict[str, str]) -> None:
+    def __init__(self, output: OutputFile, rows: pa.Schema, schema: Schema, properties: dict[str, str], encodings: dict[str, str]) -> None:
         super().__init__(output, schema, properties)
-        dictionaries = [leaf for field in schema.fields for leaf in _leaves(field) if leaf not in encodings]
-        self._parquet_writer_kwargs |= {"column_encoding": encodings, "use_dictionary": dictionaries}
+        leaves = [name for field in rows for name, _ in _leaves(field.name, pa.array([], field.type))]
+        packed = {name for name, encoding in encodings.items() if encoding != _PLAIN or _hash(name)}
+        codec = self._parquet_writer_kwargs["compression"]
+        self._parquet_writer_kwargs |= {
+            "column_encoding": encodings,
+            "use_dictionary": [name for name in leaves if name not in encodings],
+            "compression": {name: "none" if name in packed else codec for name in leaves},
+        }

@@ -48,7 +48,7 @@ PROPERTIES = {
     # Pages of 1,024 rows, so that a lookup decompresses only those around a row (PyIceberg looks at the bytes after every so many rows), and
     # no dictionaries of values that hardly repeat: PyIceberg's default made one of every hash. Lookups took 0.6 of the time, files 14 % less.
     "write.parquet.page-row-limit": "1024",
-    "write.parquet.page-size-bytes": str(16 << 10),
+    "write.parquet.page-size-bytes": str(32 << 10),
     "write.parquet.dict-size-bytes": str(8 << 10),
     "commit.retry.num-retries": "20",
 }
