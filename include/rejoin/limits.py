@@ -29,12 +29,12 @@ class Limits:
     """Rows in a row group of the tables that rejoin writes: small enough for lookups, large enough for scans (docs/benchmarks.md)."""
     fetched_bytes: int = 32 << 20
     """Input up to this size is fetched at once, per source and run."""
-    task_rows: int = 50_000
-    """With the engine Spark, a step over more rows is one task that runs DuckDB where Spark has one executor only: at 100,000 rows Spark SQL takes
-    several times the CPU, at some thousand both take a second. Apart from ``small_rows``, so that tests of Spark SQL can make few rows large.
+    task_rows: int = 500
+    """With the engine Spark, a step over more rows is one task that runs DuckDB where Spark has one executor only: it takes a third of a second less than
+    Spark SQL at a thousand rows, and a fraction of the CPU at a hundred thousand. Apart from ``small_rows``, so that tests of Spark SQL can make few rows large.
     """
-    task_bytes: int = 8 << 20
-    """The same for the input of a source table, as it is before it was packed: about 40,000 events."""
+    task_bytes: int = 128 << 10
+    """The same for the input of a source table, as it is before it was packed: about 500 events."""
     broadcast_keys: int = 1_000_000
     """Key sets up to this size are sent to every task of a scan; larger ones are joined by a shuffle."""
     pruned_rows: int = 5_000_000

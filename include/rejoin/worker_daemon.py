@@ -8,6 +8,7 @@ Workers that were idle for a minute end, and the next one is forked from here. W
 in the first large step of nearly every run.
 """
 
+import gc
 import sys
 from contextlib import suppress
 from importlib.util import find_spec
@@ -30,6 +31,7 @@ def main() -> None:
     sys.path_importer_cache.clear()
     with suppress(ImportError):  # what is missing a task says, if it needs it
         import rejoin.run.task  # noqa: F401, TID251 -- it is part of Spark, not of a plan
+    gc.freeze()  # what was loaded stays: a worker that looks for garbage after each task took 0.1 s to look through all of it
     from pyspark.daemon import manager
 
     manager()  # type: ignore[no-untyped-call]

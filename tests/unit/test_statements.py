@@ -51,7 +51,7 @@ def test_what_is_not_portable_is_sparks_and_why_is_said() -> None:
 
 def test_where_spark_is_asked_for_the_text_is_sparks_and_bulk_steps_may_be_tasks() -> None:
     found = list(statements(plan("upper(right.name)"), Choice.SPARK))
-    assert {s.where for s in found} == {by_spark()} and "50,000 rows or 8 MiB" in by_spark() and "one task" in by_spark()
+    assert {s.where for s in found} == {by_spark()} and "500 rows or 128 KiB" in by_spark() and "one task" in by_spark()
     assert [(s.step, s.part) for s in found] == [(s.step, s.part) for s in statements(plan("upper(right.name)"))]
     assert any("named_struct" in s.sql for s in found if s.step.startswith("ingest."))
     never = [s.where for s in statements(plan("soundex(right.name)"), Choice.SPARK) if s.where != by_spark()]

@@ -52,7 +52,7 @@ def statements(plan: Plan, choice: Choice = Choice.AUTO) -> Iterator[Statement]:
 
 def by_spark() -> str:
     """Where a step runs for which Spark is asked: how many rows there are, and which executors, is known when it runs."""
-    many = f"over more than {limits().task_rows:,} rows or {limits().task_bytes >> 20} MiB of input, if Spark has one executor"
+    many = f"over more than {limits().task_rows:,} rows or {limits().task_bytes >> 10} KiB of input, if Spark has one executor"
     return f"Spark SQL, as asked for; {many}, one task of Spark that runs DuckDB, with the statements of engine 'local'"
 
 
