@@ -222,5 +222,5 @@ def test_a_sample_of_many_rows_is_of_all_files_and_of_what_is_not_hidden(
     numbers = found[named].to_pylist()
     assert 40 <= len(set(numbers)) == len(numbers) <= 60  # of the file with hidden rows some were drawn in vain
     assert not hidden & set(numbers)
-    assert {n // COUNT for n in numbers} >= {1, 2}
+    assert {n // COUNT for n in numbers} >= {0, 1, 2} - {n // COUNT for n in hidden}
     assert all(r["note"] == f"1 {r[named]}" for r in found.to_pylist())

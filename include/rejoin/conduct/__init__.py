@@ -240,6 +240,7 @@ class Topology:
         kept = [n.name for n in run.plan.nodes if run.kind == RunKind.RUN and made[step_id(Verb.RESOLVE, n.name)].ending is Ending.KEPT]
         self.ledger.publish(run.number, kept)
         crash.point("publish:committed")
+        self.refs.recent.clear()
         self.roll_forward()
         return StepRecord(step.id, counts, time.monotonic() - started, 0)
 

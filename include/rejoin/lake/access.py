@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType
 
@@ -124,6 +125,9 @@ class Access:
     def of_run(self, name: str, run: int) -> Rows:
         """The rows that a run wrote, all columns."""
         columns = self.columns(name)
+        added = self.refs.recent.added(self.states[name])
+        if added is not None and added.column_names == columns and pc.all(pc.equal(added[RUN], run)).as_py():
+            return self._local(name, added, "just written")
         found = probe.of_run(self._table(name), self.states[name], run, columns)
         if isinstance(found, probe.TooLarge):
             return self._scanned(name, columns, found.why, run=run)

@@ -23,6 +23,8 @@ from rejoin.plan.durations import MAX_MICROS, MIN_MICROS
 from rejoin.stages.columns import PLACE, RUN
 from rejoin.stages.dialect import DUCKDB, Dialect, text
 
+NEIGHBOURS = 10
+"""Rows of a sample that lie side by side. Their keys do, too: so few row groups of other tables are read to look them up."""
 TELLING = 4
 """A column tells much of keys if it has a value of its own for every so many of them."""
 
@@ -106,17 +108,24 @@ def _listed(table: Table, column: str, keys: pa.Table) -> str:
 
 
 def of_run(table: Table, snapshot_id: int, run: int, columns: Sequence[str], sample: int | None = None) -> pa.Table | TooLarge:
-    """The rows of a snapshot that a run wrote; ``sample``: only so many of them, any."""
+    """The rows of a snapshot that a run wrote; ``sample``: only about so many of them, from any places."""
     found = files_of(table, snapshot_id)
     data = [file for file, _ in holding(table, found.data, RUN, [run])]
     own = sum(file.record_count for file in data if bounds(table, file, RUN) == (run, run))
     if sample is None and own - sum(file.record_count for file in found.deletes) > limits().most:
         return TooLarge(f"{own:,} rows")
     clause = f"WHERE {DUCKDB.name(RUN)} = {run}"
-    if sample is not None and own > limits().small_rows:  # else a sample reads all rows
-        longest = max(file.record_count for file in data)
-        clause += f" AND {at_positions(table, random.sample(range(longest), min(longest, -(-sample // len(data)))))}"
-    return _read(table, found, data, columns, clause, {}, sample)
+    if sample is not None and own > sample:
+        data = random.sample(data, min(len(data), -(-sample // NEIGHBOURS)))
+        clause += f" AND {at_positions(table, _places(max(file.record_count for file in data), -(-sample // len(data))))}"
+    return _read(table, found, data, columns, clause, {})
+
+
+def _places(rows: int, wanted: int) -> list[int]:
+    """The numbers of about so many of some rows, ``NEIGHBOURS`` one after another."""
+    starts = range(0, rows, NEIGHBOURS)
+    drawn = random.sample(starts, min(len(starts), -(-wanted // NEIGHBOURS)))
+    return [at for start in drawn for at in range(start, start + NEIGHBOURS)]
 
 
 def within(table: Table, snapshot_id: int, column: str, spans: Sequence[tuple[int, int]], columns: Sequence[str]) -> pa.Table | TooLarge:
@@ -155,7 +164,6 @@ def _read(
     columns: Sequence[str],
     clause: str,
     frames: dict[str, pa.Table],
-    sample: int | None = None,
 ) -> pa.Table | TooLarge:
     if not data:
         return _nothing(table, columns)
@@ -163,8 +171,7 @@ def _read(
     with cursor() as database:
         for name, frame in frames.items():
             database.register(name, frame)
-        few = f"USING SAMPLE {sample} ROWS" if sample is not None else f"LIMIT {limits().most + 1}"
-        sql = f"SELECT {DUCKDB.names(columns)} FROM {source.sql} {few}"
+        sql = f"SELECT {DUCKDB.names(columns)} FROM {source.sql} LIMIT {limits().most + 1}"
         found: pa.Table = database.sql(sql, params=source.parameters).to_arrow_table()
     return TooLarge(f"more than {limits().most:,} rows were found") if found.num_rows > limits().most else found
 

@@ -22,6 +22,7 @@ from rejoin.lake import names
 from rejoin.lake.commit import Contents, begin, commit, refs_of, rewrite
 from rejoin.lake.config import CATALOG, LakeConfig
 from rejoin.lake.databases import Connections
+from rejoin.lake.recent import Recent
 
 CATALOGS = Connections[Catalog](lambda catalog: catalog.close())
 """Catalogs, each with its pool of connections."""
@@ -39,11 +40,11 @@ def key_of(config: LakeConfig) -> tuple[tuple[str, str], ...]:
 
 
 class Refs:
-    """The branches and tags of one topology's tables."""
+    """The branches and tags of one topology's tables; ``recent``: what was written through them in this process."""
 
     def __init__(self, config: LakeConfig, topology: str) -> None:
         self._catalog = catalog(config)
-        self.topology = topology
+        self.topology, self.recent = topology, Recent()
 
     def table(self, name: str) -> Table | None:
         """The newest metadata of a table, or None."""
