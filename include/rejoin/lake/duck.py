@@ -88,7 +88,7 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 
 def memory() -> str:
-    """How much memory steps may take: what ``REJOIN_MEMORY`` says, else a fifth of what there is.
+    """How much memory steps may take: what ``REJOIN_MEMORY`` says, else a sixth of what there is: all that a process has is up to half as much again.
 
     Raises:
         SetupError: it says no size.
@@ -100,7 +100,7 @@ def memory() -> str:
         return stated
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     allowed = _CGROUP.read_text().strip() if _CGROUP.is_file() else "max"
-    return f"{max(1 << 30, min(there, int(allowed) if allowed.isdigit() else there) // 5) >> 20}MiB"
+    return f"{max(1 << 30, min(there, int(allowed) if allowed.isdigit() else there) // 6) >> 20}MiB"
 
 
 def opens(table: Table) -> Called:

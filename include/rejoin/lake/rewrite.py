@@ -84,7 +84,8 @@ def deletes(table: Table, base: int, gone: Sequence[pa.Array], keys: int, run: i
         InvariantBroken: a changed key has no row, or more than one.
     """
     known = [some.drop_null().to_numpy() for some in gone]
-    found = np.sort(np.concatenate(known)) if known else np.array([], np.int64)
+    found = np.concatenate(known) if known else np.array([], np.int64)
+    found.sort()  # there may be many: no second copy of them
     count = len(found) - int(np.count_nonzero(found[1:] == found[:-1]))
     if count != keys or count != len(found):
         raise InvariantBroken(
