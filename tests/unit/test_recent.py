@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from limited import limited
 
 from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import Here
-from rejoin.lake import probe, recent
+from rejoin.lake import probe
 from rejoin.lake.access import Access
 from rejoin.lake.config import lake_config
 from rejoin.lake.recent import Recent
@@ -42,7 +43,7 @@ def test_rows_are_there_by_the_snapshot_that_added_them_until_they_are_forgotten
 
 
 def test_what_was_written_first_goes_where_there_is_more_than_a_process_may_keep(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recent, "MOST", some(10).nbytes)
+    limited(monkeypatch, recent_bytes=some(10).nbytes)
     kept = Recent()
     for snapshot, count in ((1, 5), (2, 5), (3, 1)):
         kept.keep(snapshot, some(count))

@@ -8,22 +8,21 @@ from threading import Lock
 
 import pyarrow as pa
 
-MOST = 64 << 20
-"""Bytes that are kept at most; what was written first goes first."""
+from rejoin.limits import limits
 
 
 class Recent:
-    """The rows that snapshots have added, by the snapshots' ids."""
+    """The rows that snapshots have added, by the snapshots' ids. Where they are too many, those that were written first go first."""
 
     def __init__(self) -> None:
         self._added: OrderedDict[int, pa.Table] = OrderedDict()
         self._lock = Lock()  # steps run side by side
 
     def keep(self, snapshot_id: int, rows: pa.Table) -> None:
-        """Keeps all rows that a snapshot has added, unless they are too many."""
+        """Keeps all rows that a snapshot has added."""
         with self._lock:
             self._added[snapshot_id] = rows
-            while sum(some.nbytes for some in self._added.values()) > MOST:
+            while sum(some.nbytes for some in self._added.values()) > limits().recent_bytes:
                 self._added.popitem(last=False)
 
     def added(self, snapshot_id: int) -> pa.Table | None:
