@@ -11,10 +11,15 @@ from typing import Any
 import pytest
 import quick_java
 from hypothesis import settings
+from limited import sparks_own
+
+from rejoin import limits
 
 os.environ.update(quick_java.settings())  # for every JVM, whoever starts it
 # As for a user: small steps run in the process. Tests of what Spark does are marked `by_spark`; REJOIN_ENGINE=spark lets Spark do all the others too.
 os.environ.setdefault("REJOIN_ENGINE", "auto")
+# Spark SQL is tested with up to some thousand rows, which a user's Spark would leave to a task. Tests of tasks say how large theirs are.
+limits.in_force = sparks_own(limits.Limits())
 
 # A first example can pay for starting Spark: time is pytest-timeout's business. The blob of a failure repeats exactly that failure.
 settings.register_profile("rejoin", deadline=None, print_blob=True)

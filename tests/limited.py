@@ -4,7 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from rejoin.limits import limits
+from rejoin.limits import Limits, limits
+
+
+def sparks_own(given: Limits) -> Limits:
+    """The limits with which a step over some thousand rows is no task: Spark SQL does it."""
+    return replace(given, task_rows=50_000, task_bytes=8 << 20)
 
 
 def limited(monkeypatch: pytest.MonkeyPatch, **changed: float) -> None:

@@ -7,15 +7,17 @@ lowered, so that some thousand rows are bulk: nothing is read, written or compac
 import json
 import sys
 
+from limited import sparks_own
+
 from rejoin import limits
 from rejoin.cli import main
 
 IN_FORCE = {
-    "bulk": limits.Limits(small_rows=0, fetched_bytes=0, folded_rows=0),
+    "bulk": sparks_own(limits.Limits(small_rows=0, fetched_bytes=0, folded_rows=0)),
     "tasks": limits.Limits(task_rows=0, task_bytes=0),
-    "usual": limits.Limits(),
+    "usual": sparks_own(limits.Limits()),
 }
-"""Everything is bulk to Spark SQL, or to tasks; or what is by default."""
+"""Everything is bulk to Spark SQL, or to tasks; or what is by default, but for small tasks."""
 
 
 def run(words: list[str]) -> int:

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from rejoin import Topology, debezium, snapshot
 from rejoin.cli import main
 from rejoin.engines import Choice
+from rejoin.limits import limits
 from rejoin.plan.compile import compile
 from rejoin.plan.model import Plan
 from rejoin.report.statements import HERE, REFUSED, by_spark, statements
@@ -51,7 +52,11 @@ def test_what_is_not_portable_is_sparks_and_why_is_said() -> None:
 
 def test_where_spark_is_asked_for_the_text_is_sparks_and_bulk_steps_may_be_tasks() -> None:
     found = list(statements(plan("upper(right.name)"), Choice.SPARK))
-    assert {s.where for s in found} == {by_spark()} and "500 rows or 128 KiB" in by_spark() and "one task" in by_spark()
+    assert (
+        {s.where for s in found} == {by_spark()}
+        and f"{limits().task_rows:,} rows or {limits().task_bytes >> 10} KiB" in by_spark()
+        and "one task" in by_spark()
+    )
     assert [(s.step, s.part) for s in found] == [(s.step, s.part) for s in statements(plan("upper(right.name)"))]
     assert any("named_struct" in s.sql for s in found if s.step.startswith("ingest."))
     never = [s.where for s in statements(plan("soundex(right.name)"), Choice.SPARK) if s.where != by_spark()]

@@ -76,10 +76,15 @@ class DataFiles:
         self._some = rows.slice(whole).to_batches()
         self._held = sum(rest.nbytes for rest in self._some)
 
-    def done(self) -> list[DataFile]:
-        """All files, once there are no more rows."""
+    def end(self) -> None:
+        """No more rows come: what is left is written, too."""
         if self._held:
             self._write(pa.Table.from_batches(self._some))
+            self._some, self._held = [], 0
+
+    def done(self) -> list[DataFile]:
+        """All files, once there are no more rows."""
+        self.end()
         self._made += [written.result() for written in self._running]
         return _settled(self._table, self._made)
 

@@ -74,6 +74,8 @@ def one_pass(changes: Iterator[pa.RecordBatch], log: Table, output: Table, colum
                 added.add(part)
             # A copy: one column of a batch of DuckDB's keeps the others of it in memory.
             gone.append(pa.array(replaced(some, [PLACE])[PLACE].drop_null().to_numpy().copy()))
+        changed.end()  # both write their last files at once
+        added.end()
         return Written(changed.done(), added.done(), gone)
 
 

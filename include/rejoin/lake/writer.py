@@ -1,6 +1,6 @@
 """Writes of one attempt: each to a branch of its own, started from the run's base snapshot, so that nothing is visible before ``publish``."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -124,25 +124,32 @@ class Writer:
         schema = rewrite.logged(rows.schema)
         table, base = self._table(names.changes(node.name), schema, node.key)
         if isinstance(rows, Here):
-            log = self._put(table, base, rows, node.key)
-            return Logged(log, lambda made: self._upsert_here(node, rows.arrow, log, made))
-        if (batches := self._engine.ordered(rows, node.key)) is None:
+            here = _sorted(rows.arrow, node.key)
+            old = rewrite.replaced(here, [*node.key, PLACE])
+            if old[PLACE].null_count:  # Spark has found them, and does not say
+                log = self._put(table, base, rows, node.key)
+                return Logged(log, lambda made: self._upsert_found(node, here, old, log, made))
+            batches: Iterator[pa.RecordBatch] | None = iter(here.combine_chunks().to_batches())
+        else:
+            batches = self._engine.ordered(rows, node.key)
+        if batches is None:
             log = self._put(table, base, rows, node.key)
             return Logged(log, lambda made: self._upsert_by_spark(node, log, made))
         output, start = self._table(node.name, rewrite.schema_of(schema, columns), node.key)
         done = rewrite.one_pass(batches, table, output, columns)
         log = self._committed(table, base, done.log)
+        if isinstance(rows, Here):
+            self._refs.recent.keep(log.snapshot_id, fitted(here, arrow_schema(table)))
         return Logged(log, lambda made: self._replaced(output, start, done.added, done.gone, made))
 
-    def _upsert_here(self, node: Node, rows: pa.Table, log: Write, made: Changed) -> Write:
-        """The output from changes in this process."""
-        flat, old = rewrite.rows(rows, [p.name for p in node.columns]), rewrite.replaced(rows, [*node.key, PLACE])
+    def _upsert_found(self, node: Node, rows: pa.Table, old: pa.Table, log: Write, made: Changed) -> Write:
+        """The output from changes in this process, in the order of their keys. Where the ``old`` rows lie has to be looked up."""
+        flat = rewrite.rows(rows, [p.name for p in node.columns])
         existing, base = self._table(node.name, flat.schema, node.key)
-        known = old[PLACE]  # unknown of rows that Spark has found
-        gone = self._places(existing, base, node.key, old) if known.null_count else known.chunks
+        gone = self._places(existing, base, node.key, old)
         if gone is None:
             return self._upsert_by_spark(node, log, made)
-        added = commit.data_files(existing, _sorted(fitted(flat, arrow_schema(existing)), node.key))
+        added = commit.data_files(existing, fitted(flat, arrow_schema(existing)))
         return self._replaced(existing, base, added, gone, made)
 
     def _replaced(self, table: Table, base: int, added: Sequence[DataFile], gone: Sequence[pa.Array], made: Changed) -> Write:
