@@ -32,7 +32,7 @@ class Limits:
     recent_bytes: int = 64 << 20
     """What steps of a process have just written is kept for the next ones up to this size."""
     task_rows: int = 500
-    """With the engine Spark, a step over more rows is one task that runs DuckDB where Spark has one executor only: it takes a third of a second less than
+    """With the engine Spark, a step over more rows is one task that runs DuckDB where Spark has one executor only: it takes half a second less than
     Spark SQL at a thousand rows, and a fraction of the CPU at a hundred thousand. Apart from ``small_rows``, so that tests of Spark SQL can make few rows large.
     """
     task_bytes: int = 128 << 10

@@ -4,7 +4,7 @@
 - Whole numbers, decimals and times as differences in as few bits as they need: smaller than what zstd makes of them, and nothing to decompress.
 - Hashes as they are: nothing makes them smaller, but their lengths, all alike, do not belong before each of them.
 
-Rejoin's own tables are a seventh smaller for it, and a scan of some columns takes half of the time. Outputs are for any reader of Iceberg, and not every one
+Rejoin's own tables are a tenth smaller for it, and a scan of some columns takes half of the time. Outputs are for any reader of Iceberg, and not every one
 knows the last two encodings: theirs are plain.
 """
 
