@@ -103,6 +103,7 @@ def test_after_every_run_the_outputs_are_what_a_second_engine_computes(
     case: Case, lake: Lake, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit(case.paths, lake, monkeypatch)
+    limited(monkeypatch, read_values=0 if case.seed % 2 else 10_000)  # what an output was is made once more, or read
     wrong = play(case, lake[0], tmp_path / ODD_FOLDER, lake[1])
     assert not wrong, f"{case}\n" + "\n".join(wrong)
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from rejoin.engines.counting import Counted, Picked, taken
+from rejoin.engines.counting import Counted, Picked, taken, those
 from rejoin.engines.engine import Counts, Engine, Here, NeedsSpark, Rows
 from rejoin.engines.later import Later, Soon, database, landed, use
 from rejoin.plan import portable
@@ -68,8 +68,11 @@ class ColumnarEngine(Engine):
         return once, lambda: self.one(aggregated(self.sql, counts, "counted"), counted=once)
 
     def picked(self, rows: Rows, columns: Sequence[str], where: str) -> Rows:
+        if not isinstance(rows, Later):
+            return Here(those(rows.here(), columns, where))
         made = super().picked(rows, columns, where)
-        return Picked(made.statement, made.inputs, columns, where) if isinstance(made, Later) else made
+        assert isinstance(made, Later)
+        return Picked(made.statement, made.inputs, columns, where)
 
     @contextmanager
     def kept(self, rows: Rows) -> Iterator[Rows]:

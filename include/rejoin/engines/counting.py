@@ -77,10 +77,11 @@ def _counted(rows: Counted, by: Sequence[str], picked: Picked | None) -> Iterato
     rows.restart()
     for some in in_parts(rows.ordered(by), LANDED_ROWS):
         rows.count(some)
-        yield from (some if picked is None else _picked(some, picked)).to_batches(BATCH_ROWS)
+        yield from (some if picked is None else those(some, picked.names, picked.where)).to_batches(BATCH_ROWS)
 
 
-def _picked(some: pa.Table, picked: Picked) -> pa.Table:
-    (mask,) = Later(f"SELECT coalesce({picked.where}, false) AS holds FROM counted", {"counted": Here(some)}).here().columns
-    shown = some.select(list(picked.names))
+def those(rows: pa.Table, names: Sequence[str], where: str) -> pa.Table:
+    """The columns ``names`` of those rows for which ``where`` holds. Nothing is copied where it holds for all."""
+    (mask,) = Later(f"SELECT coalesce({where}, false) AS holds FROM counted", {"counted": Here(rows)}).here().columns
+    shown = rows.select(list(names))
     return shown if pc.all(mask).as_py() else shown.filter(mask)

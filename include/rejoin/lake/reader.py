@@ -84,6 +84,11 @@ class Reader(Access):
         """``Rows`` of a source table or output for the given keys (columns: ``by``, else its key columns)."""
         return self._rows(name, keys, by=by)
 
+    def hashes(self, name: str, keys: Keys) -> Rows:
+        """The keys of an output's rows, of those given, each with ``_hash`` and ``_place``."""
+        key = self._plan.key_of(name)
+        return self.having(name, key, keys, [*key, HASH, PLACE], nulls=self._plan.null_keys(name))
+
     def lookup_any(self, name: str, wanted: Sequence[tuple[tuple[str, ...], Keys]]) -> Rows:
         """``Rows`` of an output that have one of the keys in one of some sets of columns, each row once.
 

@@ -1,10 +1,9 @@
 """resolve: what changed becomes net changes of an output, by following the changes or by recomputing all of it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rejoin import crash
 from rejoin.engines.engine import Here, Rows
@@ -22,8 +21,10 @@ from rejoin.plan.model import Node
 from rejoin.plan.policy import Fuse, Refresh
 from rejoin.plan.results import Changed, Ending, Resolved
 from rejoin.plan.steps import Verb
+from rejoin.run.earlier import earlier
 from rejoin.run.joining import left_changes
 from rejoin.run.output import CHANGED, COUNTS, applied, load, loading
+from rejoin.run.rights import filled, lacking, lacks
 from rejoin.run.sifting import Sieve, can_sift
 from rejoin.run.work import Outcome, Work
 from rejoin.stages import hold, resolve
@@ -31,6 +32,19 @@ from rejoin.stages.columns import PLACE, RUN, numbered
 from rejoin.stages.dialect import aggregated, counted
 
 Kept = Callable[[], Rows | None]
+
+
+@dataclass(frozen=True)
+class Affected:
+    """What a run can change of an output.
+
+    Args:
+        keys: of its rows, at least; in this process too if the rows that are paired are.
+        paired: what their left rows are in: the inputs of ``star.pair``.
+    """
+
+    keys: Keys
+    paired: Mapping[str, Rows]
 
 
 class Resolving:
@@ -110,12 +124,13 @@ class Resolving:
         if limits().small(keys.at_most):
             kept = Here(paired.here())
             here = kept.arrow.select(numbered("pk", len(key))).rename_columns(list(left))
-            return self._difference(node, kept, kept, _lacking(node, kept.arrow), replace(keys, here=here))
+            return self._difference(node, kept, kept, lacking(node, kept.arrow), Affected(replace(keys, here=here), inputs))
+        affected = Affected(keys, inputs)
         if not moved or len(node.edges) == 1:
-            outcome = self._at_once(node, paired, keys)
+            outcome = self._at_once(node, paired, affected)
             if outcome is not None:
                 return outcome
-        return self._in_two(node, paired, keys)
+        return self._in_two(node, paired, affected)
 
     def _touched(self, node: Node, inputs: Mapping[str, Rows], again: Rows | None) -> Rows:
         """The keys of left rows that have to be looked up. ``again``: keys of the node that are judged again."""
@@ -173,52 +188,48 @@ class Resolving:
         statement = resolve.difference(self._sql, node, types, stored=old is not None, everything=everything, gone=lost)
         return self._engine.query(statement, made=made, **({} if old is None else {"old": old}))
 
-    def _at_once(self, node: Node, paired: Rows, keys: Keys) -> Outcome[Resolved] | None:
+    def _at_once(self, node: Node, paired: Rows, affected: Affected) -> Outcome[Resolved] | None:
         """In one pass, if every affected row turns out to have valid responses; else None, and what was written is garbage."""
-        observed, seen = self._engine.counted(paired, _lacks(node))
-        outcome = self._difference(node, paired, observed, {}, keys)
+        observed, seen = self._engine.counted(paired, lacks(node))
+        outcome = self._difference(node, paired, observed, {}, affected)
         if not any(seen().values()):
             return outcome
         self._writer = self._writer.again()
         return None
 
-    def _in_two(self, node: Node, paired: Rows, keys: Keys) -> Outcome[Resolved]:
+    def _in_two(self, node: Node, paired: Rows, affected: Affected) -> Outcome[Resolved]:
         """First find which right rows no valid response brought, then look them up."""
         with self._engine.kept(paired) as kept:
-            found = self._engine.one(aggregated(self._sql, _lacks(node), "state"), state=kept)
-            lacking = {k: int(str(v)) for k, v in found.items()}
-            return self._difference(node, kept, kept, lacking, keys)
+            found = self._engine.one(aggregated(self._sql, lacks(node), "state"), state=kept)
+            return self._difference(node, kept, kept, {k: int(str(v)) for k, v in found.items()}, affected)
 
-    def _difference(self, node: Node, paired: Rows, state: Rows, lacking: Mapping[str, int], keys: Keys) -> Outcome[Resolved]:
+    def _difference(self, node: Node, paired: Rows, state: Rows, missing: Mapping[str, int], affected: Affected) -> Outcome[Resolved]:
         """Writes what changes.
 
         Args:
             node: the node.
             paired: what ``star.pair`` gives.
             state: the same, possibly observed: it may stand only once in what is executed.
-            lacking: how many rows lack each edge's right row (``lacks_<i>``), and how many ``stale`` responses there are.
-            keys: of the output rows that can change, at least; in this process too if ``paired`` is.
+            missing: how many rows lack each edge's right row (``lacks_<i>``), and how many ``stale`` responses there are.
+            affected: what can change.
         """
-        for number, edge in enumerate(self._engine.node(node).edges, start=1):
-            right, key = edge.right.table, self._facts.plan.key_of(edge.right.table)
-            lacks = lacking.get(f"lacks_{number}", 0)
-            if lacks:
-                wanted = self._engine.query(star.missing(self._sql, number, edge, key), state=paired)
-                rights = self._work.now.lookup(right, Keys(wanted, lacks))
-            elif f"r{number}" not in state.columns:
-                rights = self._work.now.none(right)
-            else:
-                continue
-            fill = star.fill(self._sql, state.columns, number, edge, key, none=not lacks)
-            state = self._engine.query(fill, state=state, rights=rights)
-        stale = lacking.get("stale", 0)
+        state = filled(self._work, self._work.now, node, state, missing, paired)
+        stale = missing.get("stale", 0)
         if node.two_sided:
-            return self._matched(node, Outer(self._work, node).follow(state, keys), stale)
-        made = self._joined(node, state)
+            return self._matched(node, Outer(self._work, node).follow(state, affected.keys), stale)
+        made, keys = self._joined(node, state), affected.keys
         if keys.here is not None:
             made = self._engine.together(made)
-        difference = self._compared(node, made, self._work.before.lookup(node.name, keys), everything=False)
+        difference = self._compared(node, made, self._old(node, affected), everything=False)
         return self._write_output(node, difference, stale, keys.at_most, lambda: self._held(node, keys))
+
+    def _old(self, node: Node, affected: Affected) -> Rows:
+        """``Rows`` of the output before this run."""
+        keys = affected.keys
+        few = keys.here is None or keys.at_most * len(node.columns) <= limits().read_values
+        if few or not self._engine.in_process or self._sieve is not None:
+            return self._work.before.lookup(node.name, keys)
+        return earlier(self._work, node, affected.paired, keys)
 
     def _held(self, node: Node, keys: Keys | None) -> Rows | None:
         """The keys that are held back, of some keys or of all."""
@@ -281,17 +292,3 @@ class Resolving:
             next_step="look at the input; then run again with --fuse (in Airflow: If too much would change, in the form of a trigger) "
             "apply (go on), recompute (go on, from all rows) or skip (leave this output)",
         )
-
-
-def _lacking(node: Node, paired: pa.Table) -> dict[str, int]:
-    """What ``_lacks`` counts, of rows in this process."""
-    numbers = range(1, len(node.edges) + 1)
-    found = {name: pc.sum(paired[name]).as_py() or 0 for i in numbers for name in (f"lacks_{i}", f"stale_{i}")}
-    return {f"lacks_{i}": found[f"lacks_{i}"] for i in numbers} | {"stale": sum(found[f"stale_{i}"] for i in numbers)}
-
-
-def _lacks(node: Node) -> dict[str, str]:
-    """Counts over what ``star.pair`` gives."""
-    numbers = range(1, len(node.edges) + 1)
-    stale = " + ".join(["count(CASE WHEN false THEN 1 END)", *(f"count(CASE WHEN stale_{i} THEN 1 END)" for i in numbers)])
-    return {**counted({f"lacks_{i}": f"lacks_{i}" for i in numbers}), "stale": stale}

@@ -25,6 +25,18 @@ def join(sql: Dialect, node: Node, fingerprint: str) -> str:
     return f"SELECT {pks}, CASE WHEN {' AND '.join(present)} THEN {row} END AS {sql.name('new')} FROM ({hashed})"
 
 
+def proven(sql: Dialect, node: Node) -> str:
+    """``made``, rows of the output as ``join`` gives them, and ``stored``, the keys of its rows with ``_hash`` and ``_place`` -> the ``Rows`` that are
+    stored; ``_row`` is null of those that were not made of the same.
+    """
+    pks, new = numbered("pk", len(node.key)), sql.name("new")
+    row = f"CASE WHEN {sql.get(f'm.{new}', HASH)} = s.{HASH} THEN m.{new} END AS _row"
+    on = sql.on(node.key, "s", "m", nulls=node.null_keys)
+    return f"""
+    SELECT {sql.names(node.key, "s")}, {row}, s.{PLACE}
+    FROM stored AS s LEFT JOIN (SELECT {sql.renamed(pks, node.key)}, {new} FROM made) AS m ON {on}"""
+
+
 def difference(
     sql: Dialect, node: Node, types: Mapping[str, str], *, stored: bool, everything: bool, gone: Sequence[tuple[str, str]] = ()
 ) -> str:

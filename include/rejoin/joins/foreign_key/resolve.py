@@ -41,6 +41,12 @@ def affected(sql: Dialect, key: tuple[str, ...], names: Sequence[str], *, change
     return " UNION ALL ".join(f"SELECT {sql.renamed(key, names)} FROM {name}" for name in inputs)
 
 
+def lefts_before(sql: Dialect, key: tuple[str, ...], *, changed: bool, looked_up: bool) -> str:
+    """``Rows`` of the left table before this run: of ``changes`` the rows before (null: there was none), and ``lefts``, as far as these are inputs."""
+    inputs = [part for part, given in (("_before AS _row FROM changes", changed), ("_row FROM lefts", looked_up)) if given]
+    return " UNION ALL ".join(f"SELECT {sql.names(key)}, {part}" for part in inputs)
+
+
 def pair(sql: Dialect, node: Node, key: tuple[str, ...], answers: Mapping[str, str], *, changed: bool, looked_up: bool) -> str:
     """Every affected key once: ``pk_1``.., ``l`` (left row through the view or null), ``changed``, and for edge i ``stale_<i>`` (a
     response came that was made for another version of the left row: dropped), ``lacks_<i>`` (no valid response tells the right row) and,

@@ -1,0 +1,51 @@
+"""The rows of an output before a run, made once more instead of read.
+
+A stored row's hash says of which definition and of which versions of its left and right rows it was made (``stages.hashing.provenance``). What these
+versions were the run knows: they are in its changes, or looked up already. So of the output itself only hashes are read, and where one is that of
+the row made anew, that row is what is stored. All others are read.
+"""
+
+from collections.abc import Mapping
+
+import pyarrow.compute as pc
+
+from rejoin.engines.engine import Here, NeedsSpark, Rows
+from rejoin.joins.foreign_key import resolve as star
+from rejoin.lake.access import Keys
+from rejoin.plan.fingerprint import fingerprint
+from rejoin.plan.model import Node
+from rejoin.run.rights import filled, lacking
+from rejoin.run.work import Work
+from rejoin.stages import resolve
+
+
+def earlier(work: Work, node: Node, paired: Mapping[str, Rows], keys: Keys) -> Rows:
+    """``Rows`` of an output before this run.
+
+    Args:
+        work: the attempt.
+        node: the node, a star of foreign keys without rows that are in the output alone.
+        paired: inputs of ``star.pair``. Of these count ``changes`` and ``lefts``.
+        keys: of the output, all among those of these inputs.
+    """
+    try:
+        proven = Here(_proven(work, node, paired, keys).here())
+    except NeedsSpark:  # an expression has no value for a row that was held back
+        return work.before.lookup(node.name, keys)
+    others = proven.arrow.filter(pc.is_null(proven.arrow["_row"])).select(list(node.key))
+    if not others.num_rows:
+        return proven
+    read = work.before.lookup(node.name, Keys(Here(others), others.num_rows, others))
+    return work.engine.query("SELECT * FROM proven WHERE _row IS NOT NULL UNION ALL SELECT * FROM read", proven=proven, read=read)
+
+
+def _proven(work: Work, node: Node, paired: Mapping[str, Rows], keys: Keys) -> Rows:
+    """The same, ``_row`` being null where it has to be read."""
+    sql, spoken, key = work.engine.sql, work.engine.node(node), work.facts.plan.key_of(node.left.table)
+    sides = {str(name): paired[name] for name in ("changes", "lefts") if name in paired}
+    before = work.engine.query(star.lefts_before(sql, key, changed="changes" in sides, looked_up="lefts" in sides), **sides)
+    pair = star.pair(sql, spoken, key, {}, changed=False, looked_up=True)
+    state = Here(work.engine.query(pair, lefts=before).here())
+    known = filled(work, work.before, node, state, lacking(node, state.arrow), state)
+    made = work.engine.query(resolve.join(sql, spoken, fingerprint(work.facts.plan, node)), state=known)
+    return work.engine.query(resolve.proven(sql, node), made=made, stored=work.before.hashes(node.name, keys))
