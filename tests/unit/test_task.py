@@ -1,6 +1,7 @@
 """What a step comes to as a task of a Spark job where it fails."""
 
 import pickle
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,22 @@ def test_spark_is_not_asked_for_what_the_object_store_refuses(
 
     monkeypatch.setattr(task, "Attempt", fails)
     monkeypatch.setattr(limits, "in_force", limits.in_force)  # a task sets it, and the variables of its driver
-    for name in ("sized", "shrunk"):
-        monkeypatch.setattr(task, name, lambda *_: None)
+    monkeypatch.setattr(task, "sized", lambda *_: None)
+    monkeypatch.setattr(task, "shrunk", lambda: None)
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     run = Run("t", 1, "run", "open", "somebody", None, PLAN, (), 0.0, None, None)
     start = Start(lake_config(str(tmp_path)), run, Known({}, {}, {}, {}), ".")
     parcel = task.Parcel(start, Step(Verb.PUBLISH, "", ()), 0, limits.limits(), {})
     came = task._came_to(pickle.loads(pickle.dumps(parcel)))
     assert type(came) is expected
+
+
+def test_a_worker_gives_memory_back_once_no_task_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = threading.Event()
+    monkeypatch.setattr(task, "shrunk", given.set)
+    monkeypatch.setattr(task, "WAITS", 0.2)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    for _ in range(2):
+        with task._alone():
+            assert not given.wait(0.3)  # though it waits longer than that since the one before
+    assert given.wait(10)

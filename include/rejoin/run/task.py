@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from threading import Lock, Timer
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
 
 Done: TypeAlias = tuple[str, Outcome[Result]]
 """The attempt's id, and what it came to."""
+WAITS = 3.0
+"""Seconds after a task in which a worker that got no other gives memory back. Steps of a run follow sooner, and it takes 20 ms."""
+_WORKING = Lock()
+"""Held by the task that this worker does."""
+_WAITING: list[Timer] = []
+"""What gives memory back later: at most one."""
 _TOLD = (MEMORY_SETTING, TRACE, *crash.SETTINGS)
 """Variables of the driver's environment that hold for its tasks, too."""
 
@@ -106,11 +113,8 @@ def _came_to(parcel: Parcel) -> Done | NeedsSpark | RejoinError:
     try:
         with _alone():
             sized(parcel.cores)
-            try:
-                attempt = Attempt(start, Refs(start.config, start.run.topology))
-                return attempt.id, attempt.execute(ColumnarEngine(attempt.plan), step)
-            finally:
-                shrunk()
+            attempt = Attempt(start, Refs(start.config, start.run.topology))
+            return attempt.id, attempt.execute(ColumnarEngine(attempt.plan), step)
     except NeedsSpark as reason:
         return reason
     except Exception as error:  # noqa: BLE001  whatever it is, it is told
@@ -132,6 +136,21 @@ def _alone() -> Iterator[None]:
     own = os.open(Path(folder, "rejoin-task"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(own, fcntl.LOCK_EX)  # the system frees it when the process ends, however it does
-        yield
+        with _WORKING:
+            while _WAITING:
+                _WAITING.pop().cancel()
+            yield
     finally:
         os.close(own)
+        _WAITING.append(Timer(WAITS, _give_back))
+        _WAITING[-1].daemon = True
+        _WAITING[-1].start()
+
+
+def _give_back() -> None:
+    """Gives memory back, unless a task has just begun."""
+    if _WORKING.acquire(blocking=False):
+        try:
+            shrunk()
+        finally:
+            _WORKING.release()
