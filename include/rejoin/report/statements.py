@@ -72,4 +72,6 @@ def _of_node(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, s
     step, types = step_id(Verb.RESOLVE, node.name), {p.name: sql.type(p.type or "STRING") for p in node.columns}
     yield step, "made, from state", resolve.join(sql, node, fingerprint(plan, node))
     everything = node.match is not None or node.two_sided
+    if not everything:
+        yield step, "old, where DuckDB makes it, from made (of what was before) and the hashes that are stored", resolve.proven(sql, node)
     yield step, "changes, from made and old", resolve.difference(sql, node, types, stored=True, everything=everything)

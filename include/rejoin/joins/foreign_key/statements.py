@@ -26,5 +26,8 @@ def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]
     for i, edge in enumerate(node.edges, start=1):
         columns += [f"r{i}", f"stale_{i}", f"lacks_{i}"]
         yield step, f"state, with right rows of {edge.name}", resolve.fill(sql, columns, i, edge, plan.key_of(edge.right.table))
+    if not node.two_sided:
+        text = resolve.lefts_before(sql, key, changed=True, looked_up=True)
+        yield step, "lefts before, from changes and lefts, where DuckDB makes many old rows of the output once more", text
     if node.two_sided:
         yield from outer.shown(sql, plan, node)
