@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,8 @@ def test_spark_is_not_asked_for_what_the_object_store_refuses(
 
     monkeypatch.setattr(task, "Attempt", fails)
     monkeypatch.setattr(limits, "in_force", limits.in_force)  # a task sets it, and the variables of its driver
-    monkeypatch.setattr(task, "sized", lambda *_: None)
-    monkeypatch.setattr(task, "shrunk", lambda: None)
+    # It would leave this process, later, with the memory of a worker that waits.
+    monkeypatch.setattr(task, "_working", lambda _: nullcontext())
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     run = Run("t", 1, "run", "open", "somebody", None, PLAN, (), 0.0, None, None)
     start = Start(lake_config(str(tmp_path)), run, Known({}, {}, {}, {}), ".")
@@ -48,12 +49,12 @@ def test_spark_is_not_asked_for_what_the_object_store_refuses(
     assert type(came) is expected
 
 
-def test_a_worker_gives_memory_back_once_no_task_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_gives_memory_back_once_no_task_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     given = threading.Event()
     monkeypatch.setattr(task, "shrunk", given.set)
+    monkeypatch.setattr(task, "sized", lambda *_: None)
     monkeypatch.setattr(task, "WAITS", 0.2)
-    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     for _ in range(2):
-        with task._alone():
+        with task._working(0):
             assert not given.wait(0.3)  # though it waits longer than that since the one before
     assert given.wait(10)

@@ -42,7 +42,7 @@ def earlier(work: Work, node: Node, paired: Mapping[str, Rows], keys: Keys) -> R
 def _proven(work: Work, node: Node, paired: Mapping[str, Rows], keys: Keys) -> Rows:
     """The same, ``_row`` being null where it has to be read."""
     sql, spoken, key = work.engine.sql, work.engine.node(node), work.facts.plan.key_of(node.left.table)
-    sides = {str(name): paired[name] for name in ("changes", "lefts") if name in paired}
+    sides: dict[str, Rows] = {name: paired[name] for name in ("changes", "lefts") if name in paired}
     before = work.engine.query(star.lefts_before(sql, key, changed="changes" in sides, looked_up="lefts" in sides), **sides)
     pair = star.pair(sql, spoken, key, {}, changed=False, looked_up=True)
     state = Here(work.engine.query(pair, lefts=before).here())

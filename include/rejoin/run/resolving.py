@@ -226,10 +226,10 @@ class Resolving:
     def _old(self, node: Node, affected: Affected) -> Rows:
         """``Rows`` of the output before this run."""
         keys = affected.keys
-        few = keys.here is None or keys.at_most * len(node.columns) <= limits().read_values
-        if few or not self._engine.in_process or self._sieve is not None:
-            return self._work.before.lookup(node.name, keys)
-        return earlier(self._work, node, affected.paired, keys)
+        at_hand = self._engine.in_process and keys.here is not None and self._sieve is None
+        if at_hand and keys.at_most * len(node.columns) > limits().read_values:
+            return earlier(self._work, node, affected.paired, keys)
+        return self._work.before.lookup(node.name, keys)
 
     def _held(self, node: Node, keys: Keys | None) -> Rows | None:
         """The keys that are held back, of some keys or of all."""

@@ -111,8 +111,7 @@ def _came_to(parcel: Parcel) -> Done | NeedsSpark | RejoinError:
     os.environ.update(parcel.environment)
     start, step = parcel.start, parcel.step
     try:
-        with _alone():
-            sized(parcel.cores)
+        with _alone(), _working(parcel.cores):
             attempt = Attempt(start, Refs(start.config, start.run.topology))
             return attempt.id, attempt.execute(ColumnarEngine(attempt.plan), step)
     except NeedsSpark as reason:
@@ -136,15 +135,25 @@ def _alone() -> Iterator[None]:
     own = os.open(Path(folder, "rejoin-task"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(own, fcntl.LOCK_EX)  # the system frees it when the process ends, however it does
+        yield
+    finally:
+        os.close(own)
+
+
+@contextmanager
+def _working(cores: int) -> Iterator[None]:
+    """This worker has so many cores and the memory that is stated. It gives the memory back later, if no other task comes."""
+    try:
         with _WORKING:
             while _WAITING:
                 _WAITING.pop().cancel()
+            sized(cores)
             yield
     finally:
-        os.close(own)
-        _WAITING.append(Timer(WAITS, _give_back))
-        _WAITING[-1].daemon = True
-        _WAITING[-1].start()
+        later = Timer(WAITS, _give_back)
+        later.daemon = True
+        _WAITING.append(later)
+        later.start()
 
 
 def _give_back() -> None:
