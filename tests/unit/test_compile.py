@@ -13,7 +13,7 @@ from plans import Shop, chain, everything, star
 import rejoin
 from rejoin.errors import TopologyError
 from rejoin.plan import saved
-from rejoin.plan.fingerprint import fingerprint
+from rejoin.plan.fingerprint import HASH_VERSION, fingerprint
 from rejoin.plan.match import JoinKind
 from rejoin.plan.model import Projection, View
 from rejoin.plan.sources import DebeziumSource, OnBadRecord, SnapshotSource
@@ -338,7 +338,7 @@ def test_a_fingerprint_changes_with_the_definition_a_read_type_and_the_hash_vers
         fingerprint(plan, replace(node, where=None)),
         fingerprint(plan, replace(node, edges=node.edges[:1])),
         fingerprint(replace(plan, tables=(retyped, *others)), node),
-        fingerprint(plan, node, hash_version=2),
+        fingerprint(plan, node, hash_version=HASH_VERSION + 1),
     ]
     assert len(set(variants)) == len(variants)
 

@@ -3,17 +3,25 @@
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterable
 
 from rejoin.plan.model import Node, Plan, View
 
 DEFINITION = ("left", "edges", "columns", "where", "key")
 """The fields of a node that are its definition."""
-HASH_VERSION = 1
+HASH_VERSION = 2
 """Version of the value hash's encoding (``stages.hashing``). Another version rebuilds every node, so hashes of two versions never meet."""
+
+
+def columns_print(columns: Iterable[str]) -> str:
+    """16 hex digits of the names of hashed columns, in order, and of ``HASH_VERSION``: they are hashed with the values, which stand there by place."""
+    return hashlib.sha256(json.dumps([HASH_VERSION, *columns]).encode("ascii")).hexdigest()[:16]
 
 
 def fingerprint(plan: Plan, node: Node, hash_version: int = HASH_VERSION) -> str:
     """SHA-256 (hex) of a node's own part of the plan.
+
+    A node that keeps what it saw has the first ``hash_version`` for ever: made anew, it would take today's right rows.
 
     It changes with the node's views, joins, filter, columns or key, with the name, key, or a read column's type of a table or
     node that it reads directly, and with ``hash_version``. It does not change with source paths and options, with the refresh policy, with
@@ -24,7 +32,11 @@ def fingerprint(plan: Plan, node: Node, hash_version: int = HASH_VERSION) -> str
     whole = dataclasses.asdict(node)
     own = {name: whole[name] for name in DEFINITION}
     own["edges"] = [{n: v for n, v in edge.items() if (n, v) != ("match", None)} for edge in own["edges"]]  # what no plan said before
-    content = {"hash_version": hash_version, "node": own, "inputs": [_input(plan, view) for view in node.views]}
+    content = {
+        "hash_version": 1 if node.keeps_what_it_saw else hash_version,
+        "node": own,
+        "inputs": [_input(plan, view) for view in node.views],
+    }
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 

@@ -12,6 +12,7 @@ from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Node, Plan, Table
 from rejoin.plan.sources import SnapshotSource
 from rejoin.plan.steps import Verb, step_id
+from rejoin.run.facts import can_hold
 from rejoin.stages import ingest, resolve
 from rejoin.stages.dialect import DUCKDB, SPARK, Dialect, picked
 
@@ -73,5 +74,9 @@ def _of_node(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, s
     yield step, "made, from state", resolve.join(sql, node, fingerprint(plan, node))
     everything = node.match is not None or node.two_sided
     if not everything:
-        yield step, "old, where DuckDB makes it, from made (of what was before) and the hashes that are stored", resolve.proven(sql, node)
+        yield (
+            step,
+            "old, where DuckDB makes it, from made (of what was before) and the hashes that are stored",
+            resolve.proven(sql, node, held=can_hold(node)),
+        )
     yield step, "changes, from made and old", resolve.difference(sql, node, types, stored=True, everything=everything)

@@ -3,6 +3,10 @@
 A stored row's hash says of which definition and of which versions of its left and right rows it was made (``stages.hashing.provenance``). What these
 versions were the run knows: they are in its changes, or looked up already. So of the output itself only hashes are read, and where one is that of
 the row made anew, that row is what is stored. All others are read.
+
+This relies on more than equal hashes: a row of a source that came while its output was not in the topology was hashed without the columns that only
+that output reads, so two versions that differ in these have one hash. But when the output came back, it was compared as a whole, and since then every
+row that is not held back is that of the newest versions (I1). So keys that are held back are read, whatever their hash.
 """
 
 from collections.abc import Mapping
@@ -19,7 +23,7 @@ from rejoin.run.work import Work
 from rejoin.stages import resolve
 
 
-def earlier(work: Work, node: Node, paired: Mapping[str, Rows], keys: Keys) -> Rows:
+def earlier(work: Work, node: Node, paired: Mapping[str, Rows], keys: Keys, held: Rows | None) -> Rows:
     """``Rows`` of an output before this run.
 
     Args:
@@ -27,9 +31,10 @@ def earlier(work: Work, node: Node, paired: Mapping[str, Rows], keys: Keys) -> R
         node: the node, a star of foreign keys without rows that are in the output alone.
         paired: inputs of ``star.pair``. Of these count ``changes`` and ``lefts``.
         keys: of the output, all among those of these inputs.
+        held: those of them that are held back before this run; None: none are.
     """
     try:
-        proven = Here(_proven(work, node, paired, keys).here())
+        proven = Here(_proven(work, node, paired, keys, held).here())
     except NeedsSpark:  # an expression has no value for a row that was held back
         return work.before.lookup(node.name, keys)
     others = proven.arrow.filter(pc.is_null(proven.arrow["_row"])).select(list(node.key))
@@ -39,7 +44,7 @@ def earlier(work: Work, node: Node, paired: Mapping[str, Rows], keys: Keys) -> R
     return work.engine.query("SELECT * FROM proven WHERE _row IS NOT NULL UNION ALL SELECT * FROM read", proven=proven, read=read)
 
 
-def _proven(work: Work, node: Node, paired: Mapping[str, Rows], keys: Keys) -> Rows:
+def _proven(work: Work, node: Node, paired: Mapping[str, Rows], keys: Keys, held: Rows | None) -> Rows:
     """The same, ``_row`` being null where it has to be read."""
     sql, spoken, key = work.engine.sql, work.engine.node(node), work.facts.plan.key_of(node.left.table)
     sides: dict[str, Rows] = {name: paired[name] for name in ("changes", "lefts") if name in paired}
@@ -48,4 +53,5 @@ def _proven(work: Work, node: Node, paired: Mapping[str, Rows], keys: Keys) -> R
     state = Here(work.engine.query(pair, lefts=before).here())
     known = filled(work, work.before, node, state, lacking(node, state.arrow), state)
     made = work.engine.query(resolve.join(sql, spoken, fingerprint(work.facts.plan, node)), state=known)
-    return work.engine.query(resolve.proven(sql, node), made=made, stored=work.before.hashes(node.name, keys))
+    inputs = {"made": made, "stored": work.before.hashes(node.name, keys), **({} if held is None else {"held": held})}
+    return work.engine.query(resolve.proven(sql, node, held=held is not None), **inputs)

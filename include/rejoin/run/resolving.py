@@ -228,7 +228,7 @@ class Resolving:
         keys = affected.keys
         at_hand = self._engine.in_process and keys.here is not None and self._sieve is None
         if at_hand and keys.at_most * len(node.columns) > limits().read_values:
-            return earlier(self._work, node, affected.paired, keys)
+            return earlier(self._work, node, affected.paired, keys, self._held(node, keys))
         return self._work.before.lookup(node.name, keys)
 
     def _held(self, node: Node, keys: Keys | None) -> Rows | None:

@@ -81,7 +81,7 @@ class SelfCheck:
         return len(changes)
 
     def _subscriptions(self, node: Node, edge: Edge) -> int | str:
-        """A sample of this run's subscriptions has the left rows that made them, as they are now."""
+        """A sample of this run's subscriptions has the left rows that made them, as they are now: a subscription copies its row's hash in the same run."""
         pks, key = numbered("pk", len(self._run.plan.left_key(node))), list(self._run.plan.key_of(node.left.table))
         sent = self._sample(names.subscriptions(node, edge), [*pks, "_op", HASH])
         if isinstance(sent, probe.TooLarge):

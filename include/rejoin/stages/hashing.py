@@ -3,7 +3,8 @@
 The encoding is built in SQL, so that Python only hashes one binary column. One column after the other:
 ``-`` for null, else a type letter, the length in bytes as decimal digits, ``:``, the bytes. So no two different rows share an encoding:
 (1, null) is not (null, 1), ("ab", "c") is not ("a", "bc"). Equal values have equal bytes: decimals lose trailing zeros, -0.0 is 0.0,
-there is one NaN, timestamps are microseconds since the epoch. Engines print floating point numbers each in its own way; a hash is made once
+there is one NaN, timestamps are microseconds since the epoch. Values stand in it by place, so the names of the columns have to be part of what is
+hashed (``plan.fingerprint.columns_print`` for rows of a source, the fingerprint of the definition for rows of an output). Engines print floating point numbers each in its own way; a hash is made once
 and from then on compared with itself only.
 Any change of the encoding needs a new ``plan.fingerprint.HASH_VERSION``.
 """

@@ -7,6 +7,7 @@ Both give ``classified``, which ``versions`` and ``table_rows`` turn into rows t
 
 from collections.abc import Sequence
 
+from rejoin.plan.fingerprint import columns_print
 from rejoin.plan.model import Table
 from rejoin.stages import records
 from rejoin.stages.columns import HASH
@@ -217,38 +218,37 @@ def versions(sql: Dialect, table: Table, *, keep_unchanged: bool) -> str:
     """``classified`` -> the same with their final ``_fate``, and for those to be stored: ``_op``, ``_new`` (null for a delete),
     ``_before``, ``_newhash``.
 
-    ``_op`` is I, U, D, or N: stored, but no used column changed. ``keep_unchanged``: store a newest version that changes nothing at all,
-    because later records may be older than it (feeds; snapshots never go back).
+    ``_op`` is I, U, D, or N: stored, but no used column changed. A row that was hashed when other columns were used is U, even if it is the same: so a
+    hash is always that of its own row. ``keep_unchanged``: store a newest version that changes nothing at all, because later records may be older
+    than it (feeds; snapshots never go back).
     """
     columns = [c for c in _classified(table) if c != "_fate"]
     after = f"CASE WHEN _kind = 'upsert' THEN {sql.struct((c.name, sql.name(c.name)) for c in table.columns)} END"
     newest, alive = f"_fate = {text(Fate.APPLIED)}", "_row IS NOT NULL"
     same_used = equal((sql.name(n), sql.get("_row", n)) for n in table.used)
     unchanged = equal((sql.name(n), sql.get("_row", n)) for n in values(table)) + f" AND {alive} AND _kind = 'upsert'"
-    stays = "_op" if keep_unchanged else f"CASE WHEN NOT ({unchanged}) THEN _op END"
-    # A version that changes no used column keeps the stored hash: subscriptions and outputs hold it.
-    carried = f"CASE WHEN _op = 'N' THEN {sql.get('_row', HASH)} END"
+    stays = "true" if keep_unchanged else f"NOT ({unchanged})"
     return f"""
 WITH encoded AS (
-    SELECT *, {_bytes(sql, table, table.used)} AS _used FROM classified
+    SELECT *, {_bytes(sql, table, table.used, columns_print(table.used))} AS _used FROM classified
 ),
 compared AS (
     SELECT *, CASE
         WHEN NOT {newest} THEN NULL WHEN _kind = 'delete' THEN 'D' WHEN NOT {alive} THEN 'I' WHEN {same_used} THEN 'N' ELSE 'U'
-    END AS _op
+    END AS _seems
     FROM encoded
 ),
+rehashed AS (
+    SELECT *, {stays} AS _stays, {hashed(f"CASE WHEN _seems IN ('I', 'U') OR (_seems = 'N' AND {stays}) THEN _used END")} AS _newhash FROM compared
+),
 settled AS (
-    SELECT
-        {sql.names(columns)}, _used,
-        CASE WHEN _op = 'N' OR (_op = 'D' AND NOT {alive}) THEN {text(Fate.NOOP)} ELSE _fate END AS _fate,
-        CASE WHEN {newest} THEN _row END AS _before, CASE WHEN {newest} THEN {after} END AS _new,
-        {stays} AS _op
-    FROM compared
+    SELECT *, CASE WHEN _seems = 'N' AND _newhash <> {sql.get("_row", HASH)} THEN 'U' ELSE _seems END AS _is FROM rehashed
 )
 SELECT
-    {sql.names(columns)}, _fate, _op, _before, _new,
-    coalesce({carried}, {hashed("CASE WHEN _op IN ('I', 'U') THEN _used END")}) AS _newhash
+    {sql.names(columns)},
+    CASE WHEN _is = 'N' OR (_is = 'D' AND NOT {alive}) THEN {text(Fate.NOOP)} ELSE _fate END AS _fate,
+    CASE WHEN _stays THEN _is END AS _op,
+    CASE WHEN {newest} THEN _row END AS _before, CASE WHEN {newest} THEN {after} END AS _new, _newhash
 FROM settled"""
 
 
@@ -277,7 +277,8 @@ def appended(table: Table) -> list[str]:
     return [*table.key, "_run", "_op", "_version", HASH, *values(table), "_before"]
 
 
-def _bytes(sql: Dialect, table: Table, names: Sequence[str]) -> str:
-    """The encoding of some columns of an event."""
+def _bytes(sql: Dialect, table: Table, names: Sequence[str], which: str = "") -> str:
+    """The encoding of some columns of an event; ``which`` tells them from others, where it is compared with that of other columns."""
     types = {c.name: c.type or "" for c in table.columns}
-    return canonical(sql, ((sql.name(n), types[n]) for n in names))
+    begin = [(text(which), "STRING")] if which else []
+    return canonical(sql, [*begin, *((sql.name(n), types[n]) for n in names)])

@@ -25,16 +25,20 @@ def join(sql: Dialect, node: Node, fingerprint: str) -> str:
     return f"SELECT {pks}, CASE WHEN {' AND '.join(present)} THEN {row} END AS {sql.name('new')} FROM ({hashed})"
 
 
-def proven(sql: Dialect, node: Node) -> str:
+def proven(sql: Dialect, node: Node, *, held: bool) -> str:
     """``made``, rows of the output as ``join`` gives them, and ``stored``, the keys of its rows with ``_hash`` and ``_place`` -> the ``Rows`` that are
-    stored; ``_row`` is null of those that were not made of the same.
+    stored; ``_row`` is null of those that were not made of the same, and of keys that are in ``held``, if that is an input.
     """
-    pks, new = numbered("pk", len(node.key)), sql.name("new")
+    pks, new, nulls = numbered("pk", len(node.key)), sql.name("new"), node.null_keys
+    candidates = f"SELECT {sql.renamed(pks, node.key)}, {new} FROM made"
+    if held:
+        candidates = (
+            f"SELECT * FROM ({candidates}) AS c WHERE NOT EXISTS (SELECT 1 FROM held AS h WHERE {sql.on(node.key, 'h', 'c', nulls=nulls)})"
+        )
     row = f"CASE WHEN {sql.get(f'm.{new}', HASH)} = s.{HASH} THEN m.{new} END AS _row"
-    on = sql.on(node.key, "s", "m", nulls=node.null_keys)
     return f"""
     SELECT {sql.names(node.key, "s")}, {row}, s.{PLACE}
-    FROM stored AS s LEFT JOIN (SELECT {sql.renamed(pks, node.key)}, {new} FROM made) AS m ON {on}"""
+    FROM stored AS s LEFT JOIN ({candidates}) AS m ON {sql.on(node.key, "s", "m", nulls=nulls)}"""
 
 
 def difference(

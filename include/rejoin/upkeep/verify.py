@@ -66,7 +66,8 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool, progress: Pro
     Args:
         topology: the topology.
         spark: the session.
-        fast: compare the stored hashes first, and values only where they differ; not of joins by anything but a foreign key of the left.
+        fast: compare the stored hashes first, and values only where they differ; not of joins by anything but a foreign key of the left. So it finds
+            changes that did not reach an output, and no values that were damaged (ADR 0003).
         progress: is told of every output.
 
     Raises:

@@ -143,7 +143,9 @@ def _match(node: Node, edge: Edge, right: RightSeen, seen: Seen) -> Match:
 
 
 def _proven(plan: Plan, node: Node, seen: Seen, matches: Sequence[Match]) -> list[Match]:
-    """Of right rows that may be filtered out: whether the output row was made from them. Not known where its hash is older than they are."""
+    """Of right rows that may be filtered out: whether the output row was made from them. Not known where its hash is older than they are. An output row that
+    is not held back is that of the newest rows (I1), so its hash only tells which of them took part.
+    """
     open_ = [i for i, m in enumerate(matches) if m is Match.UNKNOWN and seen.rights[i].foreign_key is not None]
     if not open_ or not seen.made or seen.held is not None:
         return list(matches)

@@ -79,6 +79,9 @@ def _with_response(
 ) -> tuple[str, list[str]]:
     """A changed row that nobody answered has no right row, that is what its instruction says; an unchanged one has to be looked up.
 
+    An answer is stale if its hash is not that of the left row. Equal hashes are enough: a row that gets another hash is subscribed anew in the same run,
+    and an answer follows the one subscription that is there as of this run.
+
     Args:
         sql: the dialect.
         state: so far: its text and its columns.
