@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rejoin import crash
-from rejoin.conduct import opening
+from rejoin.conduct import opening, rolling
 from rejoin.conduct.lease import trying, working
 from rejoin.errors import InvariantBroken, LedgerConflict, RunSuperseded, RunUnknown
 from rejoin.failures import extras, named_errors
@@ -132,6 +132,8 @@ class Topology:
             run = self.ledger.open(who, made, {n.name: fingerprint(made, n) for n in made.nodes}, kind=kind, lives=lives)
             if run.base == (None if past is None else past.head):
                 crash.point("open:opened")
+                if current is not None and current.number != run.number:
+                    self.roll_forward(run.number)  # the run that was taken over: what it has changed goes before this one writes
                 return run
             # The plan was made for another base: a compaction with the plan before an edit would take its new columns away again.
             self.ledger.abandon(run.number, f"run {run.base} was committed while this one was opened")
@@ -250,38 +252,20 @@ class Topology:
 
         return deliver(self, sink, restart)
 
-    def roll_forward(self) -> None:
-        """Makes every table show what the ledger says, for all closed runs that are not finished. Idempotent, needs no Spark."""
+    def roll_forward(self, opened: int | None = None) -> None:
+        """Makes every table show what the ledger says, for all closed runs that are not finished. Idempotent, needs no Spark.
+
+        ``opened``: the run that the caller has just opened. While another one is open, what an abandoned run has left stays until the next call.
+        """
         for number in self.ledger.not_rolled_forward():
-            run = self.ledger.run(number)
-            if run.state == RunState.COMMITTED:
-                self._show(run)
-            else:
-                for table in self.refs.tables():
-                    self.refs.roll_forward(table, number, None, tagged=False)
-            self.ledger.rolled_forward(number)
+            if rolling.finished(self.ledger, self.refs, self.ledger.run(number), opened):
+                self.ledger.rolled_forward(number)
 
     def drop_garbage(self) -> None:
         """Drops branches that attempts of closed runs left behind (a zombie that wrote after its run was closed)."""
         closed = [r.number for r in self.ledger.runs() if r.state != RunState.OPEN]
         for table in self.refs.tables():
             self.refs.drop_branches(table, closed)
-
-    def _show(self, run: Run) -> None:
-        from rejoin.lake.evolve import drop_columns
-
-        outputs = {n.name: n for n in run.plan.nodes}
-        for table, write in self.ledger.writes(run.number).items():
-            shown = None if write.transient else write.snapshot_id
-            self.refs.roll_forward(table, run.number, shown, tagged=table in outputs and run.kind == RunKind.RUN)
-            if table in outputs:
-                columns = {p.name for p in outputs[table].columns} | {"_run", "_hash"}
-                drop_columns(self.refs, table, columns, lambda: self._is_newest(run))
-            crash.point(f"roll_forward:{table}")
-
-    def _is_newest(self, run: Run) -> bool:
-        newest = self.ledger.newest()
-        return newest is not None and newest.number == run.number
 
     def _register(self, run: Run, record: StepRecord, attempt: str, writes: tuple[Write, ...] = ()) -> StepRecord:
         """What the first attempt has registered: this one, or another."""

@@ -1,34 +1,56 @@
-"""Schema changes of an edited topology: columns are added and widened before a run writes, dropped after it is published. Metadata commits."""
+"""Schema changes of an edited topology: columns are added and widened before a run writes, dropped after it is published. Metadata commits.
 
-from collections.abc import Callable, Iterable, Iterator
+What a run changes before it is published is visible as nulls and as wider types at most, and does not outlive it: what runs that were never published
+have made of a table's columns is taken back before the next run writes (``take_back``), and a table that has no published rows gets its columns anew.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
-from pyiceberg.table.update.schema import UpdateSchema
+from pyiceberg.table import Table, Transaction
+from pyiceberg.types import IcebergType, NestedField, StructType
 
 from rejoin.errors import SchemaRefused
 from rejoin.lake import names
 from rejoin.lake.refs import Refs
 from rejoin.lake.seen import spark_name
+from rejoin.lake.tables import arrow_schema
 from rejoin.plan.compatible import fits
 
 Path = tuple[str, ...]
-Change = Callable[[UpdateSchema], None]
+Edit = Callable[[Transaction], None]
+AS_IT_IS: Mapping[str, str] = {}
+BOUNDS = "write.metadata.metrics.column."
+"""Properties that say which bounds of a column manifests hold begin so."""
 
 
 @dataclass(frozen=True)
 class _Change:
-    """What becomes of a column, or of a field of a struct: it is added, widened, or made anew with another type."""
+    """What becomes of a column, or of a field of a struct: it gets a type, or goes."""
 
-    verb: str
     path: Path
-    type: pa.DataType
+    verb: str
+    type: IcebergType | None = None
 
 
-def holds(have: pa.Schema, wanted: pa.Schema) -> bool:
-    """Whether a table's columns are those wanted, or more."""
-    return not list(_changes("", have, wanted, (), transient=True))
+def holds(stored: Table, wanted: pa.Schema, *, anew: bool) -> bool:
+    """Whether a table need not evolve to hold rows of ``wanted``. ``anew``: as ``evolve`` has it.
+
+    Raises:
+        SchemaRefused: it cannot.
+    """
+    return not list(_changes(names.full(stored.name()[0], stored.name()[-1]), arrow_schema(stored), wanted, (), anew=anew))
+
+
+def settled(have: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether a table has the properties ``wanted``, and bounds of no other columns in full; it may have more that a catalog has set."""
+    return wanted.items() <= have.items() and not (wanted and _needless(have, wanted))
+
+
+def _needless(have: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
+    return [name for name in have if name.startswith(BOUNDS) and name not in wanted]
 
 
 def wider(columns: Iterable[pa.Field], stored: pa.Schema) -> dict[str, pa.DataType]:
@@ -38,29 +60,61 @@ def wider(columns: Iterable[pa.Field], stored: pa.Schema) -> dict[str, pa.DataTy
     return kinds | {name: old[name] for name, now, was in both if now != was and fits(now, was)}
 
 
-def evolve(refs: Refs, table: str, wanted: pa.Schema, *, transient: bool = False) -> None:
+def _anybody() -> None:
+    pass
+
+
+def evolve(
+    refs: Refs,
+    table: str,
+    wanted: pa.Schema,
+    *,
+    anew: bool = False,
+    properties: Mapping[str, str] = AS_IT_IS,
+    fence: Callable[[], None] = _anybody,
+) -> None:
     """Makes ``table`` able to hold rows of ``wanted``: adds columns (null in older rows), widens types.
 
-    Readers of the last committed run see an added column as null until the run is published. ``transient``: no other run reads what is in
-    the table, so a column may become one of any other type.
+    Readers of the last committed run see an added column as null until the run is published.
+
+    Args:
+        refs: the tables.
+        table: which one.
+        wanted: columns of the rows.
+        anew: no committed run has rows in the table: it gets these columns and no others, whatever an uncommitted run has made of them.
+        properties: what the table gets, too.
+        fence: raises if somebody else may have begun to write meanwhile. It is asked after the table was read, so that a change of others comes
+            before the commit, which then begins again.
 
     Raises:
         SchemaRefused: a column would have to change its type in a way that Iceberg cannot promote.
     """
 
-    def lacking(have: pa.Schema) -> list[_Change]:
-        return list(_changes(names.full(refs.topology, table), have, wanted, (), transient=transient))
+    def change(stored: Table) -> Edit | None:
+        changes = list(_changes(names.full(refs.topology, table), arrow_schema(stored), wanted, (), anew=anew))
+        if not changes and settled(stored.properties, properties):
+            return None
+        fence()
+        return lambda transaction: _apply(transaction, changes, properties)
 
-    def deleted(have: pa.Schema) -> Change | None:
-        return _deleted([c.path for c in lacking(have) if c.verb == "anew"])
+    refs.evolve(table, change)
 
-    def applied(have: pa.Schema) -> Change | None:
-        changes = lacking(have)
-        return (lambda update: _apply(update, changes)) if changes else None
 
-    if transient:
-        refs.evolve(table, deleted)
-    refs.evolve(table, applied)
+def take_back(refs: Refs, table: str, snapshot_id: int, may: Callable[[], bool]) -> None:
+    """Takes back what was added to a table's columns since a snapshot was written, and the types that were widened. Idempotent.
+
+    Args:
+        refs: the tables.
+        table: which one.
+        snapshot_id: the newest one that was published: whatever came later was never published.
+        may: whether nobody can be about to write what was added. It is asked after the table was read.
+    """
+
+    def change(stored: Table) -> Edit | None:
+        changes = list(_unpublished(stored, snapshot_id))
+        return (lambda transaction: _apply(transaction, changes, AS_IT_IS)) if changes and may() else None
+
+    refs.evolve(table, change)
 
 
 def drop_columns(refs: Refs, table: str, wanted: set[str], newest: Callable[[], bool]) -> None:
@@ -69,50 +123,92 @@ def drop_columns(refs: Refs, table: str, wanted: set[str], newest: Callable[[], 
     ``newest``: whether no run has been opened since the one whose plan it is; a newer one may have added columns of its own. It is asked for
     each try, after the columns were read.
     """
+
+    def change(stored: Table) -> Edit | None:
+        gone = [_Change((f.name,), "goes") for f in stored.schema().fields if f.name not in wanted]
+        return (lambda transaction: _apply(transaction, gone, AS_IT_IS)) if gone and newest() else None
+
     if refs.table(table) is not None:
-        refs.evolve(table, lambda have: _deleted([(f.name,) for f in have if f.name not in wanted]) if newest() else None)
+        refs.evolve(table, change)
 
 
-def _deleted(paths: list[Path]) -> Change | None:
-    def delete(update: UpdateSchema) -> None:
-        for path in paths:
-            update.delete_column(path)
+def _apply(transaction: Transaction, changes: Iterable[_Change], properties: Mapping[str, str]) -> None:
+    """In one commit. A column that becomes another one goes first."""
+    if gone := [c.path for c in changes if c.verb == "goes"]:
+        with transaction.update_schema(allow_incompatible_changes=True) as update:
+            for path in gone:
+                update.delete_column(path)
+    if kept := [c for c in changes if c.verb != "goes"]:
+        with transaction.update_schema(allow_incompatible_changes=True) as update:
+            for change in kept:
+                assert change.type is not None
+                if change.verb == "typed":
+                    update.update_column(change.path, field_type=change.type)
+                else:
+                    update.add_column(change.path, change.type)
+    if properties:
+        if needless := _needless(transaction.table_metadata.properties, properties):
+            transaction.remove_properties(*needless)
+        transaction.set_properties(dict(properties))
 
-    return delete if paths else None
 
-
-def _apply(update: UpdateSchema, changes: Iterable[_Change]) -> None:
-    for change in changes:
-        kind = _pyarrow_to_schema_without_ids(pa.schema([("c", change.type)])).fields[0].field_type
-        if change.verb == "widened":
-            update.update_column(change.path, field_type=kind)
-        else:
-            update.add_column(change.path, kind)
-
-
-def _changes(table: str, have: Iterable[pa.Field], wanted: Iterable[pa.Field], path: Path, *, transient: bool) -> Iterator[_Change]:
-    types = {f.name: f.type for f in have}
-    for field in wanted:
+def _changes(table: str, have: Iterable[pa.Field], wanted: Iterable[pa.Field], path: Path, *, anew: bool) -> Iterator[_Change]:
+    fields, types = list(wanted), {f.name: f.type for f in have}
+    if anew:
+        kept = {f.name for f in fields}
+        yield from (_Change((*path, name), "goes") for name in types if name not in kept)
+    for field in fields:
         here, old, new = (*path, field.name), types.get(field.name), field.type
         if old is None:
-            yield _Change("added", here, new)
-            continue
-        was, now = _named(old), _named(new)
-        if pa.types.is_struct(old) and pa.types.is_struct(new):
-            yield from _changes(table, list(old), list(new), here, transient=transient)
-        elif not fits(now, was):
-            if transient:
-                yield _Change("anew", here, new)
-            elif fits(was, now):
-                yield _Change("widened", here, new)
-            else:
-                raise SchemaRefused(
-                    f"column {'.'.join(here)} of table {table} is {was.lower()} and cannot become {now.lower()}",
-                    expected="the same type or a wider one",
-                    next_step="give the column a new name in the topology, or cast it to the old type",
-                )
-        elif transient and was != now:
-            yield _Change("anew", here, new)
+            yield _Change(here, "added", _iceberg(new))
+        elif pa.types.is_struct(old) and pa.types.is_struct(new):
+            yield from _changes(table, list(old), list(new), here, anew=anew)
+        elif anew and _named(old) != _named(new):
+            yield _Change(here, "goes")
+            yield _Change(here, "added", _iceberg(new))
+        elif not fits(_named(new), _named(old)):
+            yield _Change(here, "typed", _widened(table, here, old, new))
+
+
+def _widened(table: str, path: Path, old: pa.DataType, new: pa.DataType) -> IcebergType:
+    was, now = _named(old), _named(new)
+    if fits(was, now):
+        return _iceberg(new)
+    raise SchemaRefused(
+        f"column {'.'.join(path)} of table {table} is {was.lower()} and cannot become {now.lower()}",
+        expected="the same type or a wider one",
+        next_step="give the column a new name in the topology, or cast it to the old type",
+    )
+
+
+def _unpublished(stored: Table, snapshot_id: int) -> Iterator[_Change]:
+    snapshot = stored.snapshot_by_id(snapshot_id)
+    schema = None if snapshot is None or snapshot.schema_id is None else stored.schemas().get(snapshot.schema_id)
+    if schema is None or schema.schema_id == stored.metadata.current_schema_id:
+        return
+    published = {field.field_id: field.field_type for _, field in _nested((), schema.fields)}
+    added = list[Path]()
+    for path, field in _nested((), stored.schema().fields):
+        was = published.get(field.field_id)
+        if path[:-1] in added:
+            added.append(path)
+        elif was is None:
+            added.append(path)
+            yield _Change(path, "goes")
+        elif not isinstance(was, StructType) and was != field.field_type:
+            yield _Change(path, "typed", was)
+
+
+def _nested(path: Path, fields: Iterable[NestedField]) -> Iterator[tuple[Path, NestedField]]:
+    for field in fields:
+        here = (*path, field.name)
+        yield here, field
+        if isinstance(field.field_type, StructType):
+            yield from _nested(here, field.field_type.fields)
+
+
+def _iceberg(kind: pa.DataType) -> IcebergType:
+    return _pyarrow_to_schema_without_ids(pa.schema([("c", kind)])).fields[0].field_type
 
 
 def _named(kind: pa.DataType) -> str:

@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, insert, select, update
+from sqlalchemy import Connection, Row, and_, case, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from rejoin.errors import LedgerConflict, RunBusy, RunCommitted, RunSuperseded
+from rejoin.errors import LedgerConflict, RunBusy, RunCommitted
 from rejoin.lake import ledger_schema as t
 from rejoin.lake.owner import Life
-from rejoin.lake.records import Records, Run, StepRecord, Write
+from rejoin.lake.records import Records, Run, StepRecord, Write, superseded
 from rejoin.lake.runs import RunKind, RunState
 from rejoin.plan import saved
 from rejoin.plan.model import Plan
@@ -89,7 +89,7 @@ class Ledger(Records):
                 .values(head=run, version=t.topologies.c.version + 1)
             )
             if db.execute(moved).rowcount != 1 or db.execute(closed).rowcount != 1:
-                raise _superseded(self.topology, run)
+                raise superseded(self.topology, run)
             found, before = json.loads(str(row.fingerprints)), self._prints(db, row.base)
             # What a compaction finds to be rebuilt, or behind, stays so.
             prints = {n: p for n, p in found.items() if n not in kept and (row.kind == RunKind.RUN or before.get(n) == p)}
@@ -214,9 +214,6 @@ class Ledger(Records):
             return 0, None
         return row.version, row.head
 
-    def _is_open(self, run: int) -> ColumnElement[bool]:
-        return and_(self._is(t.runs, run), t.runs.c.state == RunState.OPEN)
-
     def _swap(self, db: Connection, version: int, head: int | None) -> bool:
         """The compare-and-swap, which also takes the row's lock until the transaction ends."""
         of = t.topologies.c
@@ -228,7 +225,7 @@ class Ledger(Records):
         values = {"lease_until": time.time() + seconds, **also}
         alive = update(t.runs).where(self._is_open(run)).values(**values)
         if db.execute(alive).rowcount != 1:
-            raise _superseded(self.topology, run)
+            raise superseded(self.topology, run)
 
     def _close(self, db: Connection, run: int, state: RunState, note: str) -> None:
         db.execute(update(t.runs).where(self._is(t.runs, run)).values(state=state, closed_at=time.time(), note=note))
@@ -290,11 +287,4 @@ def _busy(topology: str, row: Row[tuple[object, ...]]) -> RunBusy:
         f"run {row.run} of topology {topology!r} is open and alive (owner {row.owner}, {lease})",
         expected="one open run a topology",
         next_step=f"wait for it, or close it with `rejoin abandon --run {row.run}` (in Airflow: the DAG rejoin_abandon) if its process is gone",
-    )
-
-
-def _superseded(topology: str, run: int) -> RunSuperseded:
-    return RunSuperseded(
-        f"run {run} of topology {topology!r} is closed; this attempt changed nothing",
-        next_step="nothing: another attempt or run has taken over; see `rejoin history`",
     )

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, select
 from sqlalchemy.exc import OperationalError
 
-from rejoin.errors import LedgerConflict, RunUnknown
+from rejoin.errors import LedgerConflict, RunSuperseded, RunUnknown
 from rejoin.lake import ledger_schema as t
 from rejoin.lake.behind import Behind, Line, behind
 from rejoin.lake.runs import CommittedRuns, RunKind, RunState, standing
@@ -178,6 +178,14 @@ class Records(CommittedRuns):
             states = {} if base is None else self._states(db, base)
             return Known(self._pins(db, run), states, self._writes(db, run), self._steps(db, run), self._late(db, run))
 
+    def require_open(self, run: int) -> None:
+        """Raises:
+        RunSuperseded: the run is closed: whatever it changed now, others would find.
+        """
+        with self.transaction() as db:
+            if db.execute(select(t.runs.c.run).where(self._is_open(run))).first() is None:
+                raise superseded(self.topology, run)
+
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """One transaction. ``lake.deliveries`` keeps tables of its own beside these.
@@ -225,6 +233,9 @@ class Records(CommittedRuns):
 
         return behind(plan, prints, lines())
 
+    def _is_open(self, run: int) -> ColumnElement[bool]:
+        return and_(self._is(t.runs, run), t.runs.c.state == RunState.OPEN)
+
     def _open_row(self, db: Connection) -> Row[tuple[object, ...]] | None:
         return db.execute(select(t.runs).where(t.runs.c.topology == self.topology, t.runs.c.state == RunState.OPEN)).first()
 
@@ -254,3 +265,11 @@ def topologies(url: str) -> list[str]:
     """Names of all topologies that the ledger database knows."""
     with t.connected(url).begin() as db:
         return [r.topology for r in db.execute(select(t.topologies.c.topology).order_by(t.topologies.c.topology))]
+
+
+def superseded(topology: str, run: int) -> RunSuperseded:
+    """What a process is told whose run is closed."""
+    return RunSuperseded(
+        f"run {run} of topology {topology!r} is closed; this attempt changed nothing",
+        next_step="nothing: another attempt or run has taken over; see `rejoin history`",
+    )

@@ -15,7 +15,6 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table, Transaction
-from pyiceberg.table.update.schema import UpdateSchema
 
 from rejoin.errors import LedgerConflict, SnapshotExpired
 from rejoin.lake import names
@@ -71,16 +70,17 @@ class Refs:
         with suppress(TableAlreadyExistsError):
             self._catalog.create_table((self.topology, name), schema, properties=dict(properties))
 
-    def evolve(self, name: str, change: Callable[[pa.Schema], Callable[[UpdateSchema], None] | None]) -> None:
+    def evolve(self, name: str, change: Callable[[Table], Callable[[Transaction], None] | None]) -> None:
         """Changes a table's columns, in one metadata commit.
 
-        ``change``: what to do to the columns that the table has by now; None: nothing. It is asked again if others have changed the table meanwhile.
+        ``change``: what to do to the table as it is by now; None: nothing. It is asked again if others have changed the table meanwhile.
         """
 
         def changed(table: Table) -> None:
-            if (made := change(table.schema().as_arrow())) is not None:
-                with table.update_schema(allow_incompatible_changes=True) as update:
-                    made(update)
+            if (made := change(table)) is not None:
+                transaction = table.transaction()
+                made(transaction)
+                transaction.commit_transaction()
 
         self._commit(name, changed)
 
