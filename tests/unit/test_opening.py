@@ -44,6 +44,11 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(lake_config(str(tmp_path / "lake")).ledger, "t")
 
 
+def nothing(_: str) -> tuple[str, ...]:
+    """Stored columns, of a lake without tables."""
+    return ()
+
+
 def commit(ledger: Ledger, *plans: Plan) -> None:
     """A committed run of each plan, which wrote all of its tables."""
     for number, one in enumerate(plans, start=1):
@@ -73,7 +78,7 @@ REFUSED = {
 @pytest.mark.parametrize("after", [REFUSED[name] for name in REFUSED], ids=list(REFUSED))
 def test_fault_a9_a_name_that_was_away_for_a_run_does_not_come_back_with_another_meaning(ledger: Ledger, after: tuple[Plan, str]) -> None:
     commit(ledger, FULL, AWAY, AWAY)
-    past = opening.of_ledger(ledger)
+    past = opening.of_ledger(ledger, nothing)
     assert past is not None
     with pytest.raises(SchemaRefused, match=after[1]):
         opening.refuse(past, after[0])
@@ -81,7 +86,7 @@ def test_fault_a9_a_name_that_was_away_for_a_run_does_not_come_back_with_another
 
 def test_fault_a9_a_table_does_not_become_an_output_in_the_next_run(ledger: Ledger) -> None:
     commit(ledger, FULL)
-    past = opening.of_ledger(ledger)
+    past = opening.of_ledger(ledger, nothing)
     assert past is not None
     with pytest.raises(SchemaRefused, match="is now an output"):
         opening.refuse(past, plan("customers_output"))
@@ -89,19 +94,19 @@ def test_fault_a9_a_table_does_not_become_an_output_in_the_next_run(ledger: Ledg
 
 def test_fault_a9_what_comes_back_as_it_was_or_wider_is_taken_and_what_was_never_stored_means_nothing(ledger: Ledger) -> None:
     commit(ledger, FULL, AWAY)
-    past = opening.of_ledger(ledger)
+    past = opening.of_ledger(ledger, nothing)
     assert past is not None
     for again in (
         FULL,
         plan("customers", source=snapshot("customers/", max_delete_share=1.0), schema="id BIGINT, name STRING, more STRING"),
     ):
         opening.refuse(past, again)
-    opening.refuse(opening.Past(past.head, past.stored - {"customers"}, past.committed, past.plan), plan("customers", key="name"))
+    opening.refuse(opening.Past(past.head, past.stored - {"customers"}, past.committed, past.plan, nothing), plan("customers", key="name"))
 
 
 def test_fault_a9_the_newest_run_that_had_the_name_counts(ledger: Ledger) -> None:
     commit(ledger, plan("customers", source=snapshot("old")), FULL, AWAY)
-    past = opening.of_ledger(ledger)
+    past = opening.of_ledger(ledger, nothing)
     assert past is not None
     opening.refuse(past, FULL)
     with pytest.raises(SchemaRefused, match="since run 2, was read from snapshot 'customers'"):

@@ -58,7 +58,7 @@ def after(*plans: Plan, kept: tuple[str, ...] = ()) -> Stored:
     had = {n: next((r, p) for r, p in runs if n in {*(t.name for t in p.tables), *(x.name for x in p.nodes)}) for n in names}
     prints = {n.name: fingerprint(last, n) for n in last.nodes if n.name not in kept}
     made = {n: next((r, p) for r, p in runs if (r < head or n not in kept) and n in {x.name for x in p.nodes}) for n in names if n in kept}
-    return Stored(head, last, prints, had, made)
+    return Stored(head, last, prints, had, made, lambda _: ())
 
 
 def entry(plan: Plan, stored: Stored, name: str) -> Entry:

@@ -23,13 +23,12 @@ def tables(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]
 
 
 def _names(ctx: click.Context, incomplete: str, *, tables: bool) -> list[str]:
-    from rejoin.conduct import opening
+    from rejoin.lake.history import History
 
     with suppress(Exception):
-        known = [name for name in _heads(ctx) if ctx.params.get("name") in (None, name)]
-        past = opening.of_lake(_ledger(ctx), known[0]) if len(known) == 1 else None
-        if past is not None:
-            plan = past.plan(past.head)
+        known = [(name, head) for name, head in _heads(ctx).items() if ctx.params.get("name") in (None, name)]
+        if len(known) == 1 and (head := known[0][1]) is not None:
+            plan = History(_ledger(ctx), known[0][0]).plan(head)
             names = [n.name for n in plan.nodes if n.published] + [t.name for t in plan.tables if tables]
             return [name for name in names if name.startswith(incomplete)]
     return []

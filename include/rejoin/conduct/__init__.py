@@ -125,7 +125,7 @@ class Topology:
             self.roll_forward()
             current = self.ledger.open_run()
             lives = {} if current is None or current.owner == who else {current.owner: self._life(current.owner)}
-            past = opening.of_ledger(self.ledger)
+            past = opening.of_ledger(self.ledger, opening.stored_columns(lambda: self.refs))
             made = self._on(past, plan, kind)
             if current is not None and current.owner == who and current.kind == kind == RunKind.RUN and _asks_otherwise(current.plan, made):
                 self.ledger.abandon(current.number, f"{who} asks for other options")

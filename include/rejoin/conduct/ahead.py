@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from rejoin.conduct import opening
 from rejoin.errors import RejoinError, SnapshotExpired
@@ -10,6 +11,9 @@ from rejoin.lake.config import LakeConfig
 from rejoin.lake.history import History, Recomputed, RunLine, heads
 from rejoin.plan.model import Plan
 from rejoin.plan.outlook import Outlook, Stored, outlook, rows_at_most
+
+if TYPE_CHECKING:
+    from rejoin.lake.refs import Refs
 
 COMPARABLE = 10
 """The time of an earlier run is scaled to at most so many times its rows: small runs say little about large ones."""
@@ -78,7 +82,7 @@ def compared(plan: Plan, config: LakeConfig | None) -> Outlook:
         plan: to run.
         config: the lake; None: there is none yet.
     """
-    past = None if config is None else opening.of_lake(config.ledger, plan.topology)
+    past = None if config is None else opening.of_lake(config.ledger, plan.topology, opening.stored_columns(partial(_refs, config, plan)))
     return outlook(
         plan, None if past is None or config is None else _stored(past, plan, History(config.ledger, plan.topology).fingerprints)
     )
@@ -136,15 +140,20 @@ def _stored(past: opening.Past, plan: Plan, prints: Callable[[int], Mapping[str,
         if not old.is_table(name) and name not in newest:
             by = next((n for n in past.committed() if n <= number and name in prints(n)), None)
             made |= {} if by is None else {name: (by, past.plan(by))}
-    return Stored(past.head, past.plan(past.head), newest, had, made)
+    return Stored(past.head, past.plan(past.head), newest, had, made, past.columns)
+
+
+def _refs(config: LakeConfig, plan: Plan) -> "Refs":
+    from rejoin.lake.refs import Refs
+
+    return Refs(config, plan.topology)
 
 
 def _sizes(config: LakeConfig, history: History, run: int, plan: Plan) -> dict[str, StoredSize]:
     """Of the plan's tables and outputs that are stored."""
     from rejoin.lake.files import files_of
-    from rejoin.lake.refs import Refs
 
-    refs, states = Refs(config, plan.topology), history.states(run)
+    refs, states = _refs(config, plan), history.states(run)
     found = {}
     for name in [n for n in plan.names if n in states]:
         try:

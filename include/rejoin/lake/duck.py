@@ -35,6 +35,7 @@ from rejoin.errors import SetupError
 from rejoin.lake import stores
 from rejoin.lake.paths import native
 from rejoin.lake.places import paths, place
+from rejoin.plan.naming import spelled
 from rejoin.plan.portable import UTC, quoted
 from rejoin.stages.columns import PLACE
 from rejoin.stages.dialect import DUCKDB
@@ -213,7 +214,7 @@ def _rows(table: Table, clause: str, *, placed: bool) -> str:
 
 def _taken(table: Table) -> str | None:
     """The column that is called what DuckDB calls the row's number, in any case."""
-    return next((f.name for f in table.schema().fields if f.name.lower() == ROW_NUMBER), None)
+    return spelled(ROW_NUMBER, (f.name for f in table.schema().fields))
 
 
 def _aside(name: str) -> str:

@@ -13,6 +13,7 @@ from rejoin.errors import QueryFailed, QueryRefused, SetupError, UnknownTable
 from rejoin.failures import bare, named_errors
 from rejoin.lake.readonly import Closed, Files, connected
 from rejoin.lake.visible import Cut
+from rejoin.plan.naming import folded
 from rejoin.stages.dialect import DUCKDB
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Batches:
 
 def whole(cuts: Sequence[Cut], name: str) -> Rows:
     """A whole table, named as in a query. Raises as ``query``."""
-    topology, _, table = name.lower().rpartition(".")
+    topology, _, table = folded(name).rpartition(".")
     return query([_owner(cuts, table, topology)], f"SELECT * FROM {DUCKDB.name(table)}")
 
 
@@ -174,7 +175,7 @@ def _named(db: duckdb.DuckDBPyConnection, text: str, cuts: Sequence[Cut]) -> lis
     if any(part.get("show_type") == "SHOW_SPECIAL" for part in parts):
         every = [t.name for c in cuts for t in c.tables()]
         return [("", name) for name in every if every.count(name) == 1]
-    named = {(p["schema_name"].lower(), p["table_name"].lower()) for p in parts if p.get("type") == "BASE_TABLE" and not p["catalog_name"]}
+    named = {(folded(p["schema_name"]), folded(p["table_name"])) for p in parts if p.get("type") == "BASE_TABLE" and not p["catalog_name"]}
     return sorted((s, t) for s, t in named if any(s in ("", c.topology) and c.has(t) for c in cuts))
 
 

@@ -19,6 +19,13 @@ def source_schema(table: Table) -> pa.Schema:
     return pa.schema([*((k, types[k]) for k in table.key), *own, *values, ("_before", before)])
 
 
+def names_in(table: Stored) -> list[str]:
+    """The names of the columns of a stored table, and of the fields of its structs."""
+    schema = arrow_schema(table)
+    inner = [kind.field(i).name for kind in schema.types if pa.types.is_struct(kind) for i in range(kind.num_fields)]
+    return [*schema.names, *inner]
+
+
 _SCHEMAS: dict[tuple[UUID, int], pa.Schema] = {}
 """By table and schema, which never changes. A run asks for those of some tables five times."""
 _MOST = 2_000

@@ -20,6 +20,7 @@ from rejoin.lake.readonly import Files
 from rejoin.lake.refs import Refs
 from rejoin.lake.runs import RunState
 from rejoin.plan.model import Plan
+from rejoin.plan.naming import by_name, folded
 from rejoin.plan.portable import duckdb_type
 from rejoin.stages import loaded
 from rejoin.stages.columns import RUN
@@ -156,11 +157,11 @@ def _selected(columns: Mapping[str, str | None] | None, stored: Mapping[str, str
     """The columns (None: all that are stored) of a table that may not have them yet, or narrower."""
     if columns is None:
         return DUCKDB.names(stored)
-    types = {name.lower(): kind for name, kind in stored.items()}
+    types = by_name(stored)
     texts = []
     for name, kind in columns.items():
         column = DUCKDB.name(name)
-        was, now = types.get(name.lower()), _duck(kind)
+        was, now = types.get(folded(name)), _duck(kind)
         value = "NULL" if was is None else column
         texts.append(f"{value if kind is None or was == now else f'CAST({value} AS {now})'} AS {column}")
     return ", ".join(texts)

@@ -3,13 +3,17 @@ of a name that was away.
 """
 
 import re
+from collections.abc import Callable, Iterable
 
 from rejoin.errors import SchemaRefused
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Plan, Table
+from rejoin.plan.naming import by_name, folded
 from rejoin.plan.retained import settled
 from rejoin.plan.sources import DebeziumSource, FeedSource, Source
 
+Columns = Callable[[str], Iterable[str]]
+"""The columns that a lake stores of a table or output, in its rows and in its changes."""
 _WIDENINGS = {("INT", "BIGINT"), ("FLOAT", "DOUBLE")}
 
 
@@ -76,6 +80,30 @@ def refuse_other_meaning(run: int, old: Plan, new: Plan, name: str) -> None:
             next_step="declare the table under a new name; if the new path goes on with the same data, bring the table back as it was for one"
             " run and change the path in the next",
         )
+
+
+def refuse_respelled(old: Plan, new: Plan, name: str, stored: Columns) -> None:
+    """Compares the columns that a table or output gets with those that are stored of it, from all runs.
+
+    Args:
+        old: the newest plan that had the name.
+        new: the plan to run now.
+        name: a table or output of both.
+        stored: the columns that are stored of it, in its rows and in its changes.
+
+    Raises:
+        SchemaRefused: one differs from a stored one in nothing but case.
+    """
+    had = {column.name for column in old.columns_of(name)}
+    gets = [column.name for column in new.columns_of(name) if column.name not in had]
+    kept = by_name({column: column for column in stored(name)}) if gets else {}
+    for column in gets:
+        if (was := kept.get(folded(column), column)) != column:
+            raise SchemaRefused(
+                f"column {column!r} of {name!r} is stored as {was!r}, and names are compared without regard to case; nothing was changed",
+                expected="the spelling that is stored, for as long as the table or output has its name",
+                next_step=f"write it as {was}, or give the column another name",
+            )
 
 
 def refuse_forgotten(old: Plan, new: Plan, name: str, *, away: bool) -> None:

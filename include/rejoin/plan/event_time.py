@@ -5,6 +5,7 @@ from typing import Final
 
 from rejoin.plan.expressions import Expression, Scope, Side, column, expression, select_item
 from rejoin.plan.model import Column
+from rejoin.plan.naming import by_name, folded, spelled
 from rejoin.plan.place import PLACE
 from rejoin.plan.portable import NotPortable, printed
 from rejoin.plan.problems import BAD_EXPRESSION, BAD_OPTION, BAD_SCHEMA, Reporter, did_you_mean
@@ -27,9 +28,8 @@ class EventTime:
 def event_time(declared: object, columns: tuple[Column, ...], report: Reporter, *, complete: bool) -> EventTime | None:
     """What ``event_time=`` says over the columns of a stream; None after a report, or where an earlier one hides it."""
     found, report = tuple(c for c in columns if c != PLACE), report.about("event_time: ")
-    by_lower = {c.name.lower(): c for c in found}
-    named = str(declared).strip("`")
-    known = by_lower.get(named.lower())
+    every, named = {c.name: c for c in found}, str(declared).strip("`")
+    known = by_name(every).get(folded(named))
     if known is not None:
         if known.type in TYPES:
             return EventTime(known)
@@ -37,10 +37,10 @@ def event_time(declared: object, columns: tuple[Column, ...], report: Reporter, 
         report(BAD_OPTION, f"column {known.name!r} is {known.type}; expected TIMESTAMP or TIMESTAMP_NTZ{hint}")
     elif not isinstance(declared, str) or named.isidentifier():
         if complete:
-            report(BAD_OPTION, f"the schema has no column {declared!r}{did_you_mean(str(declared), by_lower)}")
+            report(BAD_OPTION, f"the schema has no column {declared!r}{did_you_mean(str(declared), every)}")
     elif complete:
         made = _computed(declared, found, report.about(f"{declared!r}: "))
-        if made is None or made.column.name.lower() not in {c.name.lower() for c in columns}:
+        if made is None or spelled(made.column.name, (c.name for c in columns)) is None:
             return made
         report(BAD_SCHEMA, f"its value becomes a column {made.column.name!r}, and the stream has one, too; write ... AS another_name")
     return None

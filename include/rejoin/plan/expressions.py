@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from rejoin.plan import problems, types
+from rejoin.plan.naming import spelled
 from rejoin.plan.problems import Reporter, did_you_mean
 from rejoin.plan.syntax import Item, parse
 from rejoin.plan.typing import check as typing
@@ -117,8 +118,8 @@ class Side:
         return self.known.get(name) or self.columns.get(name)
 
     def find(self, name: str) -> str | None:
-        """The declared spelling of a column; Spark compares names without regard to case."""
-        return next((known for known in self.columns if known.lower() == name.lower()), None)
+        """The declared spelling of a column."""
+        return spelled(name, self.columns)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from rejoin.declare.declarations import JoinDeclaration
 from rejoin.plan import problems, schema, types
 from rejoin.plan.expressions import LEFT, RIGHT, Expression, Ref, Scope, expression, select_item
 from rejoin.plan.match import JoinKind, Match
+from rejoin.plan.naming import repeated, spelled
 from rejoin.plan.problems import Reporter
 from rejoin.plan.shapes import Join, Shape, side
 
@@ -39,7 +40,7 @@ def check_select(written: object, scope: Scope, keyed: Shape, key_side: str, rep
         item_report = report.about(f"{text!r}: ")
         columns = select_item(text, scope, item_report)
         made += [(name, column) for name, column in columns if schema.check_column_name(name, item_report)]
-    for name in schema.repeated(tuple(name for name, _ in made)):
+    for name in repeated(name for name, _ in made):
         report(problems.DUPLICATE_NAME, f"two output columns are named {name!r}; rename one with AS")
     items = {name: column for name, column in made if column is not None}
     complete = len(report.problems.found) == before and scope.complete
@@ -93,13 +94,12 @@ def check_items(declaration: JoinDeclaration, left: Shape, right: Shape, needles
 
 
 def _default_items(left: Shape, right: Shape, needless: tuple[str, ...], report: Reporter) -> list[str]:
-    taken = {name.lower() for name in left.columns}
     added = [name for name in right.columns if name not in needless]
     for name in added:
-        if name.lower() in taken:
+        if spelled(name, left.columns):
             hint = f"give select=[...] and rename one, such as 'right.{name} AS {name}_2'"
             report(problems.AMBIGUOUS_COLUMN, f"join: ambiguous column {name!r}: both {left.label} and {right.label} have it; {hint}")
-    return ["left.*", *(f"right.`{name}`" for name in added if name.lower() not in taken)]
+    return ["left.*", *(f"right.`{name}`" for name in added if not spelled(name, left.columns))]
 
 
 def foreign_key(written: object, scope: Scope, right: Shape, report: Reporter) -> tuple[Expression, ...]:

@@ -9,6 +9,7 @@ from rejoin.plan.expressions import LEFT, RIGHT, Expression, Ref, Scope, column
 from rejoin.plan.joins import check_items, foreign_key, kind_of, made, of_type
 from rejoin.plan.match import AsOf, JoinKind, Other, SameKey, Window
 from rejoin.plan.model import Table
+from rejoin.plan.naming import spelled
 from rejoin.plan.problems import Reporter
 from rejoin.plan.shapes import Join, Rows, Shape, Timed, side
 from rejoin.plan.sources import DebeziumSource
@@ -184,10 +185,11 @@ def _on(written: object, left: Timed, right: Timed, report: Reporter) -> tuple[t
 def _clock(written: object, on: tuple[str, ...], report: Reporter) -> list[int]:
     """The positions, among the columns ``on`` of the left, of those whose values have times of their own."""
     names = () if written is None else schema.texts(written)
-    if names is None or any(name not in on for name in names):
+    known = [spelled(name, on) for name in names or ()]
+    if names is None or None in known:
         report(problems.BAD_OPTION, f"clock={written!r}: expected some of the columns by which the streams are joined: {', '.join(on)}")
         return []
-    return [on.index(name) for name in names]
+    return [on.index(name) for name in known if name is not None]
 
 
 def _typed(lefts: Sequence[str], left: Shape, rights: Sequence[str], right: Shape, report: Reporter) -> tuple[Expression, ...]:

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 from rejoin.declare.declarations import SourceDeclaration, TableDeclaration
 from rejoin.plan import dialects, types
 from rejoin.plan.model import Column
+from rejoin.plan.naming import by_name, folded
 from rejoin.plan.problems import BAD_OPTION, Reporter, did_you_mean
 from rejoin.plan.schema import share
 from rejoin.plan.sources import SOURCES, DebeziumSource, FeedSource, Meaning, OnBadRecord, RecordsSource, SnapshotSource, Source
@@ -92,16 +93,16 @@ def _units(value: object, found: tuple[Column, ...], report: Reporter, *, comple
     if not isinstance(value, dict):
         report(BAD_OPTION, "units must be a dict such as {'updated_at': 'ms'}")
         return ()
-    by_lower = {column.name.lower(): column for column in found}
+    named = {column.name: column for column in found}
     units: dict[str, str] = {}
     for name, unit in value.items():
-        column = by_lower.get(str(name).lower())
+        column = by_name(named).get(folded(str(name)))
         if unit not in _UNITS:
             report(BAD_OPTION, f"units[{name!r}] is {unit!r}; expected one of {', '.join(map(repr, _UNITS))}")
         elif column is not None and not types.is_about_time(column.type):
             report(BAD_OPTION, f"units[{name!r}]: the column is {column.type}, not a TIMESTAMP")
         elif column is None and complete:
-            report(BAD_OPTION, f"units[{name!r}]: the schema has no such column{did_you_mean(str(name), by_lower)}")
+            report(BAD_OPTION, f"units[{name!r}]: the schema has no such column{did_you_mean(str(name), named)}")
         elif column is not None:
             units[column.name] = str(unit)
     return tuple(sorted(units.items()))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rejoin.errors import RefreshRefused, RejoinError, SchemaRefused
-from rejoin.plan.compatible import fits, only, refuse_forgotten, refuse_incompatible, refuse_other_meaning
+from rejoin.plan.compatible import Columns, fits, only, refuse_forgotten, refuse_incompatible, refuse_other_meaning, refuse_respelled
 from rejoin.plan.edits import SEEN, expectation_edits, lost_and_gained, node_edits, sink_edits, table_edits
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Node, Plan
@@ -56,6 +56,7 @@ class Stored:
     ``run``: the newest committed run; ``plan``: its plan; ``prints``: the fingerprints of the outputs that it left up to date.
     ``had``: every name that has stored rows -> the newest committed run whose plan had it, and that plan.
     ``made``: every output that the newest run did not leave up to date -> the newest run that did, and its plan.
+    ``columns``: those that are stored of a table or output, in its rows and in its changes.
     """
 
     run: int
@@ -63,6 +64,7 @@ class Stored:
     prints: Mapping[str, str]
     had: Mapping[str, tuple[int, Plan]]
     made: Mapping[str, tuple[int, Plan]]
+    columns: Columns
 
 
 @dataclass(frozen=True)
@@ -215,6 +217,7 @@ def _refused(plan: Plan, stored: Stored, nodes: Mapping[str, Entry]) -> Iterator
             if name in stored.had:
                 if run != stored.run or old.is_table(name) != plan.is_table(name):
                     refuse_other_meaning(run, old, plan, name)
+                refuse_respelled(old, plan, name, stored.columns)
                 refuse_forgotten(old, plan.with_horizons(stored.plan.horizons), name, away=run != stored.run)
         except SchemaRefused as error:
             yield error

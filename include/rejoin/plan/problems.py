@@ -7,6 +7,7 @@ from typing import Final
 
 from rejoin.declare.declarations import Place
 from rejoin.errors import Problem
+from rejoin.plan.naming import by_name, folded
 
 AMBIGUOUS_COLUMN: Final = "AMBIGUOUS_COLUMN"  # both sides of a join have the column
 BAD_EXPRESSION: Final = "BAD_EXPRESSION"  # not one SQL expression, or not one that fits here
@@ -61,6 +62,6 @@ class Reporter:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``; did you mean 'x'?`` for the nearest known word (case aside), else the empty string."""
-    by_lower = {name.lower(): name for name in sorted(known)}
-    near = difflib.get_close_matches(word.lower(), list(by_lower), n=1)
-    return f"; did you mean {by_lower[near[0]]!r}?" if near else ""
+    names = by_name({name: name for name in sorted(known)})
+    near = difflib.get_close_matches(folded(word), list(names), n=1)
+    return f"; did you mean {names[near[0]]!r}?" if near else ""

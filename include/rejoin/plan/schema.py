@@ -7,6 +7,7 @@ from typing import Final
 from rejoin.declare.declarations import NameDeclaration, StreamDeclaration
 from rejoin.plan import durations, types
 from rejoin.plan.model import Column
+from rejoin.plan.naming import repeated, spelled
 from rejoin.plan.place import PLACE
 from rejoin.plan.policy import DECLARABLE, Policy, Refresh
 from rejoin.plan.problems import BAD_OPTION, BAD_SCHEMA, DUPLICATE_NAME, UNSAFE_NAME, Reporter, did_you_mean
@@ -43,12 +44,6 @@ def texts(value: object) -> tuple[str, ...] | None:
     return None
 
 
-def repeated(names: tuple[str, ...]) -> list[str]:
-    """Names that come more than once, without regard to case."""
-    lower = [name.lower() for name in names]
-    return [name for i, name in enumerate(names) if name.lower() in lower[:i]]
-
-
 # --- columns and key -------------------------------------------------------------------------------------------------
 
 
@@ -59,7 +54,7 @@ def columns(schema: object, report: Reporter) -> tuple[Column, ...]:
         return ()
     parsed = [_column(part.strip(), report) for part in re.split(r",(?![^(]*\))", schema)]
     found = tuple(column for column in parsed if column is not None)
-    for name in repeated(tuple(column.name for column in found)):
+    for name in repeated(column.name for column in found):
         report(DUPLICATE_NAME, f"column {name!r} stands twice in the schema (names are compared without regard to case)")
     return found
 
@@ -81,7 +76,7 @@ def _column(part: str, report: Reporter) -> Column | None:
 
 def with_place(found: tuple[Column, ...], report: Reporter) -> tuple[Column, ...]:
     """The columns of a stream whose records are told by where they were read."""
-    if any(column.name.lower() == PLACE.name for column in found):
+    if spelled(PLACE.name, (column.name for column in found)):
         report(
             BAD_SCHEMA,
             f"without id= a stream has a column {PLACE.name!r}, the place of each record, and the schema has one, too; name the id",
@@ -96,16 +91,17 @@ def key(declared: object, found: tuple[Column, ...], report: Reporter, *, comple
     if names is None:
         report(BAD_SCHEMA, "key must be a column name or a list of column names")
         return ()
-    by_lower = {column.name.lower(): column for column in found}
+    types = {column.name: column.type for column in found}
     for name in repeated(names):
         report(BAD_SCHEMA, f"key: column {name!r} stands twice")
+    known = list[str]()
     for name in names:
-        column = by_lower.get(name.lower())
+        column = spelled(name, types)
+        known += [] if column is None else [column]
         if column is None and complete:
-            report(BAD_SCHEMA, f"key: the schema has no column {name!r}{did_you_mean(name, by_lower)}")
-        elif column is not None and column.type in ("FLOAT", "DOUBLE"):
-            report(BAD_SCHEMA, f"key: column {name!r} is {column.type}, and rounded numbers cannot be keys; use DECIMAL or BIGINT")
-    known = [by_lower[name.lower()].name for name in names if name.lower() in by_lower]
+            report(BAD_SCHEMA, f"key: the schema has no column {name!r}{did_you_mean(name, types)}")
+        elif column is not None and types[column] in ("FLOAT", "DOUBLE"):
+            report(BAD_SCHEMA, f"key: column {name!r} is {types[column]}, and rounded numbers cannot be keys; use DECIMAL or BIGINT")
     return tuple(known) if len(known) == len(names) and not repeated(names) else ()
 
 
@@ -117,14 +113,15 @@ def optional(
     if names is None:
         report(BAD_OPTION, "optional must be a column name or a list of column names")
         return ()
-    by_lower = {column.name.lower(): column.name for column in found}
+    every, known = [column.name for column in found], list[str]()
     for name in names:
-        known = by_lower.get(name.lower())
-        if known is None and complete:
-            report(BAD_OPTION, f"optional: the schema has no column {name!r}{did_you_mean(name, by_lower)}")
-        elif known in key_columns:
+        column = spelled(name, every)
+        if column is None and complete:
+            report(BAD_OPTION, f"optional: the schema has no column {name!r}{did_you_mean(name, every)}")
+        elif column in key_columns:
             report(BAD_OPTION, f"optional: {name!r} is a key column, and every row needs its key")
-    return tuple(by_lower[name.lower()] for name in names if name.lower() in by_lower)
+        known += [] if column is None else [column]
+    return tuple(known)
 
 
 def retention(declared: StreamDeclaration, report: Reporter) -> int | None:
@@ -146,18 +143,18 @@ def stream(
     declared: StreamDeclaration, found: tuple[Column, ...], report: Reporter, *, complete: bool
 ) -> tuple[tuple[str, ...], int] | None:
     """The columns by which a stream is joined, and its lateness in microseconds; None after a report."""
-    by_lower, late = {column.name.lower(): column for column in found}, durations.micros(declared.lateness)
+    every, late = [column.name for column in found], durations.micros(declared.lateness)
     names = () if declared.on is None else texts(declared.on)
     if late is None:
         report(BAD_OPTION, f"lateness={declared.lateness!r}: expected {durations.EXPECTED}")
     if names is None:
         report(BAD_OPTION, "key of a stream: a column name or a list of column names is expected")
-    for name in names or ():
-        if name.lower() not in by_lower and complete:
-            report(BAD_OPTION, f"key: the schema has no column {name!r}{did_you_mean(name, by_lower)}")
+    known = {name: spelled(name, every) for name in names or ()}
+    for name in [name for name, column in known.items() if column is None and complete]:
+        report(BAD_OPTION, f"key: the schema has no column {name!r}{did_you_mean(name, every)}")
     if late is None or names is None:
         return None
-    return tuple(by_lower[name.lower()].name for name in names if name.lower() in by_lower), late
+    return tuple(column for column in known.values() if column is not None), late
 
 
 def policy(declaration: NameDeclaration, report: Reporter) -> Policy:

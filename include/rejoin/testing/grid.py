@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from rejoin.errors import BadTestTable
+from rejoin.plan.naming import spelled
 from rejoin.testing.text import NOTHING, aligned, lines, read, split, written
 from rejoin.testing.values import normal, plain
 
@@ -102,9 +103,10 @@ class Grid:
 
     def _columns(self, header: Sequence[str]) -> list[Column]:
         known, found = {*self.schema.names, *([OP, WAS] if self._changed else [])}, list[Column]()
-        for name in header:
-            if name not in known:
-                raise BadTestTable(f"{self.title} has no column {name!r}", expected=", ".join(sorted(known)))
+        for given in header:
+            name = spelled(given, known)
+            if name is None:
+                raise BadTestTable(f"{self.title} has no column {given!r}", expected=", ".join(sorted(known)))
             if self._changed and name == WAS:
                 if not found or found[-1].was or found[-1].name == OP:
                     raise BadTestTable(f"{self.title}: a column 'was' has no column to its left", expected="customer | was")
