@@ -20,6 +20,7 @@ from rejoin.cli.common import (
     where,
 )
 from rejoin.cli.jsontext import print_lines
+from rejoin.cli.keyed import Keyed
 from rejoin.cli.plan import agree, yes_option
 from rejoin.lake import owner
 from rejoin.plan.policy import RunOptions
@@ -46,7 +47,7 @@ def quarantine_list(table: str | None, location: str, name: str | None, as_json:
     print_lines(e.to_dict() for e in found) if as_json else kept_aside(out, found)
 
 
-@quarantine.command("show")
+@quarantine.command("show", cls=Keyed)
 @table_argument
 @click.argument("key", nargs=-1)
 @lake_option
@@ -84,7 +85,7 @@ def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str,
     kept_aside(out, [e for one in table for e in entries(topology.ledger, topology.refs, one)])
 
 
-@quarantine.command("drop")
+@quarantine.command("drop", cls=Keyed)
 @table_argument
 @click.argument("key", nargs=-1)
 @lake_option

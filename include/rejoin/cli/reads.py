@@ -5,10 +5,11 @@ import click
 from rejoin.cli import complete
 from rejoin.cli.common import always_json, existing, lake_option, table_argument, topology_option
 from rejoin.cli.jsontext import print_json, print_lines
+from rejoin.cli.keyed import Keyed
 from rejoin.errors import RowAbsent
 
 
-@click.command()
+@click.command(cls=Keyed)
 @table_argument
 @click.argument("key", nargs=-1, required=True)
 @lake_option
@@ -16,7 +17,10 @@ from rejoin.errors import RowAbsent
 @always_json
 @click.option("--as-of", "run", type=int, default=None, help="The state after this run; default: the newest.")
 def get(table: str, key: tuple[str, ...], location: str, name: str | None, run: int | None) -> None:
-    r"""Print the row of TABLE with this KEY (one value per key column, \N for null) as JSON. Exit code 4 if there is none."""
+    r"""Print the row of TABLE with this KEY (one value per key column, \N for null) as JSON. Exit code 4 if there is none.
+
+    A number below zero is a value; any other that begins with a minus stands behind ``--``.
+    """
     from rejoin.lake.pointquery import PointQuery
     from rejoin.typed_keys import typed
 

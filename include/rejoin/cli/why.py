@@ -5,9 +5,10 @@ from rich.console import Console
 
 from rejoin.cli.common import existing, json_option, lake_option, out, root_option, topology_option
 from rejoin.cli.jsontext import print_json
+from rejoin.cli.keyed import Keyed
 
 
-@click.command()
+@click.command(cls=Keyed)
 @click.argument("output")
 @click.argument("key", nargs=-1, required=True)
 @lake_option
@@ -18,7 +19,8 @@ from rejoin.cli.jsontext import print_json
 def why(output: str, key: tuple[str, ...], location: str, root: str, name: str | None, run: int | None, as_json: bool) -> None:
     r"""Tell which records of which files made, changed, held back or removed the row of OUTPUT (or of a source table) with this KEY.
 
-    Of a key with several columns give one value each; \N stands for null.
+    Of a key with several columns give one value each; \N stands for null. A number below zero is a value; any other that begins with a minus stands
+    behind ``--``.
 
     The records' lines are found by reading the files again; where these are gone or changed, only their names are told.
     """
