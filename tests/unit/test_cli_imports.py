@@ -19,7 +19,7 @@ from rejoin import Topology, kafka, snapshot
 shop = Topology("shop")
 orders = shop.table("orders", key="id", schema="id BIGINT, customer_id BIGINT, note STRING", source=snapshot("landing/orders"))
 customers = shop.table("customers", key="id", schema="id BIGINT, name STRING", source=snapshot("landing/customers"))
-enriched = orders.left_join(customers, foreign_key="customer_id", select=["left.*", "right.name AS customer"]).named("enriched")
+enriched = orders.left_join(customers, foreign_key="customer_id", select=["left.id", "note", "right.name AS customer"]).named("enriched")
 enriched.to(kafka(topic="enriched"))
 """
 

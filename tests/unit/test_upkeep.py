@@ -40,6 +40,8 @@ def test_fault_look_an_edit_that_is_committed_while_a_compaction_opens_its_run_k
             assert table is not None
             with table.update_schema() as update:
                 update.add_column("bought", LongType())
+            made = topology.refs.commit_files("enriched", names.branch(other.number, "a"), ledger.states(other.base)["enriched"], [])
+            self.register(other.number, StepRecord("resolve.enriched", {}, 0.0, 0), "a", (Write("enriched", made),))
             self.publish(other.number)
         return real(self, owner, plan, *rest, **more)
 

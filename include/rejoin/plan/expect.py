@@ -9,7 +9,7 @@ from rejoin.declare.declarations import ExpectDeclaration
 from rejoin.declare.expectations import Expected
 from rejoin.plan import arguments, wording
 from rejoin.plan.expressions import Expression, Scope, Side, column, expression
-from rejoin.plan.model import Node, Plan
+from rejoin.plan.model import Node, Plan, Table
 from rejoin.plan.problems import BAD_OPTION, UNKNOWN_COLUMN, Reporter, did_you_mean
 from rejoin.plan.rules import Expectation, Level, Severity, Which
 
@@ -63,6 +63,11 @@ def check_node(node: Node, report: Reporter) -> None:
 def changed(old: Plan, new: Plan) -> tuple[str, ...]:
     """Names of tables and nodes of ``new`` of which something else is expected than in ``old``."""
     return tuple(name for name in new.names if old.expectations(name) != new.expectations(name))
+
+
+def can_hold(of: Table | Node) -> bool:
+    """Whether an expectation holds rows back."""
+    return any(e.severity is Severity.QUARANTINE for e in of.expectations)
 
 
 def of_level(expectations: Iterable[Expectation], level: Level, rows: Which | None = None) -> tuple[Expectation, ...]:

@@ -8,11 +8,11 @@ from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import NeedsSpark
 from rejoin.joins import shown
 from rejoin.limits import limits
+from rejoin.plan.expect import can_hold
 from rejoin.plan.fingerprint import fingerprint
 from rejoin.plan.model import Node, Plan, Table
 from rejoin.plan.sources import SnapshotSource
 from rejoin.plan.steps import Verb, step_id
-from rejoin.run.facts import can_hold
 from rejoin.stages import ingest, resolve
 from rejoin.stages.dialect import DUCKDB, SPARK, Dialect, picked
 

@@ -171,16 +171,45 @@ def check_policy(engine: Engine, table: Table, read: Share, refused: Share, reco
     if not refused.records or not (failing or refused.lines > max(limits().refused_records, source.max_bad_share * read.lines)):
         return
     limit = "none" if failing else f"at most {source.max_bad_share:.0%} (or {limits().refused_records} records)"
-    bad = "SELECT _code, _file, _line, _reason FROM records WHERE _code IS NOT NULL ORDER BY _file, _line LIMIT 5"
-    first = engine.query(bad, records=records).here().to_pylist()
-    where = "; ".join(f"{r['_code']} at {r['_file']}:{r['_line']}: {r['_reason']}" for r in first)
     lines = f", which are {refused.lines} of {read.lines} lines," if refused.lines > refused.records else ""
     raise BadRecords(
         f"{refused.records} of {read.records} records{lines} of table {table.name!r} cannot be applied in run {run}; nothing was committed; "
-        f"first: {where}",
+        f"first: {_first(engine, records)}",
         expected=f"{limit}, by on_bad_record={source.on_bad_record.value!r} and max_bad_share of the source",
         next_step="mend the files or raise the limit, and run again: the same files are read again",
     )
+
+
+def check_any(engine: Engine, table: Table, kinds: Kinds, records: Rows, run: int) -> None:
+    """A source of which every record is refused as it is read is not what its declaration says, however few records these are. Records that are refused
+    later (too late, without event time, without a known value) are the source's own, whose time has come or gone.
+
+    Args:
+        engine: as above.
+        table: the table.
+        kinds: counts of the cut.
+        records: as above.
+        run: the run.
+
+    Raises:
+        BadRecords: all of them are refused.
+    """
+    read = kinds.read - kinds.skipped
+    if not 0 < kinds.quarantined == read:
+        return
+    every = "the only record" if read == 1 else f"each of the {read} records"
+    raise BadRecords(
+        f"{every} of table {table.name!r} cannot be applied in run {run}; nothing was committed; first: {_first(engine, records)}",
+        expected="a record that can be: max_bad_share is about some of them",
+        next_step="compare the source's declaration with the file; mend the file or take it away, and run again",
+    )
+
+
+def _first(engine: Engine, records: Rows) -> str:
+    """Where and why the first few records are refused."""
+    bad = "SELECT _code, _file, _line, _reason FROM records WHERE _code IS NOT NULL ORDER BY _file, _line LIMIT 5"
+    first = engine.query(bad, records=records).here().to_pylist()
+    return "; ".join(f"{r['_code']} at {r['_file']}:{r['_line']}: {r['_reason']}" for r in first)
 
 
 def check_rows(table: Table, kinds: Kinds, run: int) -> None:

@@ -7,11 +7,11 @@ from rejoin.lake import names
 from rejoin.lake.behind import Behind
 from rejoin.lake.files import Sizes
 from rejoin.lake.records import Run, StepRecord
+from rejoin.plan.expect import can_hold
 from rejoin.plan.match import Window
 from rejoin.plan.model import Edge, Node, Table
 from rejoin.plan.policy import Refresh
 from rejoin.plan.results import Ending, Ingested, Resolved, Responded, Result, Subscribed, Validated
-from rejoin.plan.rules import Severity
 from rejoin.plan.steps import Verb, step_id
 from rejoin.run.refresh import why_recompute
 
@@ -171,11 +171,6 @@ class Facts:
         if isinstance(node.match, Window) and self.judged_again(node):
             return "rows that are held back are judged again"  # their pairs lie at any time
         return why_recompute(node.policy, rebuilt=self.rebuilt(node), affected=affected, rows=self.now.rows(node.left.table))
-
-
-def can_hold(of: Table | Node) -> bool:
-    """Whether an expectation holds rows back."""
-    return any(e.severity is Severity.QUARANTINE for e in of.expectations)
 
 
 def watched(of: Table | Node) -> bool:

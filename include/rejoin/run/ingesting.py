@@ -23,6 +23,7 @@ from rejoin.plan.sources import Meaning, SnapshotSource
 from rejoin.run.checks import (
     Kinds,
     alone,
+    check_any,
     check_deletes,
     check_policy,
     check_rows,
@@ -116,6 +117,7 @@ class Ingesting:
 
     def _ingest(self, table: Table, events: Rows, kinds: Kinds, here: pa.Table | None) -> Outcome[Ingested]:
         check_policy(self._engine, table, kinds.whole, kinds.refused, events, self._facts.run.number)
+        check_any(self._engine, table, kinds, events, self._facts.run.number)
         if isinstance(table.source, SnapshotSource):
             return self._ingest_snapshot(table, events, kinds)
         if kinds.absent:

@@ -13,6 +13,8 @@ from rejoin.plan.sources import Meaning, meaning_of
 from rejoin.sources.columns import check_drift, columns_of
 from rejoin.sources.files import PinnedFile, Place, changed, children, corrupt, first_lines, pin_files, place
 
+FEW = 5
+"""So many names of what is not read are told in a message."""
 _UNFINISHED = (".tmp", ".inprogress", ".crc", "._COPYING_")
 _DATED = re.compile(r"(?:\w+=)?\d{2,4}(?:-?\d{2}){0,3}(?:T\d{2,6})?")
 # Longest first: the format of a name is the first that it ends with.
@@ -91,7 +93,7 @@ def available(table: Table, root: str, consumed: tuple[PinnedFile, ...], last: P
         last: the pin of the last committed run that had one.
 
     Raises:
-        SourceMissing, SourceOutsideRoot, SourceFileChanged (an applied file has another size now), SourceCorrupt, SnapshotEmpty,
+        SourceMissing (also if there are files and none of them is read, or was ever), SourceOutsideRoot, SourceFileChanged (an applied file has another size now), SourceCorrupt, SnapshotEmpty,
         SnapshotOrder, SchemaDrift.
     """
     where = place(root, table.source.path)
@@ -99,6 +101,8 @@ def available(table: Table, root: str, consumed: tuple[PinnedFile, ...], last: P
         return _snapshot(table, root, where, last)
     fresh = _new_files(table, root, where, consumed)
     if not fresh:
+        if not consumed and (others := ignored(table, root)):
+            raise _unread(table, others)
         return None
     ordinal = (last.ordinal if last else 0) + 1
     columns = _columns_of_records(table, root, fresh, last) if table.source.meaning is Meaning.RECORDS else ()
@@ -122,6 +126,16 @@ def _missing(table: Table, why: str) -> SourceMissing:
     return SourceMissing(
         f"source path {table.source.path!r} of table {table.name!r} {why}",
         next_step="check the path and the root, or deliver the first files",
+    )
+
+
+def _unread(table: Table, others: tuple[str, ...]) -> SourceMissing:
+    what = "files in it" if table.source.meaning is Meaning.FEED else "files whose names end in .csv, .jsonl or .parquet (.gz, too)"
+    shown = ", ".join(others[:FEW]) + (f" and {len(others) - FEW} more" if len(others) > FEW else "")
+    return SourceMissing(
+        f"source path {table.source.path!r} of table {table.name!r} holds nothing that is read, and never did: {shown}",
+        expected=f"{what}, and in sub-directories that are dates (2026-11-21, dt=20261121, 2026/11/21)",
+        next_step="name the directory that holds the files as the path of the source",
     )
 
 

@@ -1,0 +1,104 @@
+"""What was refused whole, or not read at all, never ends well: exit code 3, and what to do (issue 35, B1)."""
+
+import gzip
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from integration.forked import Forked
+
+FILE = """
+from rejoin import Topology, debezium, records, snapshot
+
+t = Topology("t")
+orders = t.table("orders", key="id", schema="id BIGINT, customer BIGINT", source={source})
+orders.select(["id"]).named("ids")
+"""
+GOOD = '{"key": {"id": 1}, "value": {"op": "c", "source": {"connector": "postgresql", "lsn": 1}, "after": {"id": 1, "customer": 7}}}\n'
+BARE = '{"before": null, "after": {"id": 1, "customer": 7}, "source": {"connector": "postgresql", "lsn": 1}, "op": "c"}\n'
+HEARTBEAT = '{"key": {"serverName": "s"}, "value": {"ts_ms": 1}}\n'
+FEED = 'debezium("landing/orders", max_bad_share=1.0)'
+
+
+class Place:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def land(self, path: str, content: str) -> None:
+        file = self.root / "landing" / "orders" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(gzip.compress(content.encode()) if path.endswith(".gz") else content.encode())
+
+    def run(self, source: str) -> subprocess.CompletedProcess[str]:
+        (self.root / "t.py").write_text(FILE.format(source=source))
+        words = ["run", str(self.root / "t.py"), "--lake", str(self.root / "lake"), "--root", str(self.root), "--engine", "local"]
+        return Forked("rejoin.cli", words, {**os.environ}).wait(60)  # another owner each time
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.mark.parametrize("lines", [1, 2, 40])
+def test_a_feed_of_which_every_record_is_refused_stops_the_run_however_few_they_are(place: Place, lines: int) -> None:
+    place.land("1.jsonl", BARE * lines)
+    done = place.run(FEED)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "BAD_RECORDS " in (done.stdout + done.stderr)
+    assert ("the only record of table 'orders'" if lines == 1 else f"each of the {lines} records of table 'orders'") in (
+        done.stdout + done.stderr
+    )
+    assert "landing/orders/1.jsonl:1" in (done.stdout + done.stderr)
+
+
+def test_records_that_are_skipped_do_not_make_up_for_it_and_one_good_record_does(place: Place) -> None:
+    place.land("1.jsonl", HEARTBEAT * 3 + BARE)
+    assert place.run(FEED).returncode == 3
+    place.land("2.jsonl", GOOD)
+    done = place.run(FEED)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "quarantined" in (done.stdout + done.stderr)
+    place.land("3.jsonl", BARE)
+    assert place.run(FEED).returncode == 3
+    (place.root / "landing/orders/3.jsonl").unlink()
+    assert place.run(FEED).returncode == 0
+
+
+@pytest.mark.parametrize("source", ['snapshot("landing/orders", max_bad_share=1.0)'])
+def test_so_does_a_snapshot(place: Place, source: str) -> None:
+    place.land("1.csv", "id,customer\nx,1\ny,2\n")
+    done = place.run(source)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "each of the 2 records of table 'orders'" in (done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("source", "path"),
+    [
+        (FEED, "topics/orders/partition=0/orders+0+0000000000.json"),
+        (FEED, "shop.public.orders/2026/11/26/1.jsonl"),
+    ],
+)
+def test_a_directory_of_which_nothing_was_ever_read_is_told(place: Place, source: str, path: str) -> None:
+    place.land(path, GOOD)
+    done = place.run(source)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "SOURCE_MISSING source path 'landing/orders' of table 'orders' holds nothing that is read, and never did: " in (
+        done.stdout + done.stderr
+    )
+    assert f"landing/orders/{path.partition('/')[0]}" in (done.stdout + done.stderr)
+
+
+def test_a_directory_without_files_yet_is_no_fault_and_neither_is_one_beside_files_that_were_read(place: Place) -> None:
+    (place.root / "landing/orders").mkdir(parents=True)
+    assert place.run(FEED).returncode == 0
+    place.land("1.jsonl.tmp", GOOD)
+    assert place.run(FEED).returncode == 0
+    place.land("1.jsonl", GOOD)
+    assert place.run(FEED).returncode == 0
+    place.land("aside/1.jsonl", GOOD)
+    done = place.run(FEED)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "not looked into (1): landing/orders/aside" in (done.stdout + done.stderr)
