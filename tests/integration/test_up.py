@@ -21,8 +21,19 @@ from rejoin.lake.ledger import Ledger
 pytestmark = [pytest.mark.slow, pytest.mark.airflow, pytest.mark.timeout(900)]
 
 
+BY_HAND = """
+from functools import partial
+from rejoin.airflow import local
+from rejoin.cli import main
+
+local.up = partial(local.up, schedules=False)
+main()
+"""
+"""The command line, whose `up` starts no run by itself: a form that unpauses a DAG would have to wait for that one first."""
+
+
 def rejoin(*words: str, told: str = "") -> str:
-    done = subprocess.run([sys.executable, "-m", "rejoin.cli", *words], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", BY_HAND, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert told in done.stderr
     return done.stdout
@@ -92,14 +103,14 @@ def test_a_second_up_starts_what_has_ended_and_says_the_same(up: Up) -> None:
 
 
 @pytest.mark.browser
-def test_the_form_of_each_example_publishes_a_run_as_it_opens(up: Up, browser: WebDriver) -> None:
-    made = {dag: TriggerForm(browser, up.client, dag).send() for dag in ("shop", "departures", "flights")}
+@pytest.mark.parametrize("dags", [("shop", "departures"), pytest.param(("flights",), marks=pytest.mark.nightly)], ids="+".join)
+def test_the_form_of_an_example_publishes_a_run_as_it_opens(up: Up, browser: WebDriver, dags: tuple[str, ...]) -> None:
+    made = {dag: TriggerForm(browser, up.client, dag).send() for dag in dags}  # they run beside each other
     for dag, run_id in made.items():
         assert up.client.follow(dag, run_id, lambda _: None) == "success", (dag, up.client.states(dag, run_id))
         published = up.ledger(dag).newest(f"airflow:{dag}:{run_id}")
         assert published is not None and published.state == "committed"
-    first = next(r for r in up.ledger("shop").runs() if r.state == "committed")
-    assert up.ledger("shop").steps(first.number)["resolve.orders_enriched"].counts["inserted"] > 0
+        assert any(step.counts.get("inserted") for step in up.ledger(dag).steps(published.number).values())
 
 
 @pytest.mark.browser
