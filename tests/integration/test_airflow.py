@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+import pictures
 import psycopg
 import pytest
-from integration.airflow_server import Airflow, airflow
+from integration.airflow_server import PASSWORD, USER, Airflow, airflow
 from integration.airflow_shop import MISSED, DagShop
 from integration.servers import ConnectServer
 from integration.shop import check, folded, output
+from integration.trigger_form import TriggerForm
 
 pytestmark = [pytest.mark.slow, pytest.mark.airflow, pytest.mark.postgres, pytest.mark.timeout(1800)]
 
@@ -331,18 +333,33 @@ def test_maintenance_compacts_and_expires_without_a_difference_for_readers(runni
     assert output(topology) == folded(topology) == before
 
 
-def test_operations_verify_look_at_freshness_and_abandon(running: Running) -> None:
+@pytest.mark.browser
+def test_the_forms_that_look_after_the_lake_do_it_as_they_open(running: Running) -> None:
     flow, shop, _ = running
     topology, before = shop.topology(), output(shop.topology())
-    for dag, params in (("rejoin_verify", {"full": True}), ("rejoin_freshness", {})):
+    opened = topology.open("somebody at a terminal")
+    with pictures.browser() as browser:
+        pictures.log_in(browser, flow.url, USER, PASSWORD)
+        sent = {"rejoin_abandon": TriggerForm(browser, flow, "rejoin_abandon").send()}
+        flow.until(lambda: topology.ledger.run(opened.number).state == "abandoned", "end of the run, which is the only open one")
+        for dag in ("rejoin_verify", "rejoin_freshness", "rejoin_maintenance"):
+            sent[dag] = TriggerForm(browser, flow, dag).send()
+    for dag, run_id in sent.items():
+        assert flow.wait(dag, run_id) == "success", (dag, flow.states(dag, run_id))
+    assert flow.tasks("rejoin_verify", sent["rejoin_verify"])["verify"]["rendered_map_index"] in ("shop", "sold"), (
+        "called after its topology"
+    )
+    assert output(topology) == before
+
+
+def test_verify_may_be_asked_to_recompute_everything_and_abandon_for_a_topology(running: Running) -> None:
+    flow, shop, _ = running
+    topology = shop.topology()
+    opened = topology.open("somebody at a terminal")
+    for dag, params in (("rejoin_abandon", {"topology": "shop"}), ("rejoin_verify", {"full": True})):
         flow.ready(dag)
         assert flow.wait(dag, flow.trigger(dag, "by_hand", **params)) == "success", flow.states(dag, "by_hand")
-    assert flow.tasks("rejoin_verify", "by_hand")["verify"]["rendered_map_index"] in ("shop", "sold"), "called after its topology"
-    opened = topology.open("somebody at a terminal")
-    flow.ready("rejoin_abandon")
-    assert flow.wait("rejoin_abandon", flow.trigger("rejoin_abandon", "by_hand", topology="shop")) == "success"
     assert topology.ledger.run(opened.number).state == "abandoned"
-    assert output(topology) == before
 
 
 @pytest.mark.nightly

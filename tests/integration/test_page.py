@@ -178,14 +178,14 @@ def test_the_page_alone_shows_graph_runs_and_a_keys_history(server: Airflow, sho
     assert "inserted" in history[-1]
 
 
-def test_the_strip_says_fresh_verified_kept_aside_and_the_pace_of_runs(server: Airflow, shop: Shop, browser: WebDriver) -> None:
+def test_the_strip_says_fresh_verified_what_is_in_quarantine_and_the_pace_of_runs(server: Airflow, shop: Shop, browser: WebDriver) -> None:
     shop.topology().ledger.verified(3, 0, fast=True)
     browser.get(f"{server.url}/rejoin/t/shop")
     cards = {c.find_element(By.TAG_NAME, "h2").text: c for c in browser.find_elements(By.CSS_SELECTOR, "#status .card")}
-    assert list(cards) == ["Fresh", "Verified", "Kept aside", "Last 3 runs"]
+    assert list(cards) == ["Fresh", "Verified", "In quarantine", "Last 3 runs"]
     assert "yes:" in cards["Fresh"].text and "target 2 h" in cards["Fresh"].text
     assert "no difference" in cards["Verified"].text and "as of run 3" in cards["Verified"].text
-    assert "1 of orders" in cards["Kept aside"].text
+    assert "1 of orders" in cards["In quarantine"].text
     bars = cards["Last 3 runs"].find_elements(By.TAG_NAME, "rect")
     assert len(bars) == 3 and all(b.size["height"] > 0 for b in bars)
     assert cards["Last 3 runs"].find_element(By.TAG_NAME, "polyline").size["width"] > 0
@@ -215,7 +215,7 @@ def test_a_run_shows_its_graph_with_states_counts_and_some_changes(server: Airfl
     changed = browser.find_elements(By.CSS_SELECTOR, "#changes tbody tr")
     assert len(changed) == min(6, steps["validate.enriched"].counts["changes"])
     assert {e.text for e in browser.find_elements(By.CSS_SELECTOR, "#changes tbody td:first-child")} <= {"inserted", "updated", "deleted"}
-    engines = [e.text for e in browser.find_elements(By.CSS_SELECTOR, "#steps tbody td:nth-child(5)")]
+    engines = [e.text for e in browser.find_elements(By.CSS_SELECTOR, "#steps tbody td:nth-child(4)")]
     assert engines[0] == "" and engines[1] == "process", "the cut needs no engine; small steps run in the process"
 
 

@@ -1,26 +1,24 @@
 """From data to HTML: everything escaped, graphs in their places, numbers and times as people read them."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from plans import Shop, everything, star
 from small_lake import DAG_RUN, NASTY, SUBSCRIPTIONS, make
 
-from rejoin import Topology, debezium
 from rejoin.errors import QueryRefused
 from rejoin.lake.history import RunLine, StepLine
 from rejoin.lake.ledger import Ledger
 from rejoin.lake.owner import dag_run
 from rejoin.lake.records import StepRecord
 from rejoin.lake.tried import Tried
-from rejoin.page import drawing, graph, owners, path, render, running, words
+from rejoin.page import engines, owners, path, render, running, words
 from rejoin.page.gather import Lake
-from rejoin.page.model import Kind, Pace, StepRow
+from rejoin.page.model import Pace, StepRow
 from rejoin.page.running import State, state_of
 from rejoin.page.sparkline import sparkline
-from rejoin.plan.compile import compile
 from rejoin.plan.results import Ending
 
 DONE = StepLine(StepRecord("resolve.enriched", {}, 1.0, 0), 2.0)
@@ -107,9 +105,28 @@ def test_a_step_says_how_it_was_done_and_one_without_an_end_says_so(pages: dict[
 
 
 def test_spark_jobs_are_a_number_where_all_were_counted_and_else_not_mentioned(pages: dict[str, str]) -> None:
-    assert "Engine: Spark. On" in " ".join(pages["run"].split()), "one step has not counted"
-    assert "<td>Spark, 4 jobs</td>" in pages["run"]
+    assert "<dt>engine</dt><dd>Spark</dd>" in pages["run"], "one step has not counted"
+    assert '<td class="short">Spark SQL, 4 jobs</td>' in pages["run"]
     assert "<td>Spark, 4 jobs</td>" in pages["topology"], "run 2 has counted all"
+
+
+@pytest.mark.parametrize(
+    ("did", "of_steps", "of_run"),
+    [
+        ([("local", 0)], ["process"], "process"),
+        ([("task", None)], ["Spark task"], "Spark"),
+        ([("task", None), ("spark", None)], ["Spark task", "Spark SQL"], "Spark"),
+        ([("spark", 3), ("local", 0)], ["Spark SQL, 3 jobs", "process"], "process and Spark, 3 jobs"),
+        ([(None, 0)], [""], ""),
+    ],
+)
+def test_who_did_a_step_is_told_exactly_and_who_did_a_run_in_short(
+    did: list[tuple[str | None, int | None]], of_steps: list[str], of_run: str
+) -> None:
+    steps = [StepRecord(f"resolve.n{n}", {}, 1.0, jobs, {"engine": name} if name else {}) for n, (name, jobs) in enumerate(did)]
+    run = RunLine("shop", 1, "run", "committed", "me", 0.0, None, (), 0.0, None, None, tuple(StepLine(s, 2.0) for s in steps))
+    assert [engines.of_step(s) for s in steps] == of_steps
+    assert engines.of_run(run) == of_run
 
 
 def test_nothing_in_the_lake_says_what_to_do(pages: dict[str, str]) -> None:
@@ -126,54 +143,6 @@ def test_a_row_that_is_no_longer_held_back_is_no_refusal(pages: dict[str, str]) 
 def test_a_key_without_history_says_so(pages: dict[str, str]) -> None:
     assert "No run has changed this key" in pages["no such key"]
     assert SUBSCRIPTIONS in pages["topology"]
-
-
-def test_boxes_of_a_graph_do_not_overlap_and_arrows_lead_to_the_right() -> None:
-    drawn = graph.graph(everything(), ())
-    places = {(b.x, b.y) for b in drawn.boxes}
-    assert len(places) == len(drawn.boxes)
-    assert all(0 <= b.x <= drawn.width - drawing.WIDTH and 0 <= b.y <= drawn.height - drawing.HEIGHT for b in drawn.boxes)
-    for arrow in drawn.arrows:
-        numbers = [int(n) for n in re.findall(r"\d+", arrow.path)]
-        assert numbers[0] < numbers[-2], arrow
-
-
-def test_an_arrow_over_several_columns_goes_past_the_boxes_between() -> None:
-    drawn = graph.graph(everything(), ())
-    long = [re.findall(r"(\d+) (\d+) H (\d+)", a.path) for a in drawn.arrows]
-    passed = [(int(x), int(y), int(end)) for found in long for x, y, end in found]
-    assert passed, "no arrow of this topology passes a column"
-    for x, y, end in passed:
-        assert end == x + drawing.WIDTH
-        assert not [b for b in drawn.boxes if b.x == x and b.y <= y <= b.y + drawing.HEIGHT]
-
-
-def test_a_star_is_tables_then_edges_then_the_output() -> None:
-    shop = Shop()
-    star(shop)
-    drawn = graph.graph(shop.compile(), ())
-    columns = {b.title: b.column for b in drawn.boxes}
-    assert (columns["orders"], columns["join customers"], columns["left join products"], columns["star"]) == (0, 1, 1, 2)
-    assert [b.lines for b in drawn.boxes if b.kind is Kind.OUTPUT] == [("rows not known", "no run yet")]
-
-
-def test_boxes_of_joins_without_subscriptions_say_how_rows_are_found() -> None:
-    web = Topology("web")
-    schema = "id BIGINT, ad BIGINT, at TIMESTAMP"
-    views, clicks = (web.stream(n, id="id", key="ad", event_time="at", schema=schema, source=debezium(n)) for n in ("views", "clicks"))
-    ads, more = (web.table(n, key="id", schema="id BIGINT, name STRING", source=debezium(n)) for n in ("ads", "more"))
-    ids = ["left.id", "right.id AS other"]
-    views.join(clicks, within="1 hour", select=ids, name="near")
-    views.join(clicks, before="1 minute", after="1 hour", select=ids, name="later")
-    views.join(ads, foreign_key="ad", as_of="event_time", select=["left.id"], name="then")
-    views.join(ads, foreign_key="ad", as_of="run", select=["left.id"], name="now")
-    ads.full_join(more, select=["left.id", "right.name AS other"], name="both")
-    texts = [box.lines[1] for box in graph.graph(compile(web), ()).boxes if box.kind is Kind.SUBSCRIPTIONS]
-    assert sorted(texts) == ["1 minute before to 1 hour after", "as of at", "as of the run", "by their keys", "within 1 hour"]
-
-
-def test_the_same_plan_gives_the_same_graph() -> None:
-    assert graph.graph(everything(), ()) == graph.graph(everything(), ())
 
 
 @pytest.mark.parametrize(
@@ -265,6 +234,26 @@ def test_the_graph_of_a_run_has_states_times_and_what_flows(tmp_path: Path) -> N
     assert boxes["enriched"].lines == ("+6 ~0 -0", "2.30 s")
     assert "ingest.orders" in boxes["orders"].more
     assert sorted(a.label for a in drawn.arrows) == ["", "", "6"], "the arrow from orders; nobody answered"
+
+
+@pytest.mark.parametrize(("ending", "label"), [(Ending.DONE, "0"), (Ending.DEFERRED, "")])
+def test_a_join_that_was_not_asked_since_all_is_computed_anew_says_no_number(tmp_path: Path, ending: Ending, label: str) -> None:
+    page, step = Lake(make(tmp_path)).run("shop", 1), "respond.enriched.customers"
+    done = StepRow(step, StepLine(StepRecord(step, {"responses": 0}, 0.1, 0, {}, ending), 2.0), None)
+    drawn = running.picture(replace(page, steps=tuple(done if s.step == step else s for s in page.steps)), 0.0)
+    assert drawn is not None
+    assert [a.label for a in drawn.arrows] == ["6", "", label]
+
+
+def test_changes_have_a_column_for_rows_before_only_where_there_were_some(pages: dict[str, str]) -> None:
+    assert "<th>after</th>" in pages["run"] and "<th>before</th>" not in pages["run"], "run 1 has only inserted"
+    assert "<th>before</th><th>after</th>" in pages["key"], "run 2 has updated the row"
+
+
+def test_a_run_is_told_in_facts_that_wrap_and_its_quarantine_in_counts(pages: dict[str, str]) -> None:
+    facts = re.findall("<dt>([^<]*)</dt>", pages["run"].split('id="graph"')[0])
+    assert facts == ["opened", "took", "engine", "on top of", "made by", "rebuilt"]
+    assert "In all: 1 <code>VALUE_TYPE</code>, 1 no longer held back." in pages["orders"]
 
 
 def test_a_failed_step_is_shown_with_its_tries_and_error_and_the_page_looks_again_only_while_a_run_lives(tmp_path: Path) -> None:

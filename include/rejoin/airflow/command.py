@@ -22,7 +22,7 @@ class CommandOperator(RejoinOperator):
 
     Args:
         command: the words after ``rejoin``; Airflow's templates are rendered in each, and empty words left out.
-        topology: the topology's name.
+        topology: the topology's name; templates are rendered in it, too. Empty: the command finds it by itself.
         settings: those of any operator.
 
     Raises:
@@ -43,7 +43,7 @@ class CommandOperator(RejoinOperator):
         from rejoin.lake.config import lake_config
 
         lake = place().lake
-        words = [*(w for w in self.command if w), "--lake", lake, "--topology", self.topology]
+        words = [*(w for w in self.command if w), "--lake", lake, *(("--topology", self.topology) if self.topology else ())]
         engine = self.engine()
         if engine is Engine.SUBMIT:
             self.submit(context, lake_config(lake), "command.py", words)

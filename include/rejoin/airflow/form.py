@@ -1,4 +1,8 @@
-"""The form of a triggered run: what a person can ask of it, typed, and checked by Airflow before the run starts."""
+"""The form of a triggered run: what a person can ask of it, typed, and checked by Airflow before the run starts.
+
+Airflow's form can only be sent when no field is empty that may not be null, and an empty text, list or choice is null to it. So every
+field here may be null, which asks for nothing.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,7 +13,7 @@ from rejoin.plan.model import Plan
 from rejoin.plan.policy import DECLARABLE, Fuse, Refresh, RunOptions
 
 AS_DECLARED = "as declared"
-"""The choice that leaves a setting as the topology has it."""
+"""What the form calls the choice that leaves a setting as the topology has it."""
 STOP = "stop_before_publish"
 
 
@@ -26,33 +30,35 @@ def form(plan: Plan) -> dict[str, Param]:
             outputs, "Only these outputs", "Empty: all. What is left out is recomputed by the next run that does not leave it out."
         ),
         "replay": _some(
-            kept, "Judge again", "Tables and outputs whose rows and records that are kept aside are judged again, by what is true now."
+            kept, "Judge again", "Rows and records in quarantine of these tables and outputs are judged again, by what is true now."
         ),
-        STOP: Param(
-            False,
-            type="boolean",
-            title="Stop before publish",
-            description="Wait for an approval in this UI before anything becomes visible.",
-        ),
-        "note": Param("", type="string", maxLength=500, title="Note", description="Kept with the run."),
+        STOP: switch("Stop before publish", "Wait for an approval in this UI before anything becomes visible."),
+        "note": Param(None, type=["null", "string"], maxLength=500, title="Note", description="Kept with the run."),
     }
 
 
+def switch(title: str, description: str) -> Param:
+    """A yes or no, which is no."""
+    return Param(False, type=["null", "boolean"], title=title, description=description)
+
+
 def _choice(choices: Iterable[str], title: str, description: str) -> Param:
-    return Param(AS_DECLARED, type="string", enum=[AS_DECLARED, *map(str, choices)], title=title, description=description)
+    named = {"null": AS_DECLARED}
+    return Param(None, type=["null", "string"], enum=[None, *map(str, choices)], values_display=named, title=title, description=description)
 
 
 def _some(names: list[str], title: str, description: str) -> Param:
-    return Param([], type="array", items={"type": "string", "enum": names}, examples=names, title=title, description=description)
+    items = {"type": "string", "enum": names}
+    return Param([], type=["null", "array"], items=items, examples=names, title=title, description=description)
 
 
 def options(params: Mapping[str, Any]) -> RunOptions:
     """What the form asks for."""
     refresh, fuse = params["refresh"], params["fuse"]
     return RunOptions(
-        None if refresh == AS_DECLARED else Refresh(refresh),
-        None if fuse == AS_DECLARED else Fuse(fuse),
-        tuple(params["only"]),
-        tuple(params["replay"]),
-        params["note"],
+        None if refresh is None else Refresh(refresh),
+        None if fuse is None else Fuse(fuse),
+        tuple(params["only"] or ()),
+        tuple(params["replay"] or ()),
+        params["note"] or "",
     )

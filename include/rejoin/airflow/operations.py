@@ -9,6 +9,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
+from rejoin.airflow import form
 from rejoin.airflow.arguments import RUN_TIMEOUT
 from rejoin.airflow.command import CommandOperator
 from rejoin.airflow.place import place
@@ -20,6 +21,8 @@ START = datetime(2024, 1, 1, tzinfo=UTC)
 TRIES, FIRST = 3, timedelta(seconds=30)
 BUSY = 200
 """Tries of a task that waits for runs to end."""
+NAME = "^[a-z][a-z0-9_]*$"
+"""Of a topology."""
 NAMED = "{{ task.topology }}"
 """What the UI calls a mapped task instead of its number."""
 
@@ -37,7 +40,7 @@ def maintenance(schedule: Any = "30 3 * * *", keep_days: float = 7, on_failure: 
 
 def verification(schedule: Any = "0 4 * * *", on_failure: Any = None) -> DAG:
     """Compares every output with its SQL: by stored hashes daily, by recomputing everything on Sundays or when asked."""
-    full = Param(False, type="boolean", title="Recompute everything", description="Not only where stored hashes differ.")
+    full = form.switch("Recompute everything", "Not only where stored hashes differ.")
     with _dag("rejoin_verify", schedule, on_failure, "Is every output what its SQL says?", {"full": full}) as dag:
         how = "{{ '' if params.full or dag_run.run_after.weekday() == 6 else '--fast' }}"
         CommandOperator.partial(task_id="verify", command=["verify", how], map_index_template=NAMED).expand(topology=topologies())
@@ -53,14 +56,16 @@ def freshness(within: timedelta | None = None, schedule: Any = "*/15 * * * *", o
 
 
 def abandon(on_failure: Any = None) -> DAG:
-    """By hand: closes a topology's open run, so that the next run starts afresh with the same input."""
+    """By hand: closes a topology's open run (of no topology in particular: the only open one), so that the next run starts afresh with the same input."""
     params = {
-        "topology": Param("", type="string", minLength=1, pattern="^[a-z][a-z0-9_]*$", title="Topology"),
-        "run": Param(None, type=["null", "integer"], minimum=1, title="Run", description="Default: the open one."),
+        "topology": Param(
+            None, type=["null", "string"], pattern=NAME, title="Topology", description="Empty: the only one that has an open run."
+        ),
+        "run": Param(None, type=["null", "integer"], minimum=1, title="Run", description="Empty: the open one."),
     }
     with _dag("rejoin_abandon", None, on_failure, "Closes an open run; what it wrote never becomes visible.", params) as dag:
         which = ["{{ '--run' if params.run else '' }}", "{{ params.run or '' }}"]
-        CommandOperator(task_id="abandon", command=["abandon", *which], topology="{{ params.topology }}")
+        CommandOperator(task_id="abandon", command=["abandon", *which], topology="{{ params.topology or '' }}")
     return dag
 
 

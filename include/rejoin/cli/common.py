@@ -94,6 +94,21 @@ def existing_if_any(location: str, name: str | None) -> "Topology | None":
     return existing(location, name) if _lake(location)[1] else None
 
 
+def with_open_run(location: str) -> str | None:
+    """The only topology of a lake that has an open run; None: several have.
+
+    Raises:
+        RunUnknown: none has.
+    """
+    from rejoin.lake.ledger import Ledger
+
+    config, known = _lake(location)
+    found = [name for name in known if Ledger(config.ledger, name).open_run() is not None]
+    if not found:
+        raise RunUnknown(f"no topology of the lake at {location} has an open run", next_step="nothing to do")
+    return found[0] if len(found) == 1 else None
+
+
 def _lake(location: str) -> "tuple[LakeConfig, list[str]]":
     """A lake that is there, and the topologies that were run in it."""
     from rejoin.lake.config import is_there, lake_config

@@ -19,6 +19,7 @@ from rejoin.cli.common import (
     topology_argument,
     topology_option,
     where,
+    with_open_run,
 )
 from rejoin.cli.jsontext import print_json, print_lines
 from rejoin.cli.plan import agree, yes_option
@@ -240,8 +241,11 @@ def history(location: str, name: str | None, last: int, number: int | None, as_j
 @topology_option
 @click.option("--run", "number", type=int, default=None, help="Which run; default: the open one.")
 def abandon(location: str, name: str | None, number: int | None) -> None:
-    """Close an open run: what it wrote never becomes visible, and the next run reads its input again."""
-    topology = existing(location, name)
+    """Close an open run: what it wrote never becomes visible, and the next run reads its input again.
+
+    Without --topology and --run: the only one that is open.
+    """
+    topology = existing(location, with_open_run(location) if name is None and number is None else name)
     open_run = topology.ledger.open_run()
     if number is None and open_run is None:
         raise RunUnknown(f"topology {topology.plan.topology!r} has no open run", next_step="nothing to do")

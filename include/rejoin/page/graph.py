@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import quote
 
 from rejoin.lake import names
-from rejoin.page.drawing import NONE, Box, Graph, Link, drawn
+from rejoin.page.drawing import Box, Graph, Label, Link, drawn
 from rejoin.page.model import Kind, TableLine
 from rejoin.plan import durations
 from rejoin.plan.match import AsOf, Other, SameKey, Window
 from rejoin.plan.model import Edge, Node, Plan
+from rejoin.report import many
 
 Content = tuple[tuple[str, ...], str, str]
 """What stands in a box: its lines, its state, and more for the pointer."""
@@ -45,19 +46,20 @@ def picture(
     """
     level = _levels(plan)
     boxes = [_box(t.name, t.name, Kind.SOURCE, table(t.name), 0, linked) for t in plan.tables]
-    links: dict[Link, str] = {}
+    links: dict[Link, Label] = {}
     for node in plan.nodes:
         kind = Kind.OUTPUT if node.published else Kind.INTERMEDIATE
         boxes.append(_box(node.name, node.name, kind, table(node.name), 2 * level[node.name], linked))
         for one in node.edges:
             own = names.subscriptions(node, one)
             boxes.append(_box(own, joined(one), Kind.SUBSCRIPTIONS, edge(node, one), 2 * level[node.name] - 1, linked))
-            texts = labels(node, one) if labels else ("", "", "")
-            ends = ((node.left.table, own), (one.right.table, own), (own, node.name))
-            links |= dict(zip(ends, texts, strict=True))
+            left, right, made = labels(node, one) if labels else ("", "", "")
+            # Beside the join, each: many arrows may leave a table or arrive at an output, but few meet at a join.
+            links |= {(node.left.table, own): Label(left, at_end=True), (one.right.table, own): Label(right, at_end=True)}
+            links[own, node.name] = Label(made)
         if not node.edges:
-            links[node.left.table, node.name] = ""
-    return drawn(boxes, list(links), links if labels else NONE)
+            links[node.left.table, node.name] = Label("")
+    return drawn(boxes, list(links), links)
 
 
 def joined(edge: Edge) -> str:
@@ -80,18 +82,29 @@ def matched(edge: Edge) -> str:
         case AsOf() as as_of:
             return f"as of {as_of.left_time or 'the run'}"
         case Window() as window:
-            before, after = durations.text(window.before), durations.text(window.after)
-            return f"within {after}" if before == after else f"{before} before to {after} after"
+            return reach(window.before, window.after)
         case _:
             return ""
+
+
+def reach(before: int, after: int) -> str:
+    """From when to when right records may be, seen from a left one: ``before`` microseconds before it to ``after`` after it. Either may be below zero."""
+    if before == after:
+        return f"within {durations.text(after)}" if after else "at the same time"
+    if before < 0 or after < 0:
+        first, last, side = (-before, after, "after") if before < 0 else (-after, before, "before")
+        return f"{durations.text(first)} to {durations.text(last)} {side}"
+    if before and after:
+        return f"{durations.text(before)} before to {durations.text(after)} after"
+    return f"up to {durations.text(before)} before" if before else f"up to {durations.text(after)} after"
 
 
 def summary(line: TableLine | None) -> str:
     """How many rows, in a few words."""
     if line is None or line.rows.value is None:
         return "rows not known"
-    noun = "subscriptions" if line.kind is Kind.SUBSCRIPTIONS else "rows"
-    return f"{'' if line.rows.exact else 'at most '}{line.rows.value:,} {noun}"
+    counted = many(line.rows.value, "subscription" if line.kind is Kind.SUBSCRIPTIONS else "row")
+    return counted if line.rows.exact else f"at most {counted}"
 
 
 def last_change(line: TableLine | None) -> str:

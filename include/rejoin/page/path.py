@@ -6,12 +6,14 @@ from urllib.parse import urlencode
 
 from rich.console import Console
 
-from rejoin.page.drawing import Box, Graph, Link, drawn
+from rejoin.page.drawing import Box, Graph, Label, Link, drawn
 from rejoin.page.model import Kind
 from rejoin.page.words import value
 from rejoin.why.model import APPLIED, Answer, Change, OutputRow, Record, RightRow, SourceRow, State
 from rejoin.why.show import DID, RECORD_DID, WIDE, record_said, state_said, tree, why_not
 
+TITLE = 30
+"""Letters of a title; a longer key gets a line of its own."""
 _FOUND = {State.THERE: "done", State.HELD: "silent"}
 
 
@@ -37,7 +39,7 @@ class _Path:
         row, self._linked = answer.row, linked
         self._change = row.change if isinstance(row, OutputRow) else None
         self._boxes: list[Box] = []
-        self._links: dict[Link, str] = {}
+        self._links: dict[Link, Label] = {}
         self._columns = _depth(row)
         self._add(row, 0)
 
@@ -47,22 +49,23 @@ class _Path:
     def _add(self, row: SourceRow | OutputRow, depth: int, found: str = "") -> str:
         """A row and all that is left of it; returns its box. ``found``: how the row right of it has found it."""
         name = f"{len(self._boxes)}"
-        title = f"{row.name} {' '.join(value(v) for v in row.key.values())}"
+        key = " ".join(value(v) for v in row.key.values())
+        title, *below = [f"{row.name} {key}"] if len(row.name) + len(key) < TITLE else [row.name, key]
         kind = Kind.SOURCE if isinstance(row, SourceRow) else Kind.OUTPUT if row.published else Kind.INTERMEDIATE
         keys = urlencode([("key", value(v)) for v in row.key.values()])
         link = f"/tables/{row.name}?{keys}#key" if row.name in self._linked else ""
         latest = _latest(row.change) if isinstance(row, OutputRow) else ""
-        lines = tuple(line for line in (state_said(row), found or latest) if line)
+        lines = tuple(line for line in (*below, state_said(row), found or latest) if line)
         state = _FOUND.get(row.state, "missed")
         self._boxes.append(Box(name, kind, title, lines, self._columns - depth, link, state))
         if isinstance(row, SourceRow):
             if row.record is not None:
-                self._links[self._record(row.record, depth + 1), name] = ""
+                self._links[self._record(row.record, depth + 1), name] = Label("")
             return name
         if row.left is not None:
-            self._links[self._add(row.left, depth + 1), name] = "left"
+            self._links[self._add(row.left, depth + 1), name] = Label("left")
         for right in row.rights:
-            self._links[self._right(right, depth + 1), name] = ""
+            self._links[self._right(right, depth + 1), name] = Label("")
         return name
 
     def _right(self, right: RightRow, depth: int) -> str:

@@ -1,5 +1,6 @@
 """From data to HTML, by the templates beside this file. Everything that comes from data is escaped. Pure: the present is an argument."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rejoin.lake import owner as owner_text
 from rejoin.lake.history import RunLine
 from rejoin.lake.look import Newest, Refused
-from rejoin.lake.records import StepRecord
 from rejoin.lake.runs import RunState
-from rejoin.page import drawing, graph, path, running, words
+from rejoin.page import engines, graph, path, running, words
 from rejoin.page.model import RELEASED, Kind, RunPage, SearchPage, TablePage, TopologyLine, TopologyPage
 from rejoin.page.sparkline import sparkline
 from rejoin.report import many
+from rejoin.report.samples import RowChange
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
@@ -89,24 +90,10 @@ def _total(line: RunLine, verb: str, count: str) -> int | None:
     return sum(found) if found else None
 
 
-def _engine(record: StepRecord) -> str:
-    """Who did a step: the process, Spark with so many jobs (which a Spark Connect server does not tell), or nobody, where nothing was to do."""
-    if record.detail.get("engine") == "local":
-        return "process"
-    if record.detail.get("engine") == "task":
-        return "a task of Spark"
-    if record.jobs is None:
-        return "Spark"
-    return f"Spark, {many(record.jobs, 'job')}" if record.jobs or record.detail.get("engine") == "spark" else ""
-
-
-def _engines(line: RunLine) -> str:
-    """Who did the steps of a run."""
-    records = [s.record for s in line.steps]
-    names = dict.fromkeys(_engine(r).partition(",")[0] for r in records)
-    counts = [r.jobs for r in records]
-    jobs = None if None in counts else sum(j or 0 for j in counts)
-    return " and ".join(f"Spark, {many(jobs, 'job')}" if n == "Spark" and jobs else n for n in names if n) or "-"
+def _sides(changes: Iterable[RowChange]) -> tuple[str, ...]:
+    """The sides that some of the changes have: before, after."""
+    every = list(changes)
+    return tuple(side for side in ("before", "after") if any(getattr(c, side) is not None for c in every))
 
 
 def _made_by(owner: str) -> str:
@@ -132,11 +119,11 @@ def _environment() -> Environment:
         "age": words.age,
         "state": _state,
         "total": _total,
-        "engine": _engine,
-        "engines": _engines,
+        "engine": engines.of_step,
+        "engines": engines.of_run,
+        "sides_of": _sides,
         "step_state": running.state_of,
         "live": running.live,
-        "box": drawing,
         "last_change": graph.last_change,
         "net": graph.net,
         "STATES": running.WORDS,

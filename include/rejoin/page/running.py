@@ -82,8 +82,8 @@ def picture(page: RunPage, now: float) -> Graph | None:
         return content((step_id(Verb.SUBSCRIBE, node.name), step_id(Verb.RESPOND, f"{node.name}.{edge.name}")), graph.by(edge))
 
     def labels(node: Node, edge: Edge) -> tuple[str, str, str]:
-        answers = _counts(rows, step_id(Verb.RESPOND, f"{node.name}.{edge.name}")).get("responses")
-        return _flow(page, rows, node.left.table), _flow(page, rows, edge.right.table), "" if answers is None else f"{answers:,}"
+        answers = _answers(rows.get(step_id(Verb.RESPOND, f"{node.name}.{edge.name}")))
+        return _flow(page, rows, node.left.table), _flow(page, rows, edge.right.table), answers
 
     return graph.picture(page.plan, table, edge, page.visible, labels)
 
@@ -121,3 +121,10 @@ def _flow(page: RunPage, rows: Mapping[str, StepRow], name: str) -> str:
     """How many rows of a table or output have changed."""
     made = _counts(rows, step_id(Verb.INGEST, name)) or page.net.get(name)
     return f"{made.get('changes', 0):,}" if made else ""
+
+
+def _answers(row: StepRow | None) -> str:
+    """How many rows a join has answered with. Where an output is computed anew nobody is asked, which is not to say that nothing comes of the join."""
+    if row is None or row.line is None or row.line.record.ending is Ending.DEFERRED:
+        return ""
+    return f"{row.line.record.counts.get('responses', 0):,}"

@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ def main() -> None:
             DagSerialization.from_dict(DagSerialization.to_dict(dag))  # as the scheduler gets it
         heavy = sorted({m.partition(".")[0] for m in sys.modules} & {"pyspark", "pyiceberg", "great_expectations", "duckdb"})
         limits = {d: [dag.dagrun_timeout, {t.task_id: t.execution_timeout for t in dag.tasks}] for d, dag in bag.dags.items()}
-        said = json.dumps({"limits": limits, "arguments": arguments()}, default=lambda seconds: seconds.total_seconds())
+        more = {"limits": limits, "arguments": arguments(), "asked": asked(bag.dags["shop"])}
+        said = json.dumps(more, default=lambda seconds: seconds.total_seconds())
         shown = {d: shape(dag) for d, dag in sorted(bag.dags.items())}
         print(json.dumps({"errors": bag.import_errors, "seconds": seconds, "heavy": heavy, "dags": shown} | json.loads(said)))
 
@@ -77,6 +79,15 @@ def arguments() -> dict[str, Any]:
         return made | {"tags": sorted(dag.tags), "dagrun_timeout": dag.dagrun_timeout, "cut": dag.task_dict["cut"].retries}
 
     return {case: outcome(given) for case, given in CASES.items()}
+
+
+def asked(dag: Any) -> dict[str, Any]:
+    """What is asked of a run by the form as it opens, emptied, and filled in."""
+    from rejoin.airflow.form import options
+
+    filled = {"refresh": "full", "fuse": "apply", "only": ["orders_enriched"], "replay": ["orders"], "note": "why"}
+    cases = {"as it opens": {}, "emptied": dict.fromkeys(dag.params), "filled in": filled}
+    return {case: asdict(options({name: param.value for name, param in dag.params.items()} | given)) for case, given in cases.items()}
 
 
 def shape(dag: Any) -> dict[str, Any]:
