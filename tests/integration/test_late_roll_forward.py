@@ -69,7 +69,7 @@ def test_a_column_stays_that_an_open_run_has_added(lake: Lake, monkeypatch: pyte
     table = topology.refs.table("named")
     assert table is not None
     schema = table.schema().as_arrow()
-    evolve(topology.refs, "named", schema.append(schema.field("id").with_name("total")))
+    evolve(topology.refs, "named", schema.append(schema.field("id").with_name("total")), 9)
     late(topology, monkeypatch, 1)()
     assert [set(row) for row in shown(topology)] == [{"id", "name", "total"}] * 2
 

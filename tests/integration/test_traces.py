@@ -23,7 +23,7 @@ from rejoin.engines.columnar import ColumnarEngine
 from rejoin.engines.engine import Here
 from rejoin.errors import RunSuperseded, ValidationFailed
 from rejoin.lake.config import lake_config
-from rejoin.lake.evolve import evolve
+from rejoin.lake.evolve import STAMP, evolve
 from rejoin.lake.writer import Writer
 from rejoin.load import load
 
@@ -112,7 +112,7 @@ class Town:
                 row["_run"] = numbers.index(row["_run"])
             found[name] = {
                 "columns": columns(table.schema().as_struct()),
-                "properties": table.properties,
+                "properties": {key: value for key, value in table.properties.items() if key != STAMP},
                 "refs": sorted(f"run_{numbers.index(int(ref[4:]))}" if ref.startswith("run_") else ref for ref in table.refs()),
                 "rows": sorted(json.dumps(row, default=str, sort_keys=True) for row in rows),
             }
@@ -229,17 +229,10 @@ def test_a_process_that_comes_late_changes_no_columns_of_a_run_that_was_closed(h
     topology = half.topology
     run = topology.ledger.open_run()
     assert run is not None
-    late = Writer(
-        ColumnarEngine(run.plan),
-        topology.refs,
-        topology.ledger.states(1),
-        run.number,
-        "late",
-        lambda: topology.ledger.require_open(run.number),
-    )
+    late = Writer(ColumnarEngine(run.plan), topology.refs, topology.ledger.states(1), run.number, "late")
     half.run(FIRST)
     before = half.state()
-    for name, key in (("orders", "id"), ("unheard_of", "id")):
+    for name, key in (("orders", "id"), ("others", "id")):
         rows = pa.table({key: pa.array([1], pa.int64()), "late": ["x"]})
         with pytest.raises(RunSuperseded):
             late.append(name, Here(rows), [key])
@@ -254,7 +247,7 @@ def test_what_a_closed_run_left_waits_while_another_run_is_open(half: Town) -> N
     topology.cut(opened)
     with topology.ledger.transaction() as db:
         db.execute(text("UPDATE rejoin_runs SET rolled_forward = false WHERE run = 2"))
-    evolve(topology.refs, "orders", pa.schema([("extra", pa.string())]))
+    evolve(topology.refs, "orders", pa.schema([("extra", pa.string())]), opened.number)
     topology.roll_forward()
     assert topology.ledger.not_rolled_forward() == [2]
     stored = topology.refs.table("orders")

@@ -58,7 +58,7 @@ def test_a_step_has_what_the_one_before_it_has_written_and_others_find_the_same_
     config, engine = lake_config(str(tmp_path / "lake")), ColumnarEngine(Plan("t", (), ()))
     refs, elsewhere = Refs(config, "t"), Refs(config, "t")
     refs.ensure_namespace()
-    wrote = Writer(engine, refs, {}, 1, "a", lambda: None).append("made", Here(WRITTEN), ["id"])
+    wrote = Writer(engine, refs, {}, 1, "a").append("made", Here(WRITTEN), ["id"])
     here, files = (Access(engine, "t", {"made": wrote.snapshot_id}, of) for of in (refs, elsewhere))
     found = files.of_run("made", 1).here()
     monkeypatch.setattr(probe, "of_run", lambda *_: pytest.fail("the files were read"))
@@ -72,7 +72,7 @@ def test_a_step_has_what_the_one_before_it_has_written_and_others_find_the_same_
 def test_rows_of_other_runs_are_read_from_the_files(tmp_path: Path) -> None:
     engine, refs = ColumnarEngine(Plan("t", (), ())), Refs(lake_config(str(tmp_path / "lake")), "t")
     refs.ensure_namespace()
-    wrote = Writer(engine, refs, {}, 1, "a", lambda: None).append("made", Here(WRITTEN), ["id"])
+    wrote = Writer(engine, refs, {}, 1, "a").append("made", Here(WRITTEN), ["id"])
     access = Access(engine, "t", {"made": wrote.snapshot_id}, refs)
     assert access.of_run("made", 2).here().num_rows == 0
     assert [read.why for read in access.reads] == ["of this run"]

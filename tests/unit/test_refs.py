@@ -133,12 +133,12 @@ def test_a_table_that_another_attempt_has_evolved_at_the_last_moment_is_evolved_
     def overtaken(catalog: Any, *args: Any) -> object:
         calls.append(args)
         if len(calls) == 1:
-            evolve(refs, "rows", wanted)
+            evolve(refs, "rows", wanted, 1)
             raise CommitFailedException("what the SQL catalog says if the table's row has changed since it was read")
         return commit_table(catalog, *args)
 
     monkeypatch.setattr(type(table.catalog), "commit_table", overtaken)
-    evolve(refs, "rows", wanted)
+    evolve(refs, "rows", wanted, 1)
     evolved = refs.table("rows")
     assert evolved is not None
     assert evolved.schema().column_names == ["n", "text"]

@@ -45,6 +45,7 @@ def _show(ledger: Ledger, refs: "Refs", run: Run) -> None:
 def _taken_back(ledger: Ledger, refs: "Refs", run: Run, opened: int | None) -> bool:
     """Drops the branches of an abandoned run, and what it has made of columns. False if an open run may be about to write, so that it has to wait."""
     from rejoin.lake.evolve import take_back
+    from rejoin.lake.state import state_tables
 
     head = ledger.head()
 
@@ -53,10 +54,11 @@ def _taken_back(ledger: Ledger, refs: "Refs", run: Run, opened: int | None) -> b
         idle = current is None or (current.number == opened and not ledger.steps(opened))
         return idle and ledger.head() == head
 
-    published = ledger.states(head)
-    for table in refs.tables():
+    newest, published = ledger.newest(), ledger.states(head)
+    first = opened if opened is not None else run.number + 1 if newest is None else newest.number + 1
+    written = published.keys() | state_tables(run.plan).keys()  # somebody may have put tables of their own beside them
+    for table in [name for name in refs.tables() if name in written]:
         refs.roll_forward(table, run.number, None, tagged=False)
-        if table in published:
-            take_back(refs, table, published[table], alone)
+        take_back(refs, table, published.get(table), first, alone)
         crash.point(f"take_back:{table}")
     return alone()

@@ -2,6 +2,9 @@
 
 What a run changes before it is published is visible as nulls and as wider types at most, and does not outlive it: what runs that were never published
 have made of a table's columns is taken back before the next run writes (``take_back``), and a table that has no published rows gets its columns anew.
+
+Nobody but the open run may change columns, and a process or a task on another machine may not know that its run was closed. So a table's property
+``STAMP`` says from which run on its columns may be changed, and whoever changes them has read it before the commit, which fails if it has changed since.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,6 +17,7 @@ from pyiceberg.types import IcebergType, NestedField, StructType
 
 from rejoin.errors import SchemaRefused
 from rejoin.lake import names
+from rejoin.lake.records import superseded
 from rejoin.lake.refs import Refs
 from rejoin.lake.seen import spark_name
 from rejoin.lake.tables import arrow_schema
@@ -22,6 +26,8 @@ from rejoin.plan.compatible import fits
 Path = tuple[str, ...]
 Edit = Callable[[Transaction], None]
 AS_IT_IS: Mapping[str, str] = {}
+STAMP = "rejoin.run"
+"""The property that holds the number of the newest run that has changed a table's columns, or has taken the place of one that was abandoned."""
 BOUNDS = "write.metadata.metrics.column."
 """Properties that say which bounds of a column manifests hold begin so."""
 
@@ -60,18 +66,14 @@ def wider(columns: Iterable[pa.Field], stored: pa.Schema) -> dict[str, pa.DataTy
     return kinds | {name: old[name] for name, now, was in both if now != was and fits(now, was)}
 
 
-def _anybody() -> None:
-    pass
-
-
 def evolve(
     refs: Refs,
     table: str,
     wanted: pa.Schema,
+    run: int,
     *,
     anew: bool = False,
     properties: Mapping[str, str] = AS_IT_IS,
-    fence: Callable[[], None] = _anybody,
 ) -> None:
     """Makes ``table`` able to hold rows of ``wanted``: adds columns (null in older rows), widens types.
 
@@ -81,12 +83,12 @@ def evolve(
         refs: the tables.
         table: which one.
         wanted: columns of the rows.
+        run: the run that writes them.
         anew: no committed run has rows in the table: it gets these columns and no others, whatever an uncommitted run has made of them.
         properties: what the table gets, too.
-        fence: raises if somebody else may have begun to write meanwhile. It is asked after the table was read, so that a change of others comes
-            before the commit, which then begins again.
 
     Raises:
+        RunSuperseded: a newer run has taken the place of this one.
         SchemaRefused: a column would have to change its type in a way that Iceberg cannot promote.
     """
 
@@ -94,25 +96,29 @@ def evolve(
         changes = list(_changes(names.full(refs.topology, table), arrow_schema(stored), wanted, (), anew=anew))
         if not changes and settled(stored.properties, properties):
             return None
-        fence()
-        return lambda transaction: _apply(transaction, changes, properties)
+        if _stamp(stored) > run:
+            raise superseded(refs.topology, run)
+        return lambda transaction: _apply(transaction, changes, {**properties, STAMP: str(run)})
 
     refs.evolve(table, change)
 
 
-def take_back(refs: Refs, table: str, snapshot_id: int, may: Callable[[], bool]) -> None:
+def take_back(refs: Refs, table: str, snapshot_id: int | None, run: int, may: Callable[[], bool]) -> None:
     """Takes back what was added to a table's columns since a snapshot was written, and the types that were widened. Idempotent.
 
     Args:
         refs: the tables.
         table: which one.
-        snapshot_id: the newest one that was published: whatever came later was never published.
+        snapshot_id: the newest one that was published: whatever came later was never published. None: none was, so the next run makes the columns anew.
+        run: the first run that may change the columns from now on.
         may: whether nobody can be about to write what was added. It is asked after the table was read.
     """
 
     def change(stored: Table) -> Edit | None:
-        changes = list(_unpublished(stored, snapshot_id))
-        return (lambda transaction: _apply(transaction, changes, AS_IT_IS)) if changes and may() else None
+        changes = [] if snapshot_id is None else list(_unpublished(stored, snapshot_id))
+        if (not changes and _stamp(stored) >= run) or not may():
+            return None
+        return lambda transaction: _apply(transaction, changes, {STAMP: str(run)})
 
     refs.evolve(table, change)
 
@@ -147,7 +153,7 @@ def _apply(transaction: Transaction, changes: Iterable[_Change], properties: Map
                 else:
                     update.add_column(change.path, change.type)
     if properties:
-        if needless := _needless(transaction.table_metadata.properties, properties):
+        if properties.keys() > {STAMP} and (needless := _needless(transaction.table_metadata.properties, properties)):
             transaction.remove_properties(*needless)
         transaction.set_properties(dict(properties))
 
@@ -179,6 +185,10 @@ def _widened(table: str, path: Path, old: pa.DataType, new: pa.DataType) -> Iceb
         expected="the same type or a wider one",
         next_step="give the column a new name in the topology, or cast it to the old type",
     )
+
+
+def _stamp(stored: Table) -> int:
+    return int(stored.properties.get(STAMP, 0))
 
 
 def _unpublished(stored: Table, snapshot_id: int) -> Iterator[_Change]:

@@ -178,14 +178,6 @@ class Records(CommittedRuns):
             states = {} if base is None else self._states(db, base)
             return Known(self._pins(db, run), states, self._writes(db, run), self._steps(db, run), self._late(db, run))
 
-    def require_open(self, run: int) -> None:
-        """Raises:
-        RunSuperseded: the run is closed: whatever it changed now, others would find.
-        """
-        with self.transaction() as db:
-            if db.execute(select(t.runs.c.run).where(self._is_open(run))).first() is None:
-                raise superseded(self.topology, run)
-
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """One transaction. ``lake.deliveries`` keeps tables of its own beside these.

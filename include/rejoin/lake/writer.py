@@ -10,7 +10,7 @@ from pyiceberg.table import Table
 
 from rejoin.engines.engine import Engine, Here, Rows
 from rejoin.lake import commit, metrics, names, probe, rewrite
-from rejoin.lake.evolve import BOUNDS, evolve, holds, settled
+from rejoin.lake.evolve import BOUNDS, STAMP, evolve, holds, settled
 from rejoin.lake.files import files_of
 from rejoin.lake.local import fitted, shaped
 from rejoin.lake.records import Write
@@ -76,14 +76,13 @@ class Branch:
 class Writer:
     """Writes of one attempt of one step."""
 
-    def __init__(self, engine: Engine, refs: Refs, base: Mapping[str, int], run: int, attempt: str, fence: Callable[[], None]) -> None:
-        """``fence``: raises RunSuperseded if the run is closed. Columns are changed before anything is published, so a zombie must not."""
-        self._engine, self._refs, self._base, self._run, self._fence = engine, refs, base, run, fence
+    def __init__(self, engine: Engine, refs: Refs, base: Mapping[str, int], run: int, attempt: str) -> None:
+        self._engine, self._refs, self._base, self._run = engine, refs, base, run
         self._attempt, self._branch = attempt, names.branch(run, attempt)
 
     def again(self) -> "Writer":
         """A writer with branches of its own: what this one wrote stays behind as garbage."""
-        return Writer(self._engine, self._refs, self._base, self._run, f"{self._attempt}_again", self._fence)
+        return Writer(self._engine, self._refs, self._base, self._run, f"{self._attempt}_again")
 
     def append(self, table: str, rows: Rows, key: Sequence[str], *, transient: bool = False) -> Write:
         """The base state plus ``rows``. ``transient``: readable within this run only (its base is always empty)."""
@@ -199,14 +198,14 @@ class Writer:
             SchemaRefused: a column would have to become something that its type cannot be promoted to.
         """
         if not holds(self._refs.require(table, self._base[table]), schema, anew=False):
-            evolve(self._refs, table, schema, fence=self._fence)
+            evolve(self._refs, table, schema, self._run)
 
     def _table(self, table: str, schema: pa.Schema, key: Sequence[str], *, transient: bool = False) -> tuple[Table, int]:
         """The table, made or evolved so that it can hold rows of ``schema``, and the snapshot that this attempt starts from."""
         existing = self._refs.table(table)
         if table in self._base and not transient:
             if existing is not None and not holds(existing, schema, anew=False):
-                evolve(self._refs, table, schema, fence=self._fence)
+                evolve(self._refs, table, schema, self._run)
         else:
             self._make(existing, table, schema, key)
         base = self._base[table] if table in self._base else self._refs.empty(table)
@@ -217,11 +216,10 @@ class Writer:
         """Makes a table of which no committed run has rows, or makes it anew where a run that was never committed has left one."""
         wanted = {**PROPERTIES, **{f"{BOUNDS}{c}": "full" for c in (*key, RUN) if c in schema.names}}
         if existing is None:
-            self._fence()
-            self._refs.create(name, schema, wanted)
+            self._refs.create(name, schema, {**wanted, STAMP: str(self._run)})
             existing = self._refs.table(name)
         if existing is None or not (settled(existing.properties, wanted) and holds(existing, schema, anew=True)):
-            evolve(self._refs, name, schema, anew=True, properties=wanted, fence=self._fence)
+            evolve(self._refs, name, schema, self._run, anew=True, properties=wanted)
 
     def _start(self, table: str, base: int) -> Branch:
         """Starts this attempt's branch of a table."""

@@ -9,7 +9,6 @@ from rejoin.engines.engine import Engine
 from rejoin.engines.placement import Size
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.files import Sizes
-from rejoin.lake.ledger import Ledger
 from rejoin.lake.reader import Reader
 from rejoin.lake.records import Known, Run
 from rejoin.lake.refs import Refs
@@ -64,7 +63,6 @@ class Attempt:
     def __init__(self, start: Start, refs: Refs) -> None:
         self.id = uuid.uuid4().hex[:10]
         self._refs, self._run, self._root, self._results = refs, start.run, start.root, start.results
-        self._config = start.config
         known = start.known
         self._pins, self._base = known.pins, known.base
         self._now = self._base | {w.table: w.snapshot_id for w in known.writes.values()}
@@ -74,9 +72,6 @@ class Attempt:
     def plan(self) -> Plan:
         """What is executed."""
         return self._run.plan
-
-    def _fence(self) -> None:
-        Ledger(self._config.ledger, self._run.topology).require_open(self._run.number)
 
     def nothing_to_do(self, step: Step) -> Outcome[Result] | None:
         """The outcome of a step that has no input, or needs no Spark for it, so that a run without changes starts none at all; None if it does."""
@@ -123,7 +118,7 @@ class Attempt:
         """Does the work of a step that has something to do; registers nothing."""
         facts, plan = self._facts, self._run.plan
         before, now = (Reader(engine, plan, states, self._refs) for states in (self._base, self._now))
-        work = Work(engine, facts, before, now, Writer(engine, self._refs, self._base, self._run.number, self.id, self._fence))
+        work = Work(engine, facts, before, now, Writer(engine, self._refs, self._base, self._run.number, self.id))
         outcome: Outcome[Result]
         match step.verb:
             case Verb.INGEST:

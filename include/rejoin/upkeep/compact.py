@@ -6,7 +6,6 @@ What it rewrites, ``lake.layout`` decides; it works on the driver, range by rang
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from time import monotonic, time
 from typing import TYPE_CHECKING
 
@@ -113,7 +112,7 @@ def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: StateTa
         rows = rows.where(f"{micros} IS NULL OR {micros} >= {since}")
     with JobCounter(spark, f"{run.topology}-{run.number}-{attempt}") as counter:
         progress.tasks(f"compact.{table.name}", counter.tasks)
-        writer = Writer(engine, topology.refs, states, run.number, attempt, partial(topology.ledger.require_open, run.number))
+        writer = Writer(engine, topology.refs, states, run.number, attempt)
         return writer.replace(table.name, Frame(rows.sort(*in_order(table.key))), table.key)
 
 
