@@ -4,13 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 import small_lake
 from made_lake import MadeLake
 from pyiceberg.types import LongType
 
 from rejoin.conduct import Topology
-from rejoin.errors import UnknownTable
+from rejoin.conduct.lease import trying
+from rejoin.errors import RunSuperseded, UnknownTable
 from rejoin.lake import names
 from rejoin.lake.commit import Contents
 from rejoin.lake.config import lake_config
@@ -71,3 +73,21 @@ def test_rows_of_an_output_are_not_dropped_though_the_newest_run_that_failed_had
     with pytest.raises(UnknownTable, match="is an output"):
         drop(of_the_newest, "test", "enriched")
     assert lake.ledger.head() == 1
+
+
+def test_what_fails_in_a_run_that_others_have_closed_says_that_it_is_superseded(tmp_path: Path) -> None:
+    """They may have deleted what it reads: whatever that looks like to an engine, trying again changes nothing."""
+    topology = Topology(small_lake.plan(), lake_config(small_lake.make(tmp_path)), str(tmp_path))
+
+    def overtaken(run: Run) -> None:
+        topology.ledger.abandon(run.number, "taken over by another process")
+        raise duckdb.IOException("No files found")
+
+    with pytest.raises(RunSuperseded, match="taken over by another process"):
+        topology.upkeep("me", RunKind.COMPACT, overtaken)
+    run = topology.open("me")
+    with pytest.raises(RunSuperseded, match="taken over by another process"), trying(topology.ledger, run, "resolve.enriched"):
+        overtaken(run)
+    run = topology.open("me")
+    with pytest.raises(duckdb.IOException), trying(topology.ledger, run, "resolve.enriched"):
+        raise duckdb.IOException("No files found")

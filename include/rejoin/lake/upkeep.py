@@ -14,6 +14,7 @@ from pyiceberg.manifest import ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
+from rejoin import crash
 from rejoin.lake.files import manifests_of
 from rejoin.lake.paths import native
 from rejoin.lake.refs import Refs
@@ -45,6 +46,7 @@ def free(refs: Refs, name: str, kept: Collection[int], before: datetime, ours: C
     # Listed first: what others commit from now on is known when the snapshots that stay are read.
     old = list(_older(table, before))
     dropped = refs.forget(name, kept, ours)
+    crash.point(f"expire.{name}:forgotten")
     if (not old and not dropped) or (table := refs.table(name)) is None:
         return nothing
     stay = _needed(table.io, table.metadata.snapshots)

@@ -7,6 +7,7 @@ state; afterwards ``--as-of`` an older run is refused (``SNAPSHOT_EXPIRED``).
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 
+from rejoin import crash
 from rejoin.conduct import Topology
 from rejoin.lake.records import Run, StepRecord
 from rejoin.lake.runs import RunKind, RunState
@@ -44,6 +45,7 @@ def _expire(topology: Topology, run: Run, limit: datetime, progress: Progress) -
             topology.refs.drop_tags(table, old)
             strays = datetime.now(UTC) - ORPHANS
             counts.update(upkeep.free(topology.refs, table, kept.get(table, set()), strays, lambda: topology.ledger.renew(run.number)))
+        crash.point(f"expire.{table}:freed")
         topology.ledger.register(run.number, StepRecord(f"expire.{table}", counts, monotonic() - started, 0), "expire", ())
 
 
