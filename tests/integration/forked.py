@@ -6,11 +6,14 @@ The server that forks them has no threads and no JVM: whatever a process needs o
 import multiprocessing
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+
+import psutil
 
 _IMPORTED = (
     "rejoin.cli",
@@ -52,6 +55,23 @@ class Forked:
         stdout, stderr = (Path(self._file(name)).read_text() for name in ("stdout", "stderr"))
         self._said.cleanup()
         return subprocess.CompletedProcess(self._program, self._process.exitcode, stdout, stderr)
+
+    @property
+    def ended(self) -> bool:
+        return self._process.exitcode is not None
+
+    def signal(self, how: signal.Signals) -> None:
+        """Sends it a signal, if it is still there."""
+        if not self.ended:
+            assert self._process.pid is not None
+            os.kill(self._process.pid, how)
+
+    def stands_still(self) -> bool:
+        """Whether a signal has stopped it."""
+        try:
+            return psutil.Process(self._process.pid).status() == psutil.STATUS_STOPPED
+        except psutil.NoSuchProcess:
+            return False
 
     def _file(self, name: str) -> str:
         return str(Path(self._said.name, name))

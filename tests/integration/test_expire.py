@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 def test_expiry_frees_old_states_and_strays_and_nothing_else(tmp_path: Path, go: Go, sessions: Sessions) -> None:
     shop = Shop(tmp_path)
     topology = shop.topology()
-    assert expire(topology, lambda: sessions(topology), "nobody") is None
+    assert expire(topology, "nobody") is None
     for _ in range(2):
         shop.next_batch(40)
         go(topology)
@@ -34,12 +34,12 @@ def test_expiry_frees_old_states_and_strays_and_nothing_else(tmp_path: Path, go:
     os.utime(old, (time.time() - 5 * 86400,) * 2)
     before = output(topology)
 
-    kept = expire(topology, lambda: sessions(topology), "upkeep", timedelta(days=1))
+    kept = expire(topology, "upkeep", timedelta(days=1))
     assert kept is not None
     assert not old.exists() and young.exists()
     assert PointQuery(topology.ledger, topology.refs, 1).get("enriched", ("101",)) is not None, "younger than a day: still there"
 
-    gone = expire(topology, lambda: sessions(topology), "upkeep", timedelta(0))
+    gone = expire(topology, "upkeep", timedelta(0))
     assert gone is not None and topology.ledger.steps(gone.number)["expire.enriched"].counts["snapshots"] > 0
     assert sum(s.counts.get("files", 0) for s in topology.ledger.steps(gone.number).values()) > 0
     assert output(topology) == before

@@ -208,7 +208,7 @@ def test_the_feed_is_the_same_by_spark_after_a_compaction_and_when_old_snapshots
         topology = other._topology
         before = shown(changes_of(topology, node))
         assert shown(rolled_back(topology, node)) == before
-        expire(topology, lambda: sessions(topology), this_process(), keep=timedelta(0))
+        expire(topology, this_process(), timedelta(0))
         with pytest.raises(SnapshotExpired):
             changes_of(topology, node)
         for reader, found in everyone(other, node).items():

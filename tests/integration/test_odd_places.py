@@ -11,6 +11,7 @@ from integration.conftest import Go, Sessions
 from integration.shop import SOURCE, Shop, check, event
 from limited import limited
 
+from rejoin.conduct import Topology
 from rejoin.page.gather import Lake
 from rejoin.upkeep.compact import compact
 from rejoin.upkeep.expire import expire
@@ -57,7 +58,7 @@ def test_fault_a5_everything_works_in_a_folder_with_odd_letters_and_nothing_is_b
     assert sum(d.total for d in verify(topology, spark, fast=False)) == 0
     assert compact(topology, lambda: spark, "test") is not None
     check(shop)
-    _expired(shop, topology, spark)
+    _expired(shop, topology)
     check(shop)
     shop.snapshot("5:00", {1: "Ann", 2: "Bob", 6: "Dee"})
     go(shop.topology())
@@ -68,7 +69,7 @@ def test_fault_a5_everything_works_in_a_folder_with_odd_letters_and_nothing_is_b
     assert [p.name for p in (tmp_path / "env=prod").iterdir()] == [ODD]
 
 
-def _expired(shop: Odd, topology, spark) -> None:  # type: ignore[no-untyped-def]
+def _expired(shop: Odd, topology: Topology) -> None:
     """All files are old, and one is nobody's: it alone goes."""
     [data] = {p.parent for p in (shop.lake / "warehouse").rglob("*.parquet") if p.parent.parent.name == "enriched"}
     stray = data / "stray.parquet"
@@ -78,5 +79,5 @@ def _expired(shop: Odd, topology, spark) -> None:  # type: ignore[no-untyped-def
         if path.is_file():
             os.utime(path, (before, before))
     live = {task.file.file_path.removeprefix("file://") for task in topology.refs.table("enriched").scan().plan_files()}
-    assert expire(topology, lambda: spark, "test") is not None
+    assert expire(topology, "test") is not None
     assert not stray.exists() and all(Path(p).is_file() for p in live)

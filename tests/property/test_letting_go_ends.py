@@ -21,7 +21,6 @@ from rejoin.conduct import Topology
 from rejoin.conduct.schedule import run_topology
 from rejoin.errors import SchemaRefused
 from rejoin.lake.config import lake_config
-from rejoin.lake.session import session
 from rejoin.plan.compile import compile
 from rejoin.plan.policy import Fuse, Refresh, RunOptions
 from rejoin.upkeep.expire import expire
@@ -193,15 +192,13 @@ def test_why_says_that_a_record_was_let_go_and_not_that_it_never_was(web: Web) -
     assert why(ledger, refs, root, "views", ("123456789",)).row.state is State.NEVER
 
 
-@pytest.mark.by_spark
 def test_expiry_after_such_a_compaction_frees_their_storage(web: Web) -> None:
     def size() -> int:
         return sum(f.stat().st_size for f in (web.history.root / "lake" / "warehouse").rglob("*/views/data/*.parquet"))
 
     let_go(web)
     before, rows = size(), web.stored("views")
-    spark = session(web.topology.config)
-    expire(web.topology, lambda: spark, "test", timedelta(0))
+    expire(web.topology, "test", timedelta(0))
     assert size() < before
     assert web.stored("views") == rows < len(web.history.taken["views"])
     web.history.arrive()

@@ -57,6 +57,7 @@ COMMANDS: tuple[tuple[tuple[str, ...], int, set[str]], ...] = (
     (("sinks", "FILE"), 0, {"sqlglot", "sqlalchemy"}),
     (("get", "enriched", "1"), 0, TABLES),
     (("quarantine", "list", "enriched"), 0, TABLES),
+    (("expire",), 0, TABLES),
     (("changes", "enriched"), 0, TABLES | {"duckdb"}),  # which sorts them, however many they are
 )
 WITHOUT_A_LAKE = ("--help", "--version", "--versions", "started")

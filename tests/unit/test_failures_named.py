@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import create_engine, text
 
-from rejoin.errors import EngineFailed, NotComputable, RejoinError, SinkRecordRefused, SourceMissing, Unexpected
+from rejoin.errors import EngineFailed, LedgerConflict, NotComputable, RejoinError, SinkRecordRefused, SourceMissing, Unexpected
 from rejoin.failures import TRACE, named_errors, of_a_row, told
 from rejoin.plan.suspects import Suspect
 from rejoin.validation.engine import _raised
@@ -46,6 +46,10 @@ def _database() -> None:
             db.execute(text("INSERT INTO t VALUES (:k)"), {"k": CANARY})
 
 
+def _silent() -> None:
+    create_engine(f"sqlite:////nowhere/{CANARY}").connect()
+
+
 def _chained() -> None:
     try:
         raise sqlite3.IntegrityError(f"Key (k)=({CANARY}) already exists")
@@ -59,6 +63,7 @@ def _chained() -> None:
         (lambda: duckdb.sql(f"SELECT CAST('{CANARY}' AS INT)").fetchall(), EngineFailed, "DuckDB says ConversionException"),
         (lambda: pa.array([CANARY]).cast(pa.int64()), EngineFailed, "Arrow says ArrowInvalid"),
         (_database, EngineFailed, "IntegrityError"),
+        (_silent, LedgerConflict, "did not answer"),
         (lambda: {}[CANARY], Unexpected, "KeyError"),
         (_chained, SinkRecordRefused, "a table refuses a record"),
         (_spark, NotComputable, "Spark says CAST_INVALID_INPUT (SQLSTATE 22018)"),

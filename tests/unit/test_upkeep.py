@@ -4,11 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 import small_lake
+from made_lake import MadeLake
 from pyiceberg.types import LongType
 
 from rejoin.conduct import Topology
+from rejoin.conduct.lease import trying
+from rejoin.errors import RunSuperseded, UnknownTable
 from rejoin.lake import names
 from rejoin.lake.commit import Contents
 from rejoin.lake.config import lake_config
@@ -17,6 +21,7 @@ from rejoin.lake.ledger import Ledger
 from rejoin.lake.records import Run, StepRecord, Write
 from rejoin.lake.runs import RunKind
 from rejoin.plan.model import Plan, Projection
+from rejoin.upkeep.quarantine import drop
 
 
 def edited() -> Plan:
@@ -58,3 +63,33 @@ def test_fault_look_an_edit_that_is_committed_while_a_compaction_opens_its_run_k
     assert table is not None and "bought" in table.schema().column_names
     assert [(r.kind, r.state) for r in ledger.runs()[-3:]] == [("run", "committed"), ("compact", "abandoned"), ("compact", "committed")]
     assert ledger.head() == done.number and ledger.run(done.number).base == done.number - 2
+
+
+def test_rows_of_an_output_are_not_dropped_though_the_newest_run_that_failed_had_a_topology_without_it(tmp_path: Path) -> None:
+    plan = small_lake.plan()
+    lake = MadeLake(tmp_path, plan)
+    lake.run({"enriched__quarantine": [{"id": 1, "_op": "Q", "_code": "EXPECTATION"}]})
+    failed = lake.ledger.open("an edit", replace(plan, nodes=()), {})
+    lake.ledger.fail(failed.number, "no source")
+    of_the_newest = Topology(failed.plan, lake_config(lake.location), str(tmp_path))
+    with pytest.raises(UnknownTable, match="is an output"):
+        drop(of_the_newest, "test", "enriched")
+    assert lake.ledger.head() == 1
+
+
+def test_what_fails_in_a_run_that_others_have_closed_says_that_it_is_superseded(tmp_path: Path) -> None:
+    """They may have deleted what it reads: whatever that looks like to an engine, trying again changes nothing."""
+    topology = Topology(small_lake.plan(), lake_config(small_lake.make(tmp_path)), str(tmp_path))
+
+    def overtaken(run: Run) -> None:
+        topology.ledger.abandon(run.number, "taken over by another process")
+        raise duckdb.IOException("No files found")
+
+    with pytest.raises(RunSuperseded, match="taken over by another process"):
+        topology.upkeep("me", RunKind.COMPACT, overtaken)
+    run = topology.open("me")
+    with pytest.raises(RunSuperseded, match="taken over by another process"), trying(topology.ledger, run, "resolve.enriched"):
+        overtaken(run)
+    run = topology.open("me")
+    with pytest.raises(duckdb.IOException), trying(topology.ledger, run, "resolve.enriched"):
+        raise duckdb.IOException("No files found")

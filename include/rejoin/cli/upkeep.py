@@ -42,7 +42,7 @@ def expire(location: str, name: str | None, keep_days: float) -> None:
     done = None
     if topology is not None:
         with shown(err) as progress:
-            done = free(topology, session_of(topology.config, progress), owner.this_process(), timedelta(days=keep_days), progress)
+            done = free(topology, owner.this_process(), timedelta(days=keep_days), progress)
     if topology is None or done is None:
         out.print("nothing to expire: nothing was run yet")
     else:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rejoin import crash
 from rejoin.conduct import opening, rolling
-from rejoin.conduct.lease import trying, working
-from rejoin.errors import InvariantBroken, LedgerConflict, RunSuperseded, RunUnknown
+from rejoin.conduct.lease import superseded, trying, working
+from rejoin.errors import InvariantBroken, LedgerConflict, RunUnknown
 from rejoin.failures import extras, named_errors
 from rejoin.lake import owner
 from rejoin.lake.config import LakeConfig
@@ -99,10 +99,7 @@ class Topology:
         if run is None:
             raise RunUnknown(f"{who} has no run of topology {self.plan.topology!r}", next_step="do its cut first")
         if run.state == RunState.ABANDONED:
-            raise RunSuperseded(
-                f"run {run.number} of topology {run.topology!r} is closed ({run.note}); this attempt changed nothing",
-                next_step="nothing: the next run reads its input; or start again from the cut",
-            )
+            raise superseded(run)
         return run
 
     def upkeep(self, who: str, kind: RunKind, work: Callable[[Run], None], planned: Callable[[Plan, int], Plan] = _as_it_is) -> Run:

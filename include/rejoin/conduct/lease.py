@@ -4,19 +4,25 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from rejoin.errors import RunSuperseded
+from rejoin.errors import LedgerConflict, RunSuperseded
 from rejoin.failures import told
 from rejoin.lake.ledger import LEASE_SECONDS, Ledger
 from rejoin.lake.records import Run
+from rejoin.lake.runs import RunState
 
 
 @contextmanager
 def working(ledger: Ledger, run: Run) -> Iterator[None]:
-    """A run in the hands of this process: alive while it works, and without a lease, its error written down, if it fails."""
+    """A run in the hands of this process: alive while it works, and without a lease, its error written down, if it fails.
+
+    Raises:
+        RunSuperseded: something failed, and others have closed the run.
+    """
     try:
         with alive(ledger, run):
             yield
     except BaseException as error:
+        _if_closed(ledger, run, error)
         with suppress(Exception):  # the first error is the one to tell
             ledger.fail(run.number, told(error))
         raise
@@ -47,12 +53,31 @@ def alive(ledger: Ledger, run: Run) -> Iterator[None]:
 
 @contextmanager
 def trying(ledger: Ledger, run: Run, step: str) -> Iterator[None]:
-    """A try of a step: counted, and its error kept if it fails."""
+    """A try of a step: counted, and its error kept if it fails.
+
+    Raises:
+        RunSuperseded: it failed, and others have closed the run.
+    """
     ledger.began(run.number, step)
     try:
         yield
     except Exception as error:
-        if not isinstance(error, RunSuperseded):
-            with suppress(Exception):  # the first error is the one to tell
-                ledger.broke(run.number, step, told(error))
+        _if_closed(ledger, run, error)
+        with suppress(Exception):  # the first error is the one to tell
+            ledger.broke(run.number, step, told(error))
         raise
+
+
+def _if_closed(ledger: Ledger, run: Run, error: BaseException) -> None:
+    """Raises RunSuperseded for what fails in a run that others have abandoned: they go on without it, and may have deleted what it reads."""
+    with suppress(LedgerConflict):  # the first error is the one to tell
+        if isinstance(error, Exception) and (now := ledger.run(run.number)).state == RunState.ABANDONED:
+            raise superseded(now)
+
+
+def superseded(run: Run) -> RunSuperseded:
+    """The error of whoever goes on with a run that was abandoned."""
+    return RunSuperseded(
+        f"run {run.number} of topology {run.topology!r} is closed ({run.note}); this attempt changed nothing",
+        next_step="nothing: the next run reads its input; or start again from the cut",
+    )

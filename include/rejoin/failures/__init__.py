@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rejoin.errors import EngineFailed, NotComputable, RejoinError, Unexpected
+from rejoin.errors import EngineFailed, LedgerConflict, NotComputable, RejoinError, Unexpected
 from rejoin.failures import extras
 from rejoin.failures.stores import of_a_store
 from rejoin.plan.suspects import Suspect
@@ -21,6 +21,7 @@ from rejoin.plan.suspects import Suspect
 TRACE = "REJOIN_TRACE"
 """The environment variable that shows the words of engines, row values included."""
 
+_DATABASE = "the database of the catalog or the ledger"
 _ENGINES = {
     "pyspark": "Spark",
     "py4j": "Spark",
@@ -30,7 +31,7 @@ _ENGINES = {
     "pyarrow": "Arrow",
     "pyiceberg": "PyIceberg",
     "great_expectations": "Great Expectations",
-    "sqlalchemy": "the database of the catalog or the ledger",
+    "sqlalchemy": _DATABASE,
     "sqlite3": "SQLite",
     "psycopg": "PostgreSQL",
     "confluent_kafka": "Kafka's client",
@@ -103,6 +104,11 @@ def named(error: BaseException, where: str, suspects: Sequence[Suspect] = ()) ->
         return store
     if kind is None:
         return Unexpected(f"{type(error).__name__} in {where}{_at(error)}", next_step=f"{TRACE}=1 shows the whole trace; please report it")
+    if (kind.engine, kind.name) == (_DATABASE, "OperationalError"):
+        return LedgerConflict(
+            f"{where}: {_DATABASE} did not answer; nothing of it was committed",
+            next_step=f"try again; if it stays, look for a process that stands still while it writes; {TRACE}=1 shows the database's own words",
+        )
     said = f"{kind.engine} says {kind.name}" + (f" (SQLSTATE {kind.sqlstate})" if kind.sqlstate else "")
     if kind.of_a_row and suspects:
         return NotComputable(

@@ -18,7 +18,7 @@ from pyiceberg.manifest import (
 from pyiceberg.table import Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Summary
-from pyiceberg.table.update import TableUpdate
+from pyiceberg.table.update import RemovePartitionStatisticsUpdate, RemoveSnapshotsUpdate, TableUpdate
 from pyiceberg.table.update.snapshot import _FastAppendFiles
 from pyiceberg.typedef import EMPTY_DICT
 
@@ -36,6 +36,15 @@ class Changing(Transaction):
         if self._made is None or self._made[0] is not self._updates:
             self._made = self._updates, updated(self._table.metadata, self._updates)
         return self._made[1]
+
+    def forget(self, snapshot_ids: Sequence[int]) -> None:
+        """Drops snapshots that no branch or tag points to, with what the metadata says of them. Their files stay."""
+        named = {s.snapshot_id for s in self._table.metadata.partition_statistics} & set(
+            snapshot_ids
+        )  # else only other statistics go along
+        # pydantic hides the names of Python from mypy
+        statistics = tuple(RemovePartitionStatisticsUpdate(snapshot_id=i) for i in named)  # type: ignore[call-arg]
+        self._apply((*statistics, RemoveSnapshotsUpdate(snapshot_ids=list(snapshot_ids))))  # type: ignore[call-arg]
 
 
 class _DeleteManifestWriter(ManifestWriterV2):

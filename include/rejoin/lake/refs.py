@@ -1,7 +1,7 @@
 """Branches and tags of Iceberg tables, by metadata commits alone: no Spark, so any process can finish what another one began."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
@@ -15,12 +15,14 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table, Transaction
+from pyiceberg.table.snapshots import Snapshot
 
 from rejoin.errors import LedgerConflict, SnapshotExpired
 from rejoin.lake import names
 from rejoin.lake.commit import Contents, begin, commit, refs_of, rewrite
 from rejoin.lake.config import CATALOG, LakeConfig
 from rejoin.lake.databases import Connections
+from rejoin.lake.producers import Changing
 from rejoin.lake.recent import Recent
 
 CATALOGS = Connections[Catalog](lambda catalog: catalog.close())
@@ -197,6 +199,23 @@ class Refs:
                         changes.remove_tag(ref)
 
         self._commit(name, change)
+
+    def forget(self, name: str, kept: Collection[int], ours: Callable[[], None]) -> list[Snapshot]:
+        """Drops every snapshot of a table but ``kept`` and those that a branch or tag points to, in one metadata commit. Returns the others.
+
+        ``ours`` is asked when it is known which ones go, and may raise: what others add after it stays.
+        """
+        gone: list[Snapshot] = []
+
+        def change(table: Table) -> None:
+            stay = {*kept, *(ref.snapshot_id for ref in table.refs().values())}
+            gone[:] = [s for s in table.metadata.snapshots if s.snapshot_id not in stay]
+            ours()
+            if gone:
+                Changing(table, autocommit=True).forget([s.snapshot_id for s in gone])
+
+        self._commit(name, change)
+        return gone
 
     def _existing(self, name: str) -> Table:
         return self._catalog.load_table((self.topology, name))

@@ -4,18 +4,14 @@ An expiry is a run of its own kind: it takes the same place as a run, so nothing
 state; afterwards ``--as-of`` an older run is refused (``SNAPSHOT_EXPIRED``).
 """
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from time import monotonic
-from typing import TYPE_CHECKING
 
+from rejoin import crash
 from rejoin.conduct import Topology
 from rejoin.lake.records import Run, StepRecord
 from rejoin.lake.runs import RunKind, RunState
 from rejoin.progress import SILENT, Progress, telling
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 KEEP = timedelta(days=7)
 """How long the state after a run can be asked for, if nobody says otherwise."""
@@ -23,31 +19,23 @@ ORPHANS = timedelta(days=3)
 """How old a file that nobody knows must be before it is deleted: a running job may still be about to commit it."""
 
 
-def expire(
-    topology: Topology, spark: Callable[[], "SparkSession"], who: str, keep: timedelta = KEEP, progress: Progress = SILENT
-) -> Run | None:
+def expire(topology: Topology, who: str, keep: timedelta = KEEP, progress: Progress = SILENT) -> Run | None:
     """Frees what only runs that ended longer than ``keep`` ago need; the newest committed run is always kept. None if nothing was run yet.
 
     Raises:
         RunBusy: a run is open and alive.
+        RunSuperseded: another process has taken the place of this one meanwhile. What it may need is there.
     """
     topology.roll_forward()
     if topology.ledger.head() is None:
         return None
-    return topology.upkeep(who, RunKind.EXPIRE, lambda run: _expire(topology, spark(), run, datetime.now(UTC) - keep, progress))
+    return topology.upkeep(who, RunKind.EXPIRE, lambda run: _expire(topology, run, datetime.now(UTC) - keep, progress))
 
 
-def _expire(topology: Topology, spark: "SparkSession", run: Run, limit: datetime, progress: Progress) -> None:
-    from rejoin.deliver import oldest_needed
+def _expire(topology: Topology, run: Run, limit: datetime, progress: Progress) -> None:
     from rejoin.lake import upkeep
 
-    committed, needed = [r for r in topology.ledger.runs() if r.state == RunState.COMMITTED], oldest_needed(topology)
-    first = run.base if needed is None else needed  # what a sink still has to get stays, however old
-    old = [r.number for r in committed if r.number < (first or 0) and (r.closed_at or 0.0) < limit.timestamp()]
-    kept: dict[str, set[int]] = {}
-    for number in (r.number for r in committed if r.number not in old):
-        for table, snapshot in topology.ledger.states(number).items():
-            kept.setdefault(table, set()).add(snapshot)
+    old, kept = _old(topology, run, limit)
     topology.drop_garbage()
     tables = topology.refs.tables()
     progress.planned({f"expire.{table}": 1 for table in tables}, "tables")
@@ -55,6 +43,23 @@ def _expire(topology: Topology, spark: "SparkSession", run: Run, limit: datetime
         started = monotonic()
         with telling(progress, f"expire.{table}") as counts:
             topology.refs.drop_tags(table, old)
-            counts.update(upkeep.expire(spark, topology.refs, table, kept.get(table, set())))
-            counts["orphans"] = upkeep.remove_orphans(spark, topology.refs, table, datetime.now(UTC) - ORPHANS)
-        topology.ledger.register(run.number, StepRecord(f"expire.{table}", counts, monotonic() - started, None), "expire", ())
+            strays = datetime.now(UTC) - ORPHANS
+            counts.update(upkeep.free(topology.refs, table, kept.get(table, set()), strays, lambda: topology.ledger.renew(run.number)))
+        crash.point(f"expire.{table}:freed")
+        topology.ledger.register(run.number, StepRecord(f"expire.{table}", counts, monotonic() - started, 0), "expire", ())
+
+
+def _old(topology: Topology, run: Run, limit: datetime) -> tuple[list[int], dict[str, set[int]]]:
+    """The committed runs whose state nobody needs any more, and the snapshots of every table that are the state of the others."""
+    from rejoin.deliver import oldest_needed
+
+    # Sinks as of the newest committed run, whose plan this one keeps: a later run that failed may have had others.
+    needed = oldest_needed(Topology(run.plan, topology.config, topology.root))
+    committed = [r for r in topology.ledger.runs() if r.state == RunState.COMMITTED]
+    first = run.base if needed is None else needed  # what a sink still has to get stays, however old
+    old = [r.number for r in committed if r.number < (first or 0) and (r.closed_at or 0.0) < limit.timestamp()]
+    kept: dict[str, set[int]] = {}
+    for number in (r.number for r in committed if r.number not in old):
+        for table, snapshot in topology.ledger.states(number).items():
+            kept.setdefault(table, set()).add(snapshot)
+    return old, kept

@@ -21,7 +21,9 @@ def drop(topology: Topology, who: str, name: str, key: Sequence[str] = ()) -> Ru
         UnknownTable: no such table, or an output: what is held back of it would be missing without being listed.
     """
     found = entries(topology.ledger, topology.refs, name, key)
-    if any(n.name == name for n in topology.plan.nodes):
+    head = topology.ledger.head()
+    # What is an output by the newest committed run, whose plan this one keeps: a later run that failed may have had another topology.
+    if head is not None and any(n.name == name for n in topology.ledger.run(head).plan.nodes):
         raise UnknownTable(
             f"{name!r} is an output: its rows are made from others and cannot be dropped",
             expected="a source table",
