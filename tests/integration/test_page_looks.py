@@ -44,7 +44,9 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     records(year, landing)
     for number, _ in zip(range(4), story(year, landing), strict=False):
         if number == 3:
-            (root / "landing" / "flights" / "changes-9999.jsonl").write_text(BAD)
+            flights = root / "landing" / "flights"
+            known = next(flights.glob("changes-*.jsonl")).read_text().splitlines()[0]
+            (flights / "changes-9999.jsonl").write_text(f"{known}\n{BAD}")
         run(root, "flights")
     (root / "landing" / "shop").mkdir()
     (root / "landing" / "shop" / "0001.jsonl").write_bytes(SHOP.read_bytes())

@@ -132,9 +132,9 @@ def test_fault_look_older_records_that_stay_refused_do_not_keep_later_ones_from_
     tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = Lake(tmp_path, sessions, NOTES.format(more=", n INT"))
-    lake.land("notes/1.jsonl", "\n".join(["no record"] * 5))
+    lake.land("notes/1.jsonl", "\n".join([*["no record"] * 5, put(1, 2, n=1, big="b")]))
     lake.run()
-    lake.land("notes/2.jsonl", put(1, 1, n=2**40, big="B"))
+    lake.land("notes/2.jsonl", "\n".join([put(2, 1, n=2**40, big="B"), put(2, 3, n=1, big="b")]))
     lake.run()
     lake.declare(NOTES.format(more=", n BIGINT"))
     limited(monkeypatch, small_rows=3)

@@ -23,16 +23,15 @@ class TriggerForm:
     def __init__(self, driver: WebDriver, client: Client, dag: str) -> None:
         self._driver, self._client, self._dag = driver, client, dag
         driver.get(f"{client.url}/dags/{dag}")
-        pictures.wait_for(driver, self._button, f"the button Trigger of {dag}")
-        self._button()[0].click()
+        pictures.wait_for(driver, self._press, f"the button Trigger of {dag}")
         titles = [param["schema"]["title"] for param in client.call("GET", f"/api/v2/dags/{dag}/details")["params"].values()]
         pictures.wait_for(driver, lambda: all(title in self.text for title in (*titles, "Advanced Options")), f"the form of {dag}")
         pictures.wait_for(driver, lambda: driver.find_elements(By.CSS_SELECTOR, SUBMIT), f"the end of the form of {dag}")
 
     @property
     def text(self) -> str:
-        """What it says."""
-        return " ".join(e.text for e in self._driver.find_elements(By.CSS_SELECTOR, FORM))
+        """What it says, asked for at once: the page replaces elements while it is read."""
+        return str(self._driver.execute_script("return [...document.querySelectorAll(arguments[0])].map(e => e.innerText).join(' ')", FORM))
 
     @property
     def may_be_sent(self) -> bool:
@@ -64,8 +63,11 @@ class TriggerForm:
         (made,) = self._by_hand() - before
         return made
 
-    def _button(self) -> list[WebElement]:
-        return [b for b in self._driver.find_elements(By.TAG_NAME, "button") if b.text == "Trigger"]
+    def _press(self) -> bool:
+        button = next((b for b in self._driver.find_elements(By.TAG_NAME, "button") if b.text == "Trigger"), None)
+        if button is not None:
+            button.click()
+        return button is not None
 
     def _by_hand(self) -> set[str]:
         found = self._client.call("GET", f"/api/v2/dags/{self._dag}/dagRuns", run_type="manual")["dag_runs"]

@@ -1,6 +1,7 @@
 """Graphs on rejoin's page: boxes and the counts on arrows keep apart, and no text is cut where there is room for it."""
 
 import re
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -102,6 +103,12 @@ def test_arrows_meet_a_box_in_the_order_of_their_other_ends() -> None:
     picture = drawn(boxes, [("c", "z"), ("a", "z"), ("b", "z")])
     ends = {a.path.split()[2]: int(re.findall(r" (\d+) H \d+$", a.path)[0]) for a in picture.arrows}
     assert [ends[str(b.middle)] for b in picture.boxes if b.id != "z"] == sorted(ends.values())
+
+
+def test_a_column_without_boxes_takes_no_room() -> None:
+    boxes = [Box("a", "", "a", (), 0), Box("b", "", "b", (), 2)]
+    near, far = (drawn([boxes[0], replace(boxes[1], column=c)], [("a", "b")]) for c in (1, 2))
+    assert near == far
 
 
 @every_plan

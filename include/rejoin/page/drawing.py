@@ -96,7 +96,12 @@ class _Column:
 
 
 def drawn(boxes: Sequence[Box], links: Sequence[Link], labels: Mapping[Link, Label] = NONE) -> Graph:
-    """Every box in its column, columns centred; an arrow a link, from a column to one further right. No label meets another one or a box."""
+    """Every box in its column, columns centred; an arrow a link, from a column to one further right. No label meets another one or a box.
+
+    A column in which no box stands takes no room: its table may be held back, or of another output.
+    """
+    ranks = {column: rank for rank, column in enumerate(sorted({b.column for b in boxes}))}
+    boxes = [replace(b, column=ranks[b.column]) for b in boxes]
     number = {b.id: b.column for b in boxes}
     stops = {(start, end): _stops(start, end, number) for start, end in links}
     bends = [
