@@ -164,14 +164,14 @@ def test_publishing_twice_changes_nothing(ledger: Ledger) -> None:
 @pytest.mark.parametrize("late", ["register", "renew", "publish", "pin"])
 def test_whoever_comes_late_to_an_abandoned_run_is_told_so_and_changes_nothing(ledger: Ledger, late: str) -> None:
     run = ledger.open("a", plan(), PRINTS).number
-    ledger.abandon(run, "test")
+    ledger.abandon(run, "taken over by b\n  step: s")
     calls: dict[str, Callable[[], object]] = {
         "register": lambda: ledger.register(run, record("s"), "x", (Write("people", 1),)),
         "renew": lambda: ledger.renew(run),
         "publish": lambda: ledger.publish(run),
         "pin": lambda: ledger.pin(run, {"persons": None}),
     }
-    with pytest.raises(RunSuperseded, match="run 1 of topology 'town' is closed; this attempt changed nothing"):
+    with pytest.raises(RunSuperseded, match=r"run 1 of topology 'town' is closed \(taken over by b\); this attempt changed nothing"):
         calls[late]()
     assert ledger.head() is None
     assert ledger.writes(run) == {}
