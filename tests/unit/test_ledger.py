@@ -1,6 +1,7 @@
 """The ledger's promises, on real SQLite files: one open run, first registration wins, one commit, nothing after it."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -8,12 +9,15 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy.event import listen
 
 from rejoin import Topology, snapshot
 from rejoin.errors import RunBusy, RunCommitted, RunSuperseded, RunUnknown
 from rejoin.lake.ledger import Ledger
+from rejoin.lake.ledger_schema import RUNS_BY, connected
 from rejoin.lake.owner import Life
 from rejoin.lake.records import Run, StepRecord, Write, topologies
 from rejoin.lake.runs import RunKind
@@ -234,3 +238,19 @@ while mapper.is_alive() or not compared:
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": "include"}
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_what_is_open_and_what_is_not_done_is_found_without_reading_all_runs_and_in_an_old_ledger_too(tmp_path: Path) -> None:
+    first = f"sqlite:///{tmp_path}/ledger.db"
+    committed(Ledger(first, "town"))
+    with sqlite3.connect(tmp_path / "ledger.db") as db:  # as an older rejoin made it
+        for index in RUNS_BY:
+            db.execute(f"DROP INDEX {index.name}")
+    connected(first).dispose()
+    again = f"sqlite:///{tmp_path}/./ledger.db"  # a pool of its own: what another process would open
+    ledger, asked = Ledger(again, "town"), list[tuple[str, Any]]()
+    listen(connected(again), "before_cursor_execute", lambda *told: asked.append(told[2:4]))
+    assert (ledger.open_run(), ledger.not_rolled_forward()) == (None, [1])
+    with sqlite3.connect(tmp_path / "ledger.db") as db:
+        plans = [str(db.execute(f"EXPLAIN QUERY PLAN {sql}", told).fetchall()) for sql, told in asked if sql.startswith("SELECT")]
+    assert ["rejoin_runs_by_state" in plans[0], "rejoin_runs_by_done" in plans[1]] == [True, True], plans

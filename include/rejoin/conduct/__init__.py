@@ -260,7 +260,11 @@ class Topology:
 
     def drop_garbage(self) -> None:
         """Drops branches that attempts of closed runs left behind (a zombie that wrote after its run was closed)."""
-        closed = [r.number for r in self.ledger.runs() if r.state != RunState.OPEN]
+        newest, current = self.ledger.newest(), self.ledger.open_run()  # in this order: who opens a run in between has a higher number
+
+        def closed(run: int) -> bool:
+            return newest is not None and run <= newest.number and (current is None or run != current.number)
+
         for table in self.refs.tables():
             self.refs.drop_branches(table, closed)
 

@@ -153,8 +153,8 @@ class Records(CommittedRuns):
     def not_rolled_forward(self) -> list[int]:
         """Closed runs whose branches still have to be fast-forwarded or dropped."""
         with self.transaction() as db:
-            open_or_done = (t.runs.c.state == RunState.OPEN) | t.runs.c.rolled_forward
-            found = select(t.runs.c.run).where(t.runs.c.topology == self.topology, ~open_or_done).order_by(t.runs.c.run)
+            left = (t.runs.c.topology == self.topology, ~t.runs.c.rolled_forward, t.runs.c.state != RunState.OPEN)
+            found = select(t.runs.c.run).where(*left).order_by(t.runs.c.run)
             return [r.run for r in db.execute(found)]
 
     def pins(self, run: int) -> dict[str, dict[str, Any] | None]:

@@ -60,9 +60,9 @@ def _old(topology: Topology, run: Run, limit: datetime) -> tuple[list[int], dict
     first = run.base if needed is None else needed  # what a sink still has to get stays, however old
     # Whoever began to read the newest run may still do: how long that one had been the newest does not matter.
     followed = {r.number: after.closed_at or 0.0 for r, after in pairwise(committed)}
-    old = [number for number, until in followed.items() if number < (first or 0) and until < limit.timestamp()]
+    old = {number for number, until in followed.items() if number < (first or 0) and until < limit.timestamp()}
     kept: dict[str, set[int]] = {}
     for number in (r.number for r in committed if r.number not in old):
         for table, snapshot in topology.ledger.states(number).items():
             kept.setdefault(table, set()).add(snapshot)
-    return old, kept
+    return sorted(old), kept
