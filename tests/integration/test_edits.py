@@ -77,6 +77,15 @@ def test_left_to_inner_deletes_the_rows_without_a_match_and_back_inserts_them(dr
     assert edited(driver, tmp_path) == "op | id | note | customer\n I | 2 | b | NULL\n I | 3 | c | NULL"
 
 
+def test_an_edit_that_drops_a_column_may_change_nothing_but_to_delete_rows(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(BOTH.format(**DEFAULT))
+    with Driver(tmp_path / "shop.py") as driver:
+        driver.run(orders="1 | 9 | a\n 2 | NULL | b", customers="7 | Ann")
+        changes = edited(driver, tmp_path, how="join", select='"left.id", "left.note"')
+        assert changes == "op | id\n D | 1\n D | 2"
+        assert driver.table("enriched") == ""
+
+
 def test_another_foreign_key_subscribes_anew(driver: Driver, tmp_path: Path) -> None:
     assert edited(driver, tmp_path, fk="customer_id + 1") == "op | id | customer | was\n U | 1 | Bob | Ann"
     changes = driver.run(customers="7 | Anne\n 8 | Bobby\n 10 | Cleo")["enriched"]

@@ -1,5 +1,6 @@
 """verify sees what a run cannot see of itself: it reads by another way, and compares filtered reads with full ones."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from rejoin.lake import duck, metrics
 from rejoin.lake.config import lake_config
 from rejoin.lake.duck import Relation
 from rejoin.load import load
-from rejoin.upkeep.verify import verify
+from rejoin.upkeep.expire import expire
+from rejoin.upkeep.verify import Difference, _Comparison, verify
 
 pytestmark = pytest.mark.slow
 
@@ -71,3 +73,22 @@ def test_fault_c3_verify_sees_rows_that_a_filter_by_bounds_hides(
     assert [(d.missing, d.extra, d.different) for d in found] == [(0, 0, 0)]
     assert found[0].hidden > 0
     assert found[0].total > 0
+
+
+def test_what_is_expired_while_it_is_compared_is_compared_anew_as_of_the_newest_run(
+    shop: Topology, go: Go, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right, compared = _Comparison.made, list[int]()
+
+    def beside(comparison: _Comparison, looked_at: set[str], *, fast: bool) -> Difference:
+        compared.append(shop.ledger.head() or 0)
+        if len(compared) == 1:
+            (Path(shop.root) / "orders" / "2.csv").write_text("id,customer,note\n1,1,b\n2,2,n\n3,1,zz\n4,1,x\n")
+            go(shop)
+            expire(shop, "test", timedelta(0))
+        return right(comparison, looked_at, fast=fast)
+
+    monkeypatch.setattr(_Comparison, "made", beside)
+    go(shop)
+    assert [(d.rows, d.total) for d in verify(shop, sessions(shop), fast=False)] == [(4, 0)]
+    assert compared == [1, 3]

@@ -62,7 +62,14 @@ def spark_of(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Callable[[]
     return config, lambda: spark
 
 
-@pytest.mark.parametrize("number", [0, pytest.param(1, marks=[pytest.mark.by_spark, pytest.mark.nightly])])
+@pytest.mark.parametrize(
+    "number",
+    [
+        0,
+        pytest.param(1, marks=[pytest.mark.by_spark, pytest.mark.nightly]),
+        *(pytest.param(n, marks=pytest.mark.nightly) for n in range(2, 12)),
+    ],
+)
 def test_after_every_edit_the_outputs_are_right_and_their_feeds_fold_to_them(
     number: int, spark_of: tuple[Any, Callable[[], Any]], tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:

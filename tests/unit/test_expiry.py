@@ -13,9 +13,10 @@ from rejoin import Topology as Declared
 from rejoin import debezium, kafka, snapshot
 from rejoin.cli import main
 from rejoin.conduct import Topology
-from rejoin.errors import RunBusy, RunSuperseded
+from rejoin.errors import LedgerConflict, RunBusy, RunSuperseded
 from rejoin.lake.config import lake_config
 from rejoin.lake.deliveries import Deliveries
+from rejoin.lake.newest import TRIES, of_newest
 from rejoin.lake.records import StepRecord
 from rejoin.lake.refs import Refs
 from rejoin.lake.runs import RunKind
@@ -73,11 +74,14 @@ def there(topology: Topology) -> list[int]:
     [
         pytest.param(timedelta(0), {}, [5, 6], id="nothing but the newest"),
         pytest.param(timedelta(days=1), {}, [1, 2, 4, 5, 6], id="all are young"),
-        pytest.param(timedelta(days=7), {1: 9, 2: 8, 4: 6}, [4, 5, 6], id="two are old"),
+        pytest.param(timedelta(days=7), {1: 10, 2: 9, 4: 8, 5: 6}, [4, 5, 6], id="the newest seven days ago was the third"),
+        pytest.param(timedelta(days=7), {1: 19, 2: 18, 4: 17}, [4, 5, 6], id="an old one was the newest until today"),
         pytest.param(timedelta(days=7), {1: 19, 2: 18, 4: 17, 5: 16}, [5, 6], id="the newest is old, too"),
     ],
 )
-def test_the_newest_state_and_those_of_young_runs_stay(topology: Topology, keep: timedelta, ages: dict[int, int], kept: list[int]) -> None:
+def test_the_newest_state_and_those_that_were_the_newest_not_long_ago_stay(
+    topology: Topology, keep: timedelta, ages: dict[int, int], kept: list[int]
+) -> None:
     position = Position.at(5)
     deliveries = Deliveries(topology.ledger)
     deliveries.move(deliveries.begin("enriched.kafka"), position.to_json(), position.needs)
@@ -86,6 +90,37 @@ def test_the_newest_state_and_those_of_young_runs_stay(topology: Topology, keep:
             db.execute(text("UPDATE rejoin_runs SET closed_at = closed_at - 86400 * :d WHERE run = :r"), {"d": days, "r": run})
     assert expire(topology, "test", keep) is not None
     assert there(topology) == kept
+
+
+def test_who_reads_the_newest_run_while_it_is_expired_reads_the_next_one_and_is_told_to_try_again_if_that_is_expired_too(
+    topology: Topology,
+) -> None:
+    read: list[int] = []
+
+    def reader(run: int) -> int:
+        read.append(run)
+        if len(read) < times:
+            a_run(topology, f"beside {len(read)}")
+            expire(topology, "test", timedelta(0))
+            for name, state in topology.ledger.states(run).items():
+                topology.refs.require(name, state)
+        return run
+
+    times = TRIES
+    assert of_newest(topology.ledger, topology.refs, reader) == read[-1] == topology.ledger.head()
+    times, read[:] = 99, []
+    with pytest.raises(LedgerConflict, match="was expired"):
+        of_newest(topology.ledger, topology.refs, reader)
+    assert len(set(read)) == TRIES
+
+
+def test_what_fails_for_another_reason_is_told_as_it_is(topology: Topology) -> None:
+    def broken(_: int) -> None:
+        a_run(topology, "beside")
+        raise OSError("disk")
+
+    with pytest.raises(OSError, match="disk"):
+        of_newest(topology.ledger, topology.refs, broken)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The ledger's promises, on real SQLite files: one open run, first registration wins, one commit, nothing after it."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -8,12 +9,15 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy.event import listen
 
 from rejoin import Topology, snapshot
 from rejoin.errors import RunBusy, RunCommitted, RunSuperseded, RunUnknown
 from rejoin.lake.ledger import Ledger
+from rejoin.lake.ledger_schema import RUNS_BY, connected
 from rejoin.lake.owner import Life
 from rejoin.lake.records import Run, StepRecord, Write, topologies
 from rejoin.lake.runs import RunKind
@@ -164,14 +168,14 @@ def test_publishing_twice_changes_nothing(ledger: Ledger) -> None:
 @pytest.mark.parametrize("late", ["register", "renew", "publish", "pin"])
 def test_whoever_comes_late_to_an_abandoned_run_is_told_so_and_changes_nothing(ledger: Ledger, late: str) -> None:
     run = ledger.open("a", plan(), PRINTS).number
-    ledger.abandon(run, "test")
+    ledger.abandon(run, "taken over by b\n  step: s")
     calls: dict[str, Callable[[], object]] = {
         "register": lambda: ledger.register(run, record("s"), "x", (Write("people", 1),)),
         "renew": lambda: ledger.renew(run),
         "publish": lambda: ledger.publish(run),
         "pin": lambda: ledger.pin(run, {"persons": None}),
     }
-    with pytest.raises(RunSuperseded, match="run 1 of topology 'town' is closed; this attempt changed nothing"):
+    with pytest.raises(RunSuperseded, match=r"run 1 of topology 'town' is closed \(taken over by b\); this attempt changed nothing"):
         calls[late]()
     assert ledger.head() is None
     assert ledger.writes(run) == {}
@@ -234,3 +238,19 @@ while mapper.is_alive() or not compared:
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": "include"}
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_what_is_open_and_what_is_not_done_is_found_without_reading_all_runs_and_in_an_old_ledger_too(tmp_path: Path) -> None:
+    first = f"sqlite:///{tmp_path}/ledger.db"
+    committed(Ledger(first, "town"))
+    with sqlite3.connect(tmp_path / "ledger.db") as db:  # as an older rejoin made it
+        for index in RUNS_BY:
+            db.execute(f"DROP INDEX {index.name}")
+    connected(first).dispose()
+    again = f"sqlite:///{tmp_path}/./ledger.db"  # a pool of its own: what another process would open
+    ledger, asked = Ledger(again, "town"), list[tuple[str, Any]]()
+    listen(connected(again), "before_cursor_execute", lambda *told: asked.append(told[2:4]))
+    assert (ledger.open_run(), ledger.not_rolled_forward()) == (None, [1])
+    with sqlite3.connect(tmp_path / "ledger.db") as db:
+        plans = [str(db.execute(f"EXPLAIN QUERY PLAN {sql}", told).fetchall()) for sql, told in asked if sql.startswith("SELECT")]
+    assert ["rejoin_runs_by_state" in plans[0], "rejoin_runs_by_done" in plans[1]] == [True, True], plans

@@ -28,7 +28,7 @@ NAMED = "{{ task.topology }}"
 
 
 def maintenance(schedule: Any = "30 3 * * *", keep_days: float = 7, on_failure: Any = None) -> DAG:
-    """Compacts every topology, then frees what runs older than ``keep_days`` left behind, and stray files."""
+    """Compacts every topology, then frees what runs left behind that a newer one followed more than ``keep_days`` ago, and stray files."""
     with _dag("rejoin_maintenance", schedule, on_failure, "Compaction, expiry of old states, stray files.") as dag:
         names = topologies()
         compact = CommandOperator.partial(task_id="compact", command=["compact"], map_index_template=NAMED).expand(topology=names)

@@ -30,7 +30,9 @@ def compact(location: str, name: str | None) -> None:
 @click.command()
 @lake_option
 @topology_option
-@click.option("--keep-days", type=click.FloatRange(min=0), default=7.0, show_default=True, help="States of runs younger than this stay.")
+@click.option(
+    "--keep-days", type=click.FloatRange(min=0), default=7.0, show_default=True, help="States of runs stay so long after a newer run."
+)
 def expire(location: str, name: str | None, keep_days: float) -> None:
     """Free the storage that only older runs need, and files that crashed attempts left (older than three days)."""
     from datetime import timedelta

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from rejoin import crash
 from rejoin.conduct import opening, rolling
-from rejoin.conduct.lease import superseded, trying, working
+from rejoin.conduct.lease import trying, working
 from rejoin.errors import InvariantBroken, LedgerConflict, RunUnknown
 from rejoin.failures import extras, named_errors
 from rejoin.lake import owner
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.ledger import Ledger
-from rejoin.lake.records import Run, StepRecord, Write
+from rejoin.lake.records import Run, StepRecord, Write, superseded
 from rejoin.lake.runs import RunKind, RunState
 from rejoin.plan import suspects
 from rejoin.plan.compatible import left_behind
@@ -99,7 +99,7 @@ class Topology:
         if run is None:
             raise RunUnknown(f"{who} has no run of topology {self.plan.topology!r}", next_step="do its cut first")
         if run.state == RunState.ABANDONED:
-            raise superseded(run)
+            raise superseded(run.topology, run.number, run.note)
         return run
 
     def upkeep(self, who: str, kind: RunKind, work: Callable[[Run], None], planned: Callable[[Plan, int], Plan] = _as_it_is) -> Run:
@@ -260,7 +260,11 @@ class Topology:
 
     def drop_garbage(self) -> None:
         """Drops branches that attempts of closed runs left behind (a zombie that wrote after its run was closed)."""
-        closed = [r.number for r in self.ledger.runs() if r.state != RunState.OPEN]
+        newest, current = self.ledger.newest(), self.ledger.open_run()  # in this order: who opens a run in between has a higher number
+
+        def closed(run: int) -> bool:
+            return newest is not None and run <= newest.number and (current is None or run != current.number)
+
         for table in self.refs.tables():
             self.refs.drop_branches(table, closed)
 

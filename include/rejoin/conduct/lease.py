@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from rejoin.errors import LedgerConflict, RunSuperseded
 from rejoin.failures import told
 from rejoin.lake.ledger import LEASE_SECONDS, Ledger
-from rejoin.lake.records import Run
+from rejoin.lake.records import Run, superseded
 from rejoin.lake.runs import RunState
 
 
@@ -72,12 +72,4 @@ def _if_closed(ledger: Ledger, run: Run, error: BaseException) -> None:
     """Raises RunSuperseded for what fails in a run that others have abandoned: they go on without it, and may have deleted what it reads."""
     with suppress(LedgerConflict):  # the first error is the one to tell
         if isinstance(error, Exception) and (now := ledger.run(run.number)).state == RunState.ABANDONED:
-            raise superseded(now)
-
-
-def superseded(run: Run) -> RunSuperseded:
-    """The error of whoever goes on with a run that was abandoned."""
-    return RunSuperseded(
-        f"run {run.number} of topology {run.topology!r} is closed ({run.note}); this attempt changed nothing",
-        next_step="nothing: the next run reads its input; or start again from the cut",
-    )
+            raise superseded(now.topology, now.number, now.note)

@@ -89,7 +89,7 @@ class Ledger(Records):
                 .values(head=run, version=t.topologies.c.version + 1)
             )
             if db.execute(moved).rowcount != 1 or db.execute(closed).rowcount != 1:
-                raise superseded(self.topology, run)
+                raise superseded(self.topology, run, row.note)
             found, before = json.loads(str(row.fingerprints)), self._prints(db, row.base)
             # What a compaction finds to be rebuilt, or behind, stays so.
             prints = {n: p for n, p in found.items() if n not in kept and (row.kind == RunKind.RUN or before.get(n) == p)}
@@ -225,7 +225,7 @@ class Ledger(Records):
         values = {"lease_until": time.time() + seconds, **also}
         alive = update(t.runs).where(self._is_open(run)).values(**values)
         if db.execute(alive).rowcount != 1:
-            raise superseded(self.topology, run)
+            raise superseded(self.topology, run, db.execute(select(t.runs.c.note).where(self._is(t.runs, run))).scalar())
 
     def _close(self, db: Connection, run: int, state: RunState, note: str) -> None:
         db.execute(update(t.runs).where(self._is(t.runs, run)).values(state=state, closed_at=time.time(), note=note))

@@ -55,8 +55,10 @@ def in_parts(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]
 
 
 def shaped(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> list[pa.RecordBatch]:
-    """The same in batches, which are not copied if they have these columns."""
+    """The same in batches, which are not copied if they have these columns; none if there are no rows."""
     batches = rows.to_batches() if isinstance(rows, pa.Table) else [rows]
+    if not batches:
+        return []
     if set(schema.names) <= set(rows.schema.names):
         batches = [batch.select(schema.names) for batch in batches]
         wanted = as_wide(_plain(schema), rows.schema)

@@ -1,5 +1,7 @@
 """Names of the lake's tables: one namespace a topology, user names as they are, internal names behind a double underscore."""
 
+import re
+
 from rejoin.lake.config import CATALOG
 from rejoin.plan.model import Edge, Node
 
@@ -37,6 +39,12 @@ def branch(run: int, attempt: str) -> str:
 def is_branch_of(name: str, run: int) -> bool:
     """Whether a branch was made by an attempt of this run."""
     return name.startswith(f"run_{run}_")
+
+
+def run_of(branch: str) -> int | None:
+    """The run of which an attempt made a branch; None if none did."""
+    found = re.match(r"run_([0-9]+)_", branch)
+    return None if found is None else int(found[1])
 
 
 def tag(run: int) -> str:

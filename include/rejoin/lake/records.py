@@ -153,8 +153,8 @@ class Records(CommittedRuns):
     def not_rolled_forward(self) -> list[int]:
         """Closed runs whose branches still have to be fast-forwarded or dropped."""
         with self.transaction() as db:
-            open_or_done = (t.runs.c.state == RunState.OPEN) | t.runs.c.rolled_forward
-            found = select(t.runs.c.run).where(t.runs.c.topology == self.topology, ~open_or_done).order_by(t.runs.c.run)
+            left = (t.runs.c.topology == self.topology, ~t.runs.c.rolled_forward, t.runs.c.state != RunState.OPEN)
+            found = select(t.runs.c.run).where(*left).order_by(t.runs.c.run)
             return [r.run for r in db.execute(found)]
 
     def pins(self, run: int) -> dict[str, dict[str, Any] | None]:
@@ -259,9 +259,10 @@ def topologies(url: str) -> list[str]:
         return [r.topology for r in db.execute(select(t.topologies.c.topology).order_by(t.topologies.c.topology))]
 
 
-def superseded(topology: str, run: int) -> RunSuperseded:
-    """What a process is told whose run is closed."""
+def superseded(topology: str, run: int, note: str | None = None) -> RunSuperseded:
+    """What a process is told whose run is closed. ``note``: that of the run, of which the first line says why."""
+    why = (note or "").partition("\n")[0]
     return RunSuperseded(
-        f"run {run} of topology {topology!r} is closed; this attempt changed nothing",
-        next_step="nothing: another attempt or run has taken over; see `rejoin history`",
+        f"run {run} of topology {topology!r} is closed{f' ({why})' if why else ''}; this attempt changed nothing",
+        next_step="nothing: another attempt or run has taken over (see `rejoin history`); or start again from the cut",
     )

@@ -176,11 +176,11 @@ class Refs:
 
         self._commit(name, change)
 
-    def drop_branches(self, name: str, runs: list[int]) -> None:
-        """Drops every attempt branch of these runs."""
+    def drop_branches(self, name: str, closed: Callable[[int], bool]) -> None:
+        """Drops every attempt branch of runs that are closed."""
 
         def change(table: Table) -> None:
-            left = [ref for ref in table.refs() if any(names.is_branch_of(ref, run) for run in runs)]
+            left = [ref for ref in table.refs() if (run := names.run_of(ref)) is not None and closed(run)]
             if left:
                 with refs_of(table) as changes:
                     for ref in left:

@@ -5,6 +5,7 @@ state; afterwards ``--as-of`` an older run is refused (``SNAPSHOT_EXPIRED``).
 """
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from time import monotonic
 
 from rejoin import crash
@@ -14,13 +15,13 @@ from rejoin.lake.runs import RunKind, RunState
 from rejoin.progress import SILENT, Progress, telling
 
 KEEP = timedelta(days=7)
-"""How long the state after a run can be asked for, if nobody says otherwise."""
+"""How long the state after a run can be asked for once a newer run was committed, if nobody says otherwise."""
 ORPHANS = timedelta(days=3)
 """How old a file that nobody knows must be before it is deleted: a running job may still be about to commit it."""
 
 
 def expire(topology: Topology, who: str, keep: timedelta = KEEP, progress: Progress = SILENT) -> Run | None:
-    """Frees what only runs that ended longer than ``keep`` ago need; the newest committed run is always kept. None if nothing was run yet.
+    """Frees what only runs need that were the newest longer than ``keep`` ago; the newest committed run is always kept. None if nothing was run yet.
 
     Raises:
         RunBusy: a run is open and alive.
@@ -57,9 +58,11 @@ def _old(topology: Topology, run: Run, limit: datetime) -> tuple[list[int], dict
     needed = oldest_needed(Topology(run.plan, topology.config, topology.root))
     committed = [r for r in topology.ledger.runs() if r.state == RunState.COMMITTED]
     first = run.base if needed is None else needed  # what a sink still has to get stays, however old
-    old = [r.number for r in committed if r.number < (first or 0) and (r.closed_at or 0.0) < limit.timestamp()]
+    # Whoever began to read the newest run may still do: how long that one had been the newest does not matter.
+    followed = {r.number: after.closed_at or 0.0 for r, after in pairwise(committed)}
+    old = {number for number, until in followed.items() if number < (first or 0) and until < limit.timestamp()}
     kept: dict[str, set[int]] = {}
     for number in (r.number for r in committed if r.number not in old):
         for table, snapshot in topology.ledger.states(number).items():
             kept.setdefault(table, set()).add(snapshot)
-    return old, kept
+    return sorted(old), kept

@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 from rejoin.conduct import Topology
 from rejoin.engines.engine import Rows
 from rejoin.engines.spark import Frame, SparkEngine, by_key
-from rejoin.errors import RunUnknown
 from rejoin.failures import named_errors
 from rejoin.joins.foreign_key import resolve as star
 from rejoin.lake import names
+from rejoin.lake.newest import of_newest
 from rejoin.lake.plainly import PlainReader
 from rejoin.lake.recompute import Recomputation, without_pushdown
 from rejoin.lake.session import JobCounter
@@ -72,10 +72,12 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool, progress: Pro
 
     Raises:
         RunUnknown: nothing was committed yet.
+        LedgerConflict: again and again newer runs were committed meanwhile, and what was being compared was expired.
     """
-    head = topology.ledger.head()
-    if head is None:
-        raise RunUnknown(f"topology {topology.plan.topology!r} has no committed run", next_step="run it first")
+    return of_newest(topology.ledger, topology.refs, lambda head: _of_run(topology, spark, head, fast=fast, progress=progress))
+
+
+def _of_run(topology: Topology, spark: SparkSession, head: int, *, fast: bool, progress: Progress) -> list[Difference]:
     plan = topology.ledger.run(head).plan
     engine = SparkEngine(spark)
     reader = PlainReader(engine, plan, topology.ledger.states(head), topology.refs)
