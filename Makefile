@@ -142,13 +142,13 @@ $(PROJECT): pyproject.toml $(PACKAGES)
 	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --no-index -e .
 	@touch $@
 
-$(JARS): include/rejoin/setup_check.py $(PROJECT)
-	@$(BIN)/python -m rejoin.setup_check
+$(JARS): include/rejoin/lake/spark/setup_check.py $(PROJECT)
+	@$(BIN)/python -m rejoin.lake.spark.setup_check
 	@touch $@
 
 # Before anything is downloaded: one line that says what is missing and how to get it.
 HAS_PYTHON = $(shell $(BASE_PYTHON) -c 'import sys, venv, ensurepip; print(sys.version_info[:2] == (3, 11))' 2>/dev/null)
-JAVA_PROBLEM = $(shell $(BASE_PYTHON) -I include/rejoin/setup_check.py --java 2>&1)
+JAVA_PROBLEM = $(shell $(BASE_PYTHON) -I include/rejoin/lake/spark/setup_check.py --java 2>&1)
 GET_PYTHON := rejoin needs $(BASE_PYTHON) with venv, and there is none in the PATH: \
 	install it (Debian: apt-get install python3.11 python3.11-venv) or name one with BASE_PYTHON=
 

@@ -25,8 +25,8 @@ from folders import PROJECT, Folders
 from measure import CONSOLE, tracked
 from report import write
 
-from rejoin.airflow.client import Client
-from rejoin.airflow.local import USER, free_port, up
+from rejoin.airflow.local.client import Client
+from rejoin.airflow.local.server import USER, free_port, up
 from rejoin.demo.examples import deliver
 from rejoin.deployed import SHOP
 

@@ -9,7 +9,7 @@ from curve import NAMES
 from grids import Grid, megabytes, seconds
 from measure import Row
 
-from rejoin.plan.steps import Verb
+from rejoin.plan.model.steps import Verb
 
 DUCKDB, SPARK = NAMES["duckdb"][0], NAMES["spark"][:2]
 SIDES = ("left", "right")

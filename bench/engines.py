@@ -10,14 +10,14 @@ from measure import Done, Stages, in_spark
 from pyspark.sql import SparkSession
 from work import COLUMNS, Change
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
-from rejoin.engines import Choice
+from rejoin.engines.choice import Choice
 from rejoin.lake.config import lake_config
-from rejoin.lake.session import session
-from rejoin.load import load
-from rejoin.upkeep.compact import compact
-from rejoin.upkeep.verify import verify
+from rejoin.lake.spark.session import session
+from rejoin.operate.compact import compact
+from rejoin.operate.verify.verify import verify
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 ICEBERG = {"format-version": "2", "write.parquet.compression-codec": "zstd"}
 """Iceberg properties of every table that a baseline writes."""

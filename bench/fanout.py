@@ -20,7 +20,7 @@ from measure import CONSOLE, Done, in_spark, row, save, spend, tracked
 from report import write
 from work import Work
 
-from rejoin.plan.query import topology_query
+from rejoin.plan.sql.defining_query import topology_query
 
 COUNTED = 5
 SUBSCRIBERS = 1_000

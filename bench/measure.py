@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import track
 
-from rejoin.lake.session import JobCounter
+from rejoin.lake.spark.session import JobCounter
 
 T = TypeVar("T")
 Stages = dict[str, tuple[float, int]]

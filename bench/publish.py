@@ -1,6 +1,6 @@
 """How fast changes are published: `python bench/publish.py [changes]`. Starts its own broker and database; writes docs/sinks.md's tables.
 
-Every row is a delivery of the same changes by `rejoin.deliver`, best of two; the raw client's time beside it is that of a loop that hands over bytes which are
+Every row is a delivery of the same changes by `rejoin.steps.deliver.step`, best of two; the raw client's time beside it is that of a loop that hands over bytes which are
 ready: the producer's `produce()`, and psycopg's `COPY` and merge.
 """
 
@@ -23,9 +23,10 @@ from confluent_kafka.cimpl import NewTopic  # noqa: E402
 from integration.made import COLUMNS, Lake  # noqa: E402
 from integration.servers import kafka, postgres  # noqa: E402
 
-from rejoin.lake import feed, names  # noqa: E402
-from rejoin.plan.sinks import KafkaSink  # noqa: E402
-from rejoin.sinks.records import Records, json_encoding  # noqa: E402
+from rejoin.lake import table_names  # noqa: E402
+from rejoin.lake.read import change_feed
+from rejoin.plan.model.sinks import KafkaSink  # noqa: E402
+from rejoin.sinks.kafka.records import Records, json_encoding  # noqa: E402
 
 PARTITIONS = 6
 SETTINGS = {
@@ -54,9 +55,11 @@ def best(work: Callable[[], float], times: int = 2) -> float:
 def batches(lake: Lake) -> list[pa.RecordBatch]:
     topology = lake.topology()
     states = topology.ledger.states(topology.ledger.head())
-    log, output = (feed.State(topology.refs.require(name, states[name]), states[name]) for name in (names.changes("people"), "people"))
+    log, output = (
+        change_feed.State(topology.refs.require(name, states[name]), states[name]) for name in (table_names.changes("people"), "people")
+    )
     columns = [c for c, _ in COLUMNS]
-    return list(feed.changes(log, output, feed.Between(0, 1, net=False), ["id"], columns))
+    return list(change_feed.changes(log, output, change_feed.Between(0, 1, net=False), ["id"], columns))
 
 
 def raw_kafka(address: str, rows: list[pa.RecordBatch], *, transactional: bool) -> float:

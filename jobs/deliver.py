@@ -1,6 +1,6 @@
 """deliver, after a run: `python jobs/deliver.py --help`. Needs no Spark."""
 
-from rejoin.conduct.job import main
+from rejoin.steps.run.job import main
 
 if __name__ == "__main__":
     main("deliver")

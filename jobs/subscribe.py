@@ -1,6 +1,6 @@
 """subscribe, one step of a run: `python jobs/subscribe.py --help`, or with spark-submit."""
 
-from rejoin.conduct.job import main
+from rejoin.steps.run.job import main
 
 if __name__ == "__main__":
     main("subscribe")

@@ -8,6 +8,6 @@ import sys
 __all__: list[str] = []  # nothing here is a setting
 
 if sys.argv[1:2] == ["scheduler"]:
-    from rejoin.airflow.preload import preload
+    from rejoin.airflow.tasks.preload import preload
 
     preload()

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from rejoin.plan.model import Table
-from rejoin.sources import snapshot
-from rejoin.sources.csvtext import csv_records
-from rejoin.sources.snapshot import Lines
-from rejoin.sources.tally import Tally
+from rejoin.plan.model.plan import Table
+from rejoin.sources.formats.csv_text import csv_records
+from rejoin.sources.formats.line_tally import Tally
+from rejoin.sources.shapes import snapshot
+from rejoin.sources.shapes.snapshot import Lines
 
 
 def decode_csv(table: Table, ordinal: int, file: str, index: int, lines: Lines) -> Iterator[pa.RecordBatch]:

@@ -4,9 +4,9 @@ from typing import Any
 
 from pyiceberg.expressions import AlwaysTrue
 
-from rejoin.conduct import Topology
-from rejoin.lake import names
-from rejoin.stages.loaded import LOADED
+from rejoin.lake import table_names
+from rejoin.statements.load_reference import LOADED
+from rejoin.steps.run.topology import Topology
 
 
 def changes_of(topology: Topology, node: str) -> list[dict[str, Any]]:
@@ -14,7 +14,7 @@ def changes_of(topology: Topology, node: str) -> list[dict[str, Any]]:
     ledger = topology.ledger
     states = ledger.states(ledger.head())
     made = []
-    for change in _scan(topology, names.changes(node), states):
+    for change in _scan(topology, table_names.changes(node), states):
         if change["_op"] != LOADED:
             made.append(change)
             continue
@@ -29,7 +29,7 @@ def changes_of(topology: Topology, node: str) -> list[dict[str, Any]]:
 def rolled_back(topology: Topology, node: str) -> list[dict[str, Any]]:
     """The same where the snapshot of that run is gone: from the newest rows and the first later change of each key."""
     states = topology.ledger.states(topology.ledger.head())
-    changes = sorted(_scan(topology, names.changes(node), states), key=lambda c: -c["_run"])
+    changes = sorted(_scan(topology, table_names.changes(node), states), key=lambda c: -c["_run"])
     load = next(c["_run"] for c in changes if c["_op"] == LOADED)
     later = [c for c in changes if c["_op"] != LOADED]
     key = [c for c in changes[0] if not c.startswith("_")]
@@ -52,6 +52,6 @@ def _scan(topology: Topology, table: str, states: dict[str, int]) -> list[dict[s
 def stored_ops(topology: Topology, node: str) -> dict[int, list[str]]:
     """What the changes table stores of each run: the operations alone."""
     found: dict[int, list[str]] = {}
-    for change in _scan(topology, names.changes(node), topology.ledger.states(topology.ledger.head())):
+    for change in _scan(topology, table_names.changes(node), topology.ledger.states(topology.ledger.head())):
         found.setdefault(change["_run"], []).append(change["_op"])
     return found

@@ -11,11 +11,11 @@ from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.schema import index_by_id
 from pyiceberg.table import Table
 
-from rejoin.lake import names
-from rejoin.lake.duck import cursor, relation
-from rejoin.lake.files import files_of
-from rejoin.lake.refs import Refs
-from rejoin.stages.dialect import DUCKDB
+from rejoin.lake import table_names
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.iceberg.snapshot_files import files_of
+from rejoin.lake.read.duckdb_scan import cursor, relation
+from rejoin.statements.dialect import DUCKDB
 
 READERS = ("spark", "pyiceberg", "duckdb")
 Column = tuple[int, str, pa.ChunkedArray]
@@ -44,7 +44,7 @@ def counted_above(refs: Refs, spark: Any, name: str, snapshot_id: int, column: s
     files = files_of(table, snapshot_id)
     stored = relation(table, files.data, files.deletes) if files.data else None
     above = GreaterThan(column, value)  # type: ignore[call-arg, arg-type]  # pydantic hides the positional form from mypy
-    rows = spark.sql(f"SELECT * FROM {names.full(refs.topology, name)} VERSION AS OF {snapshot_id}")
+    rows = spark.sql(f"SELECT * FROM {table_names.full(refs.topology, name)} VERSION AS OF {snapshot_id}")
     with cursor() as database:
         sql = "SELECT 0" if stored is None else f"SELECT count(*) FROM {stored.sql} WHERE {DUCKDB.name(column)} > $above"
         parameters = {} if stored is None else {**stored.parameters, "above": value}

@@ -43,7 +43,7 @@ class ObjectStore:
     """The server, as those see it who use it."""
 
     def __init__(self, directory: Path) -> None:
-        from rejoin.airflow.local import free_port
+        from rejoin.airflow.local.server import free_port
 
         self._log, self._said = directory / "requests.log", directory / "moto.log"
         self._log.touch()

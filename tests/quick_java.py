@@ -23,7 +23,7 @@ them out, as ``make nightly`` does."""
 TRAIN = """
 import sys
 from rejoin.lake.config import lake_config
-from rejoin.lake.session import session
+from rejoin.lake.spark.session import session
 
 spark = session(lake_config(sys.argv[1]))
 spark.sql("CREATE TABLE lake.t (a INT, b STRING) USING iceberg")

@@ -3,9 +3,9 @@
 A topology file needs these names only, a notebook ``Lake`` as well; none of them imports Spark before it runs something.
 """
 
-from rejoin.declare.destinations import kafka, postgres
 from rejoin.declare.expectations import between, computable, condition, fresh, in_set, matched, matches, not_null, row_count, unique
-from rejoin.declare.origins import debezium, feed, records, snapshot
+from rejoin.declare.sinks import kafka, postgres
+from rejoin.declare.sources import debezium, feed, records, snapshot
 from rejoin.declare.topology import Topology
 from rejoin.notebook import Lake
 

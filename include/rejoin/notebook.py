@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rejoin.declare.topology import Topology
-from rejoin.plan.policy import RunOptions
+from rejoin.plan.model.policy import RunOptions
 
 if TYPE_CHECKING:
-    from rejoin.lake.records import Run
-    from rejoin.lake.sql import Rows
-    from rejoin.lake.visible import TableInfo
+    from rejoin.lake.ledger.records import Run
+    from rejoin.lake.query.user_queries import Rows
+    from rejoin.lake.query.visible_tables import TableInfo
 
 
 class Lake:
@@ -29,7 +29,7 @@ class Lake:
             RunUnknown: there is no lake, or no run was committed yet.
             UnknownTable: the lake has no such topology.
         """
-        from rejoin.lake.visible import cuts
+        from rejoin.lake.query.visible_tables import cuts
 
         return [table for cut in cuts(self.location, topology) for table in cut.tables()]
 
@@ -41,8 +41,8 @@ class Lake:
             UnknownTable: no such table; or several topologies have one of this name, or runs, and none is named.
             SnapshotExpired: the run is beyond retention.
         """
-        from rejoin.lake.sql import whole
-        from rejoin.lake.visible import cuts
+        from rejoin.lake.query.user_queries import whole
+        from rejoin.lake.query.visible_tables import cuts
 
         return whole(cuts(self.location, topology, as_of), table)
 
@@ -53,8 +53,8 @@ class Lake:
             QueryRefused: the query has a mistake, or is not one SELECT over tables of the lake.
             RunUnknown, UnknownTable, SnapshotExpired: as ``read``.
         """
-        from rejoin.lake.sql import query as asked
-        from rejoin.lake.visible import cuts
+        from rejoin.lake.query.user_queries import query as asked
+        from rejoin.lake.query.visible_tables import cuts
 
         return asked(cuts(self.location, topology, as_of), query)
 
@@ -72,17 +72,17 @@ class Lake:
         """
         from functools import partial
 
-        from rejoin import conduct
-        from rejoin.conduct import schedule
-        from rejoin.lake import owner
         from rejoin.lake.config import lake_config
-        from rejoin.lake.session import session
-        from rejoin.load import load
-        from rejoin.plan.compile import compile
+        from rejoin.lake.ledger import run_owner
+        from rejoin.lake.spark.session import session
+        from rejoin.plan.check.compile import compile
+        from rejoin.plan.check.topology_file import load
+        from rejoin.steps.run import schedule
+        from rejoin.steps.run import topology as conduct
 
         plan = compile(topology) if isinstance(topology, Topology) else load(str(topology))
         opened = conduct.Topology(plan, lake_config(self.location), str(Path(root).resolve()))
-        who, left = owner.this_process(), opened.ledger.open_run()
+        who, left = run_owner.this_process(), opened.ledger.open_run()
         if left is not None and left.owner == who and left.standing == "failed":
             # It would go on with the plan and the input of the run that failed, which may be corrected by now.
             opened.ledger.abandon(left.number, "run again by the same process")

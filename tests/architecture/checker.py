@@ -35,17 +35,17 @@ IMPORT_RULES = (
             "pyspark",
             "sqlalchemy",
             "rejoin.airflow",
-            "rejoin.engines",
+            "rejoin.engines.choice",
             "rejoin.lake",
             "rejoin.run",
-            "rejoin.conduct",
+            "rejoin.steps.run.topology",
             "rejoin.sinks",
         ),
         "stages are statements: a plan in, SQL text out; engines run them",
     ),
     ImportRule(
         (f"{PACKAGE}/joins",),
-        ("airflow", "duckdb", "pyiceberg", "pyspark", "rejoin.engines", "rejoin.lake", "rejoin.run", "rejoin.sinks"),
+        ("airflow", "duckdb", "pyiceberg", "pyspark", "rejoin.engines.choice", "rejoin.lake", "rejoin.run", "rejoin.sinks"),
         "the statements of a join are statements as those of stages; the file of the folder itself says how a run uses them",
         but=(
             *(file.relative_to(ROOT).as_posix() for file in (ROOT / PACKAGE / "joins").rglob("__init__.py")),
@@ -55,12 +55,12 @@ IMPORT_RULES = (
     ),
     ImportRule(
         (f"{PACKAGE}/joins",),
-        ("airflow", "pyiceberg", "pyspark", "rejoin.airflow", "rejoin.conduct", "rejoin.sinks"),
+        ("airflow", "pyiceberg", "pyspark", "rejoin.airflow", "rejoin.steps.run.topology", "rejoin.sinks"),
         "a join is found by statements and by lookups, whoever runs them",
     ),
     ImportRule(
         (f"{PACKAGE}/engines",),
-        ("airflow", "pyiceberg", "rejoin.airflow", "rejoin.run", "rejoin.conduct", "rejoin.sinks"),
+        ("airflow", "pyiceberg", "rejoin.airflow", "rejoin.run", "rejoin.steps.run.topology", "rejoin.sinks"),
         "an engine runs what it is given",
     ),
     ImportRule(
@@ -71,13 +71,13 @@ IMPORT_RULES = (
     ),
     ImportRule(
         (f"{PACKAGE}/declare", f"{PACKAGE}/plan", f"{PACKAGE}/__init__.py"),
-        ("airflow", "pandas", "pyiceberg", "pyspark", "rejoin.airflow", "rejoin.lake", "rejoin.run", "rejoin.sinks", "rejoin.stages"),
+        ("airflow", "pandas", "pyiceberg", "pyspark", "rejoin.airflow", "rejoin.lake", "rejoin.run", "rejoin.sinks", "rejoin.statements"),
         "a plan is data that is built without Spark, Airflow or a lake",
     ),
     ImportRule((f"{PACKAGE}/declare",), ("rejoin.plan",), "what a user writes is recorded as it is; plans read it", anywhere=False),
     ImportRule(
         (f"{PACKAGE}/sources", f"{PACKAGE}/sinks", f"{PACKAGE}/lake"),
-        ("airflow", "rejoin.airflow", "rejoin.conduct", "rejoin.run"),
+        ("airflow", "rejoin.airflow", "rejoin.steps.run.topology", "rejoin.run"),
         "storage does not know who uses it",
     ),
     ImportRule(
@@ -92,11 +92,11 @@ IMPORT_RULES = (
             "great_expectations",
             "pyspark",
             "rejoin.airflow",
-            "rejoin.conduct",
+            "rejoin.steps.run.topology",
             "rejoin.run",
             "rejoin.sinks",
             "rejoin.sources",
-            "rejoin.stages",
+            "rejoin.statements",
         ),
         "the page reads the ledger and Iceberg's tables, never Spark",
     ),
@@ -116,7 +116,7 @@ IMPORT_RULES = (
 CLIENTS = ("confluent_kafka", "psycopg")
 CLIENTS_RULE = "only sinks/ talks to Kafka and PostgreSQL as sinks"
 ENGINE = f"{PACKAGE}/validation/engine.py"
-ENGINE_RULE = "only validation/engine.py imports Great Expectations, inside functions: it takes five seconds"
+ENGINE_RULE = "only steps/validate/great_expectations.py imports Great Expectations, inside functions: it takes five seconds"
 
 STORAGE = (f"{PACKAGE}/lake", f"{PACKAGE}/sources", f"{PACKAGE}/sinks", f"{PACKAGE}/engines/spark.py")
 """The only folders that read or write tables and files with Spark or PyIceberg; and the engine that hands statements to Spark."""

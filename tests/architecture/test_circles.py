@@ -8,7 +8,7 @@ from checker import PACKAGE, ROOT
 from count import circles
 
 KNOWN = [["engines", "lake"]]
-"""The process's engine takes its database from ``lake/duck.py``, which also knows how Iceberg's files are read."""
+"""The process's engine takes its database from ``lake/read/duckdb_scan.py``, which also knows how Iceberg's files are read."""
 
 
 def test_rooms_are_in_no_circle_but_the_known_ones() -> None:

@@ -52,7 +52,7 @@ def test_loading_topology_and_plan_takes_less_than_a_second() -> None:
 def test_loading_the_page_loads_neither_spark_nor_airflow_nor_what_runs() -> None:
     modules = set(load_in_fresh_interpreter(["rejoin.page.gather", "rejoin.page.render"])["modules"])
     loaded = {str(name).partition(".")[0] for name in modules}
-    assert not modules & {"rejoin.conduct", "rejoin.run"}, "the page runs nothing, so what it imports does not either"
+    assert not modules & {"rejoin.steps.run.topology", "rejoin.run"}, "the page runs nothing, so what it imports does not either"
     assert "pyiceberg" in loaded, "the page reads tables with PyIceberg: this test looks in the wrong place"
     assert not loaded & {"airflow", "fastapi", "great_expectations", "pyspark"}
 
@@ -63,14 +63,22 @@ def test_files_know_only_what_they_may() -> None:
 
 
 BROKEN = {
-    "a stage that imports the lake": ("stages/x.py", "from rejoin.lake.reader import Reader", "imports rejoin.lake.reader.Reader"),
+    "a stage that imports the lake": (
+        "stages/x.py",
+        "from rejoin.lake.read.reader import Reader",
+        "imports rejoin.lake.read.reader.Reader",
+    ),
     "a stage that imports the lake from its parent": ("stages/x.py", "from rejoin import lake", "imports rejoin.lake"),
     "a stage that imports the runner in a function": ("stages/x.py", "def f():\n    import rejoin.run", "imports rejoin.run"),
     "a stage that knows Spark": ("stages/x.py", "def f():\n    from pyspark.sql import functions", "imports pyspark.sql.functions"),
-    "a statement of a join that imports the lake": ("joins/x/resolve.py", "from rejoin.lake import probe", "imports rejoin.lake.probe"),
-    "a join that knows Spark": ("joins/same_key/__init__.py", "import pyspark", "imports pyspark"),
+    "a statement of a join that imports the lake": (
+        "joins/x/resolve.py",
+        "from rejoin.lake.read import duckdb_lookup as probe",
+        "imports rejoin.lake.read.duckdb_lookup",
+    ),
+    "a join that knows Spark": ("joins/same_key/changes.py", "import pyspark", "imports pyspark"),
     "a runner that loads Spark": ("run/x.py", "from pyspark.sql import functions as F", "imports pyspark.sql.functions"),
-    "an engine that knows runs": ("engines/x.py", "from rejoin.run import Doing", "imports rejoin.run.Doing"),
+    "an engine that knows runs": ("engines/x.py", "from rejoin.run import Doing", "imports rejoin.steps.Doing"),
     "a stage that imports Airflow": ("stages/x.py", "import airflow.sdk", "imports airflow.sdk"),
     "a plan that imports Spark in a function": ("plan/x.py", "def f():\n    from pyspark.sql import Row", "imports pyspark.sql.Row"),
     "a topology that imports Spark": ("declare/topology.py", "import pyspark", "imports pyspark"),
@@ -78,20 +86,28 @@ BROKEN = {
     "a source that imports the runner": ("sources/x.py", "import rejoin.run", "imports rejoin.run"),
     "a source that talks to Kafka": ("sources/x.py", "from confluent_kafka import Consumer", "imports confluent_kafka.Consumer"),
     "a driver that talks to PostgreSQL": ("deliver.py", "import psycopg", "imports psycopg"),
-    "a plan that imports a sink": ("plan/x.py", "from rejoin.sinks import records", "imports rejoin.sinks.records"),
-    "a sink that knows runs": ("sinks/x.py", "from rejoin.conduct import Topology", "imports rejoin.conduct.Topology"),
+    "a plan that imports a sink": ("plan/x.py", "from rejoin.sinks.kafka import records", "imports rejoin.sinks.kafka.records"),
+    "a sink that knows runs": (
+        "sinks/x.py",
+        "from rejoin.steps.run.topology import Topology",
+        "imports rejoin.steps.run.topology.Topology",
+    ),
     "a runner that reads": ("run.py", "rows = spark.read.parquet(path)", "uses spark.read"),
     "a runner that writes": ("run.py", "frame.write.parquet(path)", "uses frame.write"),
     "a runner that appends to a table": ("run.py", "frame.writeTo('t').append()", "uses frame.writeTo"),
     "a runner that runs SQL": ("run.py", "self._session.sql('DROP TABLE t')", "uses self._session.sql"),
-    "a verifier that opens a table": ("upkeep/verify.py", "spark.table('t')", "uses spark.table"),
+    "a verifier that opens a table": ("operate/verify/verify.py", "spark.table('t')", "uses spark.table"),
     "an answer that asks Spark": ("why/x.py", "def f():\n    from pyspark.sql import Row", "imports pyspark.sql.Row"),
     "a page that imports Spark in a function": ("page/x.py", "def f():\n    import pyspark", "imports pyspark"),
-    "a page that imports the runner": ("page/routes.py", "from rejoin.run import Doing", "imports rejoin.run.Doing"),
+    "a page that imports the runner": ("page/routes.py", "from rejoin.run import Doing", "imports rejoin.steps.Doing"),
     "a page that knows Airflow": ("page/gather.py", "from airflow.configuration import conf", "imports airflow.configuration.conf"),
     "a page that opens a table itself": ("page/x.py", "from pyiceberg.table import Table", "imports pyiceberg.table.Table"),
     "a runner that imports Great Expectations": ("run/x.py", "def f():\n    import great_expectations", "imports great_expectations"),
-    "an engine that loads Great Expectations": ("validation/engine.py", "import great_expectations as gx", "imports great_expectations"),
+    "an engine that loads Great Expectations": (
+        "steps/validate/great_expectations.py",
+        "import great_expectations as gx",
+        "imports great_expectations",
+    ),
     "a runner that imports PyIceberg": ("run.py", "from pyiceberg.catalog import Catalog", "imports pyiceberg.catalog.Catalog"),
 }
 
@@ -106,17 +122,20 @@ def test_the_checker_sees(file: str, source: str, message: str) -> None:
 
 ALLOWED = {
     "a runner that loads Spark when it is needed": ("run/x.py", "def f():\n    from pyspark.sql import functions as F"),
-    "a join that looks rows up": ("joins/same_key/__init__.py", "from rejoin.lake.access import Keys"),
+    "a join that looks rows up": ("joins/same_key/changes.py", "from rejoin.lake.read.lookups import Keys"),
     "a sink with its client": ("sinks/x.py", "import confluent_kafka, psycopg"),
     "the lake with PyIceberg and writes": ("lake/x.py", "import pyiceberg\nframe.writeTo('t').append()\nspark.sql('SELECT 1')"),
     "a DAG renderer that loads Spark when a task runs": ("airflow/x.py", "def task():\n    import pyspark"),
     "a DAG renderer that names Spark's types": ("airflow/x.py", "if TYPE_CHECKING:\n    from pyspark.sql import DataFrame"),
-    "an engine that imports Great Expectations when it is asked": ("validation/engine.py", "def f():\n    import great_expectations"),
-    "a runner that imports the lake": ("run.py", "from rejoin.lake import reader"),
+    "an engine that imports Great Expectations when it is asked": (
+        "steps/validate/great_expectations.py",
+        "def f():\n    import great_expectations",
+    ),
+    "a runner that imports the lake": ("run.py", "from rejoin.lake.read import reader"),
     "a plan that prints an expression and reads a file": ("plan/x.py", "text = expression.sql('spark')\nbody = file.read()"),
     "a runner that counts what was read": ("run.py", "counts.read += 1\nout.write('done')"),
     "the page's routes with Airflow": ("page/routes.py", "from airflow.api_fastapi.core_api.security import GetUserDep\nimport fastapi"),
-    "a page that imports the lake": ("page/x.py", "from rejoin.lake.history import History"),
+    "a page that imports the lake": ("page/x.py", "from rejoin.lake.ledger.history import History"),
     "a module whose name only starts alike": ("stages/x.py", "import rejoin.lakeside, airflows"),
 }
 

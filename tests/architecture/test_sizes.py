@@ -18,7 +18,7 @@ TAKEN = {
     "cli/sql.py:head": 8,
     "cli/sql.py:sql": 7,
     "cli/why.py:why": 7,
-    "declare/destinations.py:kafka": 13,
+    "declare/sinks.py:kafka": 13,
     "declare/topology.py:stream": 8,
     # One too many.
 }

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from traces import FILES, HERE, KAFKA_IS_WRONG, Changes, Trace, one_in_fifty, some_traces, traces
 
-from rejoin.replay import replay
+from rejoin.replay.run import replay
 
 pytestmark = [
     pytest.mark.slow,

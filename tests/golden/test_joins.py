@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from joins_model import FILE, LINES, Line, lines
 
-from rejoin.replay import replay
+from rejoin.replay.run import replay
 
 pytestmark = [
     pytest.mark.slow,

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from traces import HERE
 
-from rejoin.stages import hashing, provenance
+from rejoin.statements import provenance, value_hash
 
 VECTORS = [json.loads(line) for line in (HERE / "murmur3.jsonl").read_bytes().splitlines()]
 
@@ -19,6 +19,6 @@ def test_there_are_vectors() -> None:
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda v: f"{len(v['hex']) // 2}_bytes_{v['hex'][:8]}")
 def test_our_hash_of_bytes_is_kafkas(vector: dict[str, object]) -> None:
     data = bytes.fromhex(str(vector["hex"]))
-    (ours,) = hashing.murmur3(pa.array([data], pa.binary())).to_pylist()
+    (ours,) = value_hash.murmur3(pa.array([data], pa.binary())).to_pylist()
     assert [int.from_bytes(half, "little", signed=True) for half in (ours[:8], ours[8:])] == vector["kafka"]
     assert ours == mmh3.hash_bytes(data, provenance.SEED)

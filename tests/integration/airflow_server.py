@@ -14,8 +14,8 @@ from typing import Any
 import psycopg
 from integration.servers import postgres, wait_for_port
 
-from rejoin.airflow.client import DONE, Client
-from rejoin.airflow.local import free_port
+from rejoin.airflow.local.client import DONE, Client
+from rejoin.airflow.local.server import free_port
 
 PROJECT = Path(__file__).parents[2]
 USER, PASSWORD = "admin", "for this test only"

@@ -14,7 +14,7 @@ from urllib.error import HTTPError
 
 from servers import wait_for_port
 
-from rejoin.airflow.local import free_port
+from rejoin.airflow.local.server import free_port
 
 ROOT = Path(__file__).parents[2]
 PASSWORDS = {"admin": "open sesame", "viewer": "only looking", "stranger": "passing by"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from integration.shop import Row
 
-from rejoin.conduct import Topology
+from rejoin.steps.run.topology import Topology
 
 Edit = Callable[[list[Row]], list[Row]]
 

@@ -6,11 +6,11 @@ import pytest
 from integration.servers import KafkaServer, kafka, postgres, spark_connect
 from pyspark.sql import SparkSession
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
 from rejoin.lake.config import lake_config
-from rejoin.lake.records import Run
-from rejoin.lake.session import session
+from rejoin.lake.ledger.records import Run
+from rejoin.lake.spark.session import session
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 Go = Callable[..., Run]
 Sessions = Callable[[Topology], SparkSession]

@@ -17,9 +17,9 @@ import psutil
 
 _IMPORTED = (
     "rejoin.cli",
-    "rejoin.conduct.job",
-    "rejoin.deliver",
-    "rejoin.deliver.catch_up",
+    "rejoin.steps.run.job",
+    "rejoin.steps.deliver.step",
+    "rejoin.steps.deliver.catch_up",
     "rejoin.run",
     "rejoin.sinks.connect",
     "duckdb",

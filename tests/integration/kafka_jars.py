@@ -1,4 +1,4 @@
-"""The broker's jars: fetched once by the Ivy inside Spark, like Spark's own (rejoin.setup_check). ``make test`` calls this file, and so do the tests."""
+"""The broker's jars: fetched once by the Ivy inside Spark, like Spark's own (rejoin.lake.spark.setup_check). ``make test`` calls this file, and so do the tests."""
 
 import os
 import subprocess

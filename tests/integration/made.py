@@ -12,12 +12,12 @@ from pathlib import Path
 import pyarrow as pa
 from integration.forked import Forked
 
-from rejoin.conduct import Topology
-from rejoin.lake import names
+from rejoin.lake import table_names
 from rejoin.lake.config import lake_config
-from rejoin.lake.records import StepRecord, Write
-from rejoin.load import load
-from rejoin.stages.loaded import reference
+from rejoin.lake.ledger.records import StepRecord, Write
+from rejoin.plan.check.topology_file import load
+from rejoin.statements.load_reference import reference
+from rejoin.steps.run.topology import Topology
 
 SOURCE = """
 from rejoin import Topology, kafka, postgres, snapshot
@@ -91,14 +91,14 @@ class Lake:
         rows = [r for key, new in changed.items() if (r := self._change(run.number, key, new)) is not None]
         for key, new in changed.items():
             self.state.pop(key, None) if new is None else self.state.__setitem__(key, {**new, "_run": run.number, "_hash": b"h"})
-        log, output = self._table(topology, names.changes("people"), CHANGES), self._table(topology, "people", OUTPUT)
+        log, output = self._table(topology, table_names.changes("people"), CHANGES), self._table(topology, "people", OUTPUT)
         with output.update_schema() as update:
             update.union_by_name(OUTPUT)  # an output really loses the columns that its plan lacks
         log.append(pa.Table.from_pylist(rows, CHANGES) if output.metadata.snapshots else reference(CHANGES, run.number))
         rows_after = pa.Table.from_pylist(list(self.state.values()), OUTPUT)
         output.overwrite(rows_after) if output.metadata.snapshots else output.append(rows_after)
         writes = []
-        for name in ("people", names.changes("people")):
+        for name in ("people", table_names.changes("people")):
             found = topology.refs.table(name)
             assert found is not None
             snapshot = found.current_snapshot()

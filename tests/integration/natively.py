@@ -18,7 +18,7 @@ from typing import Any
 from composed import ROOT, mounts, services
 from integration.servers import wait_for_port
 
-from rejoin.airflow.local import free_port
+from rejoin.airflow.local.server import free_port
 
 PORTS = {"metadata": 5432, "object-store": 8333, "api-server": 8080, "spark-connect": 15002, "source": 5432}
 """The services that listen, and where inside their containers."""

@@ -13,9 +13,9 @@ from pathlib import Path
 from integration.event_log import EventLog, Job
 from integration.servers import SparkCluster
 
-from rejoin.conduct import Topology
 from rejoin.lake.config import lake_config
-from rejoin.load import load
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.topology import Topology
 
 ORDERS, CUSTOMERS, FILES = 70_000, 3_500, 8
 TABLE = ORDERS * 50

@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column
 
-from rejoin.lake.duck import fresh
-from rejoin.plan.portable import SETTINGS, NotPortable, Printed, duckdb_type, printed
+from rejoin.lake.read.duckdb_scan import fresh
+from rejoin.plan.sql.portable import SETTINGS, NotPortable, Printed, duckdb_type, printed
 
 Columns = Mapping[str, Mapping[str, str]]
 ERROR = "an error"

@@ -19,7 +19,7 @@ import psycopg
 import pyspark
 from integration import kafka_jars
 
-from rejoin.airflow.local import free_port
+from rejoin.airflow.local.server import free_port
 from rejoin.lake.config import LakeConfig
 
 

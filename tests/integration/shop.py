@@ -9,10 +9,10 @@ from pathlib import Path
 from feeds import changes_of
 from pyiceberg.expressions import AlwaysTrue
 
-from rejoin.conduct import Topology
 from rejoin.lake.config import lake_config
-from rejoin.lake.state import state_tables
-from rejoin.load import load
+from rejoin.lake.table_roles import state_tables
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.topology import Topology
 
 SOURCE = """
 from rejoin import Topology, debezium, snapshot

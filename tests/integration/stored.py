@@ -2,8 +2,8 @@
 
 from typing import Any, Protocol
 
-from rejoin.conduct import Topology
-from rejoin.lake.state import Role, state_tables
+from rejoin.lake.table_roles import Role, state_tables
+from rejoin.steps.run.topology import Topology
 
 Stored = dict[str, list[tuple[str, ...]]]
 """All rows, by table."""

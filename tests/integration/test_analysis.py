@@ -9,11 +9,11 @@ from integration.shop import event, output
 from pyspark.sql import SparkSession
 
 from rejoin.cli import main
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
 from rejoin.errors import ExpressionRefused
 from rejoin.lake.config import lake_config
-from rejoin.load import load
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 pytestmark = pytest.mark.slow
 

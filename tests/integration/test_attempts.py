@@ -9,12 +9,12 @@ from integration.conftest import Go, Sessions
 from integration.shop import Shop, check, output
 from sqlalchemy import create_engine, text
 
-from rejoin.engines.spark import SparkEngine
+from rejoin.engines.spark_engine import SparkEngine
 from rejoin.errors import RunCommitted, RunSuperseded
-from rejoin.lake import names
-from rejoin.lake.records import StepRecord
-from rejoin.plan.steps import Verb, steps
-from rejoin.run.attempt import Attempt
+from rejoin.lake import table_names
+from rejoin.lake.ledger.records import StepRecord
+from rejoin.plan.model.steps import Verb, steps
+from rejoin.steps.run.attempt import Attempt
 
 pytestmark = [pytest.mark.slow, pytest.mark.by_spark]
 
@@ -48,7 +48,7 @@ def test_every_stage_done_by_two_attempts_at_once_ends_like_one(tmp_path: Path, 
             assert sorted(pool.map(both, attempts)) == [False, True], step.id
     topology.publish(run)
     check(shop)
-    branches = {ref for t in topology.refs.tables() for ref in topology.refs.table(t).refs() if names.is_branch_of(ref, run.number)}  # type: ignore[union-attr]
+    branches = {ref for t in topology.refs.tables() for ref in topology.refs.table(t).refs() if table_names.is_branch_of(ref, run.number)}  # type: ignore[union-attr]
     assert branches == set(), "the loser's branches are dropped with the winner's"
 
 

@@ -9,7 +9,6 @@ import pytest
 from integration.conftest import Go, Sessions
 from integration.shop import Shop, event, output, rows
 
-from rejoin.conduct import Topology
 from rejoin.errors import (
     BadRecords,
     RejoinError,
@@ -21,8 +20,9 @@ from rejoin.errors import (
     SourceMissing,
 )
 from rejoin.lake.config import lake_config
-from rejoin.load import load
-from rejoin.plan.steps import Step, Verb
+from rejoin.plan.check.topology_file import load
+from rejoin.plan.model.steps import Step, Verb
+from rejoin.steps.run.topology import Topology
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from feeds import rolled_back
 from integration.forked import Forked
 from integration.shop import Shop, folded, output
 
-from rejoin.lake.runs import RunKind
+from rejoin.lake.ledger.runs import RunKind
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1200)]
 

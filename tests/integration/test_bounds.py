@@ -12,13 +12,13 @@ from integration.conftest import Go, Sessions
 from integration.shop import Row, event, folded, output
 from limited import limited
 
-from rejoin.conduct import Topology
-from rejoin.lake import metrics
 from rejoin.lake.config import lake_config
-from rejoin.lake.pointquery import PointQuery
-from rejoin.load import load
-from rejoin.upkeep.compact import compact
-from rejoin.upkeep.verify import verify
+from rejoin.lake.iceberg import column_bounds
+from rejoin.lake.query.point_query import PointQuery
+from rejoin.operate.compact import compact
+from rejoin.operate.verify.verify import verify
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.topology import Topology
 
 pytestmark = pytest.mark.slow
 
@@ -135,8 +135,8 @@ def test_fault_a1_a_lake_of_an_older_rejoin_is_right_before_its_bounds_are_repai
     land: Land, go: Go, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as older:
-        older.setattr(metrics, "settle", lambda *_: None)
-        older.setattr(metrics, "exact", lambda *_: False)
+        older.setattr(column_bounds, "settle", lambda *_: None)
+        older.setattr(column_bounds, "exact", lambda *_: False)
         go(land.topology())
     topology = land.topology()
     spark = sessions(topology)

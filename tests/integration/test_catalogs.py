@@ -7,13 +7,13 @@ import pytest
 from integration.servers import postgres
 from integration.shop import Shop, folded, output
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
 from rejoin.errors import SetupError
 from rejoin.lake.config import lake_config
-from rejoin.lake.session import session
-from rejoin.load import load
-from rejoin.upkeep.compact import compact
+from rejoin.lake.spark.session import session
+from rejoin.operate.compact import compact
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 

@@ -15,8 +15,8 @@ from integration.servers import SparkCluster, spark_cluster
 from integration.stored import Stored, stored
 from sparkless import no_spark
 
-from rejoin.conduct.schedule import run_topology
-from rejoin.plan.policy import Fuse, RunOptions
+from rejoin.plan.model.policy import Fuse, RunOptions
+from rejoin.steps.run.schedule import run_topology
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

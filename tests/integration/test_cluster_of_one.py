@@ -13,9 +13,9 @@ from integration.test_cluster import change
 from integration.test_tasks import busy
 from sparkless import no_spark
 
-from rejoin.conduct.schedule import run_topology
-from rejoin.lake.refs import Refs
-from rejoin.plan.policy import Fuse, RunOptions
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.plan.model.policy import Fuse, RunOptions
+from rejoin.steps.run.schedule import run_topology
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]
 

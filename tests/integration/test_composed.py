@@ -17,11 +17,11 @@ from composed import secrets
 from integration.natively import Natively, natively
 from integration.shop import SOURCE, Shop, folded, output
 
-from rejoin.airflow.client import Client
-from rejoin.conduct import Topology
+from rejoin.airflow.local.client import Client
 from rejoin.lake.config import lake_config
-from rejoin.load import load
-from rejoin.setup_check import fetch_jars
+from rejoin.lake.spark.setup_check import fetch_jars
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.topology import Topology
 
 # Nine processes; on a busy machine of two cores a test took five minutes.
 pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.airflow, pytest.mark.timeout(1500)]

@@ -14,8 +14,8 @@ from integration.forked import Forked
 from integration.servers import wait_for_text
 from integration.shop import Shop
 
-from rejoin.airflow.local import free_port
-from rejoin.connect import greets
+from rejoin.airflow.local.server import free_port
+from rejoin.connect.server import greets
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -24,9 +24,9 @@ ASLEEP = "SELECT java_method('java.lang.Thread', 'sleep', 600000L)"
 CLIENT = """
 import sys, time
 from rejoin.errors import RejoinError
-from rejoin.lake import remote
+from rejoin.lake.spark import remote_session as remote
 from rejoin.lake.config import lake_config
-from rejoin.lake.session import session
+from rejoin.lake.spark.session import session
 
 remote.ANSWER, remote.EVERY = float(sys.argv[3]), 1.0
 try:
@@ -37,7 +37,7 @@ except RejoinError as error:
     print(error, error.exit_code, flush=True)
 """
 KEEPER = """
-from rejoin import connect
+from rejoin.connect import server as connect
 
 connect.EVERY, connect.SILENT = 0.5, 12.0  # the tests wait for them
 connect.main()

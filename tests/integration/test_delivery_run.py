@@ -13,12 +13,12 @@ from integration.shop import SOURCE, Shop, check, output
 from limited import limited
 from pyiceberg.catalog.sql import SqlCatalog
 
-from rejoin.airflow.local import free_port
+from rejoin.airflow.local.server import free_port
 from rejoin.cli import main
-from rejoin.deliver import oldest_needed
 from rejoin.errors import SinksBehind
-from rejoin.lake import names
-from rejoin.upkeep.compact import compact
+from rejoin.lake import table_names
+from rejoin.operate.compact import compact
+from rejoin.steps.deliver.step import oldest_needed
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.postgres]
 
@@ -77,7 +77,7 @@ def test_undelivered_changes_outlive_a_compaction_and_a_new_definition_and_the_t
     limited(monkeypatch, merged_files=2)
     topology = shop.topology()
     folded = compact(topology, lambda: sessions(topology), "test")
-    assert folded is not None and f"compact.{names.changes('enriched')}" in topology.ledger.steps(folded.number)
+    assert folded is not None and f"compact.{table_names.changes('enriched')}" in topology.ledger.steps(folded.number)
     monkeypatch.setenv("REJOIN_SINK_KAFKA", broker.address)
     assert CliRunner().invoke(main, ["publish", str(shop.file), "--lake", str(shop.lake)]).exit_code == 0
     assert topic(broker.address) == table(database) == output(shop.topology())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rejoin.demo import demo
+from rejoin.demo.run import demo
 from rejoin.demo.story import EACH_CORRECTED, EACH_DELETED, EACH_PLANE, RENAMED_AIRPORT, RENAMED_CARRIER, Row, Year, key_of
 
 DAYS = 28

@@ -13,13 +13,13 @@ from integration.shop import Row, output
 from limited import limited
 from pyspark.errors import PySparkException
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
 from rejoin.lake.config import lake_config
-from rejoin.load import load
-from rejoin.plan.policy import Refresh, RunOptions
-from rejoin.plan.query import topology_query
-from rejoin.upkeep.verify import verify
+from rejoin.operate.verify.verify import verify
+from rejoin.plan.check.topology_file import load
+from rejoin.plan.model.policy import Refresh, RunOptions
+from rejoin.plan.sql.defining_query import topology_query
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 pytestmark = pytest.mark.slow
 

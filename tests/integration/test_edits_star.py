@@ -10,12 +10,12 @@ from integration.conftest import Go, Sessions
 from integration.shop import Row, output
 
 from rejoin import crash
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
 from rejoin.errors import Unexpected
 from rejoin.lake.config import lake_config
-from rejoin.load import load
-from rejoin.plan.policy import Refresh, RunOptions
+from rejoin.plan.check.topology_file import load
+from rejoin.plan.model.policy import Refresh, RunOptions
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 pytestmark = pytest.mark.slow
 

@@ -14,14 +14,14 @@ from integration.conftest import Sessions
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
-from rejoin.conduct import Topology
-from rejoin.lake.commit import data_files
 from rejoin.lake.config import lake_config
-from rejoin.lake.duck import cursor, relation
-from rejoin.lake.files import files_of
-from rejoin.lake.writer import PROPERTIES
-from rejoin.load import load
-from rejoin.stages.columns import HASH
+from rejoin.lake.iceberg.commits import data_files
+from rejoin.lake.iceberg.snapshot_files import files_of
+from rejoin.lake.read.duckdb_scan import cursor, relation
+from rejoin.lake.write.writer import PROPERTIES
+from rejoin.plan.check.topology_file import load
+from rejoin.statements.own_columns import HASH
+from rejoin.steps.run.topology import Topology
 
 pytestmark = pytest.mark.slow
 

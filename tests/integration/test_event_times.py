@@ -15,12 +15,12 @@ from limited import limited
 from rejoin import Lake, Topology, debezium, records
 from rejoin.declare.declarations import SourceDeclaration
 from rejoin.errors import BadRecords, SchemaRefused, TopologyError
-from rejoin.plan import saved
-from rejoin.plan.compile import compile
+from rejoin.plan.check.compile import compile
 from rejoin.plan.explain import text
-from rejoin.plan.model import Column, Table
-from rejoin.plan.portable import SETTINGS, printed
-from rejoin.sources.completed import Clock
+from rejoin.plan.model import json_form
+from rejoin.plan.model.plan import Column, Table
+from rejoin.plan.sql.portable import SETTINGS, printed
+from rejoin.sources.stream_columns import Clock
 
 MILLIS = "timestamp_millis(ts)"
 HOUR = 3_600_000
@@ -222,7 +222,7 @@ def test_the_time_takes_no_place_of_the_place() -> None:
 def test_the_plan_tells_it_and_keeps_it() -> None:
     plan = compile(topology("timestamp_millis(ts) - INTERVAL 1 DAY 2 HOURS"))
     assert "time     event_time = timestamp_millis(t.`ts`) - INTERVAL 1 DAY 2 HOURS" in text(plan)
-    assert saved.from_json(saved.to_json(plan)) == plan
+    assert json_form.from_json(json_form.to_json(plan)) == plan
 
 
 @pytest.mark.slow

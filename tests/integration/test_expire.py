@@ -11,10 +11,10 @@ from integration.conftest import Go, Sessions
 from integration.shop import Shop, folded, output
 
 from rejoin.errors import SnapshotExpired
-from rejoin.lake.pointquery import PointQuery
-from rejoin.upkeep.compact import compact
-from rejoin.upkeep.expire import expire
-from rejoin.upkeep.verify import verify
+from rejoin.lake.query.point_query import PointQuery
+from rejoin.operate.compact import compact
+from rejoin.operate.expire import expire
+from rejoin.operate.verify.verify import verify
 
 pytestmark = pytest.mark.slow
 

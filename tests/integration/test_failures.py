@@ -14,15 +14,15 @@ from click.testing import CliRunner
 from integration.conftest import Sessions
 
 from rejoin.cli import main
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
 from rejoin.errors import NotComputable
-from rejoin.lake.aside import entries
 from rejoin.lake.config import lake_config
-from rejoin.load import load
+from rejoin.lake.query.quarantine_reader import entries
+from rejoin.operate.verify.verify import verify
 from rejoin.page import render
 from rejoin.page.gather import Lake
-from rejoin.upkeep.verify import verify
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 pytestmark = pytest.mark.slow
 

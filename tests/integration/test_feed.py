@@ -7,9 +7,9 @@ import pytest
 from integration.conftest import Go
 from integration.shop import Row, rows
 
-from rejoin.conduct import Topology
 from rejoin.lake.config import lake_config
-from rejoin.load import load
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.topology import Topology
 
 pytestmark = pytest.mark.slow
 

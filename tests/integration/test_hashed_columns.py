@@ -13,11 +13,11 @@ from feeds import changes_of
 from limited import limited
 from sparkless import no_spark
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
 from rejoin.lake.config import lake_config
-from rejoin.load import load
-from rejoin.plan.fingerprint import fingerprint
+from rejoin.plan.change.fingerprint import fingerprint
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 TABLES = """
 from rejoin import Topology, condition, debezium, records
@@ -144,7 +144,7 @@ seen.left_join(customers, foreign_key="customer", as_of="arrival", select=["left
     (tmp_path / "landing" / "seen").mkdir(parents=True)
     (tmp_path / "landing" / "seen" / "1.csv").write_text("customer,at\nc,2026-01-01T00:00:00Z\n")
     with monkeypatch.context() as before:
-        before.setattr("rejoin.stages.ingest.columns_print", lambda columns: "")
+        before.setattr("rejoin.steps.ingest.statements.columns_print", lambda columns: "")
         before.setattr(fingerprint, "__defaults__", (1,))
         shop.define(CHECKED, other("kind"), streams)
         shop.land("customers", "c", name="Ann")

@@ -6,11 +6,11 @@ from sqlalchemy import text
 from sqlalchemy.exc import InternalError
 
 from rejoin import Topology, snapshot
-from rejoin.lake import history
-from rejoin.lake.history import History, heads, owned
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.records import StepRecord, Write
-from rejoin.plan.compile import compile
+from rejoin.lake.ledger import history
+from rejoin.lake.ledger.history import History, heads, owned
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.ledger.records import StepRecord, Write
+from rejoin.plan.check.compile import compile
 
 pytestmark = pytest.mark.postgres
 

@@ -8,11 +8,11 @@ import pytest
 
 from rejoin import Lake, snapshot
 from rejoin import Topology as Declared
-from rejoin.conduct import Topology
 from rejoin.lake.config import lake_config
-from rejoin.lake.evolve import evolve
-from rejoin.plan.compile import compile
-from rejoin.stages.columns import HASH, RUN
+from rejoin.lake.iceberg.schema_evolution import evolve
+from rejoin.plan.check.compile import compile
+from rejoin.statements.own_columns import HASH, RUN
+from rejoin.steps.run.topology import Topology
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from rejoin import Lake, Topology, records, snapshot
-from rejoin.conduct import Topology as Seen
-from rejoin.conduct.ahead import compared
 from rejoin.lake.config import lake_config
-from rejoin.plan.compile import compile
-from rejoin.plan.outlook import Change
-from rejoin.plan.policy import RunOptions
-from rejoin.upkeep.compact import compact
+from rejoin.operate.ahead import compared
+from rejoin.operate.compact import compact
+from rejoin.plan.change.outlook import Change
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.policy import RunOptions
+from rejoin.steps.run.topology import Topology as Seen
 
 RUN_OF_OTHER = RunOptions(only=("other",))
 

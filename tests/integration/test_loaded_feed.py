@@ -1,4 +1,4 @@
-"""The feed of an output begins with a reference to its rows (``stages.loaded``). Everyone who reads the feed sees all changes nevertheless."""
+"""The feed of an output begins with a reference to its rows (``statements.load_reference``). Everyone who reads the feed sees all changes nevertheless."""
 
 import os
 import random
@@ -13,19 +13,20 @@ from integration.conftest import Sessions
 from sparkless import no_spark
 
 from rejoin import Topology, debezium
-from rejoin.engines.columnar import ColumnarEngine
-from rejoin.engines.engine import Engine
-from rejoin.engines.spark import SparkEngine
+from rejoin.engines.duckdb_engine import ColumnarEngine
+from rejoin.engines.relation import Engine
+from rejoin.engines.spark_engine import SparkEngine
 from rejoin.errors import SnapshotExpired, Unexpected
-from rejoin.lake import feed, names
-from rejoin.lake.owner import this_process
-from rejoin.lake.pointquery import PointQuery
-from rejoin.lake.reader import Reader
+from rejoin.lake import table_names
+from rejoin.lake.ledger.run_owner import this_process
+from rejoin.lake.query.point_query import PointQuery
+from rejoin.lake.read import change_feed
+from rejoin.lake.read.reader import Reader
+from rejoin.operate.compact import compact
+from rejoin.operate.expire import expire
 from rejoin.report.samples import samples
-from rejoin.stages.loaded import LOADED
+from rejoin.statements.load_reference import LOADED
 from rejoin.testing import Driver
-from rejoin.upkeep.compact import compact
-from rejoin.upkeep.expire import expire
 
 pytestmark = pytest.mark.slow
 NODES = {"starred": ("id",), "every": ("id", "region")}
@@ -81,15 +82,20 @@ def everyone(driver: Driver, node: str, engines: Sequence[Engine] = (), columns:
     """What each reader says that the changes of all runs are. ``columns``: only in these."""
     topology = driver._topology
     states, key = topology.ledger.states(topology.ledger.head()), NODES[node]
-    log, output = (feed.State(topology.refs.require(n, states[n]), states[n]) for n in (names.changes(node), node))
+    log, output = (change_feed.State(topology.refs.require(n, states[n]), states[n]) for n in (table_names.changes(node), node))
     wanted = columns or [p.name for p in topology.plan.node(node).columns]
     show = partial(shown_in, columns=wanted)
     runs = range(1, topology.ledger.head() + 1)
-    sink = [c for n in runs for b in feed.changes(log, output, feed.Between(n - 1, n, net=False), key, wanted) for c in b.to_pylist()]
+    sink = [
+        c
+        for n in runs
+        for b in change_feed.changes(log, output, change_feed.Between(n - 1, n, net=False), key, wanted)
+        for c in b.to_pylist()
+    ]
     point = [
         {"_run": n, **{f"_{k}": v for k, v in c.items()}} for n in runs for c in PointQuery(topology.ledger, topology.refs).changes(node, n)
     ]
-    asked = driver.lake.sql(f"SELECT * FROM {names.changes(node)}").to_arrow().to_pylist()
+    asked = driver.lake.sql(f"SELECT * FROM {table_names.changes(node)}").to_arrow().to_pylist()
     found = {"a sink": show(sink), "rejoin changes": show(point), "SQL": show(asked)}
     for engine in (ColumnarEngine(topology.plan), *engines):
         reader = Reader(engine, topology.plan, states, topology.refs)

@@ -18,14 +18,14 @@ from integration.test_refresh import Shop
 from limited import limited
 from rich.console import Console
 
-from rejoin.engines.columnar import ColumnarEngine
-from rejoin.engines.engine import Here
-from rejoin.engines.spark import SparkEngine
+from rejoin.engines.duckdb_engine import ColumnarEngine
+from rejoin.engines.relation import Here
+from rejoin.engines.spark_engine import SparkEngine
 from rejoin.errors import EngineRefused, NotComputable
-from rejoin.plan.policy import Fuse, Refresh
-from rejoin.report import decisions
-from rejoin.stages.hashing import canonical, hashed
-from rejoin.upkeep.verify import verify
+from rejoin.operate.verify.verify import verify
+from rejoin.plan.model.policy import Fuse, Refresh
+from rejoin.report.history import decisions
+from rejoin.statements.value_hash import canonical, hashed
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # one of the longest files: tests/conftest.py begins with these
 

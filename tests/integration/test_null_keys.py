@@ -10,11 +10,11 @@ from rejoin import Topology, debezium
 from rejoin.cli import main
 from rejoin.declare.expectations import not_null
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.pointquery import PointQuery
-from rejoin.lake.refs import Refs
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.query.point_query import PointQuery
+from rejoin.lake.query.typed_keys import key_text, typed
 from rejoin.testing import Driver
-from rejoin.typed_keys import key_text, typed
 
 PERSONS = "id STRING, house BIGINT, name STRING"
 HOUSES = "id BIGINT, street STRING"

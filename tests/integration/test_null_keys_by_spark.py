@@ -9,13 +9,13 @@ from limited import limited
 
 from rejoin import Topology as Declared
 from rejoin import debezium
-from rejoin.conduct import Topology
 from rejoin.declare.expectations import computable
 from rejoin.declare.topology import Relation
 from rejoin.lake.config import lake_config
-from rejoin.plan.compile import compile
+from rejoin.operate.verify.verify import Difference, _compare, verify
+from rejoin.plan.check.compile import compile
+from rejoin.steps.run.topology import Topology
 from rejoin.testing import Driver
-from rejoin.upkeep.verify import Difference, _compare, verify
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 PEOPLE = ["left.id AS person", "right.id AS house", "name"]

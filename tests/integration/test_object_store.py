@@ -20,12 +20,12 @@ from object_store import BUCKET, KEY, SECRET, ObjectStore, object_store
 from pyarrow.fs import FileSelector
 from sparkless import no_spark
 
-from rejoin.conduct.schedule import run_topology
 from rejoin.errors import RejoinError, StoreDenied, StoreDown, StoreMissing
-from rejoin.lake.upkeep import free
+from rejoin.lake.compact.expiry import free
+from rejoin.lake.spark.setup_check import fetch_jars
 from rejoin.notebook import Lake
-from rejoin.replay import replay
-from rejoin.setup_check import fetch_jars
+from rejoin.replay.run import replay
+from rejoin.steps.run.schedule import run_topology
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -11,11 +11,11 @@ from integration.conftest import Go, Sessions
 from integration.shop import SOURCE, Shop, check, event
 from limited import limited
 
-from rejoin.conduct import Topology
+from rejoin.operate.compact import compact
+from rejoin.operate.expire import expire
+from rejoin.operate.verify.verify import verify
 from rejoin.page.gather import Lake
-from rejoin.upkeep.compact import compact
-from rejoin.upkeep.expire import expire
-from rejoin.upkeep.verify import verify
+from rejoin.steps.run.topology import Topology
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -6,12 +6,12 @@ import pytest
 from integration.conftest import Sessions
 from integration.shop import SOURCE, Shop, folded, output
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
 from rejoin.errors import UnknownTable
-from rejoin.plan.policy import RunOptions
-from rejoin.upkeep.compact import compact
-from rejoin.upkeep.verify import verify
+from rejoin.operate.compact import compact
+from rejoin.operate.verify.verify import verify
+from rejoin.plan.model.policy import RunOptions
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webdriver import WebDriver
 from shop import Shop
 
-from rejoin.conduct.schedule import run_topology
-from rejoin.lake.session import session
+from rejoin.lake.spark.session import session
+from rejoin.steps.run.schedule import run_topology
 
 pytestmark = [pytest.mark.airflow, pytest.mark.browser, pytest.mark.slow]
 

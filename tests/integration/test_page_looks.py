@@ -7,15 +7,15 @@ import pictures
 import pytest
 from unit import small_lake
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
 from rejoin.demo.story import Landing, Year, records, story
 from rejoin.deployed import SHOP
 from rejoin.lake.config import lake_config
-from rejoin.lake.session import session
-from rejoin.load import load
+from rejoin.lake.spark.session import session
 from rejoin.page import render
 from rejoin.page.gather import Lake
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

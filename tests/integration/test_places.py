@@ -14,7 +14,7 @@ from limited import limited
 from rejoin import Lake, Topology, debezium, records
 from rejoin.cli import main
 from rejoin.errors import TopologyError
-from rejoin.plan.compile import compile
+from rejoin.plan.check.compile import compile
 
 SCHEMA = "ad STRING, at TIMESTAMP"
 SELECT = ["left.record AS view", "right.record AS click", "left.ad"]

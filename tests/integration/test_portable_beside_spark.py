@@ -14,9 +14,9 @@ from integration.portable_values import COLUMNS, pairs
 from pyspark.sql import SparkSession
 
 from rejoin.lake.config import lake_config
-from rejoin.lake.session import session
-from rejoin.plan.portable import NotPortable, printed
-from rejoin.plan.portable import texts as texts_of
+from rejoin.lake.spark.session import session
+from rejoin.plan.sql.portable import NotPortable, printed
+from rejoin.plan.sql.portable import texts as texts_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -13,15 +13,15 @@ from integration.shop import Row, folded, output
 from limited import limited
 from psycopg.rows import dict_row
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
 from rejoin.errors import ChangeTooLarge, RefreshRefused
 from rejoin.lake.config import lake_config
-from rejoin.lake.records import Run, StepRecord
-from rejoin.load import load
-from rejoin.plan.policy import Fuse, Refresh, RunOptions
-from rejoin.plan.results import Ending, Resolved
-from rejoin.upkeep.verify import verify
+from rejoin.lake.ledger.records import Run, StepRecord
+from rejoin.operate.verify.verify import verify
+from rejoin.plan.check.topology_file import load
+from rejoin.plan.model.policy import Fuse, Refresh, RunOptions
+from rejoin.plan.model.step_results import Ending, Resolved
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ from limited import limited
 from psycopg.rows import dict_row
 
 from rejoin.errors import ChangeTooLarge
-from rejoin.upkeep.compact import compact
-from rejoin.upkeep.repair import Repaired, repair
+from rejoin.operate.compact import compact
+from rejoin.operate.repair import Repaired, repair
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from rejoin import Lake, Topology, records
 from rejoin.declare.expectations import between
 from rejoin.declare.topology import Relation
 from rejoin.errors import BadRecords, TopologyError
-from rejoin.plan.compile import compile
+from rejoin.plan.check.compile import compile
 
 SECOND = 1_000_000
 Record = tuple[int, int | None]

@@ -12,11 +12,11 @@ from integration.conftest import Sessions
 from limited import limited
 from sparkless import no_spark
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
 from rejoin.lake.config import lake_config
-from rejoin.lake.reader import Reader
-from rejoin.load import load
+from rejoin.lake.read.reader import Reader
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 FILE = """
 from rejoin import Topology, computable, debezium

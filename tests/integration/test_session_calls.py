@@ -11,8 +11,8 @@ from integration.shop import Shop
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from rejoin.engines.engine import Here
-from rejoin.engines.spark import SparkEngine
+from rejoin.engines.relation import Here
+from rejoin.engines.spark_engine import SparkEngine
 
 pytestmark = pytest.mark.slow
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
 from rejoin.lake.config import lake_config
-from rejoin.lake.session import session
-from rejoin.load import load
+from rejoin.lake.spark.session import session
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 ROOT = Path(__file__).parents[2]
 CAPTURE = ROOT / "tests" / "data" / "captures" / "debezium_capture.jsonl"

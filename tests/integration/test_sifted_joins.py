@@ -7,14 +7,14 @@ from integration.conftest import Sessions
 
 from rejoin import Topology as Declared
 from rejoin import debezium
-from rejoin.conduct import Topology
 from rejoin.declare.expectations import computable
 from rejoin.errors import NotComputable
 from rejoin.lake.config import lake_config
-from rejoin.plan.compile import compile
-from rejoin.plan.policy import Fuse, Refresh, RunOptions
+from rejoin.operate.verify.verify import verify
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.policy import Fuse, Refresh, RunOptions
+from rejoin.steps.run.topology import Topology
 from rejoin.testing import Driver
-from rejoin.upkeep.verify import verify
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 APPLY = RunOptions(fuse=Fuse.APPLY)

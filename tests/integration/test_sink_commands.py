@@ -10,7 +10,7 @@ from integration.made import Lake
 from rich.console import Console
 
 from rejoin.cli import main
-from rejoin.lake.deliveries import Deliveries, Delivery
+from rejoin.lake.ledger.deliveries import Deliveries, Delivery
 from rejoin.report import sinks as report_sinks
 from rejoin.sinks.position import Position
 

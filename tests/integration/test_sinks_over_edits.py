@@ -22,7 +22,7 @@ from integration.servers import KafkaServer
 from integration.shop import SOURCE, Row, Shop, folded, output
 from limited import limited
 
-from rejoin.upkeep.compact import compact
+from rejoin.operate.compact import compact
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(600)]
 

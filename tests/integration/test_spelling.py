@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from rejoin import Topology, debezium
-from rejoin.conduct.ahead import compared
 from rejoin.errors import SchemaRefused
 from rejoin.lake.config import lake_config
-from rejoin.plan.compile import compile
+from rejoin.operate.ahead import compared
+from rejoin.plan.check.compile import compile
 from rejoin.testing import Driver
 
 

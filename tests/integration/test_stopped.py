@@ -16,9 +16,9 @@ from integration.forked import Forked
 from integration.shop import Shop, folded, output, steps_of
 from sparkless import no_spark
 
-from rejoin.conduct.schedule import run_topology
-from rejoin.lake.ledger import LEASE_SECONDS
-from rejoin.upkeep.expire import expire
+from rejoin.lake.ledger.ledger import LEASE_SECONDS
+from rejoin.operate.expire import expire
+from rejoin.steps.run.schedule import run_topology
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -8,7 +8,7 @@ import pytest
 
 from rejoin import Lake, Topology, debezium
 from rejoin.declare.expectations import between
-from rejoin.plan.policy import Fuse, RunOptions
+from rejoin.plan.model.policy import Fuse, RunOptions
 
 
 @pytest.fixture

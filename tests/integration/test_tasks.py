@@ -17,11 +17,11 @@ from limited import limited
 from rich.console import Console
 
 from rejoin.errors import BadRecords, NotComputable
-from rejoin.lake import names
-from rejoin.lake.records import Run
-from rejoin.lake.refs import Refs
-from rejoin.plan.policy import Fuse, Refresh
-from rejoin.report import decisions
+from rejoin.lake import table_names
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.ledger.records import Run
+from rejoin.plan.model.policy import Fuse, Refresh
+from rejoin.report.history import decisions
 
 pytestmark = [pytest.mark.slow, pytest.mark.by_spark, pytest.mark.timeout(600)]
 
@@ -173,7 +173,7 @@ def busy(process: psutil.Process) -> list[psutil.Process]:
 def branches(refs: Refs, run: int) -> set[str]:
     """Tables with branches that attempts of a run have made."""
     tables = {name: refs.table(name) for name in refs.tables()}
-    return {name for name, table in tables.items() if table is not None and any(names.is_branch_of(ref, run) for ref in table.refs())}
+    return {name for name, table in tables.items() if table is not None and any(table_names.is_branch_of(ref, run) for ref in table.refs())}
 
 
 def test_a_worker_that_is_killed_in_the_middle_of_a_task_costs_a_retry_by_spark_sql(
@@ -187,7 +187,7 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_task_costs_a_retry_by_spark_
     def kill() -> None:
         """Once the step has made its first table: rows come next."""
         deadline = time.monotonic() + 120
-        while not {"enriched", names.changes("enriched")} & set(refs.tables()):
+        while not {"enriched", table_names.changes("enriched")} & set(refs.tables()):
             assert time.monotonic() < deadline, "nothing was written"
         for one in busy(psutil.Process()):
             one.kill()

@@ -17,15 +17,15 @@ from pyiceberg.types import StructType
 from sparkless import no_spark
 from sqlalchemy import text
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
-from rejoin.engines.columnar import ColumnarEngine
-from rejoin.engines.engine import Here
+from rejoin.engines.duckdb_engine import ColumnarEngine
+from rejoin.engines.relation import Here
 from rejoin.errors import RunSuperseded, ValidationFailed
 from rejoin.lake.config import lake_config
-from rejoin.lake.evolve import STAMP, evolve
-from rejoin.lake.writer import Writer
-from rejoin.load import load
+from rejoin.lake.iceberg.schema_evolution import STAMP, evolve
+from rejoin.lake.write.writer import Writer
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 FIRST = """
 from rejoin import Topology, condition, debezium, snapshot

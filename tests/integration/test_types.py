@@ -11,14 +11,14 @@ from integration.conftest import Sessions
 from integration.shop import rows
 from limited import limited
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
-from rejoin.engines import engine
+from rejoin.engines import relation
 from rejoin.lake.config import lake_config
-from rejoin.lake.records import Run
-from rejoin.load import load
-from rejoin.upkeep.compact import compact
-from rejoin.upkeep.verify import verify
+from rejoin.lake.ledger.records import Run
+from rejoin.operate.compact import compact
+from rejoin.operate.verify.verify import verify
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -68,7 +68,7 @@ SEEN = {
 }
 
 
-LOOSE = engine._loose
+LOOSE = relation._loose
 
 
 def instants(kind: pa.DataType) -> pa.DataType:
@@ -90,7 +90,7 @@ class Lake:
 
     def run(self, *, here: bool, wrong: bool = False) -> Run:
         """One run, on the driver or by Spark; ``wrong``: on the driver as versions before did it."""
-        self._patch.setattr(engine, "_loose", instants if wrong else LOOSE)
+        self._patch.setattr(relation, "_loose", instants if wrong else LOOSE)
         limited(self._patch, small_rows=200_000 if here else 0, sparse=20 if here else 0)
         topology = self.topology
         return run_topology(topology, lambda: self._sessions(topology), f"test {len(topology.ledger.runs())}")

@@ -13,17 +13,17 @@ import pytest
 from integration.trigger_form import TriggerForm
 from selenium.webdriver.remote.webdriver import WebDriver
 
-from rejoin.airflow import local
-from rejoin.airflow.client import Client
+from rejoin.airflow.local import server
+from rejoin.airflow.local.client import Client
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger import Ledger
+from rejoin.lake.ledger.ledger import Ledger
 
 pytestmark = [pytest.mark.slow, pytest.mark.airflow, pytest.mark.timeout(900)]
 
 
 BY_HAND = """
 from functools import partial
-from rejoin.airflow import local
+from rejoin.airflow.local import server as local
 from rejoin.cli import main
 
 local.up = partial(local.up, schedules=False)
@@ -47,8 +47,8 @@ class Up:
     said: str
 
     @property
-    def now(self) -> local.Local:
-        made = local.state(self.folder)
+    def now(self) -> server.Local:
+        made = server.state(self.folder)
         assert made is not None
         return made
 
@@ -63,7 +63,7 @@ class Up:
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     folder = tmp_path_factory.mktemp("newcomer") / "up"
-    said = rejoin("up", "--dir", str(folder), "--port", str(local.free_port()))
+    said = rejoin("up", "--dir", str(folder), "--port", str(server.free_port()))
     try:
         yield Up(folder, said)
     finally:
@@ -73,11 +73,11 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 @pytest.fixture(scope="module")
 def browser(up: Up) -> Iterator[WebDriver]:
     with pictures.browser() as driver:
-        pictures.log_in(driver, up.now.url, local.USER, up.now.password)
+        pictures.log_in(driver, up.now.url, server.USER, up.now.password)
         yield driver
 
 
-def listening(made: local.Local) -> set[str]:
+def listening(made: server.Local) -> set[str]:
     """The addresses that something in the folder listens on."""
     parts = [psutil.Process(pid) for pid, _ in made.processes.values()]
     found = {p.pid: p for part in parts for p in (part, *part.children(recursive=True))}
@@ -99,7 +99,7 @@ def test_a_second_up_starts_what_has_ended_and_says_the_same(up: Up) -> None:
     psutil.Process(before.processes["scheduler"][0]).kill()
     again = rejoin("up", "--dir", str(up.folder), "--port", str(before.port), told="not running any more: scheduler")
     assert again == up.said.replace(" (the examples have their first files)", "")
-    assert {p for p in local.PARTS if up.now.processes[p] != before.processes[p]} == {"scheduler"}
+    assert {p for p in server.PARTS if up.now.processes[p] != before.processes[p]} == {"scheduler"}
 
 
 @pytest.mark.browser

@@ -11,22 +11,22 @@ from integration.conftest import Sessions
 from integration.shop import Row, event, folded, output, rows
 from limited import limited
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
-from rejoin.engines.columnar import ColumnarEngine
-from rejoin.engines.engine import Engine, Here
-from rejoin.engines.spark import Frame, SparkEngine
-from rejoin.engines.types import collected
+from rejoin.engines.duckdb_engine import ColumnarEngine
+from rejoin.engines.relation import Engine, Here
+from rejoin.engines.spark_engine import Frame, SparkEngine
+from rejoin.engines.spark_types import collected
 from rejoin.errors import UnknownTable, ValidationFailed
-from rejoin.lake import names
-from rejoin.lake.aside import entries
+from rejoin.lake import table_names
 from rejoin.lake.config import lake_config
-from rejoin.lake.records import Run
-from rejoin.load import load
-from rejoin.plan.policy import Fuse, Refresh, RunOptions
-from rejoin.run.judging import Judging
-from rejoin.upkeep.quarantine import drop
-from rejoin.upkeep.verify import verify
+from rejoin.lake.ledger.records import Run
+from rejoin.lake.query.quarantine_reader import entries
+from rejoin.operate.quarantine import drop
+from rejoin.operate.verify.verify import verify
+from rejoin.plan.check.topology_file import load
+from rejoin.plan.model.policy import Fuse, Refresh, RunOptions
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
+from rejoin.steps.validate.judging import Judging
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # one of the longest files: tests/conftest.py begins with these
 
@@ -82,9 +82,9 @@ class Shop:
 
     def held(self, name: str = "enriched") -> set[object]:
         """Keys that the quarantine table says are held back."""
-        if self.topology.refs.table(names.quarantine(name)) is None:
+        if self.topology.refs.table(table_names.quarantine(name)) is None:
             return set()
-        newest = {r["id"]: r for r in sorted(rows(self.topology, names.quarantine(name)), key=lambda r: int(str(r["_run"])))}
+        newest = {r["id"]: r for r in sorted(rows(self.topology, table_names.quarantine(name)), key=lambda r: int(str(r["_run"])))}
         return {k for k, r in newest.items() if r["_op"] == "Q"}
 
     def check(self, held: set[int]) -> None:

@@ -8,13 +8,14 @@ from integration.conftest import Go, Sessions
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
-from rejoin.conduct import Topology
-from rejoin.lake import duck, metrics
 from rejoin.lake.config import lake_config
-from rejoin.lake.duck import Relation
-from rejoin.load import load
-from rejoin.upkeep.expire import expire
-from rejoin.upkeep.verify import Difference, _Comparison, verify
+from rejoin.lake.iceberg import column_bounds
+from rejoin.lake.read import duckdb_scan
+from rejoin.lake.read.duckdb_scan import Relation
+from rejoin.operate.expire import expire
+from rejoin.operate.verify.verify import Difference, _Comparison, verify
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.topology import Topology
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +40,7 @@ def shop(tmp_path: Path) -> Topology:
 
 def test_fault_c3_verify_does_not_read_as_the_run_did(shop: Topology, go: Go, sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when DuckDB took columns from names of folders (A3): what it reads is wrong, in the run and ever after."""
-    right = duck.relation
+    right = duckdb_scan.relation
 
     def wrong(table: Table, *args: object, **how: object) -> Relation | None:
         found = right(table, *args, **how)  # type: ignore[arg-type]
@@ -47,7 +48,7 @@ def test_fault_c3_verify_does_not_read_as_the_run_did(shop: Topology, go: Go, se
             return found
         return Relation(f"(SELECT * REPLACE ('prod' AS note) FROM {found.sql})", found.parameters)
 
-    monkeypatch.setattr("rejoin.lake.probe.relation", wrong)
+    monkeypatch.setattr("rejoin.lake.read.duckdb_lookup.relation", wrong)
     go(shop)
     found = verify(shop, sessions(shop), fast=False)
     assert [(d.rows, d.different) for d in found] == [(3, 3)]
@@ -57,7 +58,7 @@ def test_fault_c3_verify_sees_rows_that_a_filter_by_bounds_hides(
     shop: Topology, go: Go, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when bounds were those of some row groups only (A1)."""
-    right = metrics.settle
+    right = column_bounds.settle
 
     def narrow(table: Table, files: list[DataFile]) -> None:
         right(table, files)
@@ -66,7 +67,7 @@ def test_fault_c3_verify_sees_rows_that_a_filter_by_bounds_hides(
 
     go(shop)
     assert [d.total for d in verify(shop, sessions(shop), fast=False)] == [0]
-    monkeypatch.setattr(metrics, "settle", narrow)
+    monkeypatch.setattr(column_bounds, "settle", narrow)
     (Path(shop.root) / "orders" / "2.csv").write_text("id,customer,note\n1,1,b\n2,2,n\n3,1,zz\n")
     go(shop)
     found = verify(shop, sessions(shop), fast=False)

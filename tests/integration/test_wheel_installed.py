@@ -10,9 +10,9 @@ from followed import files, follow
 from packed import ROOT, environment, outside, wheel
 from unit import small_lake
 
-from rejoin import setup_check
-from rejoin.airflow.client import Client
-from rejoin.airflow.local import USER, free_port
+from rejoin.airflow.local.client import Client
+from rejoin.airflow.local.server import USER, free_port
+from rejoin.lake.spark import setup_check
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 EVERYTHING = ("airflow", "demo", "kafka", "postgres", "spark", "validation")

@@ -10,13 +10,13 @@ import pytest
 from integration.shop import event
 from rich.console import Console
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
 from rejoin.lake.config import lake_config
-from rejoin.lake.session import session
-from rejoin.load import load
-from rejoin.why.show import tree
+from rejoin.lake.spark.session import session
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 from rejoin.why.trace import why
+from rejoin.why.tree import tree
 
 pytestmark = pytest.mark.slow
 

@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 from integration.conftest import Sessions
 from integration.shop import Row, rows
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
-from rejoin.lake.aside import entries
 from rejoin.lake.config import lake_config
-from rejoin.load import load
-from rejoin.plan.policy import RunOptions
+from rejoin.lake.query.quarantine_reader import entries
+from rejoin.plan.check.topology_file import load
+from rejoin.plan.model.policy import RunOptions
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 UNCHANGED = "__debezium_unavailable_value"
 """What Debezium writes for an unchanged large value."""

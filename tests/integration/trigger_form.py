@@ -5,7 +5,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.remote.webelement import WebElement
 
-from rejoin.airflow.client import Client
+from rejoin.airflow.local.client import Client
 
 FORM = "[role=dialog]"
 SUBMIT = f"{FORM} [data-testid=trigger-dag-submit]"

@@ -10,13 +10,13 @@ from file_bounds import counted_above, wrong_bounds
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from values import same
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
-from rejoin.lake import names
+from rejoin.lake import table_names
 from rejoin.lake.config import LakeConfig
-from rejoin.plan.model import Edge, Node, Plan
-from rejoin.upkeep.compact import compact
-from rejoin.upkeep.verify import verify
+from rejoin.operate.compact import compact
+from rejoin.operate.verify.verify import verify
+from rejoin.plan.model.plan import Edge, Node, Plan
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 Row = tuple[Any, ...]
 
@@ -95,7 +95,7 @@ class Engine:
         """((fk_1.., pk_1..), (hash of the left row,)) of the live subscriptions."""
         fks, pks = len(edge.foreign_key), len(self.plan.left_key(node))
         key = [*(f"fk_{i + 1}" for i in range(fks)), *(f"pk_{i + 1}" for i in range(pks))]
-        newest = _newest(self._scan(names.subscriptions(node, edge)), key)
+        newest = _newest(self._scan(table_names.subscriptions(node, edge)), key)
         return [(key, (row["_hash"],)) for key, row in newest if row["_op"] == "S"]
 
     def wrong_bounds(self) -> list[str]:

@@ -17,8 +17,8 @@ from values import ARROW, same
 
 from rejoin import condition, in_set, not_null
 from rejoin.declare.expectations import Expected
-from rejoin.plan.model import Node, Plan
-from rejoin.plan.query import node_query
+from rejoin.plan.model.plan import Node, Plan
+from rejoin.plan.sql.defining_query import node_query
 
 Passes = Callable[[Any], bool]
 Rule = tuple[str, Expected, Passes]

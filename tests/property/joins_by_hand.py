@@ -1,6 +1,6 @@
 """A topology of every kind of join, and what its outputs have to be: DuckDB's SQL over what arrived, written by hand."""
 
-from rejoin.declare.origins import debezium
+from rejoin.declare.sources import debezium
 from rejoin.declare.topology import Relation, Topology
 
 WINDOWS = {  # output -> kind, before, after (microseconds), when rows without partner are there

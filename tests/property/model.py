@@ -7,7 +7,7 @@ from histories import Event, Feed, Key, Position, Row, Snapshot
 from topologies import TableSpec
 from values import same
 
-from rejoin.plan.model import Plan
+from rejoin.plan.model.plan import Plan
 
 
 class Model:

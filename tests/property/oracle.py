@@ -11,8 +11,8 @@ from model import Model
 from topologies import TableSpec
 from values import ARROW, same
 
-from rejoin.plan.model import Edge, Node, Plan, Projection
-from rejoin.plan.query import topology_query
+from rejoin.plan.model.plan import Edge, Node, Plan, Projection
+from rejoin.plan.sql.defining_query import topology_query
 
 Rows = list[tuple[Any, ...]]
 

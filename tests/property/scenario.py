@@ -15,7 +15,7 @@ from oracle import Oracle
 from topologies import Generated, generate
 
 from rejoin.lake.config import LakeConfig
-from rejoin.plan.compile import compile
+from rejoin.plan.check.compile import compile
 
 RUNS = 4
 

@@ -12,16 +12,16 @@ from engine import Engine
 from limited import limited
 
 from rejoin import Topology, snapshot
-from rejoin.conduct.schedule import run_topology
 from rejoin.errors import BadRecords, SchemaDrift, SnapshotEmpty, SnapshotShrunk, SourceCorrupt
-from rejoin.lake.aside import entries
 from rejoin.lake.config import lake_config
-from rejoin.lake.session import session
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Column, Table
-from rejoin.plan.sources import SnapshotSource
-from rejoin.quarantined import Entry
-from rejoin.sources.files import lines
+from rejoin.lake.query.quarantine_entries import Entry
+from rejoin.lake.query.quarantine_reader import entries
+from rejoin.lake.spark.session import session
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Column, Table
+from rejoin.plan.model.sources import SnapshotSource
+from rejoin.sources.transports.files import lines
+from rejoin.steps.run.schedule import run_topology
 
 # Spark's Python client leaves sockets to the garbage collector.
 pytestmark = [

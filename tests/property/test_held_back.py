@@ -19,11 +19,11 @@ from test_histories import Lake, limit
 from test_histories import lake as lake  # noqa: PLC0414 -- a fixture
 from topologies import generate
 
-from rejoin.lake import names
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Plan
-from rejoin.plan.policy import Refresh, RunOptions
-from rejoin.stages.columns import HELD_CODE
+from rejoin.lake import table_names
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.policy import Refresh, RunOptions
+from rejoin.statements.own_columns import HELD_CODE
 
 pytestmark = [
     pytest.mark.slow,
@@ -101,7 +101,7 @@ class HeldBack:
         for node in engine.plan.nodes:
             wrong += unlike(f"output {node.name}", self.published.output(node), engine.output(node))
             newest: dict[Any, Any] = {}
-            for row in sorted(engine._scan(names.quarantine(node.name)), key=lambda r: r["_run"]):
+            for row in sorted(engine._scan(table_names.quarantine(node.name)), key=lambda r: r["_run"]):
                 newest[tuple(row[k] for k in node.key)] = row["_op"]
             listed = {key for key, op in newest.items() if op == "Q"}
             self.seen += len(listed)
@@ -177,7 +177,7 @@ class Waiting:
         wrong = checks.sources(engine, self.model, self._specs) + checks.outputs(engine, self.oracle)
         for name, waiting in self.model.waiting.items():
             newest: dict[Any, Any] = {}
-            for row in sorted(engine._scan(names.quarantine(name)), key=lambda r: r["_run"]):
+            for row in sorted(engine._scan(table_names.quarantine(name)), key=lambda r: r["_run"]):
                 if row["_code"] == HELD_CODE:
                     newest[tuple(row[k] for k in self._specs[name].key)] = row["_op"]
             listed = {key for key, op in newest.items() if op == "Q"}

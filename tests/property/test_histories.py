@@ -18,9 +18,9 @@ from patterns import ALL, patterns
 from scenario import Case, Play, play, prepare
 from shapes import SHAPES
 
-from rejoin.lake import writer
 from rejoin.lake.config import LakeConfig, lake_config
-from rejoin.plan.compile import compile
+from rejoin.lake.write import writer
+from rejoin.plan.check.compile import compile
 
 HISTORIES_A_TOPOLOGY = 40
 BY_DAY = ("star", "chain")
@@ -73,7 +73,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """One lake and one Spark session for all topologies."""
-    from rejoin.lake.session import session
+    from rejoin.lake.spark.session import session
 
     config = lake_config(str(tmp_path_factory.mktemp("lake") / ODD_FOLDER / "lake"))
     spark = session(config)

@@ -18,7 +18,7 @@ import pytest
 from joins_by_hand import QUERIES, topology
 
 from rejoin import Lake
-from rejoin.plan.policy import Fuse, RunOptions
+from rejoin.plan.model.policy import Fuse, RunOptions
 
 RUNS = 4
 Event = tuple[str, int, dict[str, Any], dict[str, Any] | None, int]

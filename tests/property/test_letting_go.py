@@ -14,9 +14,9 @@ from sparkless import no_spark
 from web import Web
 
 from rejoin.lake.config import lake_config
-from rejoin.lake.session import session
-from rejoin.plan.policy import Refresh
-from rejoin.upkeep.verify import verify
+from rejoin.lake.spark.session import session
+from rejoin.operate.verify.verify import verify
+from rejoin.plan.model.policy import Refresh
 
 RUNS = 7
 pytestmark = [pytest.mark.timeout(600), *(pytest.mark.filterwarnings(f"ignore::{w}") for w in ("ResourceWarning",))]

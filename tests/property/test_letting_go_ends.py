@@ -17,16 +17,16 @@ from sparkless import no_spark
 from web import Web
 
 from rejoin import Topology as Declared
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
 from rejoin.errors import SchemaRefused
 from rejoin.lake.config import lake_config
-from rejoin.plan.compile import compile
-from rejoin.plan.policy import Fuse, Refresh, RunOptions
-from rejoin.upkeep.expire import expire
-from rejoin.why.model import OutputRow, State
-from rejoin.why.show import state_said
+from rejoin.operate.expire import expire
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.policy import Fuse, Refresh, RunOptions
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
+from rejoin.why.answer import OutputRow, State
 from rejoin.why.trace import why
+from rejoin.why.tree import state_said
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), *(pytest.mark.filterwarnings(f"ignore::{w}") for w in ("ResourceWarning",))]
 

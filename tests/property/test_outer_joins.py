@@ -23,7 +23,7 @@ from sparkless import no_spark
 from rejoin import Topology, debezium
 from rejoin.declare.topology import Relation
 from rejoin.lake.config import lake_config
-from rejoin.plan.compile import compile
+from rejoin.plan.check.compile import compile
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), *(pytest.mark.filterwarnings(f"ignore::{w}") for w in ("ResourceWarning",))]
 RUNS = 8

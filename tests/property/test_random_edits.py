@@ -16,11 +16,11 @@ from edits import Data, Declared, edit, specs
 from engine import Engine, Row
 from oracle import Oracle
 
-from rejoin.conduct.ahead import compared
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger import Ledger
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Node
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.operate.ahead import compared
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Node
 
 pytestmark = [
     pytest.mark.slow,
@@ -55,7 +55,7 @@ def wrong_after(engine: Engine, oracle: Oracle) -> list[str]:
 
 @pytest.fixture(scope="module")
 def spark_of(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Callable[[], Any]]:
-    from rejoin.lake.session import session
+    from rejoin.lake.spark.session import session
 
     config = lake_config(str(tmp_path_factory.mktemp("lake")))
     spark = session(config)

@@ -9,14 +9,14 @@ from typing import Any
 from feeds import changes_of
 from letting_go import WINDOWS, History, Window, expected, shown, topology, unnoted
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
+from rejoin.lake.compact.stream_retention import letting_go
 from rejoin.lake.config import lake_config
-from rejoin.lake.let_go import letting_go
-from rejoin.lake.records import Run
-from rejoin.plan.compile import compile
-from rejoin.plan.policy import Fuse, Refresh, RunOptions
-from rejoin.upkeep.compact import compact
+from rejoin.lake.ledger.records import Run
+from rejoin.operate.compact import compact
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.policy import Fuse, Refresh, RunOptions
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 
 @dataclass

@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 from pyiceberg.table import Table
 
-from rejoin.lake import places, probe
-from rejoin.lake.files import files_of
-from rejoin.stages.columns import PLACE
+from rejoin.lake.iceberg import row_addresses
+from rejoin.lake.iceberg.snapshot_files import files_of
+from rejoin.lake.read import duckdb_lookup
+from rejoin.statements.own_columns import PLACE
 
 
 def located(table: Table, head: int, key: Sequence[str], keys: pa.Table) -> pa.Table:
     """What a delete file of the rows with these keys holds."""
-    found = probe.having(table, head, key, keys, [PLACE])
+    found = duckdb_lookup.having(table, head, key, keys, [PLACE])
     assert isinstance(found, pa.Table), found
-    return places.split(np.sort(found[PLACE].to_numpy()), places.paths(files_of(table, head).data))
+    return row_addresses.split(np.sort(found[PLACE].to_numpy()), row_addresses.paths(files_of(table, head).data))

@@ -7,14 +7,14 @@ from typing import Any
 import pyarrow as pa
 from pyiceberg.table import Table
 
-from rejoin.lake import names
+from rejoin.lake import table_names
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.records import StepRecord, Write
-from rejoin.lake.refs import Refs
-from rejoin.lake.runs import RunKind
-from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Plan
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.ledger.records import StepRecord, Write
+from rejoin.lake.ledger.runs import RunKind
+from rejoin.plan.change.fingerprint import fingerprint
+from rejoin.plan.model.plan import Plan
 from rejoin.sources.events import arrow_type
 
 Rows = Sequence[Mapping[str, Any]]
@@ -72,17 +72,17 @@ class MadeLake:
             before = ("_before", pa.struct([*values, _HASH]))
             found[table.name] = pa.schema([*keys, _RUN, _OP, ("_version", pa.string()), _HASH, *values, before])
             place = [("_source_file", pa.string()), ("_line", pa.int64()), ("_version", pa.string())]
-            found[names.quarantine(table.name)] = pa.schema([*keys, _RUN, _OP, *_ASIDE, *place])
+            found[table_names.quarantine(table.name)] = pa.schema([*keys, _RUN, _OP, *_ASIDE, *place])
         for node in self.plan.nodes:
             types = [(p.name, arrow_type(p.type)) for p in node.columns]
             keys = [t for t in types if t[0] in node.key]
             row = pa.struct([*types, _HASH])
             found[node.name] = pa.schema([*types, _RUN, _HASH])
-            found[names.changes(node.name)] = pa.schema([_RUN, _OP, *keys, ("_before", row), ("_after", row)])
-            found[names.quarantine(node.name)] = pa.schema([*keys, _RUN, _OP, *_ASIDE])
+            found[table_names.changes(node.name)] = pa.schema([_RUN, _OP, *keys, ("_before", row), ("_after", row)])
+            found[table_names.quarantine(node.name)] = pa.schema([*keys, _RUN, _OP, *_ASIDE])
             primary = [(f"pk_{i}", t) for i, (_, t) in enumerate(keys, 1)]
             for edge in node.edges:
                 right = found[edge.right.table]
                 foreign = [(f"fk_{i}", right.field(k).type) for i, k in enumerate(self.plan.key_of(edge.right.table), 1)]
-                found[names.subscriptions(node, edge)] = pa.schema([*foreign, *primary, _RUN, _OP, _HASH])
+                found[table_names.subscriptions(node, edge)] = pa.schema([*foreign, *primary, _RUN, _OP, _HASH])
         return found

@@ -2,8 +2,8 @@
 
 from rejoin import Topology, debezium, snapshot
 from rejoin.declare.topology import Relation
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Plan
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Plan
 
 
 class Shop:

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from rejoin import Lake, Topology, snapshot
-from rejoin.lake.commit import data_files
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.records import StepRecord, Write
-from rejoin.lake.refs import Refs
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Plan
+from rejoin.lake.iceberg.commits import data_files
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.ledger.records import StepRecord, Write
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Plan
 
 
 def publish(location: str, plan: Plan, tables: Mapping[str, pa.Table | int]) -> int:

@@ -6,12 +6,12 @@ import pyarrow as pa
 
 from rejoin import Topology, debezium, snapshot
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.records import StepRecord, Write
-from rejoin.lake.refs import Refs
-from rejoin.plan.compile import compile
-from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Plan
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.ledger.records import StepRecord, Write
+from rejoin.plan.change.fingerprint import fingerprint
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Plan
 
 NASTY = "<script>alert('x')</script>"
 SUBSCRIPTIONS = "enriched__subscriptions__customers"

@@ -9,7 +9,7 @@ from unit.small_lake import make, plan
 
 from rejoin.cli import main
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger import Ledger
+from rejoin.lake.ledger.ledger import Ledger
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoin.lake.arrays import rows, values
+from rejoin.lake.query.arrow_values import rows, values
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 KINDS = {

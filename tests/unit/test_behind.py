@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from rejoin import Topology, records, snapshot
-from rejoin.lake.behind import Behind, Line, behind
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Plan
+from rejoin.lake.ledger.left_out_nodes import Behind, Line, behind
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Plan
 
 PRINTS = {"now": "as it is", "linked": "as it is"}
 

@@ -10,10 +10,10 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.snapshots import Snapshot
 
-from rejoin.lake.catalog import CachingSqlCatalog
-from rejoin.lake.commit import commit, data_files
 from rejoin.lake.config import lake_config
-from rejoin.lake.files import files_of
+from rejoin.lake.iceberg.commits import commit, data_files
+from rejoin.lake.iceberg.snapshot_files import files_of
+from rejoin.lake.iceberg.sql_catalog import CachingSqlCatalog
 
 ROWS = ("t", "rows")
 

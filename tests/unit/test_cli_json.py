@@ -14,14 +14,14 @@ from click.testing import CliRunner, Result
 from rejoin import Topology, snapshot
 from rejoin.cli import main
 from rejoin.lake.config import lake_config
-from rejoin.lake.jsonvalues import plain
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.records import StepRecord, Write
-from rejoin.lake.refs import Refs
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Plan
-from rejoin.report import verification_data
-from rejoin.upkeep.verify import Difference
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.ledger.records import StepRecord, Write
+from rejoin.lake.query.json_values import plain
+from rejoin.operate.verify.verify import Difference
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Plan
+from rejoin.report.history import verification_data
 
 TYPES = {
     "day": ("DATE", pa.date32()),

@@ -12,11 +12,11 @@ from plans import Shop, chain, everything, star
 
 import rejoin
 from rejoin.errors import TopologyError
-from rejoin.plan import saved
-from rejoin.plan.fingerprint import HASH_VERSION, fingerprint
-from rejoin.plan.match import JoinKind
-from rejoin.plan.model import Projection, View
-from rejoin.plan.sources import DebeziumSource, OnBadRecord, SnapshotSource
+from rejoin.plan.change.fingerprint import HASH_VERSION, fingerprint
+from rejoin.plan.model import json_form
+from rejoin.plan.model.match import JoinKind
+from rejoin.plan.model.plan import Projection, View
+from rejoin.plan.model.sources import DebeziumSource, OnBadRecord, SnapshotSource
 
 
 def sql(columns: tuple[Projection, ...]) -> dict[str, str]:
@@ -285,7 +285,7 @@ def test_sources_keep_their_options() -> None:
 
 def test_a_plan_survives_json() -> None:
     plan = everything()
-    assert saved.from_json(saved.to_json(plan)) == plan
+    assert json_form.from_json(json_form.to_json(plan)) == plan
 
 
 def test_every_node_comes_after_the_nodes_that_it_reads() -> None:
@@ -297,7 +297,7 @@ def test_every_node_comes_after_the_nodes_that_it_reads() -> None:
 
 def test_the_plan_does_not_depend_on_the_hash_seed() -> None:
     here = Path(__file__).parent
-    code = "from plans import everything; from rejoin.plan import saved; print(saved.to_json(everything()))"
+    code = "from plans import everything; from rejoin.plan.model import json_form as saved; print(saved.to_json(everything()))"
     path = os.pathsep.join((str(Path(rejoin.__file__).parents[1]), str(here)))
     made = {
         subprocess.run(
@@ -309,7 +309,7 @@ def test_the_plan_does_not_depend_on_the_hash_seed() -> None:
         ).stdout.strip()
         for seed in ("1", "2", "77")
     }
-    assert made == {saved.to_json(everything())}
+    assert made == {json_form.to_json(everything())}
 
 
 # --- fingerprints ----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from composed import FILE, ROOT, VARIABLE, filled, mounts, raw, secrets, service
 
 from rejoin.errors import SetupError
 from rejoin.lake.config import lake_config
-from rejoin.setup_check import JARS, spark_jars
+from rejoin.lake.spark.setup_check import JARS, spark_jars
 
 BIN = Path(sys.executable).parent
 DOCKERFILE = ROOT / "docker" / "Dockerfile"
@@ -169,4 +169,4 @@ def test_both_images_have_the_packages_of_the_lock_and_nothing_else() -> None:
     for stage in others:
         assert stage.startswith("base AS") and "pip" not in stage and "apt" not in stage
         assert re.findall(r"(?m)^USER (.*)", stage) == ["$REJOIN_UID"]
-    assert "python -m rejoin.setup_check" in others[1]
+    assert "python -m rejoin.lake.spark.setup_check" in others[1]

@@ -8,9 +8,9 @@ import pytest
 from rejoin import Lake, Topology, snapshot
 from rejoin.lake.config import lake_config
 from rejoin.lake.disconnect import disconnect
-from rejoin.lake.history import connected as read
-from rejoin.lake.ledger_schema import connected
-from rejoin.lake.refs import catalog
+from rejoin.lake.iceberg.refs import catalog
+from rejoin.lake.ledger.history import connected as read
+from rejoin.lake.ledger.schema import connected
 
 
 def topology() -> Topology:

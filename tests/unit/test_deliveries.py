@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from rejoin.errors import SinkFenced
-from rejoin.lake.deliveries import Deliveries, Delivery
-from rejoin.lake.ledger import Ledger
+from rejoin.lake.ledger.deliveries import Deliveries, Delivery
+from rejoin.lake.ledger.ledger import Ledger
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rejoin.demo import MARKER, TOPOLOGY, _empty
+from rejoin.demo.run import MARKER, TOPOLOGY, _empty
 from rejoin.demo.story import Landing, Year, key_of, story
 from rejoin.errors import SetupError
-from rejoin.load import load
+from rejoin.plan.check.topology_file import load
 
 CHAPTERS = [
     "first load",

@@ -10,7 +10,7 @@ import command_pages
 import join_pages
 import pytest
 
-from rejoin.lake import ledger_schema
+from rejoin.lake.ledger import schema
 
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"\]\((?!https?:)([^)\s#]*)(?:#([^)\s]+))?\)")
@@ -22,7 +22,7 @@ def test_the_reference_of_commands_is_up_to_date() -> None:
 
 def test_every_table_of_the_ledger_is_explained() -> None:
     section = (ROOT / "docs" / "operations.md").read_text().partition("## The ledger")[2].partition("\n## ")[0]
-    assert set(re.findall(r"(?m)^\| `(rejoin_\w+)`", section)) == set(ledger_schema.metadata.tables)
+    assert set(re.findall(r"(?m)^\| `(rejoin_\w+)`", section)) == set(schema.metadata.tables)
 
 
 @pytest.mark.slow

@@ -10,13 +10,14 @@ import rejoin
 from rejoin import between, computable, condition, fresh, in_set, matched, matches, not_null, row_count, unique
 from rejoin.declare.topology import Relation
 from rejoin.errors import TopologyError, ValidationFailed
-from rejoin.plan import expect, saved, wording
-from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Plan
-from rejoin.plan.rules import Expectation, Level, Severity
-from rejoin.plan.steps import steps
-from rejoin.validation import judge
-from rejoin.validation.judge import Answer, Verdict
+from rejoin.plan.change.fingerprint import fingerprint
+from rejoin.plan.check import expectations
+from rejoin.plan.model import expectation_words, json_form
+from rejoin.plan.model.expectations import Expectation, Level, Severity
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.steps import steps
+from rejoin.steps.validate import questions
+from rejoin.steps.validate.questions import Answer, Verdict
 
 
 def made(declare: Callable[[Relation, Shop], object]) -> Plan:
@@ -43,9 +44,9 @@ def test_expectations_are_data_of_the_plan_and_no_part_of_the_definition() -> No
         (Level.ROW, Severity.QUARANTINE),
     ]
     assert plan.table("orders").expectations[0].kwargs["resolved"] == "t.`total` >= CAST('0' AS DECIMAL(10,2))"
-    assert saved.from_json(saved.to_json(plan)) == plan
+    assert json_form.from_json(json_form.to_json(plan)) == plan
     assert fingerprint(plan, plan.node("star")) == fingerprint(plain, plain.node("star"))
-    assert expect.changed(plain, plan) == ("orders", "star") and expect.changed(plan, plan) == ()
+    assert expectations.changed(plain, plan) == ("orders", "star") and expectations.changed(plan, plan) == ()
     assert steps(plan) == steps(plain)
 
 
@@ -172,8 +173,8 @@ WRITTEN = [
 @pytest.mark.parametrize("text", WRITTEN)
 def test_an_expectation_is_printed_as_it_was_written(text: str) -> None:
     given = eval(text, vars(rejoin))
-    assert wording.title(given.type, given.kwargs) == text
-    assert wording.title(given.type, {**given.kwargs, "resolved": "t.`a` >= 0"}) == text
+    assert expectation_words.title(given.type, given.kwargs) == text
+    assert expectation_words.title(given.type, {**given.kwargs, "resolved": "t.`a` >= 0"}) == text
 
 
 def test_every_helper_has_its_own_word() -> None:
@@ -183,10 +184,12 @@ def test_every_helper_has_its_own_word() -> None:
 
 def test_what_only_great_expectations_can_say_is_printed_as_a_call_of_its_class() -> None:
     between = "expect_column_values_to_be_between"
-    assert wording.title(between, {"column": "a", "max_value": 5, "mostly": 0.9}) == (
+    assert expectation_words.title(between, {"column": "a", "max_value": 5, "mostly": 0.9}) == (
         'ExpectColumnValuesToBeBetween(column="a", max_value=5, mostly=0.9)'
     )
-    assert wording.title("expect_table_row_count_to_be_between", {"min_value": 1}) == "ExpectTableRowCountToBeBetween(min_value=1)"
+    assert (
+        expectation_words.title("expect_table_row_count_to_be_between", {"min_value": 1}) == "ExpectTableRowCountToBeBetween(min_value=1)"
+    )
 
 
 def test_mistakes_name_the_expectation_as_it_was_written() -> None:
@@ -218,11 +221,11 @@ def test_what_stops_a_run(found: Verdict, stops: bool) -> None:
     assert found.stops is stops
     if stops:
         with pytest.raises(ValidationFailed, match=r"output 'x' does not meet 1 of 1 expectations in run 7.*ExpectX\(column=\"a\"\)"):
-            judge.stop_if_needed([found], "output 'x'", 7, None)
+            questions.stop_if_needed([found], "output 'x'", 7, None)
     else:
-        judge.stop_if_needed([found], "output 'x'", 7, None)
+        questions.stop_if_needed([found], "output 'x'", 7, None)
 
 
 def test_a_row_has_all_its_reasons() -> None:
     two = [Expectation("one", {}, Level.ROW), Expectation("two", {}, Level.ROW)]
-    assert judge.reasons(two, {1: [3], 0: [3, 5]}) == {3: "one(); two()", 5: "one()"}
+    assert questions.reasons(two, {1: [3], 0: [3, 5]}) == {3: "one(); two()", 5: "one()"}

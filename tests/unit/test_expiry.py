@@ -12,18 +12,18 @@ from sqlalchemy import create_engine, text
 from rejoin import Topology as Declared
 from rejoin import debezium, kafka, snapshot
 from rejoin.cli import main
-from rejoin.conduct import Topology
 from rejoin.errors import LedgerConflict, RunBusy, RunSuperseded
 from rejoin.lake.config import lake_config
-from rejoin.lake.deliveries import Deliveries
-from rejoin.lake.newest import TRIES, of_newest
-from rejoin.lake.records import StepRecord
-from rejoin.lake.refs import Refs
-from rejoin.lake.runs import RunKind
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Plan
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.ledger.deliveries import Deliveries
+from rejoin.lake.ledger.records import StepRecord
+from rejoin.lake.ledger.runs import RunKind
+from rejoin.lake.read.newest_run import TRIES, of_newest
+from rejoin.operate.expire import expire
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Plan
 from rejoin.sinks.position import Content, Position
-from rejoin.upkeep.expire import expire
+from rejoin.steps.run.topology import Topology
 
 
 def with_sink() -> Plan:

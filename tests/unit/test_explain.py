@@ -7,7 +7,7 @@ import pytest
 from plans import everything
 
 from rejoin.plan import explain
-from rejoin.plan.steps import steps
+from rejoin.plan.model.steps import steps
 
 GOLDEN = Path(__file__).parents[1] / "golden_files"
 

@@ -6,9 +6,9 @@ import pytest
 
 from rejoin.declare.declarations import Place
 from rejoin.errors import Problem
-from rejoin.plan import functions, types
-from rejoin.plan.expressions import Expression, Scope, Side, column, expression, select_item
-from rejoin.plan.problems import Problems
+from rejoin.plan.model.problems import Problems
+from rejoin.plan.sql import functions, types
+from rejoin.plan.sql.expressions import Expression, Scope, Side, column, expression, select_item
 
 COLUMNS = {
     "id": "BIGINT",

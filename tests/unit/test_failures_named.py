@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from rejoin.errors import EngineFailed, LedgerConflict, NotComputable, RejoinError, SinkRecordRefused, SourceMissing, Unexpected
-from rejoin.failures import TRACE, named_errors, of_a_row, told
-from rejoin.plan.suspects import Suspect
-from rejoin.validation.engine import _raised
+from rejoin.failures.engine_errors import TRACE, named_errors, of_a_row, told
+from rejoin.plan.sql.suspects import Suspect
+from rejoin.steps.validate.great_expectations import _raised
 
 CANARY = "kanary4711"
 SUSPECTS = (Suspect("column 'a' of output 'o'", "CAST(l.`a` AS INT)"), Suspect("column 'b' of output 'o'", "l.`b` / l.`c`"))

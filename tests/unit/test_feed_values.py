@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table import Table
 
-from rejoin.lake import feed
-from rejoin.lake.commit import data_files
 from rejoin.lake.config import lake_config
-from rejoin.lake.refs import Refs
+from rejoin.lake.iceberg.commits import data_files
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.read import change_feed
 
 NOW = dt.datetime(2026, 3, 29, 2, 30)  # noqa: DTZ001 -- a wall clock, in an hour that Central Europe does not have
 ODD: dict[str, tuple[pa.DataType, list[Any]]] = {
@@ -63,7 +63,9 @@ def log(tmp_path: Path) -> tuple[Table, int]:
 @pytest.mark.parametrize(("after", "upto", "net"), [(0, 1, False), (0, 3, True), (1, 3, True)])
 def test_fault_a16_a_net_change_has_the_very_values_of_its_rows(log: tuple[Table, int], after: int, upto: int, *, net: bool) -> None:
     columns = ["k", *ODD]
-    batches = list(feed.changes(feed.State(*log), feed.State(*log), feed.Between(after, upto, net), ["k"], columns))
+    batches = list(
+        change_feed.changes(change_feed.State(*log), change_feed.State(*log), change_feed.Between(after, upto, net), ["k"], columns)
+    )
     found = pa.Table.from_batches(batches)
     kinds = [str(found.schema.field("_after").type.field(n).type).replace("Etc/UTC", "UTC") for n in ODD]
     assert kinds == [str(kind) for kind, _ in ODD.values()]
@@ -82,8 +84,10 @@ def test_net_changes_go_from_the_first_row_to_the_last_also_of_what_is_back_at_i
         for r, op, k, b, a in log
     ]
     head = refs.commit_files("log", "b", head, data_files(refs.require("log", head), pa.Table.from_pylist(made, SCHEMA)))
-    state = feed.State(refs.require("log", head), head)
-    found = pa.Table.from_batches(list(feed.changes(state, state, feed.Between(0, 2, net=True), ["k"], ["k", *ODD]))).to_pylist()
+    state = change_feed.State(refs.require("log", head), head)
+    found = pa.Table.from_batches(
+        list(change_feed.changes(state, state, change_feed.Between(0, 2, net=True), ["k"], ["k", *ODD]))
+    ).to_pylist()
     back, gone, other = [(r["_run"], r["_op"], r["k"], exact(r["_before"]), exact(r["_after"])) for r in found]
     assert back == (2, "U", 0, exact(row(0, 1)), exact(row(0, 1)))
     assert gone == (2, "D", 1, exact(None), exact(None))

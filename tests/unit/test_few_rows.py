@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rejoin.engines import columnar, later
-from rejoin.engines.columnar import ColumnarEngine
-from rejoin.engines.engine import Here, NeedsSpark
-from rejoin.plan.model import Plan
+from rejoin.engines import deferred_relation, duckdb_engine
+from rejoin.engines.duckdb_engine import ColumnarEngine
+from rejoin.engines.relation import Here, NeedsSpark
+from rejoin.plan.model.plan import Plan
 
 NUMBERS = Here(pa.table({"n": pa.array([3, 1, 2], pa.int64())}))
 
@@ -23,13 +23,13 @@ def engine() -> ColumnarEngine:
 def queries(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that DuckDB has computed."""
     found: list[str] = []
-    answer = later.answer
+    answer = deferred_relation.answer
 
     def told(connection: object, text: str) -> pa.Table:
         found.append(text)
         return answer(connection, text)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(later, "answer", told)
+    monkeypatch.setattr(deferred_relation, "answer", told)
     return found
 
 
@@ -70,16 +70,16 @@ def test_a_value_that_cannot_be_computed_is_said_when_rows_are_asked_for(engine:
 
 
 def test_a_table_that_is_let_go_while_the_database_starts_does_not_wait_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    start, asked = later._database, list[object]()
+    start, asked = deferred_relation._database, list[object]()
 
     def collecting() -> object:
         if not asked:  # as Python does it, at any allocation: what finalizes a kept table asks for the database
             asked.append(None)
-            asked.append(later.database())
+            asked.append(deferred_relation.database())
         return start()
 
-    monkeypatch.setattr(later, "_database", collecting)
-    thread = Thread(target=later.database, daemon=True)
+    monkeypatch.setattr(deferred_relation, "_database", collecting)
+    thread = Thread(target=deferred_relation.database, daemon=True)
     thread.start()
     thread.join(10)
     assert not thread.is_alive()
@@ -92,5 +92,5 @@ def test_printed_plans_that_another_step_clears_at_the_same_time_are_printed_aga
             super().__setitem__(key, value)
             self.clear()
 
-    monkeypatch.setattr(columnar, "_PRINTED", Cleared())
-    assert columnar._spoken(Plan("t", (), ())) == {}
+    monkeypatch.setattr(duckdb_engine, "_PRINTED", Cleared())
+    assert duckdb_engine._spoken(Plan("t", (), ())) == {}

@@ -9,11 +9,13 @@ from limited import limited
 from pyiceberg.expressions import AlwaysTrue, GreaterThan
 from pyiceberg.table import Table
 
-from rejoin.lake import fold, metrics, probe
-from rejoin.lake.commit import data_files
+from rejoin.lake.compact import folding
 from rejoin.lake.config import lake_config
-from rejoin.lake.files import bounds, files_of, unique
-from rejoin.lake.refs import Refs
+from rejoin.lake.iceberg import column_bounds
+from rejoin.lake.iceberg.commits import data_files
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.iceberg.snapshot_files import bounds, files_of, unique
+from rejoin.lake.read import duckdb_lookup
 
 LONG, SHORT = "z" * 5_000, 8_192
 VALUES = pa.struct([("note", pa.string()), ("n", pa.int64())])
@@ -66,8 +68,8 @@ class Lake:
         assert found is not None
         self.head = found.metadata.current_snapshot_id or 0
 
-    def fold(self, versions: fold.Versions | None = None) -> fold.Folded:
-        done = fold.fold(self.table, self.head, ["key"], versions)
+    def fold(self, versions: folding.Versions | None = None) -> folding.Folded:
+        done = folding.fold(self.table, self.head, ["key"], versions)
         assert done is not None
         self.head = self.refs.commit_rewrite("rows", "folded", self.head, done)
         return done
@@ -80,7 +82,7 @@ class Lake:
         return self.table.scan(row_filter=above, snapshot_id=self.head).to_arrow().num_rows
 
     def looked_up(self, key: str) -> int:
-        found = probe.having(self.table, self.head, ["key"], pa.table({"key": [key]}), ["key"])
+        found = duckdb_lookup.having(self.table, self.head, ["key"], pa.table({"key": [key]}), ["key"])
         assert isinstance(found, pa.Table)
         return found.num_rows
 
@@ -150,7 +152,7 @@ def test_fault_a1_bounds_of_texts_that_an_older_rejoin_wrote_are_not_trusted_and
     files = files_of(lake.table, lake.head).data
     assert [bounds(lake.table, f, "key") for f in files] == [None, None]
     assert sorted(bounds(lake.table, f, "_run") or () for f in files) == [(1, 1), (2, 2)]
-    assert not unique(lake.table, files, "key") and not metrics.exact(lake.table, lake.head)
+    assert not unique(lake.table, files, "key") and not column_bounds.exact(lake.table, lake.head)
 
 
 def test_fault_a1_a_compaction_repairs_the_bounds_of_files_that_it_leaves_where_they_are(
@@ -160,16 +162,16 @@ def test_fault_a1_a_compaction_repairs_the_bounds_of_files_that_it_leaves_where_
     lake.old(rows([*numbered(0, SHORT), LONG]))
     lake.old(rows([f"p{i:06d}" for i in range(2_000)]))
     before = {f.file_path for f in stored_files(lake.table, lake.head)}
-    assert lake.above_z() == 0 and fold.todo(lake.table, lake.head, ["key"])
-    repaired = fold.with_exact_bounds(lake.table, lake.head)
+    assert lake.above_z() == 0 and folding.todo(lake.table, lake.head, ["key"])
+    repaired = folding.with_exact_bounds(lake.table, lake.head)
     lake.head = lake.refs.commit_rewrite("rows", "repaired", lake.head, repaired)
     assert {f.file_path for f in stored_files(lake.table, lake.head)} == before
-    assert of_snapshot(lake.table, lake.head) == [] and metrics.exact(lake.table, lake.head)
+    assert of_snapshot(lake.table, lake.head) == [] and column_bounds.exact(lake.table, lake.head)
     assert lake.above_z() == 1
     small = [f for f in files_of(lake.table, lake.head).data if f.record_count == 2_000]
     assert [bounds(lake.table, f, "key") for f in small] == [("p000000", "p001999")]  # what held is kept
     lake.write(rows(["zz"], run=2))
-    assert metrics.exact(lake.table, lake.head)
+    assert column_bounds.exact(lake.table, lake.head)
 
 
 @pytest.mark.parametrize("old", [True, False])
@@ -183,7 +185,7 @@ def test_fault_a1_a_fold_by_key_range_loses_no_row_whose_key_is_beyond_what_the_
     lake.write(rows([*numbered(0, SHORT), *(f"p{i:06d}" for i in range(2_000)), "zz"], run=2, note="b"))
     expected = sorted({*lake.keys()})
     for _ in range(2):
-        lake.fold(fold.Versions(alive="true"))
+        lake.fold(folding.Versions(alive="true"))
         assert lake.keys() == expected
         assert of_snapshot(lake.table, lake.head) == []
     assert lake.looked_up(LONG) == 1 and len(expected) == SHORT + 2_002

@@ -10,11 +10,11 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
-from rejoin.lake import fold
+from rejoin.lake.compact import folding
 from rejoin.lake.config import lake_config
-from rejoin.lake.files import files_of, newest
-from rejoin.lake.paths import native
-from rejoin.lake.state import Versions
+from rejoin.lake.iceberg.snapshot_files import files_of, newest
+from rejoin.lake.locations import native
+from rejoin.lake.table_roles import Versions
 from rejoin.limits import limits
 
 BASE_ROWS, MERGE_FILES = limits().base_rows, limits().merged_files
@@ -38,10 +38,10 @@ def rows(run: int, count: int) -> pa.Table:
     return pa.table({"_run": pa.array([run] * count, pa.int64()), "n": pa.array(range(count), pa.int64())})
 
 
-def folded(table: Table) -> fold.Folded | None:
+def folded(table: Table) -> folding.Folded | None:
     snapshot = table.current_snapshot()
     assert snapshot is not None
-    return fold.fold(table, snapshot.snapshot_id, KEY, None)
+    return folding.fold(table, snapshot.snapshot_id, KEY, None)
 
 
 def test_a_range_too_large_for_the_driver_does_not_keep_it_from_merging_what_runs_added(
@@ -67,7 +67,7 @@ def test_a_range_that_has_to_be_folded_and_is_too_large_for_the_driver_is_left_t
 def test_files_of_few_wide_rows_are_left_as_they_are_once_they_lie_side_by_side(feed: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     limited(monkeypatch, base_rows=BASE_ROWS + 1, base_bytes=1 << 30)
     snapshot = feed.current_snapshot()
-    assert snapshot is not None and fold.todo(feed, snapshot.snapshot_id, KEY)
+    assert snapshot is not None and folding.todo(feed, snapshot.snapshot_id, KEY)
     limited(monkeypatch, base_rows=BASE_ROWS + 1, base_bytes=min(f.file_size_in_bytes for f in files_of(feed, snapshot.snapshot_id).data))
     done = folded(feed)
     assert done is not None and (done.folded, done.merged, done.added) == (0, 0, [])
@@ -105,7 +105,7 @@ def test_rows_with_a_null_in_the_first_part_of_their_key_are_folded_with_each_ot
     for _ in range(2):
         snapshot = held.current_snapshot()
         assert snapshot is not None
-        done = fold.fold(held, snapshot.snapshot_id, ["a", "b"], VERSIONS)
+        done = folding.fold(held, snapshot.snapshot_id, ["a", "b"], VERSIONS)
         assert done is not None
         rows = [row for f in (*done.kept.data, *done.added) for row in rows_of(f)]
         newest = {(r["a"], r["b"]): r for r in sorted(rows, key=lambda r: r["_run"])}
@@ -144,9 +144,9 @@ HOUR = 3600 * 1_000_000
 def test_old_records_of_a_stream_go_and_none_without_time(stream: Table, since: int | None, files: int, rows: int) -> None:
     snapshot = stream.current_snapshot()
     assert snapshot is not None
-    assert len(fold.old(stream, snapshot.snapshot_id, ["at"], since)) == files
-    assert since is None or fold.lets_go(stream, snapshot.snapshot_id, ["at"], since) == (rows > 0)
-    done = fold.fold(stream, snapshot.snapshot_id, ["at"], None, since)
+    assert len(folding.old(stream, snapshot.snapshot_id, ["at"], since)) == files
+    assert since is None or folding.lets_go(stream, snapshot.snapshot_id, ["at"], since) == (rows > 0)
+    done = folding.fold(stream, snapshot.snapshot_id, ["at"], None, since)
     assert done is not None and done.let_go == rows
     assert not done.kept.data  # several files that hold any time are one afterwards
     left = [t for f in done.added for t in pq.read_table(native(f.file_path))["at"].cast(pa.int64()).to_pylist()]
@@ -163,10 +163,10 @@ def test_whole_files_go_where_nothing_is_rewritten(tmp_path: Path) -> None:
         made.append(hour(number, []))
     snapshot = made.current_snapshot()
     assert snapshot is not None
-    done = fold.fold(made, snapshot.snapshot_id, ["at"], None, HOUR)
+    done = folding.fold(made, snapshot.snapshot_id, ["at"], None, HOUR)
     assert done is not None
     assert (done.let_go, done.folded, [f.record_count for f in done.kept.data]) == (60, 0, [60])
-    assert not fold.lets_go(made, snapshot.snapshot_id, ["at"], 0)
+    assert not folding.lets_go(made, snapshot.snapshot_id, ["at"], 0)
 
 
 def test_a_file_of_records_without_time_does_not_hide_the_newest_time(stream: Table) -> None:

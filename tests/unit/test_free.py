@@ -16,11 +16,11 @@ from pyiceberg.table import Table
 from pyiceberg.table.statistics import PartitionStatisticsFile, StatisticsFile
 
 from rejoin.errors import RunSuperseded
-from rejoin.lake import upkeep
-from rejoin.lake.commit import Contents, data_files, delete_file, refs_of
+from rejoin.lake.compact import expiry
 from rejoin.lake.config import lake_config
-from rejoin.lake.files import Files, files_of
-from rejoin.lake.refs import Refs
+from rejoin.lake.iceberg.commits import Contents, data_files, delete_file, refs_of
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.iceberg.snapshot_files import Files, files_of
 
 NOW, OLD, YOUNG = timedelta(0), timedelta(days=4), timedelta(days=2)
 LIMIT = timedelta(days=3)
@@ -70,7 +70,7 @@ class Made:
             changes.set_current_snapshot(self.snapshots[letter])
 
     def free(self, kept: str, ours: Callable[[], None] = lambda: None, before: timedelta = LIMIT) -> dict[str, int]:
-        return upkeep.free(self.refs, "rows", {self.snapshots[k] for k in kept}, datetime.now(UTC) - before, ours)
+        return expiry.free(self.refs, "rows", {self.snapshots[k] for k in kept}, datetime.now(UTC) - before, ours)
 
     def stored(self) -> str:
         """The snapshots that are there."""
@@ -244,7 +244,7 @@ def test_what_others_commit_while_we_stand_still_stays(made: Made, monkeypatch: 
 
 
 def test_what_others_commit_before_files_are_deleted_can_be_read(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    delete, others = upkeep._delete, list[str]()
+    delete, others = expiry._delete, list[str]()
 
     def stopped(*args: Any) -> int:
         if not others:
@@ -254,7 +254,7 @@ def test_what_others_commit_before_files_are_deleted_can_be_read(made: Made, mon
             made.show("f")
         return delete(*args)
 
-    monkeypatch.setattr(upkeep, "_delete", stopped)
+    monkeypatch.setattr(expiry, "_delete", stopped)
     made.free("d")
     assert others and made.stored() == "def"
     assert {letter: made.rows(letter) for letter in "def"} == {"d": "b", "e": "be", "f": "bf"}

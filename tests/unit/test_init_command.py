@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from rejoin import project
 from rejoin.cli import main
-from rejoin.load import load
+from rejoin.plan.check.topology_file import load
+from rejoin.project import init as project
 
 
 def init(*words: str) -> Result:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from plans import Shop
 
-from rejoin.conduct import Topology
-from rejoin.conduct.job import _by_spark
-from rejoin.engines import Choice
+from rejoin.engines.choice import Choice
 from rejoin.lake.config import lake_config
+from rejoin.steps.run.job import _by_spark
+from rejoin.steps.run.topology import Topology
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import pytest
 from rejoin import Topology, debezium, snapshot
 from rejoin.declare.topology import Relation
 from rejoin.errors import TopologyError
-from rejoin.plan import durations, saved
-from rejoin.plan.compile import compile
-from rejoin.plan.match import AsOf, SameKey, Window
-from rejoin.plan.model import Plan
-from rejoin.plan.query import topology_query
-from rejoin.plan.steps import steps
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model import durations, json_form
+from rejoin.plan.model.match import AsOf, SameKey, Window
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.steps import steps
+from rejoin.plan.sql.defining_query import topology_query
 
 
 class Web:
@@ -32,7 +32,7 @@ class Web:
 
     def plan(self) -> Plan:
         made = compile(self.on)
-        assert saved.from_json(saved.to_json(made)) == made
+        assert json_form.from_json(json_form.to_json(made)) == made
         return made
 
 

@@ -12,22 +12,23 @@ import pytest
 from followed import files
 
 from rejoin import Topology, snapshot
-from rejoin.engines.engine import Here
+from rejoin.context.uncomputable_rows import Sieve
+from rejoin.engines.relation import Here
 from rejoin.errors import SetupError, TopologyError
-from rejoin.joins import kind_of
-from rejoin.plan import explain, saved
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Plan
-from rejoin.plan.policy import Refresh, RunOptions
-from rejoin.plan.query import topology_query
-from rejoin.plan.steps import Verb
+from rejoin.joins.registry import kind_of
+from rejoin.plan import explain
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model import json_form
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.policy import Refresh, RunOptions
+from rejoin.plan.model.steps import Verb
+from rejoin.plan.sql.defining_query import topology_query
 from rejoin.report.statements import statements
-from rejoin.run.sifting import Sieve
-from rejoin.stages.dialect import DUCKDB
+from rejoin.statements.dialect import DUCKDB
 from rejoin.testing import Driver
-from rejoin.why.model import Match, RightRow
-from rejoin.why.show import _right
-from rejoin.why.sides import side
+from rejoin.why.answer import Match, RightRow
+from rejoin.why.right_sides import side
+from rejoin.why.tree import _right
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
 STEPS = 8
@@ -94,7 +95,7 @@ def test_its_rule_is_in_the_query_and_its_statement_is_told() -> None:
 
 
 def test_the_plan_is_the_same_after_json() -> None:
-    assert saved.from_json(saved.to_json(plan())) == plan()
+    assert json_form.from_json(json_form.to_json(plan())) == plan()
 
 
 @pytest.mark.parametrize(

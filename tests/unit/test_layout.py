@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from rejoin.lake.layout import NULLS, Lie, layout, to_fold, to_merge
+from rejoin.lake.compact.layout import NULLS, Lie, layout, to_fold, to_merge
 from rejoin.limits import limits
 
 M = 1_000_000

@@ -16,13 +16,13 @@ from sqlalchemy.event import listen
 
 from rejoin import Topology, snapshot
 from rejoin.errors import RunBusy, RunCommitted, RunSuperseded, RunUnknown
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.ledger_schema import RUNS_BY, connected
-from rejoin.lake.owner import Life
-from rejoin.lake.records import Run, StepRecord, Write, topologies
-from rejoin.lake.runs import RunKind
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Plan
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.ledger.records import Run, StepRecord, Write, topologies
+from rejoin.lake.ledger.run_owner import Life
+from rejoin.lake.ledger.runs import RunKind
+from rejoin.lake.ledger.schema import RUNS_BY, connected
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Plan
 
 PRINTS = {"people": "f1"}
 
@@ -83,7 +83,7 @@ def test_another_owner_takes_over_a_run_that_is_not_alive_and_numbers_are_never_
     ledger: Ledger, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if how == "lease ran out":
-        monkeypatch.setattr("rejoin.lake.ledger.LEASE_SECONDS", 0.01)
+        monkeypatch.setattr("rejoin.lake.ledger.ledger.LEASE_SECONDS", 0.01)
     old = ledger.open("a", plan(), PRINTS)
     if how == "failed":
         ledger.fail(old.number, "it broke")
@@ -94,7 +94,7 @@ def test_another_owner_takes_over_a_run_that_is_not_alive_and_numbers_are_never_
 
 
 def test_an_owner_that_is_known_to_live_is_waited_for_after_its_lease(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rejoin.lake.ledger.LEASE_SECONDS", 0.01)
+    monkeypatch.setattr("rejoin.lake.ledger.ledger.LEASE_SECONDS", 0.01)
     ledger.open("a", plan(), PRINTS)
     time.sleep(0.05)
     with pytest.raises(RunBusy, match="waiting for its next step"):
@@ -223,8 +223,8 @@ def test_kinds_and_states_are_compared_while_another_thread_imports_the_mapper_o
     code = """
 import sys, threading
 from sqlalchemy import select
-from rejoin.lake import ledger_schema as t
-from rejoin.lake.runs import RunKind, RunState
+from rejoin.lake.ledger import schema as t
+from rejoin.lake.ledger.runs import RunKind, RunState
 assert "sqlalchemy.orm" not in sys.modules
 sys.setswitchinterval(1e-5)
 mapper = threading.Thread(target=__import__, args=("sqlalchemy.orm",))

@@ -10,15 +10,16 @@ from hiding import located
 
 from rejoin import Topology as Declared
 from rejoin import debezium
-from rejoin.conduct import Topology
-from rejoin.lake import names, probe
-from rejoin.lake.commit import data_files, delete_file
+from rejoin.lake import table_names
 from rejoin.lake.config import lake_config
-from rejoin.lake.mend import schema_of, wall_clocks
-from rejoin.lake.pointquery import PointQuery
-from rejoin.lake.records import StepRecord, Write
-from rejoin.plan.compile import compile
-from rejoin.upkeep.mend import mend
+from rejoin.lake.iceberg.commits import data_files, delete_file
+from rejoin.lake.iceberg.wall_clock_columns import schema_of, wall_clocks
+from rejoin.lake.ledger.records import StepRecord, Write
+from rejoin.lake.query.point_query import PointQuery
+from rejoin.lake.read import duckdb_lookup
+from rejoin.plan.check.compile import compile
+from rejoin.steps.run.mend import mend
+from rejoin.steps.run.topology import Topology
 
 UTC = pa.timestamp("us", "UTC")
 CLOCK = dt.datetime(2026, 3, 29, 2, 30, 0, 123_456)  # noqa: DTZ001 -- a wall clock, in an hour that Central Europe does not have
@@ -51,7 +52,7 @@ def old(tmp_path: Path) -> Topology:
     refs, ledger = topology.refs, topology.ledger
     refs.ensure_namespace()
     refs.create("events", EVENTS, {})
-    [responses] = [names.responses(n, e) for n in topology.plan.nodes for e in n.edges]
+    [responses] = [table_names.responses(n, e) for n in topology.plan.nodes for e in n.edges]
     refs.create(responses, RESPONSES, {})
     refs.empty(responses)
     head = refs.empty("events")
@@ -98,7 +99,7 @@ def test_fault_a12_a_lake_that_holds_wall_clocks_as_instants_is_mended_before_th
     files = [(t.file.record_count, len(t.delete_files)) for t in table.scan().plan_files()]
     assert sorted(files) == [(2, 0), (4, 0)], "a file a file: one version of a key in each"
     head = old.ledger.states(done.number)["events"]
-    found = probe.having(table, head, ["at"], pa.table({"at": pa.array([clock(1)], pa.timestamp("us"))}), ["wall", "_run"])
+    found = duckdb_lookup.having(table, head, ["at"], pa.table({"at": pa.array([clock(1)], pa.timestamp("us"))}), ["wall", "_run"])
     assert isinstance(found, pa.Table)
     assert sorted(found.to_pylist(), key=lambda r: r["_run"]) == [{"wall": clock(2), "_run": 1}, {"wall": clock(3), "_run": 2}]
 
@@ -106,7 +107,7 @@ def test_fault_a12_a_lake_that_holds_wall_clocks_as_instants_is_mended_before_th
 def test_fault_a12_after_it_is_mended_nothing_is_done_and_earlier_runs_can_still_be_read(old: Topology) -> None:
     assert mend(old, "somebody") is not None
     assert mend(old, "somebody") is None
-    [responses] = [names.responses(n, e) for n in old.plan.nodes for e in n.edges]
+    [responses] = [table_names.responses(n, e) for n in old.plan.nodes for e in n.edges]
     table = old.refs.table(responses)
     assert table is not None
     assert [str(f.field_type) for f in (table.schema().find_field(c) for c in ("pk_1", "right.wall"))] == ["timestamp", "timestamp"]

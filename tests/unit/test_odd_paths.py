@@ -8,16 +8,18 @@ from hiding import located
 from pyiceberg.table import Table
 from sqlalchemy.engine import make_url
 
-from rejoin.engines.later import database
+from rejoin.engines.deferred_relation import database
 from rejoin.errors import SetupError
-from rejoin.lake import fold, look, probe
-from rejoin.lake.commit import data_files, delete_file
+from rejoin.lake.compact import folding
 from rejoin.lake.config import lake_config
-from rejoin.lake.files import files_of
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.places import paths, split
-from rejoin.lake.refs import Refs
-from rejoin.stages.columns import PLACE
+from rejoin.lake.iceberg.commits import data_files, delete_file
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.iceberg.row_addresses import paths, split
+from rejoin.lake.iceberg.snapshot_files import files_of
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.query import bounded_looks
+from rejoin.lake.read import duckdb_lookup
+from rejoin.statements.own_columns import PLACE
 
 OWN = ["file_row_number", "filename", "file_index", "rowid", "f", "p", "pos", "file_path", "op", "n", "start", "source", "gone", "env"]
 """Names of columns that DuckDB or a query of ours has as well."""
@@ -43,7 +45,7 @@ class Stored:
 
     def having(self, snapshot_id: int, numbers: list[int], columns: list[str]) -> pa.Table:
         keys = pa.table({self.names[0]: [self._value(self.names[0], n) for n in numbers]})
-        found = probe.having(self.table(snapshot_id), snapshot_id, [self.names[0]], keys, columns)
+        found = duckdb_lookup.having(self.table(snapshot_id), snapshot_id, [self.names[0]], keys, columns)
         assert isinstance(found, pa.Table), found
         return found
 
@@ -51,7 +53,7 @@ class Stored:
         """The rows in the file of every row, and its position there, by its first column, as a statement over the files says it."""
         table = self.table()
         with database().cursor() as connection:
-            found = connection.sql(probe.text_of(table, self.head, [self.names[0], PLACE])).to_arrow_table()
+            found = connection.sql(duckdb_lookup.text_of(table, self.head, [self.names[0], PLACE])).to_arrow_table()
         counts = {file.file_path: file.record_count for file in files_of(table, self.head).data}
         places = split(found[PLACE].to_numpy(), paths(files_of(table, self.head).data)).to_pylist()
         keys = found[self.names[0]].to_pylist()
@@ -75,15 +77,15 @@ def check(stored: Stored) -> None:
     """Every way in which this process reads the table."""
     left = [0, 1, 2, 4, 5, 6, 7, 8, 9, 10]
     columns = [*stored.names, "_run"]
-    everything = probe.every(stored.table(), stored.head, columns)
+    everything = duckdb_lookup.every(stored.table(), stored.head, columns)
     assert isinstance(everything, pa.Table)
     assert sorted(everything.to_pylist(), key=lambda r: str(r[stored.names[0]])) == stored.expected(left)
     assert stored.having(stored.head, [2, 3, 10], columns).sort_by(stored.names[0]).to_pylist() == stored.expected([2, 10])
-    run = probe.of_run(stored.table(), stored.head, 2, columns)
+    run = duckdb_lookup.of_run(stored.table(), stored.head, 2, columns)
     assert isinstance(run, pa.Table) and run.to_pylist() == stored.expected([10])
-    assert look.live_rows(stored.table(), stored.head, [stored.names[0]]) == len(left)
+    assert bounded_looks.live_rows(stored.table(), stored.head, [stored.names[0]]) == len(left)
     assert stored.places() == {stored.expected([n])[0][stored.names[0]]: (10 if n < 10 else 1, n % 10) for n in left}
-    done = fold.fold(stored.table(), stored.head, [stored.names[0]], None)
+    done = folding.fold(stored.table(), stored.head, [stored.names[0]], None)
     assert done is not None and not done.kept.data and not done.deletes
     folded = stored.refs.commit_rewrite("rows", "b3", stored.head, done)
     found = stored.table(folded).scan(snapshot_id=folded).to_arrow().select(columns)
@@ -98,7 +100,7 @@ def test_fault_a3_a_folder_that_looks_like_a_partition_is_no_column(tmp_path: Pa
 def test_fault_a3_files_are_read_by_the_one_scan_that_knows_the_options() -> None:
     places = [path for path in Path("include").rglob("*.py") if "read_parquet(" in path.read_text() or "parquet_scan" in path.read_text()]
     assert [p.name for p in places if "def _read_parquet" not in p.read_text()] == ["duck.py"]
-    text = Path("include/rejoin/lake/duck.py").read_text()
+    text = Path("include/rejoin/lake/read/duckdb_scan.py").read_text()
     assert text.count("read_parquet(") == 1 and not any("read_csv" in p.read_text() for p in Path("include").rglob("*.py"))
 
 

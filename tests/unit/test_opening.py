@@ -8,16 +8,16 @@ from click.testing import CliRunner
 
 from rejoin import Topology, debezium, snapshot
 from rejoin.cli import main
-from rejoin.conduct import Topology as OnLake
-from rejoin.conduct import opening
 from rejoin.declare.declarations import SourceDeclaration
 from rejoin.errors import SchemaRefused
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.records import StepRecord, Write
-from rejoin.plan.compile import compile
-from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Plan
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.ledger.records import StepRecord, Write
+from rejoin.plan.change.fingerprint import fingerprint
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Plan
+from rejoin.steps.run import opening
+from rejoin.steps.run.topology import Topology as OnLake
 
 ORDERS = "id BIGINT, customer_id BIGINT, note STRING"
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from rejoin.engines import counting, later
-from rejoin.engines.counting import Counted, Picked, taken
-from rejoin.engines.engine import Here, NeedsSpark
-from rejoin.engines.later import Kept, Later
+from rejoin.engines import counted_relation, deferred_relation
+from rejoin.engines.counted_relation import Counted, Picked, taken
+from rejoin.engines.deferred_relation import Kept, Later
+from rejoin.engines.relation import Here, NeedsSpark
 
-COUNT = 2 * later.LANDED_ROWS + later.BATCH_ROWS + 7
+COUNT = 2 * deferred_relation.LANDED_ROWS + deferred_relation.BATCH_ROWS + 7
 """Some groups that are counted, and a part of one."""
 COUNTS = {"all": "count(*)", "odd": "count(CASE WHEN n % 2 = 1 THEN 1 END)", "sum": "coalesce(sum(n), 0)"}
 
@@ -103,6 +103,8 @@ def test_rows_that_others_use_are_computed_once_for_all_of_them(computed: list[s
 
 
 def test_a_value_that_cannot_be_computed_is_left_to_spark() -> None:
-    rows = Later("SELECT k, CAST('x' || k AS INTEGER) AS n FROM given", {"given": Here(pa.table({"k": list(range(counting.BATCH_ROWS))}))})
+    rows = Later(
+        "SELECT k, CAST('x' || k AS INTEGER) AS n FROM given", {"given": Here(pa.table({"k": list(range(counted_relation.BATCH_ROWS))}))}
+    )
     with pytest.raises(NeedsSpark):
         read(taken(counted(rows), ["k"]))

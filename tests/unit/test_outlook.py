@@ -5,11 +5,11 @@ import dataclasses
 import pytest
 
 from rejoin import Topology, debezium, kafka, not_null, postgres, records, snapshot
-from rejoin.plan.compile import compile
-from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Horizon, Plan
-from rejoin.plan.outlook import Change, Entry, Stored, outlook, rows_at_most
-from rejoin.plan.policy import RunOptions
+from rejoin.plan.change.fingerprint import fingerprint
+from rejoin.plan.change.outlook import Change, Entry, Stored, outlook, rows_at_most
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Horizon, Plan
+from rejoin.plan.model.policy import RunOptions
 
 ORDERS = "id BIGINT, customer_id INT, total DECIMAL(10,2), note STRING"
 

@@ -9,12 +9,13 @@ import pytest
 from plans import Shop, everything, star
 
 from rejoin import Topology, debezium, snapshot
-from rejoin.load import load
-from rejoin.page import drawing, graph, letters
-from rejoin.page.drawing import Box, Graph, Label, drawn
+from rejoin.page import boxes as drawing
+from rejoin.page import plan_picture, text_widths
+from rejoin.page.boxes import Box, Graph, Label, drawn
 from rejoin.page.model import Kind, Rows, TableLine
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Plan
+from rejoin.plan.check.compile import compile
+from rejoin.plan.check.topology_file import load
+from rejoin.plan.model.plan import Plan
 
 DAGS = Path(__file__).parents[2] / "dags"
 LARGE = "123,456,789"
@@ -46,7 +47,7 @@ every_plan = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())
 def run_of(plan: Plan) -> Graph:
     """The picture of a run in which everything has a large count."""
     content = ((LARGE, "12.3 s"), "done", "")
-    return graph.picture(plan, lambda _: content, lambda *_: content, frozenset(), lambda *_: (LARGE, LARGE, LARGE))
+    return plan_picture.picture(plan, lambda _: content, lambda *_: content, frozenset(), lambda *_: (LARGE, LARGE, LARGE))
 
 
 def around(box: Box) -> Rectangle:
@@ -55,7 +56,7 @@ def around(box: Box) -> Rectangle:
 
 def labels(picture: Graph) -> list[Rectangle]:
     """Where the labels of arrows are."""
-    half = letters.wide(LARGE, drawing.TEXT, bold=True) / 2
+    half = text_widths.wide(LARGE, drawing.TEXT, bold=True) / 2
     return [(a.x - half, a.y - drawing.TEXT, a.x + half, a.y) for a in picture.arrows if a.label]
 
 
@@ -79,7 +80,7 @@ def test_a_count_stands_on_its_own_arrow_where_that_is_level(plan: Plan) -> None
     for arrow in run_of(plan).arrows:
         if arrow.label:
             level = [(int(x), int(y), int(end)) for x, y, end in re.findall(r"(\d+) (\d+) H (\d+)", arrow.path)]
-            half = letters.wide(LARGE, drawing.TEXT, bold=True) / 2
+            half = text_widths.wide(LARGE, drawing.TEXT, bold=True) / 2
             assert [y for x, y, end in level if x <= arrow.x - half and arrow.x + half <= end and y == arrow.y + drawing.ABOVE], arrow
 
 
@@ -114,7 +115,7 @@ def test_a_column_without_boxes_takes_no_room() -> None:
 @every_plan
 def test_no_text_of_the_examples_is_cut(plan: Plan) -> None:
     lines = tuple(TableLine(t, Kind.SOURCE, Rows(12_345_678, exact=False)) for t in plan.names)
-    for box in graph.graph(plan, lines).boxes:
+    for box in plan_picture.graph(plan, lines).boxes:
         assert [text for _, text in box.shown] == [box.title, *box.lines]
 
 
@@ -124,7 +125,7 @@ def test_a_text_is_cut_only_where_its_column_is_as_wide_as_it_may_be() -> None:
         (box,) = drawn([Box("b", "", name, (text,), 0)], []).boxes
         assert (box.shown[1][1] == text) == (name != "too long")
         assert (box.width == drawing.MOST) == (name == "too long") and box.width >= drawing.LEAST
-        assert letters.wide(box.shown[1][1], drawing.TEXT) <= box.width - 2 * drawing.PADDING
+        assert text_widths.wide(box.shown[1][1], drawing.TEXT) <= box.width - 2 * drawing.PADDING
 
 
 def test_the_lines_of_a_box_stand_in_its_middle_and_more_of_them_make_it_higher() -> None:
@@ -147,7 +148,7 @@ def test_a_label_makes_room_only_where_it_is() -> None:
 def test_a_star_is_tables_then_edges_then_the_output() -> None:
     shop = Shop()
     star(shop)
-    picture = graph.graph(shop.compile(), ())
+    picture = plan_picture.graph(shop.compile(), ())
     columns = {b.title: b.column for b in picture.boxes}
     assert (columns["orders"], columns["join customers"], columns["left join products"], columns["star"]) == (0, 1, 1, 2)
     assert [b.lines for b in picture.boxes if b.kind is Kind.OUTPUT] == [("rows not known", "no run yet")]
@@ -164,7 +165,7 @@ def test_boxes_of_joins_without_subscriptions_say_how_rows_are_found() -> None:
     views.join(ads, foreign_key="ad", as_of="event_time", select=["left.id"], name="then")
     views.join(ads, foreign_key="ad", as_of="run", select=["left.id"], name="now")
     ads.full_join(more, select=["left.id", "right.name AS other"], name="both")
-    texts = [box.lines[1] for box in graph.graph(compile(web), ()).boxes if box.kind is Kind.SUBSCRIPTIONS]
+    texts = [box.lines[1] for box in plan_picture.graph(compile(web), ()).boxes if box.kind is Kind.SUBSCRIPTIONS]
     assert sorted(texts) == ["1 minute before to 1 hour after", "as of at", "as of the run", "by their keys", "within 1 hour"]
 
 
@@ -184,7 +185,7 @@ MINUTE = 60_000_000
     ],
 )
 def test_the_reach_of_a_window_reads_as_people_say_it(before: int, after: int, text: str) -> None:
-    assert graph.reach(before * MINUTE, after * MINUTE) == text
+    assert plan_picture.reach(before * MINUTE, after * MINUTE) == text
 
 
 @pytest.mark.parametrize(
@@ -198,15 +199,17 @@ def test_the_reach_of_a_window_reads_as_people_say_it(before: int, after: int, t
     ],
 )
 def test_one_row_is_no_rows(kind: Kind, rows: Rows, text: str) -> None:
-    assert graph.summary(TableLine("t", kind, rows)) == text
+    assert plan_picture.summary(TableLine("t", kind, rows)) == text
 
 
 def test_a_texts_width_knows_narrow_wide_and_full_letters() -> None:
-    assert letters.wide("iii", 12) < letters.wide("nnn", 12) < letters.wide("mmm", 12) < letters.wide("\u6771\u4eac\u90fd", 12)
-    assert letters.wide("n", 12) < letters.wide("n", 12, bold=True) < letters.wide("n", 14, bold=True)
-    assert letters.cut("n" * 100, 100, 12).endswith("n\u2026") and letters.cut("n", 0, 12) == "\u2026"
-    assert letters.wide(letters.cut("n" * 100, 100, 12), 12) <= 100
+    assert (
+        text_widths.wide("iii", 12) < text_widths.wide("nnn", 12) < text_widths.wide("mmm", 12) < text_widths.wide("\u6771\u4eac\u90fd", 12)
+    )
+    assert text_widths.wide("n", 12) < text_widths.wide("n", 12, bold=True) < text_widths.wide("n", 14, bold=True)
+    assert text_widths.cut("n" * 100, 100, 12).endswith("n\u2026") and text_widths.cut("n", 0, 12) == "\u2026"
+    assert text_widths.wide(text_widths.cut("n" * 100, 100, 12), 12) <= 100
 
 
 def test_the_same_plan_gives_the_same_graph() -> None:
-    assert graph.graph(everything(), ()) == graph.graph(everything(), ())
+    assert plan_picture.graph(everything(), ()) == plan_picture.graph(everything(), ())

@@ -9,17 +9,17 @@ import pytest
 from small_lake import DAG_RUN, NASTY, SUBSCRIPTIONS, make
 
 from rejoin.errors import QueryRefused
-from rejoin.lake.history import RunLine, StepLine
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.owner import dag_run
-from rejoin.lake.records import StepRecord
-from rejoin.lake.tried import Tried
-from rejoin.page import engines, owners, path, render, running, words
+from rejoin.lake.ledger.history import RunLine, StepLine
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.ledger.records import StepRecord
+from rejoin.lake.ledger.run_owner import dag_run
+from rejoin.lake.ledger.tries import Tried
+from rejoin.page import airflow_tasks, engines, formats, record_path, render, run_picture
 from rejoin.page.gather import Lake
 from rejoin.page.model import Pace, StepRow
-from rejoin.page.running import State, state_of
+from rejoin.page.run_picture import State, state_of
 from rejoin.page.sparkline import sparkline
-from rejoin.plan.results import Ending
+from rejoin.plan.model.step_results import Ending
 
 DONE = StepLine(StepRecord("resolve.enriched", {}, 1.0, 0), 2.0)
 LEFT = StepLine(StepRecord("resolve.enriched", {}, 1.0, 0, {}, Ending.KEPT), 2.0)
@@ -162,11 +162,11 @@ def test_an_owner_tells_its_dag_run(owner: str, expected: tuple[str, str] | None
 
 @pytest.mark.parametrize("task", ["ingest.orders", "ingest_orders", "ingest__orders"])
 def test_a_task_finds_its_step_however_its_id_is_separated(task: str) -> None:
-    assert owners.step_of_task(task, ["cut", "ingest.orders", "publish"]) == "ingest.orders"
+    assert airflow_tasks.step_of_task(task, ["cut", "ingest.orders", "publish"]) == "ingest.orders"
 
 
 def test_a_task_that_is_no_step_finds_none() -> None:
-    assert owners.step_of_task("deliver", ["cut", "publish"]) is None
+    assert airflow_tasks.step_of_task("deliver", ["cut", "publish"]) is None
 
 
 @pytest.mark.parametrize(
@@ -182,24 +182,26 @@ def test_a_task_that_is_no_step_finds_none() -> None:
     ],
 )
 def test_ages_are_rounded_to_what_matters(gone: int, text: str) -> None:
-    assert words.age(1000.0, 1000.0 + gone) == text
+    assert formats.age(1000.0, 1000.0 + gone) == text
 
 
 def test_what_is_not_known_is_never_a_number() -> None:
-    assert [words.number(None), words.seconds(None), words.size(None), words.moment(None), words.age(None, 0)] == ["not known"] * 5
+    assert [formats.number(None), formats.seconds(None), formats.size(None), formats.moment(None), formats.age(None, 0)] == [
+        "not known"
+    ] * 5
 
 
 def test_numbers_sizes_and_values_are_readable() -> None:
-    assert [words.number(1234567), words.seconds(0.712), words.seconds(12.34), words.seconds(245)] == [
+    assert [formats.number(1234567), formats.seconds(0.712), formats.seconds(12.34), formats.seconds(245)] == [
         "1,234,567",
         "0.71 s",
         "12.3 s",
         "4 min 5 s",
     ]
-    assert [words.size(48), words.size(2048), words.size(3 << 30)] == ["48 B", "2.0 KiB", "3.0 GiB"]
-    assert [words.value(v) for v in (None, "null", 7, b"\x01", {"a": None})] == ["null", "null", "7", "01", '{"a": null}']
-    assert words.counts({"read": 3, "noop": 2, "stale": 0}) == "read 3, no-op 2"
-    assert words.cut_off("abcdef", 4) == "abc…"
+    assert [formats.size(48), formats.size(2048), formats.size(3 << 30)] == ["48 B", "2.0 KiB", "3.0 GiB"]
+    assert [formats.value(v) for v in (None, "null", 7, b"\x01", {"a": None})] == ["null", "null", "7", "01", '{"a": null}']
+    assert formats.counts({"read": 3, "noop": 2, "stale": 0}) == "read 3, no-op 2"
+    assert formats.cut_off("abcdef", 4) == "abc…"
 
 
 def test_templates_and_static_files_are_there() -> None:
@@ -226,7 +228,7 @@ def test_what_a_step_is_at(line: StepLine | None, tried: Tried | None, state: st
 
 def test_the_graph_of_a_run_has_states_times_and_what_flows(tmp_path: Path) -> None:
     lake = Lake(make(tmp_path))
-    drawn = running.picture(lake.run("shop", 1), 0.0)
+    drawn = run_picture.picture(lake.run("shop", 1), 0.0)
     assert drawn is not None
     boxes = {b.title: b for b in drawn.boxes}
     assert (boxes["orders"].lines, boxes["orders"].state) == (("7 read, 1 refused", "1.50 s"), "done")
@@ -240,7 +242,7 @@ def test_the_graph_of_a_run_has_states_times_and_what_flows(tmp_path: Path) -> N
 def test_a_join_that_was_not_asked_since_all_is_computed_anew_says_no_number(tmp_path: Path, ending: Ending, label: str) -> None:
     page, step = Lake(make(tmp_path)).run("shop", 1), "respond.enriched.customers"
     done = StepRow(step, StepLine(StepRecord(step, {"responses": 0}, 0.1, 0, {}, ending), 2.0), None)
-    drawn = running.picture(replace(page, steps=tuple(done if s.step == step else s for s in page.steps)), 0.0)
+    drawn = run_picture.picture(replace(page, steps=tuple(done if s.step == step else s for s in page.steps)), 0.0)
     assert drawn is not None
     assert [a.label for a in drawn.arrows] == ["6", "", label]
 
@@ -284,13 +286,13 @@ def test_a_row_is_drawn_from_its_record_to_itself(tmp_path: Path) -> None:
     view = Lake(make(tmp_path)).table("shop", "enriched", ("1",)).key_view
     assert view is not None
     assert not isinstance(view.why, str)
-    drawn = path.picture(view.why, frozenset({"orders"}))
+    drawn = record_path.picture(view.why, frozenset({"orders"}))
     columns = {b.title: (b.column, b.link) for b in drawn.boxes}
     assert columns["orders 1"] == (1, "/tables/orders?key=1#key")
     assert columns["enriched 1"] == (2, ""), "it has no page here"
     assert [b.column for b in drawn.boxes if b.kind == "record"] == [0]
     assert "left" in {a.label for a in drawn.arrows}
-    assert path.text(view.why).startswith("enriched 1: there")
+    assert record_path.text(view.why).startswith("enriched 1: there")
 
 
 def test_where_why_cannot_follow_a_join_the_page_says_so_and_shows_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,13 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from rejoin.errors import RunUnknown, UnknownTable
-from rejoin.lake import history, look
-from rejoin.lake.history import History
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.look import Newest, Refused, Skew
-from rejoin.lake.refs import Refs
-from rejoin.lake.tried import tried
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.ledger import history
+from rejoin.lake.ledger.history import History
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.ledger.tries import tried
+from rejoin.lake.query import bounded_looks
+from rejoin.lake.query.bounded_looks import Newest, Refused, Skew
 from rejoin.page.gather import Lake
 from rejoin.page.model import Kind, Rows, TableLine
 
@@ -230,10 +231,12 @@ def test_only_the_newest_refused_records_are_read(location: str, tmp_path: Path)
     rows = [{"_run": n, "_code": "C", "_reason": "r"} for n in (5, 5, 4)]
     written = append(refs, "orders__quarantine", rows)
     table = refs.require("orders__quarantine", written.snapshot_id)
-    found = look.newest(table, written.snapshot_id, 2)
+    found = bounded_looks.newest(table, written.snapshot_id, 2)
     assert isinstance(found, Newest)
     assert ([r["_run"] for r in found.rows], found.all) == ([5, 5], False)
-    assert look.newest(table, written.snapshot_id, 10) == Newest(look.newest(table, written.snapshot_id, 10).rows, all=True)  # type: ignore[union-attr]
+    assert bounded_looks.newest(table, written.snapshot_id, 10) == Newest(
+        bounded_looks.newest(table, written.snapshot_id, 10).rows, all=True
+    )  # type: ignore[union-attr]
 
 
 def test_a_newest_file_that_is_too_large_is_not_read(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,13 +259,13 @@ def test_skew_of_more_subscriptions_is_sampled_by_primary_key_and_of_too_many_re
     written = append(refs, SUBSCRIPTIONS, [{"fk_1": i % 2, "pk_1": 100 + i, "_run": 3, "_op": "S"} for i in range(4000)])
     table = refs.require(SUBSCRIPTIONS, written.snapshot_id)
     limited(monkeypatch, skew_rows=1000)
-    found = look.skew(table, written.snapshot_id, ["fk_1"], ["pk_1"], 2)
+    found = bounded_looks.skew(table, written.snapshot_id, ["fk_1"], ["pk_1"], 2)
     assert isinstance(found, Skew)
     assert found.sampled == 5
     assert [k for k, _ in sorted(found.top)] == [(0,), (1,)]
     assert all(1400 < n < 2600 for _, n in found.top)
     limited(monkeypatch, skew_refused=1000)
-    assert isinstance(look.skew(table, written.snapshot_id, ["fk_1"], ["pk_1"]), Refused)
+    assert isinstance(bounded_looks.skew(table, written.snapshot_id, ["fk_1"], ["pk_1"]), Refused)
 
 
 def test_a_dag_finds_its_topology_by_its_runs_or_by_its_name(lake: Lake) -> None:

@@ -11,10 +11,10 @@ import small_lake
 from click.testing import CliRunner, Result
 
 from rejoin.cli import main
-from rejoin.conduct import schedule
-from rejoin.lake import history, ledger_schema
 from rejoin.lake.config import lake_config
-from rejoin.lake.refs import Refs
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.ledger import history, schema
+from rejoin.steps.run import schedule
 
 FILE = """
 from rejoin import Topology, debezium, kafka, snapshot
@@ -43,7 +43,7 @@ def tree(root: Path) -> Files:
 def closed(location: str) -> None:
     """As after processes that ended: no connection is open, so SQLite has put its logs into the databases."""
     config = lake_config(location)
-    for engine in (ledger_schema.connected(config.ledger), history.connected(config.ledger), Refs(config, "shop")._catalog.engine):  # type: ignore[attr-defined]
+    for engine in (schema.connected(config.ledger), history.connected(config.ledger), Refs(config, "shop")._catalog.engine):  # type: ignore[attr-defined]
         engine.dispose()
 
 

@@ -9,7 +9,7 @@ import pytest
 from unit.plans import Shop, everything
 
 from rejoin import condition
-from rejoin.plan.portable import SETTINGS, NotPortable, duckdb_type, node_columns, printed, types_of, view_columns, why_not
+from rejoin.plan.sql.portable import SETTINGS, NotPortable, duckdb_type, node_columns, printed, types_of, view_columns, why_not
 
 TYPES = {
     "bo": "BOOLEAN",

@@ -13,12 +13,12 @@ from hiding import located
 from limited import limited
 from pyiceberg.table import Table
 
-from rejoin.lake import probe
-from rejoin.lake.commit import data_files, delete_file
 from rejoin.lake.config import lake_config
-from rejoin.lake.duck import cursor
-from rejoin.lake.files import files_of
-from rejoin.lake.refs import Refs
+from rejoin.lake.iceberg.commits import data_files, delete_file
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.iceberg.snapshot_files import files_of
+from rejoin.lake.read import duckdb_lookup
+from rejoin.lake.read.duckdb_scan import cursor
 from rejoin.limits import limits
 
 KEYS: dict[str, tuple[pa.DataType, Any]] = {
@@ -55,7 +55,7 @@ class Lake:
         self.head = self.refs.commit_files("rows", f"b{self._writes}", self.head, data_files(self.table, rows), deletes)
 
     def having(self, key: list[str], keys: pa.Table, columns: list[str]) -> pa.Table:
-        found = probe.having(self.table, self.head, key, keys, columns)
+        found = duckdb_lookup.having(self.table, self.head, key, keys, columns)
         assert isinstance(found, pa.Table), found
         return found
 
@@ -130,7 +130,7 @@ def test_a_column_may_be_called_what_a_query_calls_its_own(tmp_path: Path) -> No
 def test_the_rows_of_one_run_are_read_from_its_files(lake: Lake) -> None:
     for run in (1, 2, 3):
         lake.write(rows("BIGINT", [run, run + 10], run))
-    found = probe.of_run(lake.table, lake.head, 2, ["n", "_run"])
+    found = duckdb_lookup.of_run(lake.table, lake.head, 2, ["n", "_run"])
     assert isinstance(found, pa.Table) and sorted(found["n"].to_pylist()) == [2, 12]
 
 
@@ -139,10 +139,10 @@ def test_what_is_too_large_is_refused_with_a_reason(lake: Lake, monkeypatch: pyt
     lake.write(rows("BIGINT", list(range(50)), 1))
     keys = pa.table({"k": pa.array(range(-50, 0), pa.int64())})
     limited(monkeypatch, small_rows=49, found_times=1)
-    assert "more than 49" in getattr(probe.having(lake.table, lake.head, ["k"], keys, ["n"]), "why", "")
-    assert "50 rows" in getattr(probe.every(lake.table, lake.head, ["n"]), "why", "")
+    assert "more than 49" in getattr(duckdb_lookup.having(lake.table, lake.head, ["k"], keys, ["n"]), "why", "")
+    assert "50 rows" in getattr(duckdb_lookup.every(lake.table, lake.head, ["n"]), "why", "")
     limited(monkeypatch, decoded_rows=10)
-    assert "decoded" in getattr(probe.having(lake.table, lake.head, ["k"], keys, ["n"]), "why", "")
+    assert "decoded" in getattr(duckdb_lookup.having(lake.table, lake.head, ["k"], keys, ["n"]), "why", "")
 
 
 @pytest.mark.parametrize("lake", ["BIGINT"], indirect=True)
@@ -153,7 +153,7 @@ def test_only_row_groups_in_whose_files_a_key_can_be_are_counted(lake: Lake, mon
 
     def found(*numbers: int | None) -> list[int] | None:
         keys = pa.table({"k": pa.array([None if n is None else n - 50 for n in numbers], pa.int64())})
-        answer = probe.having(lake.table, lake.head, ["k"], keys, ["n"])
+        answer = duckdb_lookup.having(lake.table, lake.head, ["k"], keys, ["n"])
         return sorted(answer["n"].to_pylist()) if isinstance(answer, pa.Table) else None
 
     assert found(0, 220) == [0, 220], "two keys, two row groups of 16"
@@ -171,14 +171,14 @@ def test_keys_that_share_their_first_column_are_counted_one_by_one(lake: Lake, m
         return pa.table({"k": [True] * len(numbers), "n": pa.array(numbers, pa.int64())})
 
     assert sorted(lake.having(["k", "n"], asked(2, 2, 4), ["n"])["n"].to_pylist()) == [2, 4]
-    assert isinstance(probe.having(lake.table, lake.head, ["k", "n"], asked(2, 4, 6), ["n"]), probe.TooLarge)
+    assert isinstance(duckdb_lookup.having(lake.table, lake.head, ["k", "n"], asked(2, 4, 6), ["n"]), duckdb_lookup.TooLarge)
 
 
 def test_floating_point_keys_are_left_to_spark(tmp_path: Path) -> None:
     found = Lake(tmp_path, pa.schema([("k", pa.float64()), ("_run", pa.int64())]))
     found.write(pa.table({"k": [0.0, -0.0], "_run": pa.array([1, 1], pa.int64())}))
-    answer = probe.having(found.table, found.head, ["k"], pa.table({"k": [0.0]}), ["k"])
-    assert isinstance(answer, probe.TooLarge)
+    answer = duckdb_lookup.having(found.table, found.head, ["k"], pa.table({"k": [0.0]}), ["k"])
+    assert isinstance(answer, duckdb_lookup.TooLarge)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_a_sample_of_many_rows_is_of_all_files_and_of_what_is_not_hidden(
     )
     hidden = {r[named] for r in made.table.scan(snapshot_id=made.head).to_arrow().to_pylist()} ^ set(range(3 * COUNT))
     assert len(hidden) == 150
-    found = probe.of_run(made.table, made.head, 1, [named, "note"], sample=60)
+    found = duckdb_lookup.of_run(made.table, made.head, 1, [named, "note"], sample=60)
     assert isinstance(found, pa.Table)
     numbers = found[named].to_pylist()
     assert 40 <= len(set(numbers)) == len(numbers) <= 60  # of the file with hidden rows some were drawn in vain

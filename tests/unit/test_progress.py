@@ -12,7 +12,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from rejoin.progress import SILENT, telling
+from rejoin.context.progress import SILENT, telling
 from rejoin.report import progress as progress_shown
 from rejoin.report.progress import Work, counted, shown, span
 
@@ -146,7 +146,7 @@ def test_nobody_is_told_nothing() -> None:
 def test_what_spark_says_is_passed_on_but_for_what_it_always_says() -> None:
     program = (
         "import os, threading\n"
-        "from rejoin.lake import jvm\n"
+        "from rejoin.lake.spark import jvm\n"
         "heard, said = os.pipe()\n"
         "listener = threading.Thread(target=jvm._pass_on, args=(heard,))\n"
         "listener.start()\n"

@@ -7,8 +7,8 @@ import pytest
 import sqlglot
 from plans import Shop, chain, everything, star
 
-from rejoin.plan.model import Plan
-from rejoin.plan.query import node_query, topology_query
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.sql.defining_query import node_query, topology_query
 
 DATA = """
 CREATE TABLE orders (order_id BIGINT, customer_id BIGINT, gift_for BIGINT, product_id INT, total DECIMAL(10,2), note VARCHAR);

@@ -8,15 +8,15 @@ import pyarrow as pa
 import pytest
 from limited import limited
 
-from rejoin.engines.columnar import ColumnarEngine
-from rejoin.engines.engine import Here
-from rejoin.lake import probe
-from rejoin.lake.access import Access
+from rejoin.engines.duckdb_engine import ColumnarEngine
+from rejoin.engines.relation import Here
 from rejoin.lake.config import lake_config
-from rejoin.lake.recent import Recent
-from rejoin.lake.refs import Refs
-from rejoin.lake.writer import Writer
-from rejoin.plan.model import Plan
+from rejoin.lake.iceberg.recent_writes import Recent
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.read import duckdb_lookup
+from rejoin.lake.read.lookups import Access
+from rejoin.lake.write.writer import Writer
+from rejoin.plan.model.plan import Plan
 
 WRITTEN = pa.table(
     {
@@ -61,7 +61,7 @@ def test_a_step_has_what_the_one_before_it_has_written_and_others_find_the_same_
     wrote = Writer(engine, refs, {}, 1, "a").append("made", Here(WRITTEN), ["id"])
     here, files = (Access(engine, "t", {"made": wrote.snapshot_id}, of) for of in (refs, elsewhere))
     found = files.of_run("made", 1).here()
-    monkeypatch.setattr(probe, "of_run", lambda *_: pytest.fail("the files were read"))
+    monkeypatch.setattr(duckdb_lookup, "of_run", lambda *_: pytest.fail("the files were read"))
     assert here.of_run("made", 1).here().cast(found.schema) == found.sort_by("id")
     assert [read.why for access in (here, files) for read in access.reads] == ["just written", "of this run"]
     refs.recent.clear()

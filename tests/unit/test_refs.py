@@ -12,12 +12,12 @@ from pyiceberg.table import Table
 from pyiceberg.typedef import Record
 
 from rejoin.errors import NotComputable
-from rejoin.lake import files
-from rejoin.lake.commit import Contents, data_files, delete_file
 from rejoin.lake.config import lake_config
-from rejoin.lake.evolve import evolve
-from rejoin.lake.files import Files, files_of
-from rejoin.lake.refs import Refs
+from rejoin.lake.iceberg import snapshot_files
+from rejoin.lake.iceberg.commits import Contents, data_files, delete_file
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.iceberg.schema_evolution import evolve
+from rejoin.lake.iceberg.snapshot_files import Files, files_of
 
 WRITERS = 6
 
@@ -88,7 +88,7 @@ def test_what_a_commit_keeps_is_what_others_read(refs: Refs) -> None:
     made = refs.commit_files("rows", "more", start, data_files(table, numbers(4)), [delete_file(table, place)])
     table = refs.require("rows", made)
     known = contents(table, made)
-    files._LISTS.clear(), files._FILES.clear(), files._MANIFESTS.clear()
+    snapshot_files._LISTS.clear(), snapshot_files._FILES.clear(), snapshot_files._MANIFESTS.clear()
     clear_manifest_cache()
     assert contents(table, made) == known
     assert held(refs, made) == [1, 3, 4]
@@ -115,7 +115,7 @@ def contents(table: Table, snapshot_id: int) -> list[object]:
     found, snapshot = files_of(table, snapshot_id), table.snapshot_by_id(snapshot_id)
     assert snapshot is not None
     entries = [(e.data_file.spec_id, listed(e)) for e in (*found.data_entries, *found.delete_entries)]
-    return [*entries, *map(listed, files.manifests_of(snapshot, table.io))]
+    return [*entries, *map(listed, snapshot_files.manifests_of(snapshot, table.io))]
 
 
 def listed(record: Record) -> list[object]:

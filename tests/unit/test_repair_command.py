@@ -9,15 +9,15 @@ import small_lake
 from click.testing import CliRunner, Result
 
 from rejoin.cli import main
-from rejoin.conduct import Topology
 from rejoin.errors import SinksBehind, UnknownTable
 from rejoin.lake.config import lake_config
-from rejoin.lake.records import StepRecord
-from rejoin.plan.model import Plan
-from rejoin.plan.policy import RunOptions
-from rejoin.upkeep import repair
-from rejoin.upkeep.repair import Repaired
-from rejoin.upkeep.verify import Difference
+from rejoin.lake.ledger.records import StepRecord
+from rejoin.operate import repair
+from rejoin.operate.repair import Repaired
+from rejoin.operate.verify.verify import Difference
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.policy import RunOptions
+from rejoin.steps.run.topology import Topology
 
 FINE = Difference("enriched", 5, 0, 0, 0, 0)
 WRONG = Difference("enriched", 5, 1, 0, 2, 0, suspects=3)

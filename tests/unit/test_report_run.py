@@ -15,17 +15,17 @@ from unit import small_lake
 
 from rejoin import Topology as Declared
 from rejoin import snapshot
-from rejoin.conduct import Topology
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.pointquery import PointQuery
-from rejoin.lake.records import StepRecord
-from rejoin.lake.refs import Refs
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Plan
-from rejoin.plan.results import Ending
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.ledger.records import StepRecord
+from rejoin.lake.query.point_query import PointQuery
+from rejoin.lake.query.typed_keys import typed
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.step_results import Ending
 from rejoin.report import run as report_run
-from rejoin.typed_keys import typed
+from rejoin.steps.run.topology import Topology
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from rejoin import Topology, snapshot
-from rejoin.lake import ledger_schema
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.records import StepRecord
-from rejoin.plan.compile import compile
-from rejoin.plan.fingerprint import DEFINITION
-from rejoin.plan.model import Node
-from rejoin.plan.results import Ending, Ingested, Resolved, Responded, Result, Subscribed, Validated
-from rejoin.stages.fates import Fate
+from rejoin.lake.ledger import schema
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.ledger.records import StepRecord
+from rejoin.plan.change.fingerprint import DEFINITION
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Node
+from rejoin.plan.model.step_results import Ending, Ingested, Resolved, Responded, Result, Subscribed, Validated
+from rejoin.steps.ingest.fates import Fate
 
 RESULTS = [
     Ingested(read=9, skipped=1, truncates=1, applied=2, noop=1, superseded=1, duplicate=1, stale=1, quarantined=1, changes=2, live=3),
@@ -75,7 +75,7 @@ def test_a_run_that_an_older_rejoin_left_open_goes_on_with_what_its_steps_came_t
     with sqlite3.connect(database) as db:  # as that version made it: the table has no such column
         db.execute("ALTER TABLE rejoin_steps DROP COLUMN ending")
         db.execute("INSERT INTO rejoin_steps VALUES ('town', ?, 's', 'first', ?, 0.1, 1, 1.0, NULL)", (run, counts))
-    ledger_schema.connected(url).dispose()
+    schema.connected(url).dispose()
     again = f"sqlite:///{tmp_path}/./ledger.db"  # a pool of its own: what another process would open
     assert Ledger(again, "town").steps(run)["s"].ending is ending
 

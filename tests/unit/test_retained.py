@@ -8,13 +8,13 @@ import pytest
 from rejoin import Topology, debezium, records
 from rejoin.declare.topology import Relation
 from rejoin.errors import SchemaRefused
+from rejoin.operate.compact import _since as since
 from rejoin.plan import explain
-from rejoin.plan.compatible import refuse_forgotten
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Horizon, Plan
-from rejoin.plan.retained import advanced, horizon, reach, settled, why_kept
-from rejoin.plan.saved import from_json, to_json
-from rejoin.upkeep.compact import _since as since
+from rejoin.plan.change.compatibility import refuse_forgotten
+from rejoin.plan.change.stream_retention import advanced, horizon, reach, settled, why_kept
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.json_form import from_json, to_json
+from rejoin.plan.model.plan import Horizon, Plan
 
 SECOND = 1_000_000
 PAIR = ["left.id", "right.id AS other"]

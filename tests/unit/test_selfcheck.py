@@ -11,14 +11,14 @@ from pyiceberg.manifest import DataFile
 
 from rejoin import Topology, snapshot
 from rejoin.errors import InvariantBroken, NotComputable
-from rejoin.lake.commit import data_files, delete_file
 from rejoin.lake.config import lake_config
-from rejoin.lake.files import files_of
-from rejoin.lake.records import Run
-from rejoin.lake.refs import Refs
-from rejoin.plan.compile import compile
-from rejoin.plan.results import Changed
-from rejoin.run.selfcheck import SelfCheck
+from rejoin.lake.iceberg.commits import data_files, delete_file
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.iceberg.snapshot_files import files_of
+from rejoin.lake.ledger.records import Run
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.step_results import Changed
+from rejoin.steps.run.self_check import SelfCheck
 
 VALUES = [("id", pa.string()), ("note", pa.string()), ("share", pa.float64())]
 ROW = pa.struct([*VALUES, ("_hash", pa.binary())])

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from rejoin.engines import Choice
+from rejoin.engines.choice import Choice
 from rejoin.engines.placement import chosen
 from rejoin.errors import SetupError
 from rejoin.lake.config import LakeConfig, lake_config
-from rejoin.lake.session import LOOPBACK, properties, static_settings, worker_python
+from rejoin.lake.spark.session import LOOPBACK, properties, static_settings, worker_python
 
 
 def lake(root: Path, spark: str = "") -> LakeConfig:
@@ -33,7 +33,7 @@ def lake(root: Path, spark: str = "") -> LakeConfig:
 def test_a_master_in_the_lakes_file_is_all_that_a_cluster_needs(
     tmp_path: Path, master: str, cluster: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rejoin.lake.session.spark_jars", lambda **_: [])
+    monkeypatch.setattr("rejoin.lake.spark.session.spark_jars", lambda **_: [])
     for name in ("REJOIN_ENGINE", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
     config = lake(tmp_path, f'"spark.master" = "{master}"' if master else "")

@@ -5,12 +5,12 @@ from plans import Shop
 
 from rejoin import kafka, postgres
 from rejoin.errors import TopologyError
-from rejoin.plan import saved
+from rejoin.plan.change.fingerprint import fingerprint
 from rejoin.plan.explain import text
-from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Plan
-from rejoin.plan.sinks import CatchUp, KafkaSink, PostgresSink, Value
-from rejoin.plan.steps import steps
+from rejoin.plan.model import json_form
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.sinks import CatchUp, KafkaSink, PostgresSink, Value
+from rejoin.plan.model.steps import steps
 
 
 def compiled(*sinks: object) -> Plan:
@@ -26,7 +26,7 @@ def test_sinks_are_part_of_the_plan_both_ways_and_not_of_the_fingerprint() -> No
         KafkaSink("kafka", "big", value=Value.ROW, producer=(("acks", "all"), ("linger.ms", "20"))),
         PostgresSink("postgres", "a.big", CatchUp.NET),
     )
-    assert saved.from_json(saved.to_json(plan)) == plan
+    assert json_form.from_json(json_form.to_json(plan)) == plan
     plain = compiled()
     assert fingerprint(plan, node) == fingerprint(plain, plain.nodes[0])
 
@@ -45,7 +45,7 @@ def test_explain_shows_where_changes_go_and_no_address() -> None:
 
 def test_a_plan_of_before_sinks_still_reads() -> None:
     plan = compiled()
-    assert saved.from_json(saved.to_json(plan).replace('"sinks": [], ', "")) == plan
+    assert json_form.from_json(json_form.to_json(plan).replace('"sinks": [], ', "")) == plan
 
 
 def test_an_output_named_by_reference_and_twice() -> None:

@@ -19,10 +19,10 @@ from test_odd_paths import OWN, Stored
 import rejoin
 from rejoin import Lake
 from rejoin.errors import QueryRefused, SetupError, UnknownTable
-from rejoin.lake.commit import delete_file
 from rejoin.lake.config import lake_config
-from rejoin.lake.files import files_of
-from rejoin.lake.refs import Refs
+from rejoin.lake.iceberg.commits import delete_file
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.iceberg.snapshot_files import files_of
 
 
 @pytest.fixture
@@ -216,7 +216,7 @@ def test_many_threads_read_one_file_each_at_its_own_place(tmp_path: Path) -> Non
 
 
 def test_answers_as_json_lines_hold_what_topics_hold(lake: Lake) -> None:
-    from rejoin.lake.export import write_json
+    from rejoin.lake.query.export import write_json
 
     query = """SELECT sum(1) AS h, 12.50::DECIMAL(10,2) AS d, 'a'::BLOB AS b, TIMESTAMPTZ '2024-01-01 10:00:00+02' AS tz, NULL AS n,
         'nan'::DOUBLE AS f, [1] AS l, {'a': '-inf'::FLOAT} AS st, INTERVAL 1 DAY AS i, 'é' AS s"""

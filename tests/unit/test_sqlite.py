@@ -10,7 +10,7 @@ from pyiceberg.catalog import load_catalog
 from sqlalchemy.engine import make_url
 
 from rejoin.lake.config import lake_config
-from rejoin.lake.sqlite import write_ahead
+from rejoin.lake.ledger.sqlite import write_ahead
 
 
 def journal(database: Path) -> str:

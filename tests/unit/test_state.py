@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from rejoin import Topology, debezium, snapshot
-from rejoin.lake.state import Role, Versions, state_tables
-from rejoin.plan.compile import compile
+from rejoin.lake.table_roles import Role, Versions, state_tables
+from rejoin.plan.check.compile import compile
 
 
 def test_every_table_of_a_plan_is_listed_once_with_its_role_its_key_and_how_it_folds(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from click.testing import CliRunner
 
 from rejoin import Topology, debezium, snapshot
 from rejoin.cli import main
-from rejoin.engines import Choice
+from rejoin.engines.choice import Choice
 from rejoin.limits import limits
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Plan
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Plan
 from rejoin.report.statements import HERE, REFUSED, by_spark, statements
 
 

@@ -12,17 +12,17 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 from small_lake import NASTY, make, plan
 
-from rejoin import report
 from rejoin.cli import main
-from rejoin.conduct import Topology
-from rejoin.lake import owner
 from rejoin.lake.config import lake_config
-from rejoin.lake.history import History
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.owner import Life
-from rejoin.lake.records import StepRecord
-from rejoin.plan.compatible import left_behind
-from rejoin.plan.model import Plan
+from rejoin.lake.ledger import run_owner
+from rejoin.lake.ledger.history import History
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.ledger.records import StepRecord
+from rejoin.lake.ledger.run_owner import Life
+from rejoin.plan.change.compatibility import left_behind
+from rejoin.plan.model.plan import Plan
+from rejoin.report import history as report
+from rejoin.steps.run.topology import Topology
 
 
 @pytest.fixture(scope="module")
@@ -114,12 +114,12 @@ def test_fault_b_the_start_of_spark_is_a_line_of_its_own(location: str) -> None:
 
 
 def test_fault_look_a_process_of_another_container_of_the_same_host_name_is_not_taken_for_dead() -> None:
-    mine = owner.this_process()
-    assert owner.life(mine) is Life.UNKNOWN  # it is us: alive, and only the lease tells whether it goes on
+    mine = run_owner.this_process()
+    assert run_owner.life(mine) is Life.UNKNOWN  # it is us: alive, and only the lease tells whether it goes on
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True)
     pid, pids = ended.stdout.strip(), mine.split(":")[4]
-    assert owner.life(f"process:{platform.node()}:{pid}:1.00:{pids}") is Life.GONE
-    assert owner.life(f"process:{platform.node()}:{pid}:1.00:anothersetof") is Life.UNKNOWN
-    assert owner.life(f"process:{platform.node()}:{pid}:1.00") is Life.UNKNOWN  # as earlier versions wrote it
-    assert owner.life(f"process:elsewhere:{pid}:1.00:{pids}") is Life.UNKNOWN
-    assert owner.life(f"process:{platform.node()}:{os.getpid()}:1.00:{pids}") is Life.GONE
+    assert run_owner.life(f"process:{platform.node()}:{pid}:1.00:{pids}") is Life.GONE
+    assert run_owner.life(f"process:{platform.node()}:{pid}:1.00:anothersetof") is Life.UNKNOWN
+    assert run_owner.life(f"process:{platform.node()}:{pid}:1.00") is Life.UNKNOWN  # as earlier versions wrote it
+    assert run_owner.life(f"process:elsewhere:{pid}:1.00:{pids}") is Life.UNKNOWN
+    assert run_owner.life(f"process:{platform.node()}:{os.getpid()}:1.00:{pids}") is Life.GONE

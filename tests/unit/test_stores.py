@@ -10,11 +10,11 @@ from moto.server import ThreadedMotoServer
 from pyarrow.fs import S3FileSystem
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
+from rejoin.engines import object_stores
 from rejoin.errors import EngineFailed, RejoinError, StoreDenied, StoreDown, StoreMissing
-from rejoin.failures import named
-from rejoin.lake import stores
-from rejoin.lake.duck import reading
-from rejoin.lake.fileio import KEPT_FILE, StoreFileIO
+from rejoin.failures.engine_errors import named
+from rejoin.lake.iceberg.file_io import KEPT_FILE, StoreFileIO
+from rejoin.lake.read.duckdb_scan import reading
 
 SECRET = "nobody may see this"
 
@@ -43,7 +43,7 @@ def numbers(path: Path, count: int) -> Path:
 
 def test_a_file_of_any_name_is_read_and_its_rows_say_the_name(tmp_path: Path) -> None:
     file = numbers(tmp_path / "a b*[x]?#%20é=1.parquet", 10)
-    name = stores.name(PyArrowFileIO({"s3.secret-access-key": SECRET}), str(file))
+    name = object_stores.name(PyArrowFileIO({"s3.secret-access-key": SECRET}), str(file))
     found = reading().sql(
         f"SELECT DISTINCT filename, sum(n) OVER () FROM read_parquet('{name}', filename = true, hive_partitioning = false)"
     )
@@ -52,13 +52,13 @@ def test_a_file_of_any_name_is_read_and_its_rows_say_the_name(tmp_path: Path) ->
 
 
 def test_names_tell_stores_apart_and_are_the_same_for_the_same() -> None:
-    one, other = (stores.name(PyArrowFileIO({"s3.endpoint": f"http://{where}"}), "s3://b/x") for where in ("a", "b"))
+    one, other = (object_stores.name(PyArrowFileIO({"s3.endpoint": f"http://{where}"}), "s3://b/x") for where in ("a", "b"))
     assert one != other
-    assert one == stores.name(PyArrowFileIO({"s3.endpoint": "http://a"}), "s3://b/x")
+    assert one == object_stores.name(PyArrowFileIO({"s3.endpoint": "http://a"}), "s3://b/x")
 
 
 def test_no_file_of_a_store_is_written_by_a_query(tmp_path: Path) -> None:
-    name = stores.name(PyArrowFileIO(), str(tmp_path / "made.parquet"))
+    name = object_stores.name(PyArrowFileIO(), str(tmp_path / "made.parquet"))
     with pytest.raises(Exception, match="PermissionError"):
         reading().execute(f"COPY (SELECT 1) TO '{name}'")
     assert not (tmp_path / "made.parquet").exists()
@@ -66,7 +66,7 @@ def test_no_file_of_a_store_is_written_by_a_query(tmp_path: Path) -> None:
 
 def test_the_end_of_a_file_is_asked_for_once_also_in_parts(tmp_path: Path) -> None:
     source = Counted(numbers(tmp_path / "x.parquet", 10_000))
-    opened = stores.Opened(source)
+    opened = object_stores.Opened(source)
     size = opened.size
     whole = (tmp_path / "x.parquet").read_bytes()
     assert opened.at(size - 100, 100) == whole[-100:]
@@ -79,7 +79,7 @@ def test_the_end_of_a_file_is_asked_for_once_also_in_parts(tmp_path: Path) -> No
 
 def test_threads_that_share_a_file_read_each_at_its_own_place(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(bytes(range(256)) * 40)
-    handle, found = stores.Stores().open(stores.name(PyArrowFileIO(), str(tmp_path / "x"))), dict[int, list[bytes]]()
+    handle, found = object_stores.Stores().open(object_stores.name(PyArrowFileIO(), str(tmp_path / "x"))), dict[int, list[bytes]]()
 
     def read(start: int) -> None:
         handle.seek(start)
@@ -161,11 +161,11 @@ def test_fault_a_deleted_file_is_missing_also_where_it_was_open(tmp_path: Path) 
         for way in ("read", "query"):
             with store.open_output_stream("bucket/x.parquet") as out:
                 out.write(content)
-            name = stores.name(io, path)
-            assert stores.Stores().open(name).read(4) == b"PAR1"
+            name = object_stores.name(io, path)
+            assert object_stores.Stores().open(name).read(4) == b"PAR1"
             store.delete_file("bucket/x.parquet")
             with pytest.raises(Exception) as raised:  # noqa: PT011 -- DuckDB has no class for it
-                stores.Stores().open(name).read(4) if way == "read" else reading().sql(
+                object_stores.Stores().open(name).read(4) if way == "read" else reading().sql(
                     f"SELECT sum(n) FROM read_parquet('{name}')"
                 ).fetchall()
             assert type(named(raised.value, "rejoin get")) is StoreMissing, way

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from rejoin import limits
-from rejoin.engines.engine import NeedsSpark
+from rejoin.engines.relation import NeedsSpark
 from rejoin.errors import StoreDenied, StoreDown, StoreMissing
 from rejoin.lake.config import lake_config
-from rejoin.lake.records import Known, Run
-from rejoin.plan.model import Plan
-from rejoin.plan.steps import Step, Verb
-from rejoin.run import task
-from rejoin.run.attempt import Start
+from rejoin.lake.ledger.records import Known, Run
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.steps import Step, Verb
+from rejoin.steps.run import spark_task
+from rejoin.steps.run.attempt import Start
 
 PLAN = Plan("t", (), ())
 
@@ -37,24 +37,24 @@ def test_spark_is_not_asked_for_what_the_object_store_refuses(
     def fails(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(task, "Attempt", fails)
+    monkeypatch.setattr(spark_task, "Attempt", fails)
     monkeypatch.setattr(limits, "in_force", limits.in_force)  # a task sets it, and the variables of its driver
     # It would leave this process, later, with the memory of a worker that waits.
-    monkeypatch.setattr(task, "_working", lambda _: nullcontext())
+    monkeypatch.setattr(spark_task, "_working", lambda _: nullcontext())
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     run = Run("t", 1, "run", "open", "somebody", None, PLAN, (), 0.0, None, None)
     start = Start(lake_config(str(tmp_path)), run, Known({}, {}, {}, {}), ".")
-    parcel = task.Parcel(start, Step(Verb.PUBLISH, "", ()), 0, limits.limits(), {})
-    came = task._came_to(pickle.loads(pickle.dumps(parcel)))
+    parcel = spark_task.Parcel(start, Step(Verb.PUBLISH, "", ()), 0, limits.limits(), {})
+    came = spark_task._came_to(pickle.loads(pickle.dumps(parcel)))
     assert type(came) is expected
 
 
 def test_a_worker_gives_memory_back_once_no_task_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     given = threading.Event()
-    monkeypatch.setattr(task, "shrunk", given.set)
-    monkeypatch.setattr(task, "sized", lambda *_: None)
-    monkeypatch.setattr(task, "WAITS", 0.2)
+    monkeypatch.setattr(spark_task, "shrunk", given.set)
+    monkeypatch.setattr(spark_task, "sized", lambda *_: None)
+    monkeypatch.setattr(spark_task, "WAITS", 0.2)
     for _ in range(2):
-        with task._working(0):
+        with spark_task._working(0):
             assert not given.wait(0.3)  # though it waits longer than that since the one before
     assert given.wait(10)

@@ -10,12 +10,12 @@ import pytest
 PROGRAM = """
 from datetime import UTC, datetime
 import pyarrow as pa
-from rejoin.engines.engine import Here
-from rejoin.engines.later import Later
-from rejoin.lake import duck
-from rejoin.plan.portable import printed
-from rejoin.sources.completed import _database as clock
-from rejoin.sources.proven import _database as decoder
+from rejoin.engines.relation import Here
+from rejoin.engines.deferred_relation import Later
+from rejoin.lake.read import duckdb_scan as duck
+from rejoin.plan.sql.portable import printed
+from rejoin.sources.stream_columns import _database as clock
+from rejoin.sources.decode.proven_lines import _database as decoder
 
 at = datetime(2024, 7, 1, 1, tzinfo=UTC)
 rows = Here(pa.table({"at": pa.array([at], pa.timestamp("us", "UTC"))}))

@@ -11,9 +11,9 @@ import pytest
 import rejoin
 from rejoin import Topology, snapshot
 from rejoin.errors import TopologyError, TopologyFileError
-from rejoin.load import load
-from rejoin.plan import problems
-from rejoin.plan.compile import compile
+from rejoin.plan.check.compile import compile
+from rejoin.plan.check.topology_file import load
+from rejoin.plan.model import problems
 
 HEAD = """\
 from rejoin import Topology, debezium, snapshot
@@ -332,7 +332,7 @@ def test_relations_are_immutable() -> None:
 
 
 def test_importing_rejoin_and_compiling_imports_neither_spark_nor_airflow() -> None:
-    code = "import sys, rejoin, rejoin.load, rejoin.plan.explain; print([m for m in ('pyspark', 'airflow', 'duckdb') if m in sys.modules])"
+    code = "import sys, rejoin, rejoin.plan.check.topology_file, rejoin.plan.explain; print([m for m in ('pyspark', 'airflow', 'duckdb') if m in sys.modules])"
     environment = {**os.environ, "PYTHONPATH": str(Path(rejoin.__file__).parents[1])}
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert out.stdout.strip() == "[]"

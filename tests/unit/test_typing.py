@@ -5,11 +5,11 @@ from pathlib import Path
 
 from rejoin import Topology, condition, snapshot
 from rejoin.plan import explain
-from rejoin.plan.compile import compile
-from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Plan
-from rejoin.plan.typing.check import check
-from rejoin.plan.unchecked import unchecked
+from rejoin.plan.change.fingerprint import fingerprint
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.sql.typing.check import check
+from rejoin.plan.sql.unchecked import unchecked
 
 PAGE = Path(__file__).parents[2] / "docs" / "topology.md"
 COLUMNS = {"i": "INT", "c": "DECIMAL(10,2)", "s": "STRING", "da": "DATE", "ts": "TIMESTAMP", "unknown": None}

@@ -14,10 +14,10 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from rejoin.plan import types
-from rejoin.plan.typing import constants, patterns
-from rejoin.plan.typing.check import check
-from rejoin.plan.typing.table import FUNCTIONS
+from rejoin.plan.sql import types
+from rejoin.plan.sql.typing import constants, patterns
+from rejoin.plan.sql.typing.check import check
+from rejoin.plan.sql.typing.table import FUNCTIONS
 
 # pyspark leaves its sockets to the garbage collector.
 LEAKS = ("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")

@@ -10,18 +10,18 @@ import small_lake
 from made_lake import MadeLake
 from pyiceberg.types import LongType
 
-from rejoin.conduct import Topology
-from rejoin.conduct.lease import trying
 from rejoin.errors import RunSuperseded, UnknownTable
-from rejoin.lake import names
-from rejoin.lake.commit import Contents
+from rejoin.lake import table_names
 from rejoin.lake.config import lake_config
-from rejoin.lake.files import Files, exact_files
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.records import Run, StepRecord, Write
-from rejoin.lake.runs import RunKind
-from rejoin.plan.model import Plan, Projection
-from rejoin.upkeep.quarantine import drop
+from rejoin.lake.iceberg.commits import Contents
+from rejoin.lake.iceberg.snapshot_files import Files, exact_files
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.ledger.records import Run, StepRecord, Write
+from rejoin.lake.ledger.runs import RunKind
+from rejoin.operate.quarantine import drop
+from rejoin.plan.model.plan import Plan, Projection
+from rejoin.steps.run.lease import trying
+from rejoin.steps.run.topology import Topology
 
 
 def edited() -> Plan:
@@ -45,7 +45,7 @@ def test_fault_look_an_edit_that_is_committed_while_a_compaction_opens_its_run_k
             assert table is not None
             with table.update_schema() as update:
                 update.add_column("bought", LongType())
-            made = topology.refs.commit_files("enriched", names.branch(other.number, "a"), ledger.states(other.base)["enriched"], [])
+            made = topology.refs.commit_files("enriched", table_names.branch(other.number, "a"), ledger.states(other.base)["enriched"], [])
             self.register(other.number, StepRecord("resolve.enriched", {}, 0.0, 0), "a", (Write("enriched", made),))
             self.publish(other.number)
         return real(self, owner, plan, *rest, **more)
@@ -53,7 +53,7 @@ def test_fault_look_an_edit_that_is_committed_while_a_compaction_opens_its_run_k
     def rewrite(run: Run) -> None:
         base = ledger.states(run.base)["enriched"]
         kept = Files(exact_files(topology.refs.require("enriched", base), base).data_entries, ())
-        made = topology.refs.commit_rewrite("enriched", names.branch(run.number, "compact"), base, Contents(kept, []))
+        made = topology.refs.commit_rewrite("enriched", table_names.branch(run.number, "compact"), base, Contents(kept, []))
         ledger.register(run.number, StepRecord("compact.enriched", {}, 0.0, 0), "compact", (Write("enriched", made),))
 
     monkeypatch.setattr(Ledger, "open", commits_an_edit_first)

@@ -18,12 +18,12 @@ from packaging.requirements import Requirement
 from packed import ROOT, wheel
 
 from rejoin import Topology, computable, kafka, not_null, postgres, snapshot
-from rejoin import conduct as conducting
 from rejoin.errors import SetupError
 from rejoin.failures import extras
 from rejoin.lake.config import lake_config
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Plan
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Plan
+from rejoin.steps.run import topology as conducting
 
 INFO = "rejoin-0.1.0.dist-info/"
 EXTRAS = {"airflow", "demo", "kafka", "postgres", "spark", "validation"}

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from plans import Shop, star
 
-from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Node, Plan
-from rejoin.stages.provenance import provenance_hash
-from rejoin.why.judge import RightSeen, Seen, judge, shown
-from rejoin.why.model import Cause, Match
+from rejoin.plan.change.fingerprint import fingerprint
+from rejoin.plan.model.plan import Node, Plan
+from rejoin.statements.provenance import provenance_hash
+from rejoin.why.answer import Cause, Match
+from rejoin.why.reasons import RightSeen, Seen, judge, shown
 
 NONE = RightSeen(None, there=False, hash=None)
 FOUND, LOST = RightSeen((1,), there=True, hash=b"r"), RightSeen((1,), there=False, hash=None)

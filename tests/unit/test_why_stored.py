@@ -15,8 +15,8 @@ from made_lake import MadeLake
 
 from rejoin import Topology, debezium, snapshot
 from rejoin.cli import main
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Plan
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Plan
 
 
 def shop() -> Plan:

@@ -6,7 +6,7 @@ A DAG file that the command line reads (``rejoin run dags/shop.py``) loads no Ai
 from typing import TYPE_CHECKING, Any
 
 from rejoin.declare.topology import Topology
-from rejoin.load import is_loading
+from rejoin.plan.check.topology_file import is_loading
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG

@@ -9,7 +9,7 @@ from typing import Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseOperator
 
-from rejoin.airflow.retry import ByError
+from rejoin.airflow.tasks.retry import ByError
 from rejoin.errors import TopologyFileError
 
 UNSAID: Any = object()

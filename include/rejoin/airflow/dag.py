@@ -1,4 +1,4 @@
-"""A plan as a DAG: a task a step, in the order that ``plan.steps`` says, grouped by what they make."""
+"""A plan as a DAG: a task a step, in the order that ``plan.model.steps`` says, grouped by what they make."""
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
@@ -11,16 +11,17 @@ from airflow.sdk import DAG, BaseOperator, Context, TaskGroup
 from airflow.sdk.definitions.callback import SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
-from rejoin.airflow import assets, describe, form
+from rejoin.airflow import assets, descriptions
 from rejoin.airflow.arguments import RUN_TIMEOUT, UNSAID, checked, task_defaults
-from rejoin.airflow.question import question
-from rejoin.airflow.retry import WAIT_FOR_RUN
-from rejoin.airflow.run import owner_of
-from rejoin.airflow.stage import PublishOperator, StageOperator, topology_of
+from rejoin.airflow.tasks import trigger_form
+from rejoin.airflow.tasks.approval import question
+from rejoin.airflow.tasks.dag_run import owner_of
+from rejoin.airflow.tasks.retry import WAIT_FOR_RUN
+from rejoin.airflow.tasks.stage import PublishOperator, StageOperator, topology_of
 from rejoin.declare.topology import Topology
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Plan
-from rejoin.plan.steps import Step, Verb, steps
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.steps import Step, Verb, steps
 
 WAIT_AT_MOST = timedelta(hours=12)
 """How long a DAG run waits for somebody else's run to end."""
@@ -88,9 +89,9 @@ def build(
         start_date=start_date,
         catchup=catchup,
         max_active_runs=1,
-        params=form.form(plan),
+        params=trigger_form.form(plan),
         tags=["rejoin", *tags],
-        doc_md=describe.topology(plan),
+        doc_md=descriptions.topology(plan),
         deadline=alert,
         on_failure_callback=on_failure,
         dagrun_timeout=dagrun_timeout,
@@ -102,7 +103,7 @@ def build(
     for step in steps(plan):
         name = _group(plan, step)
         if name is not None and name not in groups:
-            groups[name] = TaskGroup(name, dag=dag, prefix_group_id=False, tooltip=describe.group(plan, name))
+            groups[name] = TaskGroup(name, dag=dag, prefix_group_id=False, tooltip=descriptions.group(plan, name))
         with groups[name] if name else nullcontext():
             made = tasks[step.id] = _task(dag, plan, step, file)
         before = [tasks[b] for b in step.after]
@@ -110,7 +111,7 @@ def build(
             subject = f"Publish this run of {dag.dag_id}?"
             # A person may take longer than a task; the run's own limit holds for it.
             question = Approval(
-                task_id="approve", dag=dag, topology_file=file, subject=subject, doc_md=describe.APPROVE, execution_timeout=None
+                task_id="approve", dag=dag, topology_file=file, subject=subject, doc_md=descriptions.APPROVE, execution_timeout=None
             )
             before >> question
             before = [question]
@@ -132,7 +133,7 @@ def _task(dag: DAG, plan: Plan, step: Step, file: str) -> BaseOperator:
         "topology_file": file,
         "verb": str(step.verb),
         "target": step.target,
-        "doc_md": describe.step(plan, step),
+        "doc_md": descriptions.step(plan, step),
     }
     if step.verb is Verb.CUT:
         return StageOperator(**common | {"retries": int(WAIT_AT_MOST / WAIT_FOR_RUN)})
@@ -152,7 +153,7 @@ class Approval(ApprovalOperator):
 
     def execute(self, context: Context) -> Any:
         """Asks, with what the run would change; goes on at once where nobody asked to be asked."""
-        if not context["params"][form.STOP]:
+        if not context["params"][trigger_form.STOP]:
             return None
         made = context["dag_run"]
         topology = topology_of(self.topology_file, context)

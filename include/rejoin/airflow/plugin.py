@@ -9,7 +9,7 @@ from urllib.parse import urlparse
 from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 
-from rejoin.airflow.links import RunLink
+from rejoin.airflow.tasks.links import RunLink
 
 PREFIX = "/rejoin"
 ROOT = urlparse(conf.get("api", "base_url", fallback="")).path.rstrip("/") + PREFIX

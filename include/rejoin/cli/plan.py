@@ -5,11 +5,11 @@ from pathlib import Path
 
 import click
 
-from rejoin.cli.common import err, json_option, lake_option, loaded, out, root_option, topology_argument
-from rejoin.cli.jsontext import print_json
+from rejoin.cli.json_output import print_json
+from rejoin.cli.options import err, json_option, lake_option, loaded, out, root_option, topology_argument
 from rejoin.errors import PlanNotApproved
-from rejoin.plan.model import Plan
-from rejoin.plan.policy import RunOptions
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.policy import RunOptions
 
 yes_option = click.option(
     "--yes", "agreed", is_flag=True, help="Agree to what an edited topology rebuilds, leaves behind or changes for sinks."
@@ -27,8 +27,8 @@ def plan(topology_file: str, location: str, root: str, as_json: bool) -> None:
     Runs and writes nothing, and needs no Spark. New input is counted, and read once for its checksums. Ends with the exit code of the refusal if the
     next run would be refused.
     """
-    from rejoin.conduct.ahead import compared, measured, to_dict
     from rejoin.lake.config import existing_config
+    from rejoin.operate.ahead import compared, measured, to_dict
     from rejoin.report import plan as report_plan
 
     wanted, config = loaded(topology_file), existing_config(location)
@@ -56,8 +56,8 @@ def agree(wanted: Plan, location: str, options: RunOptions, *, agreed: bool) -> 
         PlanNotApproved: nobody has agreed.
         SchemaRefused: the lake's tables cannot become what the plan says.
     """
-    from rejoin.conduct.ahead import compared, measured
     from rejoin.lake.config import existing_config
+    from rejoin.operate.ahead import compared, measured
     from rejoin.report import plan as report_plan
 
     config, made = existing_config(location), wanted.with_options(options)

@@ -2,8 +2,10 @@
 
 import click
 
-from rejoin.cli import complete
-from rejoin.cli.common import (
+from rejoin.cli import completion
+from rejoin.cli.json_output import print_lines
+from rejoin.cli.key_arguments import Keyed
+from rejoin.cli.options import (
     always_json,
     err,
     existing,
@@ -19,11 +21,9 @@ from rejoin.cli.common import (
     topology_option,
     where,
 )
-from rejoin.cli.jsontext import print_lines
-from rejoin.cli.keyed import Keyed
 from rejoin.cli.plan import agree, yes_option
-from rejoin.lake import owner
-from rejoin.plan.policy import RunOptions
+from rejoin.lake.ledger import run_owner
+from rejoin.plan.model.policy import RunOptions
 from rejoin.report.progress import shown
 
 
@@ -33,14 +33,14 @@ def quarantine() -> None:
 
 
 @quarantine.command("list")
-@click.argument("table", required=False, shell_complete=complete.tables)
+@click.argument("table", required=False, shell_complete=completion.tables)
 @lake_option
 @topology_option
 @json_option
 def quarantine_list(table: str | None, location: str, name: str | None, as_json: bool) -> None:
     """List what is in quarantine now, of TABLE (a source table or output) or of all."""
-    from rejoin.lake.aside import entries
-    from rejoin.report import kept_aside
+    from rejoin.lake.query.quarantine_reader import entries
+    from rejoin.report.history import kept_aside
 
     topology = existing(location, name)
     found = entries(topology.ledger, topology.refs, table)
@@ -55,7 +55,7 @@ def quarantine_list(table: str | None, location: str, name: str | None, as_json:
 @always_json
 def quarantine_show(table: str, key: tuple[str, ...], location: str, name: str | None) -> None:
     """Print what is in quarantine of TABLE, or of one KEY of it, with the raw record, as JSON lines."""
-    from rejoin.lake.aside import entries
+    from rejoin.lake.query.quarantine_reader import entries
 
     topology = existing(location, name)
     print_lines(e.to_dict() for e in entries(topology.ledger, topology.refs, table, key))
@@ -63,16 +63,16 @@ def quarantine_show(table: str, key: tuple[str, ...], location: str, name: str |
 
 @quarantine.command("replay")
 @topology_argument
-@click.argument("table", nargs=-1, required=True, shell_complete=complete.tables)
+@click.argument("table", nargs=-1, required=True, shell_complete=completion.tables)
 @lake_option
 @root_option
 @yes_option
 def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str, root: str, agreed: bool) -> None:
     """Run TOPOLOGY_FILE once and judge again what is in quarantine of each TABLE, through the same stages and by what is true now."""
-    from rejoin.conduct.schedule import run_topology
-    from rejoin.lake.aside import entries
-    from rejoin.report import kept_aside
+    from rejoin.lake.query.quarantine_reader import entries
+    from rejoin.report.history import kept_aside
     from rejoin.report.run import ending
+    from rejoin.steps.run.schedule import run_topology
 
     plan, options = loaded(topology_file), RunOptions(replay=table)
     agree(plan, location, options, agreed=agreed)
@@ -80,7 +80,7 @@ def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str,
     for one in table:
         entries(topology.ledger, topology.refs, one)  # refuses a name that nothing has
     with shown(err) as progress:
-        done = run_topology(topology, session_of(topology.config, progress), owner.this_process(), progress, options)
+        done = run_topology(topology, session_of(topology.config, progress), run_owner.this_process(), progress, options)
     ending(out, topology, done, list(topology.ledger.steps(done.number).values()), where(topology, location))
     kept_aside(out, [e for one in table for e in entries(topology.ledger, topology.refs, one)])
 
@@ -92,8 +92,8 @@ def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str,
 @topology_option
 def quarantine_drop(table: str, key: tuple[str, ...], location: str, name: str | None) -> None:
     """Forget what is in quarantine of the source table TABLE, or of one KEY of it. Its current rows stay as they are."""
-    from rejoin.upkeep.quarantine import drop
+    from rejoin.operate.quarantine import drop
 
     topology = existing(location, name)
-    done = drop(topology, owner.this_process(), table, key)
+    done = drop(topology, run_owner.this_process(), table, key)
     out.print("nothing to drop" if done is None else f"run {done.number}: dropped")

@@ -2,10 +2,10 @@
 
 import click
 
-from rejoin.cli import complete
-from rejoin.cli.common import always_json, existing, lake_option, table_argument, topology_option
-from rejoin.cli.jsontext import print_json, print_lines
-from rejoin.cli.keyed import Keyed
+from rejoin.cli import completion
+from rejoin.cli.json_output import print_json, print_lines
+from rejoin.cli.key_arguments import Keyed
+from rejoin.cli.options import always_json, existing, lake_option, table_argument, topology_option
 from rejoin.errors import RowAbsent
 
 
@@ -21,8 +21,8 @@ def get(table: str, key: tuple[str, ...], location: str, name: str | None, run: 
 
     A number below zero is a value; any other that begins with a minus stands behind ``--``.
     """
-    from rejoin.lake.pointquery import PointQuery
-    from rejoin.typed_keys import typed
+    from rejoin.lake.query.point_query import PointQuery
+    from rejoin.lake.query.typed_keys import typed
 
     topology = existing(location, name)
     query = PointQuery(topology.ledger, topology.refs, run)
@@ -35,7 +35,7 @@ def get(table: str, key: tuple[str, ...], location: str, name: str | None, run: 
 
 
 @click.command()
-@click.argument("table", shell_complete=complete.outputs)
+@click.argument("table", shell_complete=completion.outputs)
 @lake_option
 @topology_option
 @click.option("--run", "number", type=int, default=None, help="Which run; default: the newest.")
@@ -43,7 +43,7 @@ def get(table: str, key: tuple[str, ...], location: str, name: str | None, run: 
 @always_json
 def changes(table: str, location: str, name: str | None, number: int | None, limit: int | None) -> None:
     """Print what a run changed in TABLE (an output), one JSON line per key: {"op", "before", "after"}."""
-    from rejoin.lake.pointquery import PointQuery
+    from rejoin.lake.query.point_query import PointQuery
 
     topology = existing(location, name)
     query = PointQuery(topology.ledger, topology.refs)

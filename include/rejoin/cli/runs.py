@@ -4,7 +4,8 @@ import sys
 
 import click
 
-from rejoin.cli.common import (
+from rejoin.cli.json_output import print_json, print_lines
+from rejoin.cli.options import (
     err,
     existing,
     json_option,
@@ -21,14 +22,13 @@ from rejoin.cli.common import (
     where,
     with_open_run,
 )
-from rejoin.cli.jsontext import print_json, print_lines
 from rejoin.cli.plan import agree, yes_option
-from rejoin.engines import Choice
+from rejoin.engines.choice import Choice
 from rejoin.errors import RunUnknown, SinksBehind
 from rejoin.failures import extras
-from rejoin.lake import owner
-from rejoin.plan.model import Plan
-from rejoin.plan.policy import DECLARABLE, Fuse, Refresh, RunOptions
+from rejoin.lake.ledger import run_owner
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.policy import DECLARABLE, Fuse, Refresh, RunOptions
 from rejoin.report.progress import shown
 
 
@@ -70,12 +70,12 @@ def run(
     Nothing is visible if it fails; running again is always safe. If the file was edited so that something is rebuilt or left behind, or sinks get
     something else, it shows the plan and asks on a terminal; elsewhere it needs --yes.
     """
-    from rejoin.conduct.schedule import run_topology
-    from rejoin.report import summary_data
+    from rejoin.report.history import summary_data
     from rejoin.report.run import ending
     from rejoin.report.sinks import deliveries_data
+    from rejoin.steps.run.schedule import run_topology
 
-    plan, behind, owned_by = loaded(topology_file), None, who or owner.this_process()
+    plan, behind, owned_by = loaded(topology_file), None, who or run_owner.this_process()
     options = RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note=note)
     agree(plan, location, options, agreed=agreed)
     topology = opened(plan, location, root, Choice(engine) if engine else None)
@@ -108,21 +108,21 @@ def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, engine:
     Needs no Spark. Only --run needs a lake; without it, the lake is compared if there is one.
     """
     from rejoin.plan import explain as explained
-    from rejoin.plan.query import topology_query
+    from rejoin.plan.sql.defining_query import topology_query
 
     if (as_json or number is not None) + mermaid + sql > 1:
         raise click.UsageError("--mermaid and --sql exclude each other, --json and --run")
     plan = loaded(topology_file)
     if number is not None:
-        from rejoin.report import decisions, summary_data
+        from rejoin.report.history import decisions, summary_data
 
         ledger = opened(plan, location, ".").ledger
         one, steps = ledger.run(number), list(ledger.steps(number).values())
         print_json(summary_data(one, steps)) if as_json else decisions(out, one, steps)
     elif as_json:
-        from rejoin.plan import saved
+        from rejoin.plan.model import json_form
 
-        click.echo(saved.to_json(plan))
+        click.echo(json_form.to_json(plan))
     elif mermaid:
         click.echo(explained.mermaid(plan))
     elif sql:
@@ -147,8 +147,8 @@ def _choice(location: str, engine: str | None) -> Choice:
 
 def _against_the_lake(plan: Plan, location: str) -> None:
     """What an edited topology means for the tables that are there; nothing without a lake, or if nothing is edited."""
-    from rejoin.conduct.ahead import compared
     from rejoin.lake.config import existing_config
+    from rejoin.operate.ahead import compared
     from rejoin.report.plan import edits
 
     found = compared(plan, existing_config(location))
@@ -165,8 +165,8 @@ def _against_the_lake(plan: Plan, location: str) -> None:
 @json_option
 def verify(topology_file: str | None, location: str, name: str | None, fast: bool, as_json: bool) -> None:
     """Recompute every output of the last committed run by its SQL and count differences. Exit code 1 if there are any."""
-    from rejoin.report import verification, verification_data
-    from rejoin.upkeep.verify import verify as compare
+    from rejoin.operate.verify.verify import verify as compare
+    from rejoin.report.history import verification, verification_data
 
     topology = opened_or_existing(topology_file, location, name)
     with shown(None if as_json else err) as progress:
@@ -199,12 +199,12 @@ def repair(topology_file: str | None, location: str, name: str | None, full: boo
       rejoin repair           recompute those
       rejoin repair --full    also find values that were changed in the files of a table
     """  # noqa: D301  click reads the backspace as: keep these lines as they are
+    from rejoin.operate.repair import repair as recompute
     from rejoin.report.repair import repaired, repaired_data
-    from rejoin.upkeep.repair import repair as recompute
 
     topology = opened_or_existing(topology_file, location, name)
     with shown(None if as_json else err) as progress:
-        done = recompute(topology, session_of(topology.config, progress), owner.this_process(), fast=not full, progress=progress)
+        done = recompute(topology, session_of(topology.config, progress), run_owner.this_process(), fast=not full, progress=progress)
     print_json(repaired_data(topology.plan.topology, done, fast=not full)) if as_json else repaired(out, done, fast=not full)
     if any(d.total for d in done.after):
         if done.behind is not None:
@@ -222,7 +222,7 @@ def repair(topology_file: str | None, location: str, name: str | None, full: boo
 @json_option
 def history(location: str, name: str | None, last: int, number: int | None, as_json: bool) -> None:
     """List the runs in the ledger, newest last; with --run, one run's steps."""
-    from rejoin.report import run_list, summary, summary_data
+    from rejoin.report.history import run_list, summary, summary_data
 
     topology = existing(location, name)
     if number is not None:

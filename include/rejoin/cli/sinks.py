@@ -2,8 +2,8 @@
 
 import click
 
-from rejoin.cli.common import json_option, lake_option, opened_or_existing, optional_topology_argument, out, topology_option
-from rejoin.cli.jsontext import print_json
+from rejoin.cli.json_output import print_json
+from rejoin.cli.options import json_option, lake_option, opened_or_existing, optional_topology_argument, out, topology_option
 
 
 @click.command()
@@ -18,9 +18,9 @@ def publish(topology_file: str | None, location: str, name: str | None, wanted: 
 
     With --from-run or --snapshot one sink gets again what it had; event ids stay the same.
     """
-    from rejoin.deliver import deliver_all
-    from rejoin.deliver.catch_up import Restart
     from rejoin.report.sinks import deliveries
+    from rejoin.steps.deliver.catch_up import Restart
+    from rejoin.steps.deliver.step import deliver_all
 
     again = from_run is not None or snapshot
     if again and (wanted is None or (from_run is not None and snapshot)):

@@ -10,11 +10,11 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from rejoin.cli.common import lake_option, out, topology_option
+from rejoin.cli.options import lake_option, out, topology_option
 from rejoin.notebook import Lake
 
 if TYPE_CHECKING:
-    from rejoin.lake.sql import Rows
+    from rejoin.lake.query.user_queries import Rows
 
 SHOWN = 40
 """Rows of an answer that are shown on a terminal."""
@@ -86,7 +86,7 @@ def head(
 
 def _written(rows: "Rows", csv_file: str | None, parquet_file: str | None, *, as_json: bool) -> bool:
     """Whether the rows went somewhere else than into a table."""
-    from rejoin.lake.export import write_csv, write_json, write_parquet
+    from rejoin.lake.query.export import write_csv, write_json, write_parquet
 
     if (csv_file is not None) + (parquet_file is not None) + as_json > 1:
         raise click.UsageError("--csv, --parquet and --json exclude each other")

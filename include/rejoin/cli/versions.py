@@ -47,6 +47,6 @@ def _version(package: str) -> str:
 
 def _iceberg() -> str:
     """Of the jar that Spark is given."""
-    from rejoin.setup_check import JARS, jars_dir
+    from rejoin.lake.spark.setup_check import JARS, jars_dir
 
     return JARS[0].coordinate.rpartition(":")[2] if (jars_dir() / JARS[0].name).is_file() else NOT_INSTALLED

@@ -3,9 +3,9 @@
 import click
 from rich.console import Console
 
-from rejoin.cli.common import existing, json_option, lake_option, out, root_option, topology_option
-from rejoin.cli.jsontext import print_json
-from rejoin.cli.keyed import Keyed
+from rejoin.cli.json_output import print_json
+from rejoin.cli.key_arguments import Keyed
+from rejoin.cli.options import existing, json_option, lake_option, out, root_option, topology_option
 
 
 @click.command(cls=Keyed)
@@ -24,9 +24,9 @@ def why(output: str, key: tuple[str, ...], location: str, root: str, name: str |
 
     The records' lines are found by reading the files again; where these are gone or changed, only their names are told.
     """
-    from rejoin.typed_keys import typed
-    from rejoin.why.show import WIDE, tree
+    from rejoin.lake.query.typed_keys import typed
     from rejoin.why.trace import why as answer
+    from rejoin.why.tree import WIDE, tree
 
     topology = existing(location, name)
     found = answer(topology.ledger, topology.refs, root, output, typed(key), run)

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Expected:
-    """An expectation as written: a type of Great Expectations, or one of ``plan.expect.OWN``, with its arguments, unchecked."""
+    """An expectation as written: a type of Great Expectations, or one of ``plan.check.expectations.OWN``, with its arguments, unchecked."""
 
     type: str
     kwargs: dict[str, Any]

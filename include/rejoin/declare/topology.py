@@ -1,4 +1,4 @@
-"""What a user writes: tables, joins, filters, selects and names. Everything here only records; ``plan.compile`` checks.
+"""What a user writes: tables, joins, filters, selects and names. Everything here only records; ``plan.check.compile`` checks.
 
 So a topology file never stops at its first mistake: all of them are reported together, each with the user's own line.
 """
@@ -25,7 +25,7 @@ from rejoin.declare.declarations import (
 )
 
 if TYPE_CHECKING:
-    from rejoin.plan.sources import Source
+    from rejoin.plan.model.sources import Source
 
 # --- what is written -------------------------------------------------------------------------------------------------
 

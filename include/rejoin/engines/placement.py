@@ -1,7 +1,7 @@
 """Where a step runs: the one place that decides.
 
 In this process where all that the step does is proven to come out there as by Spark; else by Spark. How many rows there
-are does not matter: DuckDB spills (``lake.duck.memory``). What is not for the process: expressions that are not portable, values that cannot be
+are does not matter: DuckDB spills (``lake.read.duckdb_scan.memory``). What is not for the process: expressions that are not portable, values that cannot be
 computed, expectations about many rows. Nobody estimates: the process begins, and ``NeedsSpark`` says when it is not its work. What it wrote until then is garbage on a branch of its own.
 
 Where Spark is asked for, small steps are Spark's. A step over many rows is one task of a Spark job if all that Spark has is one executor: the task does
@@ -14,16 +14,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from rejoin.engines import Choice, of_environment
-from rejoin.engines.columnar import ColumnarEngine
-from rejoin.engines.engine import Engine, NeedsSpark
+from rejoin.engines.choice import Choice, of_environment
+from rejoin.engines.duckdb_engine import ColumnarEngine
+from rejoin.engines.relation import Engine, NeedsSpark
 from rejoin.errors import EngineRefused
 from rejoin.limits import limits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rejoin.plan.model import Plan
+    from rejoin.plan.model.plan import Plan
 
 T = TypeVar("T")
 
@@ -109,7 +109,7 @@ def placed(
             return _sent(in_task, spark(), size), {"engine": "task", "engine_why": f"{size} for the only executor"}
         except NeedsSpark as reason:
             why = str(reason)
-    from rejoin.engines.spark import SparkEngine
+    from rejoin.engines.spark_engine import SparkEngine
 
     return work(SparkEngine(spark())), {"engine": "spark", "engine_why": why}
 

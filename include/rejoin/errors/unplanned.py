@@ -1,4 +1,4 @@
-"""Errors that were not raised on purpose (exit code 1); made by ``rejoin.failures``."""
+"""Errors that were not raised on purpose (exit code 1); made by ``rejoin.failures.engine_errors``."""
 
 from rejoin.errors.base import RejoinError
 

@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 
 from rejoin.errors import SetupError
-from rejoin.plan.model import Plan
+from rejoin.plan.model.plan import Plan
 
 _EXTRAS = {
     "airflow": "airflow",

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rejoin.engines.engine import Rows
+from rejoin.engines.relation import Rows
 from rejoin.joins import sides
 from rejoin.limits import limits
-from rejoin.plan.match import Other
-from rejoin.plan.model import Edge, Node
+from rejoin.plan.model.match import Other
+from rejoin.plan.model.plan import Edge, Node
 
 if TYPE_CHECKING:
-    from rejoin.run.sifting import Sieve
-    from rejoin.run.work import Work
+    from rejoin.context.uncomputable_rows import Sieve
+    from rejoin.context.work import Work
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ With times also ``lt`` and ``rt``: BIGINT, microseconds since the epoch.
 
 from collections.abc import Sequence
 
-from rejoin.plan.model import Edge, View
-from rejoin.stages.columns import numbered
-from rejoin.stages.dialect import Dialect
-from rejoin.stages.frames import seen
+from rejoin.plan.model.plan import Edge, View
+from rejoin.statements.dialect import Dialect
+from rejoin.statements.own_columns import numbered
+from rejoin.statements.relations import seen
 
 
 def lefts(sql: Dialect, view: View, edge: Edge, key: Sequence[str], rows: str, *, time: str | None = None) -> str:

@@ -26,10 +26,10 @@ from urllib.parse import quote, unquote
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from rejoin.engines import Choice, named
+from rejoin.engines.choice import Choice, named
 from rejoin.errors import SetupError
-from rejoin.lake.paths import allowed, existing, made, native, whole
-from rejoin.lake.sqlite import is_sqlite
+from rejoin.lake.ledger.sqlite import is_sqlite
+from rejoin.lake.locations import allowed, existing, made, native, whole
 
 CATALOG = "lake"
 """Name of the Iceberg catalog, in Spark and in PyIceberg: they must agree, the name is a column of the catalog's tables."""
@@ -89,9 +89,9 @@ class LakeConfig:
 
     def pyiceberg_settings(self) -> dict[str, str]:
         """Properties of the same catalog for PyIceberg."""
-        kind = {"type": "rest"} if self.catalog == "rest" else {"py-catalog-impl": "rejoin.lake.catalog.CachingSqlCatalog"}
+        kind = {"type": "rest"} if self.catalog == "rest" else {"py-catalog-impl": "rejoin.lake.iceberg.sql_catalog.CachingSqlCatalog"}
         files = "LocalFileIO" if native(self.warehouse) is not None else "StoreFileIO"
-        ours = {**kind, "py-io-impl": f"rejoin.lake.fileio.{files}", "uri": self.uri, "warehouse": self.warehouse}
+        ours = {**kind, "py-io-impl": f"rejoin.lake.iceberg.file_io.{files}", "uri": self.uri, "warehouse": self.warehouse}
         return {**ours, **self._store_settings(), **self.properties}
 
 

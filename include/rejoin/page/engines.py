@@ -1,8 +1,8 @@
 """Who did a step, or the steps of a run, in words. Pure."""
 
-from rejoin.lake.history import RunLine
-from rejoin.lake.records import StepRecord
-from rejoin.report import many
+from rejoin.lake.ledger.history import RunLine
+from rejoin.lake.ledger.records import StepRecord
+from rejoin.report.history import many
 
 
 def of_step(record: StepRecord) -> str:

@@ -3,21 +3,21 @@
 from pathlib import Path
 
 from rejoin.errors import RunUnknown, UnknownTable
-from rejoin.lake import owner as owner_text
+from rejoin.lake import validation_results
 from rejoin.lake.config import LakeConfig, is_there, lake_config
-from rejoin.lake.history import History, RunLine, heads, owned
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.pointquery import PointQuery
-from rejoin.lake.refs import Refs
-from rejoin.lake.runs import RunKind
-from rejoin.lake.tried import tried
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.ledger import run_owner as owner_text
+from rejoin.lake.ledger.history import History, RunLine, heads, owned
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.ledger.runs import RunKind
+from rejoin.lake.ledger.tries import tried
+from rejoin.lake.query.point_query import PointQuery
 from rejoin.page.model import Fresh, Hits, RunPage, SearchPage, StepRow, TablePage, TopologyLine, TopologyPage, Written
 from rejoin.page.status import kept_aside, status
 from rejoin.page.tables import KeySource, Tables, added
-from rejoin.plan.model import Plan
-from rejoin.plan.steps import Verb, steps
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.steps import Verb, steps
 from rejoin.report.samples import samples
-from rejoin.validation import reports
 
 HITS = 20
 """Keys that a search shows of a table."""
@@ -113,7 +113,7 @@ class Lake:
 
     def docs(self, name: str, number: int, of: str) -> Path | None:
         """The directory of the Data Docs of a table or output of a run; None: it has none, or they are not on this machine."""
-        place = None if self.config is None else reports.directory(self.config, name, number, of)
+        place = None if self.config is None else validation_results.directory(self.config, name, number, of)
         return place / "docs" if place is not None and (place / "docs").is_dir() else None
 
     def _documents(self, name: str, number: int, of: str) -> list[str]:

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from rejoin.lake.history import Input, RunLine, StepLine
-from rejoin.lake.look import Added, Newest, Refused, Skew
-from rejoin.lake.tried import Tried, Verified
-from rejoin.plan.model import Plan
-from rejoin.plan.steps import Verb, step_id
+from rejoin.lake.ledger.history import Input, RunLine, StepLine
+from rejoin.lake.ledger.tries import Tried, Verified
+from rejoin.lake.query.bounded_looks import Added, Newest, Refused, Skew
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.steps import Verb, step_id
 from rejoin.report.samples import RowChange, Sample
-from rejoin.why.model import Answer
+from rejoin.why.answer import Answer
 
 RELEASED = "R"
 """The ``_op`` of a row of a quarantine table that says: what was held back of this key no longer is."""

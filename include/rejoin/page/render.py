@@ -8,14 +8,14 @@ from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from rejoin.lake import owner as owner_text
-from rejoin.lake.history import RunLine
-from rejoin.lake.look import Newest, Refused
-from rejoin.lake.runs import RunState
-from rejoin.page import engines, graph, path, running, words
+from rejoin.lake.ledger import run_owner as owner_text
+from rejoin.lake.ledger.history import RunLine
+from rejoin.lake.ledger.runs import RunState
+from rejoin.lake.query.bounded_looks import Newest, Refused
+from rejoin.page import engines, formats, plan_picture, record_path, run_picture
 from rejoin.page.model import RELEASED, Kind, RunPage, SearchPage, TablePage, TopologyLine, TopologyPage
 from rejoin.page.sparkline import sparkline
-from rejoin.report import many
+from rejoin.report.history import many
 from rejoin.report.samples import RowChange
 
 _HERE = Path(__file__).parent
@@ -41,15 +41,15 @@ def overview(site: Site, lake: str, lines: list[TopologyLine]) -> str:
 
 def topology(site: Site, page: TopologyPage, dag: str | None) -> str:
     """A topology: how it is, graph, runs, tables. ``dag``: the DAG that runs it, if one has."""
-    drawn, spark = graph.graph(page.plan, page.tables), sparkline(page.status.paces)
+    drawn, spark = plan_picture.graph(page.plan, page.tables), sparkline(page.status.paces)
     return _page("topology.html", site, title=page.name, page=page, graph=drawn, spark=spark, dag=dag)
 
 
 def run(site: Site, page: RunPage) -> str:
     """One run: its graph, what failed, what it changed, step by step."""
-    drawn, around = running.picture(page, site.now), running.around(page, site.now)
+    drawn, around = run_picture.picture(page, site.now), run_picture.around(page, site.now)
     title = f"{page.run.topology} run {page.run.number}"
-    return _page("run.html", site, title=title, page=page, graph=drawn, around=around, broken=running.broken(page))
+    return _page("run.html", site, title=title, page=page, graph=drawn, around=around, broken=run_picture.broken(page))
 
 
 def table(site: Site, page: TablePage) -> str:
@@ -57,7 +57,12 @@ def table(site: Site, page: TablePage) -> str:
     why = page.key_view.why if page.key_view else None
     traced: dict[str, Any] = {"untold": why} if isinstance(why, str) else {}
     if why is not None and not isinstance(why, str):
-        traced = {"untold": "", "drawn": path.picture(why, page.visible), "reasons": path.reasons(why), "text": path.text(why)}
+        traced = {
+            "untold": "",
+            "drawn": record_path.picture(why, page.visible),
+            "reasons": record_path.reasons(why),
+            "text": record_path.text(why),
+        }
     return _page("table.html", site, title=f"{page.topology} {page.table.name}", page=page, shown=REFUSALS, why=traced)
 
 
@@ -104,29 +109,29 @@ def _made_by(owner: str) -> str:
 def _environment() -> Environment:
     made = Environment(loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     made.filters |= {
-        "number": words.number,
-        "seconds": words.seconds,
-        "span": words.span,
-        "bytes": words.size,
-        "moment": words.moment,
-        "counts": words.counts,
-        "value": words.value,
-        "cut_off": words.cut_off,
+        "number": formats.number,
+        "seconds": formats.seconds,
+        "span": formats.span,
+        "bytes": formats.size,
+        "moment": formats.moment,
+        "counts": formats.counts,
+        "value": formats.value,
+        "cut_off": formats.cut_off,
         "path": quote,
         "part": lambda text: quote(str(text), safe=""),
     }
     made.globals |= {
-        "age": words.age,
+        "age": formats.age,
         "state": _state,
         "total": _total,
         "engine": engines.of_step,
         "engines": engines.of_run,
         "sides_of": _sides,
-        "step_state": running.state_of,
-        "live": running.live,
-        "last_change": graph.last_change,
-        "net": graph.net,
-        "STATES": running.WORDS,
+        "step_state": run_picture.state_of,
+        "live": run_picture.live,
+        "last_change": plan_picture.last_change,
+        "net": plan_picture.net,
+        "STATES": run_picture.WORDS,
         "dag_run": owner_text.dag_run,
         "made_by": _made_by,
         "many": many,

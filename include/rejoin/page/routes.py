@@ -14,9 +14,9 @@ from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Resp
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from rejoin.errors import RejoinError, RunUnknown, SnapshotExpired, TransientError, UnknownTable
-from rejoin.failures import named, tracing
-from rejoin.freshness import fresh_within
-from rejoin.page import owners, render
+from rejoin.failures.engine_errors import named, tracing
+from rejoin.operate.freshness import fresh_within
+from rejoin.page import airflow_tasks, render
 from rejoin.page.gather import Lake
 
 PREFIX = "/rejoin"
@@ -114,7 +114,7 @@ def of_dag_run(request: Request, dag_id: _Name, dag_run_id: _Name, task: Annotat
     if found is None:
         return _no_run(request, f"DAG run {dag_run_id} of {dag_id} has opened no run of a topology (yet).", 404)
     name, made = found
-    step = owners.step_of_task(task, lake.step_ids(name, made.number)) if task else None
+    step = airflow_tasks.step_of_task(task, lake.step_ids(name, made.number)) if task else None
     fragment = f"#{quote(step)}" if step else ""
     return RedirectResponse(f"{_site(request).root}/t/{quote(name, safe='')}/runs/{made.number}{fragment}", headers=HEADERS)
 

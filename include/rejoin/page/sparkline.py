@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rejoin.page.formats import seconds
 from rejoin.page.model import Pace
-from rejoin.page.words import seconds
 
 HIGH, GAP = 36, 2
 MANY, FEW = 8, 16

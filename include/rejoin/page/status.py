@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from rejoin.lake import look, names
-from rejoin.lake.history import History, RunLine
-from rejoin.lake.refs import Refs
-from rejoin.lake.runs import RunKind, RunState
-from rejoin.lake.tried import verified
+from rejoin.lake import table_names
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.ledger.history import History, RunLine
+from rejoin.lake.ledger.runs import RunKind, RunState
+from rejoin.lake.ledger.tries import verified
+from rejoin.lake.query import bounded_looks
+from rejoin.lake.query.quarantine_entries import open_entries
 from rejoin.limits import limits
 from rejoin.page.model import Pace, Rows, Status
-from rejoin.plan.model import Plan
-from rejoin.plan.steps import Verb
-from rejoin.quarantined import open_entries
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.steps import Verb
 
 PACES = 30
 """Runs in the sparkline."""
@@ -48,16 +49,18 @@ def kept_aside(states: Mapping[str, int], refs: Refs, plan: Plan) -> Iterator[tu
         plan: that run's.
     """
     for name in plan.names:
-        table = names.quarantine(name)
+        table = table_names.quarantine(name)
         if table not in states:
             continue
         stored = refs.require(table, states[table])
-        found = look.newest(stored, states[table], limits().aside_rows)
-        if isinstance(found, look.Newest) and found.all:
+        found = bounded_looks.newest(stored, states[table], limits().aside_rows)
+        if isinstance(found, bounded_looks.Newest) and found.all:
             rows = Rows(sum(1 for _ in open_entries(plan, name, found.rows)))
         else:
             rows = Rows(
-                look.size(stored, states[table]).rows, exact=False, why=f"more than {limits().aside_rows:,} stored rows are not read"
+                bounded_looks.size(stored, states[table]).rows,
+                exact=False,
+                why=f"more than {limits().aside_rows:,} stored rows are not read",
             )
         if rows.value:
             yield name, rows

@@ -5,22 +5,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rejoin.errors import QueryRefused, SnapshotExpired, UnknownTable
-from rejoin.lake import look, names
-from rejoin.lake.history import History, RunLine
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.look import Newest, Refused, Skew
-from rejoin.lake.pointquery import PointQuery
-from rejoin.lake.refs import Refs
-from rejoin.lake.runs import RunState
-from rejoin.lake.state import Role, state_tables
+from rejoin.lake import table_names
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.ledger.history import History, RunLine
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.ledger.runs import RunState
+from rejoin.lake.query import bounded_looks
+from rejoin.lake.query.bounded_looks import Newest, Refused, Skew
+from rejoin.lake.query.point_query import PointQuery
+from rejoin.lake.query.typed_keys import typed
+from rejoin.lake.table_roles import Role, state_tables
 from rejoin.page.model import RELEASED, Change, Fresh, KeyEvent, KeyView, Kind, Refusals, Rows, TableLine, TablePage
-from rejoin.plan.model import Node, Plan
-from rejoin.plan.query import topology_query
-from rejoin.plan.results import NET_CHANGES
-from rejoin.plan.steps import Verb, step_id
+from rejoin.plan.model.plan import Node, Plan
+from rejoin.plan.model.step_results import NET_CHANGES
+from rejoin.plan.model.steps import Verb, step_id
+from rejoin.plan.sql.defining_query import topology_query
 from rejoin.report.samples import row_change
-from rejoin.typed_keys import typed
-from rejoin.why.model import Answer
+from rejoin.why.answer import Answer
 from rejoin.why.trace import why
 
 QUARANTINED = 500
@@ -75,11 +76,11 @@ class Tables:
             table = self._refs.require(name, self._states[name])
         except SnapshotExpired as error:
             return TableLine(name, kind, Rows(None, why=error.what), change=change)
-        size = look.size(table, self._states[name])
+        size = bounded_looks.size(table, self._states[name])
         rows = Rows(size.live)
         key = self._version_key(name)
         if key is not None:
-            counted = look.live_rows(table, self._states[name], key)
+            counted = bounded_looks.live_rows(table, self._states[name], key)
             rows = Rows(size.rows, exact=False, why=counted.why) if isinstance(counted, Refused) else Rows(counted)
         return TableLine(
             name, kind, rows, size.rows, size.bytes, size.files, size.delete_files, written_by=self._writers.get(name), change=change
@@ -95,7 +96,7 @@ class Tables:
             raise UnknownTable(f"topology {self._plan.topology!r} has no table {name!r}", expected=", ".join(sorted(self._states)))
         kind = self._kind(name)
         table = self._refs.require(name, self._states[name])
-        refused = name if kind is Kind.QUARANTINE else names.quarantine(name)
+        refused = name if kind is Kind.QUARANTINE else table_names.quarantine(name)
         keyed = kind in (Kind.SOURCE, Kind.OUTPUT, Kind.INTERMEDIATE)
         return TablePage(
             topology=self._plan.topology,
@@ -115,7 +116,7 @@ class Tables:
     def _kind(self, name: str) -> Kind:
         known = self._known.get(name)
         if known is None:  # of a table or output that left the topology
-            marks = {Kind.CHANGES: names.changes(""), Kind.QUARANTINE: names.quarantine("")}
+            marks = {Kind.CHANGES: table_names.changes(""), Kind.QUARANTINE: table_names.quarantine("")}
             return next((kind for kind, mark in marks.items() if name.endswith(mark)), Kind.OTHER)
         if isinstance(known.of, Node) and known.role is Role.OUTPUT and not known.of.published:
             return Kind.INTERMEDIATE
@@ -139,7 +140,7 @@ class Tables:
         return None
 
     def _refusals(self, name: str) -> Refusals:
-        found = look.newest(self._refs.require(name, self._states[name]), self._states[name], QUARANTINED)
+        found = bounded_looks.newest(self._refs.require(name, self._states[name]), self._states[name], QUARANTINED)
         refused = [r for r in found.rows if r.get("_op") != RELEASED] if isinstance(found, Newest) else []
         codes = Counter(str(r.get("_code")) for r in refused)
         return Refusals(name, found, tuple(codes.most_common()))
@@ -149,7 +150,9 @@ class Tables:
         if known is None or known.edge is None:
             return None
         foreign = len(known.edge.foreign_key)
-        return look.skew(self._refs.require(name, self._states[name]), self._states[name], known.key[:foreign], known.key[foreign:])
+        return bounded_looks.skew(
+            self._refs.require(name, self._states[name]), self._states[name], known.key[:foreign], known.key[foreign:]
+        )
 
     def _key_view(self, name: str, key: tuple[str, ...], source: KeySource) -> KeyView:
         ledger = Ledger(source.ledger, self._plan.topology)
@@ -165,7 +168,7 @@ class Tables:
         return KeyView(key, query.get(name, asked), events, path)
 
 
-def added(refs: Refs, name: str, snapshot: int) -> look.Added | None:
+def added(refs: Refs, name: str, snapshot: int) -> bounded_looks.Added | None:
     """What a snapshot added to a table; None if either is gone."""
     table = refs.table(name)
-    return None if table is None else look.added(table, snapshot)
+    return None if table is None else bounded_looks.added(table, snapshot)

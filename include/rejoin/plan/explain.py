@@ -2,14 +2,14 @@
 ``steps`` as a run does, so they cannot drift from it.
 """
 
-from rejoin.plan import durations
-from rejoin.plan.match import AsOf, JoinKind, Other, Window
-from rejoin.plan.model import Edge, Node, Plan, Projection, Table, View
-from rejoin.plan.retained import why_kept
-from rejoin.plan.sinks import KafkaSink, Sink
-from rejoin.plan.sources import DebeziumSource, FeedSource, RecordsSource, SnapshotSource, Source
-from rejoin.plan.steps import Step, Verb, steps
-from rejoin.plan.unchecked import unchecked
+from rejoin.plan.change.stream_retention import why_kept
+from rejoin.plan.model import durations
+from rejoin.plan.model.match import AsOf, JoinKind, Other, Window
+from rejoin.plan.model.plan import Edge, Node, Plan, Projection, Table, View
+from rejoin.plan.model.sinks import KafkaSink, Sink
+from rejoin.plan.model.sources import DebeziumSource, FeedSource, RecordsSource, SnapshotSource, Source
+from rejoin.plan.model.steps import Step, Verb, steps
+from rejoin.plan.sql.unchecked import unchecked
 
 
 def text(plan: Plan) -> str:

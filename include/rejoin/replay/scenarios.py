@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, NoReturn, TypeGuard, cast
 
 from rejoin.errors import ScenarioRefused
-from rejoin.replay.joins import Variant
-from rejoin.replay.shapes import SHAPES, SHORT, kinds, sides
+from rejoin.replay.stream_joins import Variant
+from rejoin.replay.table_joins import SHAPES, SHORT, kinds, sides
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rejoin.conduct.ahead import Ahead, Recompute, Waiting
-from rejoin.plan.outlook import Change, Entry, Kind, Outlook
-from rejoin.report import many
+from rejoin.operate.ahead import Ahead, Recompute, Waiting
+from rejoin.plan.change.outlook import Change, Entry, Kind, Outlook
+from rejoin.report.history import many
 
 GROUPS = (Change.NEW, Change.BACK, Change.REBUILT, Change.CHANGED, Change.LEFT)
 TITLES = {Change.CHANGED: "changed, not rebuilt"}

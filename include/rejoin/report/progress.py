@@ -14,9 +14,9 @@ from time import monotonic
 from rich.console import Console
 from rich.text import Text
 
-from rejoin.plan.results import NET_CHANGES
-from rejoin.plan.steps import Verb, parts
-from rejoin.progress import SILENT, Ask, Progress
+from rejoin.context.progress import SILENT, Ask, Progress
+from rejoin.plan.model.step_results import NET_CHANGES
+from rejoin.plan.model.steps import Verb, parts
 
 LOG_SECONDS = 10.0
 """How long a log may say nothing while something is under way."""

@@ -4,10 +4,10 @@ from typing import Any
 
 from rich.console import Console
 
-from rejoin.plan.results import NET_CHANGES
-from rejoin.plan.steps import Verb, step_id
-from rejoin.report import verification
-from rejoin.upkeep.repair import Repaired
+from rejoin.operate.repair import Repaired
+from rejoin.plan.model.step_results import NET_CHANGES
+from rejoin.plan.model.steps import Verb, step_id
+from rejoin.report.history import verification
 
 HOW = {"full": "recomputed", "incremental": "followed what changed", "skip": "left as the last run left it"}
 """The refresh of an output in the run, in words; of one that had nothing to do there is none."""

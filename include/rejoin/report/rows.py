@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rejoin.lake.jsonvalues import plain
+from rejoin.lake.query.json_values import plain
 
 WIDEST = 40
 """Letters of a value that are shown."""

@@ -11,15 +11,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rejoin import report
-from rejoin.conduct import Topology
-from rejoin.lake.pointquery import PointQuery
-from rejoin.lake.records import Run, StepRecord
-from rejoin.plan.model import Node
-from rejoin.plan.results import NET_CHANGES, Counts, Ending
-from rejoin.plan.steps import Verb
+from rejoin.lake.ledger.records import Run, StepRecord
+from rejoin.lake.query.point_query import PointQuery
+from rejoin.lake.query.typed_keys import key_text
+from rejoin.plan.model.plan import Node
+from rejoin.plan.model.step_results import NET_CHANGES, Counts, Ending
+from rejoin.plan.model.steps import Verb
+from rejoin.report import history
 from rejoin.report.sinks import deliveries
-from rejoin.typed_keys import key_text
+from rejoin.steps.run.topology import Topology
 
 HELD = ("held_back", "released")
 
@@ -43,7 +43,7 @@ def ending(console: Console, topology: Topology, run: Run, steps: Sequence[StepR
         console.print(f"left as they were: {', '.join(left)}; the next run recomputes them", markup=False, soft_wrap=True)
     for line in (*_aside(topology, run, ingests, told, where), *_notices(steps)):
         console.print(line, markup=False, soft_wrap=True)
-    report.verdicts(console, steps, unmet=True)
+    history.verdicts(console, steps, unmet=True)
     deliveries(console, topology, news=True)
     commands = _next(topology, run, told, where)
     for number, command in enumerate(commands):
@@ -64,7 +64,7 @@ def upkeep(console: Console, run: Run, steps: Sequence[StepRecord], done: str, w
     counts = sum((Counter({n: c for n, c in s.counts.items() if n in FREED}) for s in tables), Counter[str]())
     said = "".join(f", {counts[n]:,} {word}" for n, word in FREED.items() if counts[n])
     console.print(
-        f"run {run.number} of {run.topology}: {report.many(len(tables), 'table')} {done} in {_seconds(run):.1f} s{said}",
+        f"run {run.number} of {run.topology}: {history.many(len(tables), 'table')} {done} in {_seconds(run):.1f} s{said}",
         markup=False,
         soft_wrap=True,
     )
@@ -77,12 +77,12 @@ FREED = {"snapshots": "snapshots freed", "files": "files deleted", "orphans": "s
 
 def _headline(run: Run, ingests: dict[str, Counts], outputs: dict[str, Counts], steps: Sequence[StepRecord]) -> str:
     read, changed = sum(c["read"] for c in ingests.values()), sum(c.get(n, 0) for c in outputs.values() for n in NET_CHANGES)
-    new = report.many(read, "row") + " read" if read else "nothing new"
+    new = history.many(read, "row") + " read" if read else "nothing new"
     rebuilt = f"; rebuilt: {', '.join(run.rebuild)}" if run.rebuild else ""
-    jobs = report.jobs(steps)
+    jobs = history.jobs(steps)
     return (
         f"run {run.number} of {run.topology}: {run.standing} in {_seconds(run):.1f} s; {new}"
-        + (f", {report.many(changed, 'row')} changed" if read or changed else "")
+        + (f", {history.many(changed, 'row')} changed" if read or changed else "")
         + (f"; {jobs} Spark jobs" if jobs not in ("-", "0") else "")
         + rebuilt
     )
@@ -129,7 +129,7 @@ def _notices(steps: Sequence[StepRecord]) -> list[str]:
         if paths := s.detail.get("ignored"):
             made.append(f"not looked into ({s.counts['ignored']}): {', '.join(paths)}")
         if left := s.detail.get("left_behind"):
-            made.append(report.gone(left))
+            made.append(history.gone(left))
     return made
 
 

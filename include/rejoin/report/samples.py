@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rejoin.lake import look, names
-from rejoin.lake.pointquery import plain
-from rejoin.lake.refs import Refs
-from rejoin.plan.model import Plan
-from rejoin.stages.loaded import LOADED
-from rejoin.why.model import differing
+from rejoin.lake import table_names
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.query import bounded_looks
+from rejoin.lake.query.point_query import plain
+from rejoin.plan.model.plan import Plan
+from rejoin.statements.load_reference import LOADED
+from rejoin.why.answer import differing
 
 SAMPLED = 6
 """So many changes are taken of an output."""
@@ -38,11 +39,11 @@ def samples(refs: Refs, plan: Plan, run: int, writes: Mapping[str, int]) -> tupl
     """Some of what a run has changed, or is about to change, in each output. ``writes``: table -> snapshot id that it wrote."""
     found = []
     for node in plan.nodes:
-        snapshot = writes.get(names.changes(node.name))
+        snapshot = writes.get(table_names.changes(node.name))
         if node.published and snapshot is not None:
-            table = refs.table(names.changes(node.name))
+            table = refs.table(table_names.changes(node.name))
             there = table is not None and table.snapshot_by_id(snapshot) is not None
-            rows = look.of_run(table, snapshot, run, SAMPLED) if table is not None and there else None
+            rows = bounded_looks.of_run(table, snapshot, run, SAMPLED) if table is not None and there else None
             if rows and rows[0]["_op"] == LOADED:
                 rows = _loaded(refs, node.name, run, writes)
             changes = None if rows is None else tuple(row_change(r["_op"], plain(r["_before"]), plain(r["_after"])) for r in rows)
@@ -55,7 +56,7 @@ def _loaded(refs: Refs, output: str, run: int, writes: Mapping[str, int]) -> lis
     table = refs.table(output)
     if table is None or table.snapshot_by_id(writes[output]) is None:
         return None
-    return [{"_op": "I", "_before": None, "_after": row} for row in look.of_run(table, writes[output], run, SAMPLED)]
+    return [{"_op": "I", "_before": None, "_after": row} for row in bounded_looks.of_run(table, writes[output], run, SAMPLED)]
 
 
 def row_change(op: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> RowChange:

@@ -8,13 +8,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rejoin.conduct import Topology
-from rejoin.deliver import find
-from rejoin.lake.deliveries import Deliveries
-from rejoin.plan.sinks import KafkaSink
-from rejoin.plan.steps import deliveries as steps_of
-from rejoin.report import iso
+from rejoin.lake.ledger.deliveries import Deliveries
+from rejoin.plan.model.sinks import KafkaSink
+from rejoin.plan.model.steps import deliveries as steps_of
+from rejoin.report.history import iso
 from rejoin.sinks.position import Position
+from rejoin.steps.deliver.step import find
+from rejoin.steps.run.topology import Topology
 
 
 def deliveries_data(topology: Topology) -> dict[str, Any]:

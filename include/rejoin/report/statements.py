@@ -3,18 +3,19 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rejoin.engines import Choice
-from rejoin.engines.columnar import ColumnarEngine
-from rejoin.engines.engine import NeedsSpark
-from rejoin.joins import shown
+from rejoin.engines.choice import Choice
+from rejoin.engines.duckdb_engine import ColumnarEngine
+from rejoin.engines.relation import NeedsSpark
+from rejoin.joins.registry import shown
 from rejoin.limits import limits
-from rejoin.plan.expect import can_hold
-from rejoin.plan.fingerprint import fingerprint
-from rejoin.plan.model import Node, Plan, Table
-from rejoin.plan.sources import SnapshotSource
-from rejoin.plan.steps import Verb, step_id
-from rejoin.stages import ingest, resolve
-from rejoin.stages.dialect import DUCKDB, SPARK, Dialect, picked
+from rejoin.plan.change.fingerprint import fingerprint
+from rejoin.plan.check.expectations import can_hold
+from rejoin.plan.model.plan import Node, Plan, Table
+from rejoin.plan.model.sources import SnapshotSource
+from rejoin.plan.model.steps import Verb, step_id
+from rejoin.statements.dialect import DUCKDB, SPARK, Dialect, picked
+from rejoin.steps.ingest import statements as ingest
+from rejoin.steps.resolve import statements as resolve
 
 HERE = "DuckDB, in this process"
 REFUSED = "; with engine 'local' the step ends with ENGINE_REFUSED"

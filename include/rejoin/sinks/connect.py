@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from rejoin.plan.model import Node
-from rejoin.plan.sinks import Format, KafkaSink, Sink, sink_id
+from rejoin.plan.model.plan import Node
+from rejoin.plan.model.sinks import Format, KafkaSink, Sink, sink_id
 from rejoin.sinks import config
 from rejoin.sinks.target import Target
 
@@ -19,14 +19,14 @@ def identity(node: Node, sink: Sink, stated: Mapping[str, Mapping[str, str]]) ->
     """
     where, name = config.connection(stated, sink.name, sink.kind), sink_id(node.name, sink)
     if isinstance(sink, KafkaSink):
-        from rejoin.sinks import settings
-        from rejoin.sinks.kafka_cursor import Topics
+        from rejoin.sinks.kafka import settings
+        from rejoin.sinks.kafka.cursor import Topics
 
         found = Topics(name, settings.connecting(where), int(settings.stated(sink)["max.block.ms"]) / 1000).found(sink.topic)
         return None if found is None else found[1]
-    from rejoin.sinks import postgres
+    from rejoin.sinks.postgres import table
 
-    return postgres.identity(name, sink, where["url"])
+    return table.identity(name, sink, where["url"])
 
 
 def connect(topology: str, node: Node, sink: Sink, types: pa.Schema, stated: Mapping[str, Mapping[str, str]]) -> Target:
@@ -45,15 +45,15 @@ def connect(topology: str, node: Node, sink: Sink, types: pa.Schema, stated: Map
     """
     where, name = config.connection(stated, sink.name, sink.kind), sink_id(node.name, sink)
     if isinstance(sink, KafkaSink):
-        from rejoin.sinks.kafka import KafkaTarget
-        from rejoin.sinks.records import Records, json_encoding
-        from rejoin.sinks.registry import Registry, avro_encoding
+        from rejoin.sinks.kafka.records import Records, json_encoding
+        from rejoin.sinks.kafka.schema_registry import Registry, avro_encoding
+        from rejoin.sinks.kafka.topic import KafkaTarget
 
         if sink.format is Format.AVRO:
             encoding = avro_encoding(topology, node, sink, types, Registry(name, where))
         else:
             encoding = json_encoding(sink, types)
         return KafkaTarget(topology, name, sink, where, Records(topology, node.name, node.key, sink, encoding))
-    from rejoin.sinks.postgres import PostgresTarget
+    from rejoin.sinks.postgres.table import PostgresTarget
 
     return PostgresTarget(topology, node, sink, where["url"], types)

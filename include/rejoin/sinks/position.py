@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
 from rejoin.errors import SinkCursorAhead
-from rejoin.plan.sinks import CatchUp
+from rejoin.plan.model.sinks import CatchUp
 
 
 class Content(StrEnum):

@@ -4,12 +4,12 @@
 ``read`` only when it is called.
 """
 
-from rejoin.sources.columns import drift
+from rejoin.sources.declared_columns import drift
 from rejoin.sources.events import RARE
-from rejoin.sources.files import PinnedFile
 from rejoin.sources.pins import Pin, available, ignored
-from rejoin.sources.raw import read_again_here, read_again_on_workers, read_raw, read_raw_here, row_columns
+from rejoin.sources.raw_records import read_again_here, read_again_on_workers, read_raw, read_raw_here, row_columns
 from rejoin.sources.read import coded_errors, read, read_along, read_here, unpacked
+from rejoin.sources.transports.files import PinnedFile
 
 __all__ = [
     "RARE",

@@ -31,8 +31,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.errors import BadRecord
-from rejoin.plan.model import Column, Table
-from rejoin.sources.values import decimal_of
+from rejoin.plan.model.plan import Column, Table
+from rejoin.sources.decode.values import decimal_of
 
 BATCH_ROWS = 10_000
 RARE = ("_missing", "_absent", "_old_key", "_code", "_reason", "_raw")

@@ -7,11 +7,11 @@ from typing import Any
 from pyarrow.fs import FileSelector, FileType
 
 from rejoin.errors import SnapshotEmpty, SnapshotOrder, SourceMissing
-from rejoin.plan.model import Table
-from rejoin.plan.place import delivered
-from rejoin.plan.sources import Meaning, meaning_of
-from rejoin.sources.columns import check_drift, columns_of
-from rejoin.sources.files import PinnedFile, Place, changed, children, corrupt, first_lines, pin_files, place
+from rejoin.plan.model.plan import Table
+from rejoin.plan.model.record_place import delivered
+from rejoin.plan.model.sources import Meaning, meaning_of
+from rejoin.sources.declared_columns import check_drift, columns_of
+from rejoin.sources.transports.files import PinnedFile, Place, changed, children, corrupt, first_lines, pin_files, place
 
 FEW = 5
 """So many names of what is not read are told in a message."""
@@ -35,7 +35,7 @@ _FORMATS = {
 class Pin:
     """Exactly what one run reads of one source.
 
-    ``kind``: of the source, as ``plan.sources.SOURCES`` names it.
+    ``kind``: of the source, as ``plan.model.sources.SOURCES`` names it.
     ``files``: in the order in which they are read.
     ``ordinal``: grows with every pin of a source; for snapshots by the number of snapshots passed.
     ``superseded``: snapshots newer than the last pin that were skipped because a still newer one exists.

@@ -18,11 +18,11 @@ import pyarrow as pa
 from rejoin import errors
 from rejoin.errors import RejoinError
 from rejoin.limits import limits
-from rejoin.plan.model import Table
-from rejoin.sources.decode import decode_file, decode_pin
+from rejoin.plan.model.plan import Table
 from rejoin.sources.events import events_ddl, events_schema
-from rejoin.sources.files import PinnedFile, check_size
+from rejoin.sources.pinned_file import decode_file, decode_pin
 from rejoin.sources.pins import Pin, format_of
+from rejoin.sources.transports.files import PinnedFile, check_size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from rejoin.declare.topology import Topology
-from rejoin.engines import Choice
+from rejoin.engines.choice import Choice
 from rejoin.errors import BadTestTable, EngineRefused, UnknownTable
-from rejoin.plan.policy import RunOptions
-from rejoin.plan.sources import Meaning
+from rejoin.plan.model.policy import RunOptions
+from rejoin.plan.model.sources import Meaning
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rejoin.engines.engine import Rows
+    from rejoin.engines.relation import Rows
     from rejoin.notebook import Lake
     from rejoin.testing.grid import Grid
     from rejoin.testing.landing import Owner
@@ -134,7 +134,7 @@ class Driver:
             EngineRefused: the run needs Spark.
             RejoinError: whatever stops a run; nothing of it is visible.
         """
-        from rejoin.conduct import schedule
+        from rejoin.steps.run import schedule
 
         at = self.clock or datetime.now(UTC)
         for name, text in tables.items():
@@ -171,7 +171,7 @@ class Driver:
         """
         import pyarrow as pa
 
-        from rejoin.lake.aside import entries
+        from rejoin.lake.query.quarantine_reader import entries
         from rejoin.testing.grid import Change, Grid
 
         self._check(name)
@@ -185,11 +185,11 @@ class Driver:
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _start(self, topology: Topology | str | Path) -> None:
-        from rejoin import conduct
         from rejoin.lake.config import lake_config
-        from rejoin.lake.owner import this_process
-        from rejoin.load import load
-        from rejoin.plan.compile import compile
+        from rejoin.lake.ledger.run_owner import this_process
+        from rejoin.plan.check.compile import compile
+        from rejoin.plan.check.topology_file import load
+        from rejoin.steps.run import topology as conduct
         from rejoin.testing.landing import Owner, testable
 
         plan = testable(compile(topology) if isinstance(topology, Topology) else load(str(topology)))
@@ -207,7 +207,7 @@ class Driver:
                 expected="expressions that rejoin knows (docs/topology.md, Types), with engine 'local'",
                 next_step='test it with engine="auto" (needs Java and the packages of rejoin[spark])',
             )
-        from rejoin.lake.session import session
+        from rejoin.lake.spark.session import session
 
         return session(self._topology.config)
 
@@ -235,8 +235,8 @@ class Driver:
             raise UnknownTable(f"topology {self._plan.topology!r} has no table {name!r}", expected=", ".join(known))
 
     def _reader(self) -> Any:
-        from rejoin.engines.columnar import ColumnarEngine
-        from rejoin.lake.reader import Reader
+        from rejoin.engines.duckdb_engine import ColumnarEngine
+        from rejoin.lake.read.reader import Reader
 
         ledger = self._topology.ledger
         return Reader(ColumnarEngine(self._plan), self._plan, ledger.states(ledger.head()), self._topology.refs)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from rejoin.errors import BadTestTable
-from rejoin.plan.naming import spelled
+from rejoin.plan.model.column_names import spelled
 from rejoin.testing.text import NOTHING, aligned, lines, read, split, written
 from rejoin.testing.values import normal, plain
 

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rejoin.errors import BadTestTable
-from rejoin.plan.model import Plan, Table
-from rejoin.plan.place import delivered
-from rejoin.plan.sources import DebeziumSource, FeedSource, RecordsSource, SnapshotSource, Source
+from rejoin.plan.model.plan import Plan, Table
+from rejoin.plan.model.record_place import delivered
+from rejoin.plan.model.sources import DebeziumSource, FeedSource, RecordsSource, SnapshotSource, Source
 from rejoin.sources.events import arrow_type
 from rejoin.testing.text import Cell, lines, read, split
 from rejoin.testing.values import json_text, normal

@@ -5,20 +5,20 @@ from functools import cached_property
 from typing import Any
 
 from rejoin.errors import SnapshotExpired, UnknownTable
-from rejoin.lake.ledger import Ledger
-from rejoin.lake.pointquery import PointQuery
-from rejoin.lake.refs import Refs
-from rejoin.lake.runs import RunKind, RunState
-from rejoin.plan.model import Node
-from rejoin.plan.sources import SnapshotSource
-from rejoin.plan.versions import unversioned
-from rejoin.quarantined import open_entries
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.ledger.ledger import Ledger
+from rejoin.lake.ledger.runs import RunKind, RunState
+from rejoin.lake.query.point_query import PointQuery
+from rejoin.lake.query.quarantine_entries import open_entries
+from rejoin.plan.model.plan import Node
+from rejoin.plan.model.row_versions import unversioned
+from rejoin.plan.model.sources import SnapshotSource
 from rejoin.sources import Pin
-from rejoin.sources.locate import NO_RECORD, locate
-from rejoin.stages.columns import HASH, HELD_CODES, REPLAYED_CODE, SOURCE_FILE
-from rejoin.why.judge import Seen, foreign_key_shown, judge, shown
-from rejoin.why.model import APPLIED, NOOP, Answer, Change, OutputRow, Record, RightRow, SourceRow, State, differing
-from rejoin.why.sides import named, side
+from rejoin.sources.record_location import NO_RECORD, locate
+from rejoin.statements.own_columns import HASH, HELD_CODES, REPLAYED_CODE, SOURCE_FILE
+from rejoin.why.answer import APPLIED, NOOP, Answer, Change, OutputRow, Record, RightRow, SourceRow, State, differing
+from rejoin.why.reasons import Seen, foreign_key_shown, judge, shown
+from rejoin.why.right_sides import named, side
 
 Row = Mapping[str, Any]
 

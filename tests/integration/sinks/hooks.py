@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from confluent_kafka import KafkaError
 
-from rejoin.sinks.records import Record
+from rejoin.sinks.kafka.records import Record
 
 ACKNOWLEDGED: list[tuple[bytes, int, object]] = []
 

@@ -12,8 +12,8 @@ from integration.servers import KafkaServer
 from topics import check_once_and_in_order, folded, read
 
 from rejoin.errors import SinkFenced, SinkSlow
-from rejoin.sinks.metrics import Metrics
-from rejoin.sinks.records import EVENT, OP, RUN
+from rejoin.sinks.kafka.producer_metrics import Metrics
+from rejoin.sinks.kafka.records import EVENT, OP, RUN
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -10,8 +10,6 @@ from integration.made import Lake, plain
 from integration.servers import KafkaServer
 from topics import check_once_and_in_order, folded, read
 
-from rejoin.deliver import deliver_all, oldest_needed
-from rejoin.deliver.catch_up import Restart
 from rejoin.errors import (
     SetupError,
     SinkBufferFull,
@@ -23,7 +21,9 @@ from rejoin.errors import (
     SinkSlow,
     SinkTargetMissing,
 )
-from rejoin.lake.deliveries import Deliveries
+from rejoin.lake.ledger.deliveries import Deliveries
+from rejoin.steps.deliver.catch_up import Restart
+from rejoin.steps.deliver.step import deliver_all, oldest_needed
 
 pytestmark = [pytest.mark.usefixtures("address"), pytest.mark.kafka, pytest.mark.slow]
 

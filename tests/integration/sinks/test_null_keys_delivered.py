@@ -18,12 +18,12 @@ from integration.servers import KafkaServer
 from schema_registry import registry
 from topics import Read, read
 
-from rejoin.conduct import Topology
-from rejoin.conduct.schedule import run_topology
-from rejoin.deliver.catch_up import Restart
 from rejoin.errors import SinkSchemaRefused
 from rejoin.lake.config import lake_config
-from rejoin.load import load
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.deliver.catch_up import Restart
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 SOURCE = """

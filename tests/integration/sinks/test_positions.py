@@ -11,11 +11,11 @@ from integration.servers import KafkaServer
 from limited import limited
 from topics import folded, read
 
-from rejoin.deliver import deliver_all
-from rejoin.deliver.catch_up import Restart
 from rejoin.errors import SinkCursorLost, SinkDown, SinksBehind, SinkTargetMissing
-from rejoin.lake.deliveries import Deliveries
-from rejoin.upkeep.compact import compact
+from rejoin.lake.ledger.deliveries import Deliveries
+from rejoin.operate.compact import compact
+from rejoin.steps.deliver.catch_up import Restart
+from rejoin.steps.deliver.step import deliver_all
 
 pytestmark = [pytest.mark.usefixtures("address"), pytest.mark.kafka, pytest.mark.slow]
 

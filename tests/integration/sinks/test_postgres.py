@@ -10,9 +10,9 @@ import pytest
 from conftest import Hook, rows_of
 from integration.made import Lake, deliver, delivering
 
-from rejoin.airflow.local import free_port
-from rejoin.deliver.catch_up import Restart
+from rejoin.airflow.local.server import free_port
 from rejoin.errors import SinkConflict, SinkCursorLost, SinkDenied, SinkDown, SinkFenced, SinkRecordRefused, SinkSchemaRefused, SinkSlow
+from rejoin.steps.deliver.catch_up import Restart
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.timeout(900)]
 

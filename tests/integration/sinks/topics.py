@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
-from rejoin.sinks.records import EVENT, OP, RUN
+from rejoin.sinks.kafka.records import EVENT, OP, RUN
 
 
 @dataclass(frozen=True)

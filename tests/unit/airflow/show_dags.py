@@ -83,7 +83,7 @@ def arguments() -> dict[str, Any]:
 
 def asked(dag: Any) -> dict[str, Any]:
     """What is asked of a run by the form as it opens, emptied, and filled in."""
-    from rejoin.airflow.form import options
+    from rejoin.airflow.tasks.trigger_form import options
 
     filled = {"refresh": "full", "fuse": "apply", "only": ["orders_enriched"], "replay": ["orders"], "note": "why"}
     cases = {"as it opens": {}, "emptied": dict.fromkeys(dag.params), "filled in": filled}

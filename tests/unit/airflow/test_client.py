@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rejoin.airflow.client import Client
-from rejoin.airflow.local import free_port
+from rejoin.airflow.local.client import Client
+from rejoin.airflow.local.server import free_port
 
 WELL: dict[str, dict[str, Any]] = {
     "metadatabase": {"status": "healthy"},

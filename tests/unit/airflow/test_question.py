@@ -6,9 +6,9 @@ import pytest
 from unit import small_lake
 from unit.small_lake import NASTY, make
 
-from rejoin.airflow.question import question
-from rejoin.conduct import Topology
+from rejoin.airflow.tasks.approval import question
 from rejoin.lake.config import lake_config
+from rejoin.steps.run.topology import Topology
 
 pytestmark = pytest.mark.airflow
 

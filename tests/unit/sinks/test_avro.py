@@ -19,11 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoin.errors import SetupError, SinkDenied, SinkDown, SinkSchemaRefused
-from rejoin.plan.model import Node, View
-from rejoin.plan.sinks import Format, KafkaSink, Value
-from rejoin.sinks import avro
-from rejoin.sinks.records import Record, Records
-from rejoin.sinks.registry import Registry, avro_encoding
+from rejoin.plan.model.plan import Node, View
+from rejoin.plan.model.sinks import Format, KafkaSink, Value
+from rejoin.sinks.kafka import avro
+from rejoin.sinks.kafka.records import Record, Records
+from rejoin.sinks.kafka.schema_registry import Registry, avro_encoding
 
 TYPES = pa.schema(
     [

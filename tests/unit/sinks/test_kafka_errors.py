@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from rejoin.errors import SinkDown, SinkError, SinkMessageTooLarge
-from rejoin.sinks.kafka_errors import coded, reason
+from rejoin.sinks.kafka.errors import coded, reason
 
 PURGED, LARGE, STATE = (KafkaError(code) for code in (KafkaError._PURGE_QUEUE, KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._STATE))
 ENDED = KafkaError(KafkaError._FATAL)

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from rejoin.sinks.metrics import Metrics
+from rejoin.sinks.kafka.producer_metrics import Metrics
 
 SAMPLE = (Path(__file__).parent / "statistics.json").read_text()
 

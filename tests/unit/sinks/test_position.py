@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoin.errors import SinkCursorAhead
-from rejoin.plan.sinks import CatchUp
+from rejoin.plan.model.sinks import CatchUp
 from rejoin.sinks.position import Content, Position
 
 RUNS = [1, 2, 4, 7]

@@ -5,7 +5,7 @@ import pytest
 from psycopg import errors as pg
 
 from rejoin.errors import RejoinError, SinkConflict, SinkDenied, SinkDown, SinkError, SinkRecordRefused, SinkSchemaRefused, SinkSlow
-from rejoin.sinks.postgres_errors import coded
+from rejoin.sinks.postgres.errors import coded
 
 OF_STATES: dict[str, type[RejoinError]] = {
     "08006": SinkDown,  # connection failure

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg.sql import Identifier
 
-from rejoin.sinks import postgres_sql as sql
+from rejoin.sinks.postgres import statements as sql
 
 TYPES = {
     pa.bool_(): "boolean",

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoin.plan.sinks import KafkaSink, Key, Value
-from rejoin.sinks.records import EVENT, OP, RUN, Record, Records, json_encoding
+from rejoin.plan.model.sinks import KafkaSink, Key, Value
+from rejoin.sinks.kafka.records import EVENT, OP, RUN, Record, Records, json_encoding
 
 ROW = pa.struct(
     [("id", pa.int64()), ("total", pa.decimal128(20, 4)), ("share", pa.float64()), ("at", pa.timestamp("us", "UTC")), ("raw", pa.binary())]

@@ -4,9 +4,9 @@ import pytest
 from confluent_kafka import Producer
 
 from rejoin.errors import SetupError
-from rejoin.plan import producer
-from rejoin.plan.sinks import Guarantee, KafkaSink
-from rejoin.sinks import settings
+from rejoin.plan.check import producer_settings
+from rejoin.plan.model.sinks import Guarantee, KafkaSink
+from rejoin.sinks.kafka import settings
 
 ONCE, LEAST = Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE
 
@@ -54,13 +54,13 @@ MISTAKES = {
 
 @pytest.mark.parametrize(("stated", "guarantee", "said"), MISTAKES.values(), ids=MISTAKES.keys())
 def test_what_is_wrong_is_said(stated: dict[str, str], guarantee: Guarantee, said: str) -> None:
-    [found] = producer.mistakes(stated, guarantee)
+    [found] = producer_settings.mistakes(stated, guarantee)
     assert said in found
 
 
 def test_without_idempotence_acks_and_flights_are_free() -> None:
     free = {"enable.idempotence": "false", "acks": "1", "max.in.flight.requests.per.connection": "100", "retries": "0"}
-    assert producer.mistakes(free, LEAST) == []
+    assert producer_settings.mistakes(free, LEAST) == []
 
 
 def test_a_connection_setting_that_the_client_refuses_is_named_without_its_value() -> None:

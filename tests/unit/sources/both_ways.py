@@ -11,11 +11,13 @@ from careful import decode_json
 from source_cases import table
 from source_fuzz import PLAIN
 
-from rejoin.plan.model import Table
-from rejoin.plan.sources import DebeziumSource, SnapshotSource
-from rejoin.sources import chunks, dialects, proven, runs, snapshot
-from rejoin.sources.dialects.debezium import decimals
-from rejoin.sources.files import lines as numbered
+from rejoin.plan.model.plan import Table
+from rejoin.plan.model.sources import DebeziumSource, SnapshotSource
+from rejoin.sources.decode import proven_lines, record_runs
+from rejoin.sources.formats import line_chunks
+from rejoin.sources.shapes import registry, snapshot
+from rejoin.sources.shapes.debezium import decimals
+from rejoin.sources.transports.files import lines as numbered
 
 STYLES = ((",", ":"), (", ", ": "))
 
@@ -27,25 +29,25 @@ def rows(batches: Iterator[pa.RecordBatch]) -> list[str]:
 
 def check(of: Table, data: bytes) -> tuple[int, int]:
     """Reads a file both ways, in small chunks and batches. How many lines were proven, and how many records there are."""
-    is_feed, judged, found = isinstance(of.source, DebeziumSource), proven._judged, 0
+    is_feed, judged, found = isinstance(of.source, DebeziumSource), proven_lines._judged, 0
 
-    def counted(chunk: chunks.Chunk, query: str) -> pa.Table | None:
+    def counted(chunk: line_chunks.Chunk, query: str) -> pa.Table | None:
         nonlocal found
         made = judged(chunk, query)
         found += 0 if made is None else sum(made["_proven"].to_pylist())
         return made
 
     with ExitStack() as patches:
-        for module in (runs, decimals):
+        for module in (record_runs, decimals):
             patches.enter_context(patch.object(module, "BATCH_ROWS", 10))
         lines = numbered(iter([data]))
-        careful = rows(dialects.decode(of, "f.jsonl", 3, lines) if is_feed else decode_json(of, 7, "f.jsonl", 3, lines))
+        careful = rows(registry.decode(of, "f.jsonl", 3, lines) if is_feed else decode_json(of, 7, "f.jsonl", 3, lines))
         for name, value in (("LINES", 30), ("FEWEST", 0)):
-            patches.enter_context(patch.object(chunks, name, value))
-        patches.enter_context(patch.object(proven, "_judged", counted))
+            patches.enter_context(patch.object(line_chunks, name, value))
+        patches.enter_context(patch.object(proven_lines, "_judged", counted))
         pieces = iter([data[i : i + 1000] for i in range(0, len(data), 1000)])
         fast = rows(
-            dialects.decode_pieces(of, "f.jsonl", 3, pieces) if is_feed else snapshot.decode_json_pieces(of, 7, "f.jsonl", 3, pieces)
+            registry.decode_pieces(of, "f.jsonl", 3, pieces) if is_feed else snapshot.decode_json_pieces(of, 7, "f.jsonl", 3, pieces)
         )
     assert fast == careful
     return found, len(careful)

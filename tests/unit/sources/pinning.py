@@ -4,8 +4,8 @@ from pathlib import Path
 
 from source_cases import table
 
-from rejoin.plan.model import Table
-from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource
+from rejoin.plan.model.plan import Table
+from rejoin.plan.model.sources import DebeziumSource, RecordsSource, SnapshotSource
 from rejoin.sources import Pin, available
 
 DDL = "id BIGINT; name STRING"

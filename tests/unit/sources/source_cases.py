@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 from careful import decode_csv, decode_json
 
-from rejoin.plan.model import Column, Table
-from rejoin.plan.sources import DebeziumSource, Source
-from rejoin.sources import dialects
-from rejoin.sources.files import lines as numbered
+from rejoin.plan.model.plan import Column, Table
+from rejoin.plan.model.sources import DebeziumSource, Source
+from rejoin.sources.shapes import registry
+from rejoin.sources.transports.files import lines as numbered
 
 CAPTURES = Path(__file__).parents[2] / "data" / "captures"
 
@@ -35,7 +35,7 @@ def event(op: str | None = "u", key: Any = None, after: Any = None, **parts: Any
 def decode(of: Table, *lines: Any, file: str = "f.jsonl", index: int = 0) -> list[dict[str, Any]]:
     """Lines (bytes, or objects to be written as JSON) -> events as dicts."""
     raw = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
-    return rows(dialects.decode(of, file, index, iter(enumerate(raw, 1))))
+    return rows(registry.decode(of, file, index, iter(enumerate(raw, 1))))
 
 
 def decode_snapshot(of: Table, text: str | bytes, how: str = "csv", ordinal: int = 7) -> list[dict[str, Any]]:
@@ -51,4 +51,4 @@ def rows(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:
 
 def capture(of: Table, name: str) -> list[dict[str, Any]]:
     lines = (CAPTURES / name).read_bytes().splitlines()
-    return rows(dialects.decode(of, name, 0, iter(enumerate(lines, 1))))
+    return rows(registry.decode(of, name, 0, iter(enumerate(lines, 1))))

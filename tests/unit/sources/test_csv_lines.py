@@ -16,13 +16,15 @@ from source_cases import table
 from source_fuzz import NUMBERS, RAW_NUMBERS, TEXTS
 
 from rejoin.errors import InvariantBroken, SourceCorrupt
-from rejoin.plan.model import Table
-from rejoin.plan.sources import RecordsSource, SnapshotSource
-from rejoin.sources import chunks, csvlines, runs, snapshot
-from rejoin.sources.csvtext import BAD_CSV
+from rejoin.plan.model.plan import Table
+from rejoin.plan.model.sources import RecordsSource, SnapshotSource
+from rejoin.sources.decode import record_runs
+from rejoin.sources.decode.proven_lines import together
 from rejoin.sources.events import MISSING_KEY
-from rejoin.sources.files import lines as numbered
-from rejoin.sources.proven import together
+from rejoin.sources.formats import line_chunks
+from rejoin.sources.formats.csv_text import BAD_CSV
+from rejoin.sources.shapes import csv_lines, snapshot
+from rejoin.sources.transports.files import lines as numbered
 
 TYPES = (
     "BOOLEAN", "INT", "BIGINT", "FLOAT", "DOUBLE", "STRING", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ",
@@ -58,7 +60,7 @@ def seen(read: Callable[[], Iterator[pa.RecordBatch]]) -> list[str]:
 
 def check(of: Table, data: bytes, length: int = 30, fewest: int = 0) -> tuple[int, list[str]]:
     """Reads a file both ways, in small chunks and batches. How many lines were proven, and what was read."""
-    judged, proven = csvlines._judged, 0
+    judged, proven = csv_lines._judged, 0
 
     def counted(*args: Any) -> Any:
         nonlocal proven
@@ -67,11 +69,11 @@ def check(of: Table, data: bytes, length: int = 30, fewest: int = 0) -> tuple[in
         return made
 
     with ExitStack() as patches:
-        patches.enter_context(patch.object(runs, "BATCH_ROWS", 10))
+        patches.enter_context(patch.object(record_runs, "BATCH_ROWS", 10))
         careful = seen(lambda: decode_csv(of, 7, "f.csv", 3, numbered(iter([data]))))
         for name, value in (("LINES", length), ("FEWEST", fewest)):
-            patches.enter_context(patch.object(chunks, name, value))
-        patches.enter_context(patch.object(csvlines, "_judged", counted))
+            patches.enter_context(patch.object(line_chunks, name, value))
+        patches.enter_context(patch.object(csv_lines, "_judged", counted))
         pieces = [data[i : i + 1000] for i in range(0, len(data), 1000)]
         fast = seen(lambda: snapshot.decode_csv_pieces(of, 7, "f.csv", 3, iter(pieces)))
     assert fast == careful
@@ -272,8 +274,8 @@ def good(random_: random.Random, type_: str) -> str:
 
 
 def test_fault_a4_a_reader_that_loses_a_record_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "FEWEST", 0)
-    monkeypatch.setattr(csvlines, "together", lambda *args: (batch.slice(1) for batch in together(*args)))
+    monkeypatch.setattr(line_chunks, "FEWEST", 0)
+    monkeypatch.setattr(csv_lines, "together", lambda *args: (batch.slice(1) for batch in together(*args)))
     with pytest.raises(InvariantBroken, match="101 lines read, 100 accounted for"):
         list(snapshot.decode_csv_pieces(OF, 7, "f.csv", 3, iter([text_of([plain(i) for i in range(100)]) + b"\n"])))
 

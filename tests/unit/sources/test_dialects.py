@@ -11,16 +11,17 @@ from followed import files
 
 from rejoin import Topology, feed
 from rejoin.errors import SchemaRefused, SetupError, TopologyError
-from rejoin.plan import dialects, saved
-from rejoin.plan.compatible import refuse_other_meaning
-from rejoin.plan.compile import compile
-from rejoin.plan.model import Plan
+from rejoin.plan.change.compatibility import refuse_other_meaning
+from rejoin.plan.check.compile import compile
+from rejoin.plan.extensions import dialects
+from rejoin.plan.model import json_form
+from rejoin.plan.model.plan import Plan
 from rejoin.sources import available, read_again_here, read_here
-from rejoin.sources.dialects.lines import LineDialect
+from rejoin.sources.shapes.lines import LineDialect
 
 PIPES = '''
 from rejoin.errors import BadRecord
-from rejoin.sources.dialects.lines import Event, LineDialect, positioned
+from rejoin.sources.shapes.lines import Event, LineDialect, positioned
 
 class Pipes(LineDialect):
     """``number|table|op|id|name``"""
@@ -88,7 +89,7 @@ def test_refused_records_are_read_again() -> None:
 
 
 def test_the_plan_is_the_same_after_json() -> None:
-    assert saved.from_json(saved.to_json(plan())) == plan()
+    assert json_form.from_json(json_form.to_json(plan())) == plan()
 
 
 @pytest.mark.parametrize(("dialect", "message"), [("pipe", "did you mean 'pipes'"), ("debezium", "debezium(...)")])

@@ -16,11 +16,13 @@ from test_sources_captures import CUSTOMERS, ITEMS, ORDERS
 from test_sources_debezium import NAMED, ONE, REFUSED
 
 from rejoin.errors import BadRecord, SourceCorrupt
-from rejoin.plan.model import Table
-from rejoin.plan.sources import DebeziumSource, SnapshotSource
-from rejoin.sources import dialects, jsontext, runs, snapshot
-from rejoin.sources.dialects.debezium import plain
-from rejoin.sources.files import lines as numbered
+from rejoin.plan.model.plan import Table
+from rejoin.plan.model.sources import DebeziumSource, SnapshotSource
+from rejoin.sources.decode import record_runs
+from rejoin.sources.formats import json_text
+from rejoin.sources.shapes import registry, snapshot
+from rejoin.sources.shapes.debezium import plain
+from rejoin.sources.transports.files import lines as numbered
 
 TYPES = (
     "BOOLEAN", "INT", "BIGINT", "FLOAT", "DOUBLE", "STRING", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ",
@@ -30,12 +32,12 @@ TYPES = (
 
 @contextmanager
 def short_runs(length: int) -> Iterator[None]:
-    with patch.object(runs, "_SHORT", length), patch.object(runs, "_PARTS", 3):
+    with patch.object(record_runs, "_SHORT", length), patch.object(record_runs, "_PARTS", 3):
         yield
 
 
 def _refuse(*_: Any) -> None:
-    raise jsontext.Unsure
+    raise json_text.Unsure
 
 
 def seen(read: Any) -> list[str]:
@@ -52,7 +54,7 @@ def check(of: Table, data: bytes, how: str = "debezium", length: int = 2) -> int
     def read() -> Iterator[pa.RecordBatch]:
         lines = numbered(iter([data]))
         if how == "debezium":
-            return dialects.decode(of, "f.jsonl", 3, lines)
+            return registry.decode(of, "f.jsonl", 3, lines)
         return (decode_csv if how == "csv" else decode_json)(of, 7, "f", 3, lines)
 
     with patch.object(plain.PlainEvents, "plain", _refuse), patch.object(snapshot._Rows, "plain", _refuse):
@@ -229,11 +231,11 @@ def test_a_quick_value_is_the_value(seed: int) -> None:
     for _ in range(3000):
         try:
             text = mutated(random_, random_.choice(base)).decode()
-            found = repr(jsontext.quick(text))
-        except (UnicodeDecodeError, jsontext.Unsure):
+            found = repr(json_text.quick(text))
+        except (UnicodeDecodeError, json_text.Unsure):
             continue
         sure += 1
-        assert found == repr(jsontext.loads(text)) == repr(jsontext.loads_shallow(text))
+        assert found == repr(json_text.loads(text)) == repr(json_text.loads_shallow(text))
     assert sure > 100
 
 
@@ -246,18 +248,18 @@ def test_a_quick_value_is_the_value(seed: int) -> None:
     ],
 )  # fmt: skip
 def test_a_text_with_a_duplicate_key_is_never_quick(text: str) -> None:
-    with pytest.raises(jsontext.Unsure):
-        jsontext.quick(text)
+    with pytest.raises(json_text.Unsure):
+        json_text.quick(text)
     with pytest.raises(BadRecord, match="AMBIGUOUS_JSON"):
-        jsontext.loads(text)
+        json_text.loads(text)
 
 
 def test_deep_arrays_are_never_quick() -> None:
-    with pytest.raises(jsontext.Unsure):
-        jsontext.quick('{"a": ' + "[" * 500 + "]" * 500 + "}")
+    with pytest.raises(json_text.Unsure):
+        json_text.quick('{"a": ' + "[" * 500 + "]" * 500 + "}")
 
 
 def test_batches_have_the_same_borders() -> None:
     lines = [event(key={"id": i}, after=NAMED) for i in range(25)]
-    with patch.object(runs, "BATCH_ROWS", 10):
+    with patch.object(record_runs, "BATCH_ROWS", 10):
         assert check(ONE, joined(lines)) == 25

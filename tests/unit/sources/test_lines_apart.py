@@ -9,8 +9,8 @@ import pytest
 from both_ways import ONE, STYLES, as_texts, check, line, plain, tombstone
 from source_fuzz import feed, mutated, seeds
 
-from rejoin.plan.versions import versions
-from rejoin.sources import proven
+from rejoin.plan.model.row_versions import versions
+from rejoin.sources.decode import proven_lines
 
 
 @pytest.mark.parametrize("seed", seeds(30))
@@ -90,7 +90,7 @@ def test_random_feeds_are_read_alike(seed: int) -> None:
 @pytest.mark.parametrize("priced", [True, False])
 def test_one_line_of_another_kind_is_read_apart_unless_it_says_how_decimals_are_written(odd: bytes, apart: bool, priced: bool) -> None:
     made = [plain(i) if priced else plain(i, price=None) for i in range(28)]
-    with patch.object(proven, "together", wraps=proven.together) as together:
+    with patch.object(proven_lines, "together", wraps=proven_lines.together) as together:
         proved, records = check(ONE, b"\n".join([*made[:5], odd, *made[5:]]))
     assert (proved, records) == (28, 28 + bool(odd))
     assert together.called == (apart and (priced or b"1234" not in odd))
@@ -98,7 +98,7 @@ def test_one_line_of_another_kind_is_read_apart_unless_it_says_how_decimals_are_
 
 def test_a_chunk_without_any_other_line_is_read_at_once_whatever_was_seen_of_decimals() -> None:
     made = [plain(i, price="EtaA" if i % 2 and i < 30 else None) for i in range(60)]
-    with patch.object(proven, "together", wraps=proven.together) as together:
+    with patch.object(proven_lines, "together", wraps=proven_lines.together) as together:
         check(ONE, b"\n".join(made))
     assert together.call_count == 1, "the second of two chunks"
 

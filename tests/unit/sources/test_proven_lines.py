@@ -13,8 +13,8 @@ from both_ways import FORMS, ONE, STYLES, as_texts, check, created, line, of_for
 from source_cases import table
 from source_fuzz import PLAIN, RAW_NUMBERS, VALUES
 
-from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource
-from rejoin.sources import proven
+from rejoin.plan.model.sources import DebeziumSource, RecordsSource, SnapshotSource
+from rejoin.sources.decode import proven_lines
 
 TYPES = (
     "BOOLEAN", "INT", "BIGINT", "FLOAT", "DOUBLE", "STRING", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ",
@@ -83,7 +83,7 @@ def test_rows_stay_with_their_lines_though_duckdb_gives_them_in_another_order() 
     lines = pa.array([f"{i % 9}" for i in range(40_000)])
     listed = ", ".join(f"'{i}'" for i in range(6))
     query = f"SELECT _at, line, line IN ({listed}) AS _proven FROM (SELECT _at, line FROM lines)"
-    found = proven.computed(pa.record_batch([lines], names=["line"]), query)
+    found = proven_lines.computed(pa.record_batch([lines], names=["line"]), query)
     assert found["line"].combine_chunks().equals(lines)
     assert found["_proven"].to_pylist() == [i % 9 < 6 for i in range(40_000)]
 

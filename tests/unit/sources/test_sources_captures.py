@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from source_cases import CAPTURES, capture, decode, table
 
-from rejoin.plan.model import Table
-from rejoin.plan.sources import DebeziumSource
+from rejoin.plan.model.plan import Table
+from rejoin.plan.model.sources import DebeziumSource
 
 ORDERS = (
     "id BIGINT; customer_id STRING; total DECIMAL(12,2); qty INT; small INT; rate FLOAT; dbl DOUBLE; ok BOOLEAN; ts3 TIMESTAMP_NTZ;"

@@ -14,11 +14,11 @@ import pytest
 from source_cases import table
 
 from rejoin.errors import SourceCorrupt
-from rejoin.plan.model import Table
-from rejoin.plan.sources import SnapshotSource
-from rejoin.sources.columnar import decode_parquet, raw_rows
+from rejoin.plan.model.plan import Table
+from rejoin.plan.model.sources import SnapshotSource
 from rejoin.sources.events import events_schema
-from rejoin.sources.files import PinnedFile
+from rejoin.sources.shapes.parquet_rows import decode_parquet, raw_rows
+from rejoin.sources.transports.files import PinnedFile
 
 NO_TEXT = b"Z\xfcrich"
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from source_cases import decode, event, table
 
-from rejoin.plan.sources import DebeziumSource
-from rejoin.plan.versions import versions
+from rejoin.plan.model.row_versions import versions
+from rejoin.plan.model.sources import DebeziumSource
 
 ONE = table("id BIGINT; name STRING")
 NAMED = {"id": 1, "name": "a"}

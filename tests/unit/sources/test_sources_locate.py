@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from source_cases import event, table
 
-from rejoin.plan.model import Table
-from rejoin.plan.sources import SnapshotSource
-from rejoin.sources import locate as locating
-from rejoin.sources.dialects.debezium.positions import position
-from rejoin.sources.files import pin_file, place
-from rejoin.sources.locate import locate
+from rejoin.plan.model.plan import Table
+from rejoin.plan.model.sources import SnapshotSource
+from rejoin.sources import record_location as locating
 from rejoin.sources.pins import Pin
-from rejoin.sources.snapshot import position_of
+from rejoin.sources.record_location import locate
+from rejoin.sources.shapes.debezium.positions import position
+from rejoin.sources.shapes.snapshot import position_of
+from rejoin.sources.transports.files import pin_file, place
 
 FEED = table("id BIGINT; name STRING")
 SNAPSHOT = table("id BIGINT; name STRING", source=SnapshotSource("orders"))

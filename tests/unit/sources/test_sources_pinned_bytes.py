@@ -17,10 +17,10 @@ from rejoin.errors import (
     SourceFileMissing,
     SourceOutsideRoot,
 )
-from rejoin.plan.sources import SnapshotSource
+from rejoin.plan.model.sources import SnapshotSource
 from rejoin.sources import Pin
-from rejoin.sources.decode import decode_pin
-from rejoin.sources.files import open_pinned
+from rejoin.sources.pinned_file import decode_pin
+from rejoin.sources.transports.files import open_pinned
 
 
 @pytest.mark.parametrize("path", ["../out", "a/../../out", "/etc", "link"])

@@ -19,10 +19,10 @@ from rejoin.errors import (
     SourceFileChanged,
     SourceMissing,
 )
-from rejoin.plan.model import Table
-from rejoin.plan.sources import SnapshotSource
+from rejoin.plan.model.plan import Table
+from rejoin.plan.model.sources import SnapshotSource
 from rejoin.sources import ignored, pins
-from rejoin.sources.files import Place
+from rejoin.sources.transports.files import Place
 
 # --- change events ---------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from source_cases import CAPTURES, table
 
 from rejoin.errors import SourceCorrupt, SourceFileChanged
-from rejoin.plan.sources import DebeziumSource, RecordsSource, SnapshotSource
+from rejoin.plan.model.sources import DebeziumSource, RecordsSource, SnapshotSource
 from rejoin.sources import available, coded_errors, read, read_here
 from rejoin.sources.events import events_ddl
 

@@ -12,10 +12,10 @@ from rejoin.errors import (
     SourceCorrupt,
     SourceFileChanged,
 )
-from rejoin.plan.model import Table
-from rejoin.plan.sources import RecordsSource
+from rejoin.plan.model.plan import Table
+from rejoin.plan.model.sources import RecordsSource
 from rejoin.sources import Pin, ignored
-from rejoin.sources.decode import decode_pin
+from rejoin.sources.pinned_file import decode_pin
 
 
 def test_every_file_of_records_is_pinned_once_in_natural_order_and_what_is_no_such_file_is_told(tmp_path: Path) -> None:

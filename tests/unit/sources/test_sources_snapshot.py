@@ -11,11 +11,11 @@ import pytest
 from source_cases import decode_snapshot, table
 
 from rejoin.errors import InvariantBroken, SchemaDrift, SourceCorrupt
-from rejoin.plan.sources import SnapshotSource
-from rejoin.sources import csvlines, snapshot
-from rejoin.sources.files import PinnedFile
-from rejoin.sources.parquet import check_parquet
-from rejoin.sources.runs import batches
+from rejoin.plan.model.sources import SnapshotSource
+from rejoin.sources.decode.record_runs import batches
+from rejoin.sources.shapes import csv_lines, snapshot
+from rejoin.sources.shapes.parquet_file import check_parquet
+from rejoin.sources.transports.files import PinnedFile
 
 OF = table("id BIGINT; name STRING; n INT", source=SnapshotSource("x"))
 
@@ -81,7 +81,7 @@ def test_fault_a4_every_line_is_accounted_for_and_a_record_says_how_many_it_take
 
 @pytest.mark.parametrize(("how", "text"), [("csv", "id,name,n\n1,a,1\n2,b,2\n"), ("json", '{"id": 1}\n{"id": 2}\n')])
 def test_fault_a4_a_reader_that_loses_a_record_stops_the_run(how: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot if how == "json" else csvlines, "batches", lambda *args: (batch.slice(1) for batch in batches(*args)))
+    monkeypatch.setattr(snapshot if how == "json" else csv_lines, "batches", lambda *args: (batch.slice(1) for batch in batches(*args)))
     with pytest.raises(InvariantBroken, match=r"[23] lines read, [12] accounted for"):
         decode_snapshot(OF, text, how)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rejoin.errors import BadRecord
-from rejoin.sources.values import CONNECT_DECIMAL, Field, converter, csv_converter
+from rejoin.sources.decode.values import CONNECT_DECIMAL, Field, converter, csv_converter
 
 MILLIS, NANOS = Field("int64", "io.debezium.time.Timestamp"), Field("int64", "io.debezium.time.NanoTimestamp")
 EXACT: list[tuple[str, Any, Field | None, Any]] = [

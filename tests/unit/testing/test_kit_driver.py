@@ -15,8 +15,8 @@ import rejoin
 from rejoin import Topology, computable, condition, debezium, snapshot
 from rejoin.declare.declarations import SourceDeclaration
 from rejoin.errors import BadTestTable, EngineRefused, SnapshotEmpty, TopologyFileError, UnknownTable
-from rejoin.plan.policy import RunOptions
-from rejoin.plan.sources import Source
+from rejoin.plan.model.policy import RunOptions
+from rejoin.plan.model.sources import Source
 from rejoin.testing import Driver
 
 ORDERS = "order_id BIGINT, customer_id BIGINT, total DECIMAL(10,2)"

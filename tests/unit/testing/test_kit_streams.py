@@ -9,8 +9,8 @@ from limited import limited
 from rejoin import Topology, debezium, records, snapshot
 from rejoin.declare.declarations import SourceDeclaration
 from rejoin.errors import BadTestTable, TopologyError
-from rejoin.plan import saved
-from rejoin.plan.compile import compile
+from rejoin.plan.check.compile import compile
+from rejoin.plan.model import json_form
 from rejoin.testing import Driver
 
 SCHEMA = "id STRING, key STRING, at TIMESTAMP"
@@ -84,7 +84,7 @@ def test_a_stream_reads_records_or_change_events_and_a_table_no_records() -> Non
 
 def test_a_source_of_records_is_part_of_the_plan() -> None:
     plan = compile(visits(records("views", null="-", on_bad_record="fail"), debezium("clicks")))
-    again = saved.from_json(saved.to_json(plan))
+    again = json_form.from_json(json_form.to_json(plan))
     assert again == plan
     assert again.table("views").source.kind == "records"
 

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from rejoin import Topology, debezium, records
 from rejoin.testing import Driver
-from rejoin.why.show import WIDE, tree
 from rejoin.why.trace import why
+from rejoin.why.tree import WIDE, tree
 
 DAY = "2026-01-01"
 

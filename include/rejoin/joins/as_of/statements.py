@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from rejoin.joins import sides
-from rejoin.plan.match import AsOf
-from rejoin.plan.model import Edge, Node, Plan
-from rejoin.plan.steps import Verb, step_id
-from rejoin.plan.versions import DELETED
-from rejoin.stages.columns import numbered
-from rejoin.stages.dialect import Dialect
-from rejoin.stages.frames import seen
+from rejoin.plan.model.match import AsOf
+from rejoin.plan.model.plan import Edge, Node, Plan
+from rejoin.plan.model.row_versions import DELETED
+from rejoin.plan.model.steps import Verb, step_id
+from rejoin.statements.dialect import Dialect
+from rejoin.statements.own_columns import numbered
+from rejoin.statements.relations import seen
 
 
 def _match(edge: Edge) -> AsOf:

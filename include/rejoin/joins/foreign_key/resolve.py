@@ -6,10 +6,10 @@ function is one statement. ``state`` of a statement is what ``pair`` gives, with
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rejoin.plan.model import Edge, Node
-from rejoin.stages.columns import HASH, numbered
-from rejoin.stages.dialect import Dialect
-from rejoin.stages.frames import foreign_key, seen
+from rejoin.plan.model.plan import Edge, Node
+from rejoin.statements.dialect import Dialect
+from rejoin.statements.own_columns import HASH, numbered
+from rejoin.statements.relations import foreign_key, seen
 
 
 def touched(sql: Dialect, answers: Iterable[str], key: tuple[str, ...], *, changed: bool, again: bool, nulls: bool) -> str:

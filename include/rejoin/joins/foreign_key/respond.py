@@ -1,10 +1,10 @@
 """respond: the right side answers changed subscriptions and tells its subscribers of its own changes (KIP-213: SubscriptionJoin and ForeignTableJoin)."""
 
 from rejoin.joins.foreign_key.subscribe import Instruction
-from rejoin.plan.model import Edge
-from rejoin.stages.columns import HASH, numbered
-from rejoin.stages.dialect import Dialect, text
-from rejoin.stages.frames import seen
+from rejoin.plan.model.plan import Edge
+from rejoin.statements.dialect import Dialect, text
+from rejoin.statements.own_columns import HASH, numbered
+from rejoin.statements.relations import seen
 
 
 def wanted(sql: Dialect, edge: Edge, key: tuple[str, ...]) -> str:

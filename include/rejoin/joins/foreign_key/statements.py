@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from rejoin.joins.foreign_key import resolve, respond, subscribe
 from rejoin.joins.outer import statements as outer
-from rejoin.plan.model import Node, Plan
-from rejoin.plan.steps import Verb, step_id
-from rejoin.stages.columns import numbered
-from rejoin.stages.dialect import Dialect
+from rejoin.plan.model.plan import Node, Plan
+from rejoin.plan.model.steps import Verb, step_id
+from rejoin.statements.dialect import Dialect
+from rejoin.statements.own_columns import numbered
 
 
 def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:

@@ -2,10 +2,10 @@
 
 from enum import StrEnum
 
-from rejoin.plan.model import Edge, View
-from rejoin.stages.columns import HASH, numbered
-from rejoin.stages.dialect import Dialect, text
-from rejoin.stages.frames import foreign_key, seen
+from rejoin.plan.model.plan import Edge, View
+from rejoin.statements.dialect import Dialect, text
+from rejoin.statements.own_columns import HASH, numbered
+from rejoin.statements.relations import foreign_key, seen
 
 
 class Instruction(StrEnum):

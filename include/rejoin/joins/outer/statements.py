@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from rejoin.joins import sides
-from rejoin.plan.model import Node, Plan
-from rejoin.plan.steps import Verb, step_id
-from rejoin.stages.columns import numbered
-from rejoin.stages.dialect import Dialect
+from rejoin.plan.model.plan import Node, Plan
+from rejoin.plan.model.steps import Verb, step_id
+from rejoin.statements.dialect import Dialect
+from rejoin.statements.own_columns import numbered
 
 
 def _keyed(sql: Dialect, node: Node, lefts: int) -> str:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from rejoin.joins import sides
-from rejoin.plan.match import SameKey
-from rejoin.plan.model import Node, Plan
-from rejoin.plan.steps import Verb, step_id
-from rejoin.stages.columns import numbered
-from rejoin.stages.dialect import Dialect
+from rejoin.plan.model.match import SameKey
+from rejoin.plan.model.plan import Node, Plan
+from rejoin.plan.model.steps import Verb, step_id
+from rejoin.statements.dialect import Dialect
+from rejoin.statements.own_columns import numbered
 
 
 def state(sql: Dialect, node: Node, left_key: Sequence[str], right_key: Sequence[str]) -> str:

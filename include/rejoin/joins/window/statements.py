@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rejoin.joins import sides
-from rejoin.plan.durations import FOREVER
-from rejoin.plan.match import Window
-from rejoin.plan.model import Edge, Node, Plan
-from rejoin.plan.steps import Verb, step_id
-from rejoin.stages.columns import numbered
-from rejoin.stages.dialect import Dialect
+from rejoin.plan.model.durations import FOREVER
+from rejoin.plan.model.match import Window
+from rejoin.plan.model.plan import Edge, Node, Plan
+from rejoin.plan.model.steps import Verb, step_id
+from rejoin.statements.dialect import Dialect
+from rejoin.statements.own_columns import numbered
 
 
 @dataclass(frozen=True)

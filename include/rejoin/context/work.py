@@ -1,0 +1,61 @@
+"""What every step of an attempt works with, and what it comes to."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from rejoin.context.facts import Facts
+from rejoin.engines.relation import Engine
+from rejoin.lake.ledger.records import Write
+from rejoin.lake.read.reader import Reader
+from rejoin.lake.write.writer import Writer
+from rejoin.plan.model.step_results import Result
+from rejoin.sources import Pin
+
+R_co = TypeVar("R_co", bound=Result, covariant=True)
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[R_co]):
+    """What an attempt came to and wrote, and how it was done."""
+
+    result: R_co
+    writes: tuple[Write, ...] = ()
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What a run reads of one source table, None if there is nothing new; and where relative paths start."""
+
+    pin: Pin | None
+    root: str
+
+    @property
+    def given(self) -> Pin:
+        """What is read, where there is something."""
+        assert self.pin is not None
+        return self.pin
+
+
+@dataclass(frozen=True)
+class Work:
+    """One attempt at one step.
+
+    Args:
+        engine: runs the statements.
+        facts: what the run is and has done so far.
+        before: the tables as of the run's base.
+        now: the tables as of this run, as far as its steps have ended.
+        writer: writes to this attempt's branches.
+    """
+
+    engine: Engine
+    facts: Facts
+    before: Reader
+    now: Reader
+    writer: Writer
+
+    def after(self, writes: Iterable[Write]) -> Reader:
+        """Reads the tables as they will be with what this step has written."""
+        return self.now.with_writes({w.table: w.snapshot_id for w in writes})

@@ -1,0 +1,34 @@
+"""Who runs the statements of the stages: this process (``columnar``) or Spark (``spark``). Both give the same rows. ``placement`` decides."""
+
+import os
+from enum import StrEnum
+
+from rejoin.errors import SetupError
+
+VARIABLE = "REJOIN_ENGINE"
+
+
+class Choice(StrEnum):
+    """What a lake's file, a command or ``VARIABLE`` may ask for."""
+
+    AUTO = "auto"  # this process where it can, else Spark
+    LOCAL = "local"  # this process, or the run stops
+    SPARK = "spark"  # Spark, always
+
+
+def named(name: object, where: str) -> Choice:
+    """The choice of that name. ``where``: what states it.
+
+    Raises:
+        SetupError: there is no such engine.
+    """
+    try:
+        return Choice(str(name))
+    except ValueError:
+        raise SetupError(f"{where}: unknown engine {name!r}", expected=" | ".join(Choice)) from None
+
+
+def of_environment() -> Choice | None:
+    """What the environment asks for; None if nothing. Raises as ``named``."""
+    name = os.environ.get(VARIABLE)
+    return named(name, VARIABLE) if name else None

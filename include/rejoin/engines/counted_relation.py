@@ -1,0 +1,87 @@
+"""Rows that are counted while they are written, so that nobody keeps them to read them twice."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rejoin.engines.arrow_tables import in_parts
+from rejoin.engines.deferred_relation import BATCH_ROWS, LANDED_ROWS, Later
+from rejoin.engines.relation import Here, Rows
+from rejoin.statements.dialect import DUCKDB, aggregated
+
+
+@dataclass(frozen=True, eq=False)
+class Counted(Later):
+    """Rows that are counted when somebody takes them in an order (``taken``); any other statement that uses them uses what is kept of them.
+
+    Attributes:
+        counts: name -> aggregate over their columns; the counts of some rows and of others add up.
+        totals: what they have come to so far.
+    """
+
+    counts: Mapping[str, str] = field(default_factory=dict)
+    totals: dict[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def settled(self) -> Later:
+        return self.kept()
+
+    def here(self) -> pa.Table:
+        found = super().here()
+        self.restart()
+        self.count(found)
+        return found
+
+    def seen(self) -> dict[str, int]:
+        """The counts of all rows."""
+        if not self.totals:
+            self._add(self.settled)
+        return dict(self.totals)
+
+    def restart(self) -> None:
+        """Counts from the beginning."""
+        self.totals.update(dict.fromkeys(self.counts, 0))
+
+    def count(self, some: pa.Table) -> None:
+        """Counts these rows as well."""
+        self._add(Here(some))
+
+    def _add(self, some: Rows) -> None:
+        (found,) = Later(aggregated(DUCKDB, self.counts, "counted"), {"counted": some}).here().to_pylist()
+        self.totals.update({name: self.totals.get(name, 0) + int(value) for name, value in found.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Picked(Later):
+    """The columns ``names`` of those rows of its only input for which ``where`` holds."""
+
+    names: Sequence[str] = ()
+    where: str = ""
+
+
+def taken(rows: Later, by: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows in the order of some columns; counted, if they are ``Counted``, or picked of such rows."""
+    if isinstance(rows, Counted):
+        return _counted(rows, by, None)
+    if isinstance(rows, Picked):
+        (below,) = rows.inputs.values()
+        if isinstance(below, Counted):
+            return _counted(below, by, rows)
+    return rows.ordered(by)
+
+
+def _counted(rows: Counted, by: Sequence[str], picked: Picked | None) -> Iterator[pa.RecordBatch]:
+    rows.restart()
+    for some in in_parts(rows.ordered(by), LANDED_ROWS):
+        rows.count(some)
+        yield from (some if picked is None else those(some, picked.names, picked.where)).to_batches(BATCH_ROWS)
+
+
+def those(rows: pa.Table, names: Sequence[str], where: str) -> pa.Table:
+    """The columns ``names`` of those rows for which ``where`` holds. Nothing is copied where it holds for all."""
+    (mask,) = Later(f"SELECT coalesce({where}, false) AS holds FROM counted", {"counted": Here(rows)}).here().columns
+    shown = rows.select(list(names))
+    return shown if pc.all(mask).as_py() else shown.filter(mask)

@@ -1,0 +1,268 @@
+"""Rows that DuckDB has yet to compute: statements that rest on each other become one query.
+
+Of many rows (``Later``) it runs within DuckDB's memory and spills the rest. Of few (``Soon``) what costs is the query itself, a millisecond or two,
+so one for several statements takes half the time.
+"""
+
+import gc
+import os
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import count
+from threading import RLock
+
+import duckdb
+import pyarrow as pa
+from duckdb.func import ARROW
+from duckdb.sqltypes import BLOB
+
+from rejoin.engines.relation import Here, NeedsSpark, Rows
+from rejoin.lake.read.duckdb_scan import memory, reading
+from rejoin.plan.sql import portable
+from rejoin.statements.dialect import DUCKDB
+from rejoin.statements.value_hash import MURMUR3, murmur3
+
+BATCH_ROWS = 20_000
+"""Rows in a batch of what is streamed."""
+LANDED_ROWS = 245_760
+"""Rows that land together: full row groups of DuckDB's, which takes smaller pieces at four times the cost."""
+_NO_VALUE = (duckdb.DataError, duckdb.InvalidInputException, duckdb.NotSupportedError)
+"""What DuckDB raises for a row: the second for a division by zero, and for what printed expressions refuse by ``error``."""
+_NUMBERS = count(1)
+IDLE = "20MB"
+"""What the database may keep between two tasks."""
+
+
+_STARTING = RLock()
+"""Taken again by a thread that has it: Python may collect a ``Kept`` in the middle of a start, and that one is dropped by the same database."""
+
+
+def database() -> duckdb.DuckDBPyConnection:
+    """One a process, apart from the one that reads files: its settings are those with which expressions were proven."""
+    with _STARTING:  # steps run side by side, and what one keeps is in one database
+        return _database()
+
+
+def sized(cores: int) -> None:
+    """Lets the database take so many cores (0: all of the machine) and as much memory as is stated now: its process may serve several in turn."""
+    with database().cursor() as connection:
+        connection.execute(f"SET memory_limit = '{memory()}'")
+        connection.execute(f"SET threads = {cores}" if cores else "RESET threads")
+    pa.set_cpu_count(cores or os.cpu_count() or 1)  # Spark tells its workers that there is one
+
+
+def shrunk() -> None:
+    """Gives memory back that the database keeps for later: its process may now wait for a long time."""
+    gc.collect()
+    with database().cursor() as connection, suppress(duckdb.Error):  # what is still referred to stays
+        connection.execute(f"SET memory_limit = '{IDLE}'")
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    made = reading(memory())
+    for setting in portable.SETTINGS:
+        made.execute(setting)
+    made.create_function(MURMUR3, murmur3, [BLOB], BLOB, type=ARROW)  # null for null
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class Later(Rows):
+    """A statement, and the relations that it names."""
+
+    statement: str
+    inputs: Mapping[str, Rows] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> pa.Schema:
+        with _asked(f"SELECT * FROM ({self.statement}) LIMIT 0", self.inputs, described=True) as (connection, text):
+            return Here(connection.sql(text).to_arrow_table()).schema
+
+    @property
+    def columns(self) -> list[str]:
+        with _asked(self.statement, self.inputs, described=True) as (connection, text):
+            return list(connection.sql(text).columns)
+
+    @property
+    def settled(self) -> "Later":
+        """What stands for it in a statement that uses it."""
+        return self
+
+    def here(self) -> pa.Table:
+        with bound(self.statement, self.inputs) as query:
+            return query.to_arrow_table()
+
+    def ordered(self, by: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Its rows in the order of some columns, as they come."""
+        with bound(f"SELECT * FROM ({self.statement}) ORDER BY {DUCKDB.names(by)}", self.inputs) as query:
+            yield from query.to_arrow_reader(BATCH_ROWS)
+
+    def kept(self) -> "Kept":
+        """The same rows, computed now and kept by DuckDB until nobody refers to them any more."""
+        name = f"kept_{next(_NUMBERS)}"
+        with bound(self.statement, self.inputs) as query:
+            query.create(name)
+        made = Kept(f"SELECT * FROM {name}", name=name)
+        weakref.finalize(made, _drop, name).atexit = False
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class Kept(Later):
+    """The rows of a table of DuckDB."""
+
+    name: str = ""
+
+
+def landed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Later:
+    """Rows that come in batches, kept by DuckDB until nobody refers to them any more.
+
+    Args:
+        schema: their columns.
+        batches: the rows.
+        rare: columns that hold nothing (null, or an empty list) in nearly all rows; they are kept for the batches in which they do.
+    """
+    common = [name for name in schema.names if name not in rare]
+    parts = {False: _made(pa.schema([schema.field(c) for c in common])), True: _made(schema)}
+    waiting: dict[bool, list[pa.RecordBatch]] = {False: [], True: []}
+    with database().cursor() as connection:
+
+        def land(*, full: bool) -> None:
+            connection.register("landing", pa.Table.from_batches(waiting[full], schema).select(schema.names if full else common))
+            connection.execute(f"INSERT INTO {parts[full].name} FROM landing")
+            waiting[full] = []
+
+        for batch in batches:
+            full = any(_holds(batch[name]) for name in rare)
+            waiting[full].append(batch)
+            if sum(b.num_rows for b in waiting[full]) >= LANDED_ROWS:
+                land(full=full)
+        for full in waiting:
+            land(full=full)
+        connection.register("every", schema.empty_table())
+        types = dict(zip(schema.names, connection.sql("SELECT * FROM every").types, strict=True))
+    empty = {name: "[]" if pa.types.is_list(schema.field(name).type) else "NULL" for name in rare}
+    line = ", ".join(f"CAST({empty[c]} AS {types[c]}) AS {DUCKDB.name(c)}" if c in empty else DUCKDB.name(c) for c in schema.names)
+    statement = f"SELECT {line} FROM common UNION ALL SELECT * FROM whole"
+    return Later(statement, {"common": parts[False], "whole": parts[True]})
+
+
+def _made(schema: pa.Schema) -> Kept:
+    """An empty table of DuckDB."""
+    return Later("SELECT * FROM nothing", {"nothing": Here(schema.empty_table())}).kept()
+
+
+def _holds(column: pa.Array) -> bool:
+    return bool(len(column.flatten())) if pa.types.is_list(column.type) else column.null_count < len(column)
+
+
+def answer(connection: duckdb.DuckDBPyConnection, text: str) -> pa.Table:
+    """The rows of a query that finds few."""
+    return connection.sql(text).to_arrow_table()
+
+
+class Soon(Here):
+    """Few rows: computed as a part of the only statement that uses them, else once, when somebody asks for them or a second statement uses them."""
+
+    def __init__(self, statement: str, inputs: Mapping[str, Rows]) -> None:
+        self.statement, self.inputs = statement, inputs
+        self._made: pa.Table | None = None
+        self._uses = 0
+        use(inputs)
+
+    @property
+    def arrow(self) -> pa.Table:
+        if self._made is None:
+            with _asked(self.statement, self.inputs) as (connection, text):
+                self._made = answer(connection, text)
+            self.inputs = {}
+        return self._made
+
+    @property
+    def apart(self) -> bool:
+        """Whether its rows are a table of their own to whoever uses them now."""
+        return self._made is not None or self._uses > 1
+
+    def used(self, times: int) -> None:
+        """Takes note of statements that use it."""
+        self._uses += times
+
+
+def use(inputs: Mapping[str, Rows], times: int = 1) -> None:
+    """The inputs are those of a statement that is computed at most so many times."""
+    for rows in inputs.values():
+        if isinstance(rows, Soon):
+            rows.used(times)
+
+
+@contextmanager
+def bound(statement: str, inputs: Mapping[str, Rows]) -> Iterator[duckdb.DuckDBPyRelation]:
+    """The query of a statement with all that it rests on. DuckDB computes what several statements share once.
+
+    Raises:
+        NeedsSpark: a value cannot be computed.
+    """
+    with _asked(statement, inputs) as (connection, text):
+        yield connection.sql(text)
+
+
+@contextmanager
+def _asked(statement: str, inputs: Mapping[str, Rows], *, described: bool = False) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
+    """A connection and the text of a query for it. ``described``: only to learn its columns. Raises as ``bound``."""
+    with database().cursor() as connection:
+        try:
+            yield connection, _Text(connection, described=described).of(statement, inputs)
+        except _NO_VALUE as error:
+            # Spark says for which row, and whether that row is to be held back.
+            raise NeedsSpark(f"a value cannot be computed here ({type(error).__name__})") from error
+
+
+class _Text:
+    """The text of one query, made of statements that rest on each other. Rows that are here are registered with the connection."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, *, described: bool) -> None:
+        self._connection, self._described = connection, described
+        self._names: dict[int, str] = {}
+        self._parts: list[str] = []
+
+    def of(self, statement: str, inputs: Mapping[str, Rows]) -> str:
+        """The whole text of a statement."""
+        if not any(_nested(rows) for rows in inputs.values()):
+            for name, rows in inputs.items():
+                self._connection.register(name, rows.here())
+            return statement
+        text = self._framed(statement, inputs)
+        return f"WITH {', '.join(self._parts)} SELECT * FROM ({text})" if self._parts else text
+
+    def _framed(self, statement: str, inputs: Mapping[str, Rows]) -> str:
+        views = ", ".join(f"{name} AS ({self._body(rows)})" for name, rows in inputs.items())
+        return f"WITH {views} SELECT * FROM ({statement})" if views else statement
+
+    def _body(self, rows: Rows) -> str:
+        """The rows as a query. What may be used by several statements of it is named, and computed once."""
+        if isinstance(rows, Soon) and not rows.apart:
+            return self._framed(rows.statement, rows.inputs)
+        if isinstance(rows, Later) and not self._described:
+            rows = rows.settled
+        if id(rows) not in self._names:
+            body = self._framed(rows.statement, rows.inputs) if isinstance(rows, Later) else ""
+            self._names[id(rows)] = name = f"rows_{len(self._names)}"
+            if body:
+                self._parts.append(f"{name} AS ({body})")
+            else:
+                self._connection.register(name, rows.here())
+        return f"SELECT * FROM {self._names[id(rows)]}"
+
+
+def _nested(rows: Rows) -> bool:
+    """Whether rows are a statement within the statement that uses them."""
+    return isinstance(rows, Later) or (isinstance(rows, Soon) and not rows.apart)
+
+
+def _drop(name: str) -> None:
+    with database().cursor() as connection:
+        connection.execute(f"DROP TABLE {name}")

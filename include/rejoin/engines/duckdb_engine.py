@@ -1,0 +1,145 @@
+"""This process runs the statements, by DuckDB over Arrow tables and the Parquet files of the lake. No JVM.
+
+Few rows are Arrow tables, and statements over them are computed when somebody asks for their rows. What rests on rows that may be many is put off
+until it is written, counted or kept (``later``).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from typing import NoReturn
+
+import pyarrow as pa
+
+from rejoin.engines.counted_relation import Counted, Picked, taken, those
+from rejoin.engines.deferred_relation import Later, Soon, database, landed, use
+from rejoin.engines.relation import Counts, Engine, Here, NeedsSpark, Rows
+from rejoin.plan.model.expectations import Expectation
+from rejoin.plan.model.plan import Node, Plan, Table, View
+from rejoin.plan.sql import portable
+from rejoin.plan.sql.portable import NotPortable
+from rejoin.statements.dialect import DUCKDB, aggregated
+
+
+class ColumnarEngine(Engine):
+    """DuckDB in this process.
+
+    Args:
+        plan: whose expressions are run.
+    """
+
+    sql, in_process = DUCKDB, True
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._spoken = _spoken(plan)
+
+    def query(self, statement: str, **inputs: Rows) -> Rows:
+        if any(isinstance(rows, Later) for rows in inputs.values()):
+            use(inputs, 2)  # it may be counted and written
+            return Later(statement, inputs)
+        return Soon(statement, inputs)
+
+    def rows(self, arrow: pa.Table, *, many: bool = False) -> Rows:  # noqa: ARG002
+        return Here(arrow)
+
+    def files(self, text: str) -> Rows:
+        return Later(text)
+
+    def landed(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Rows:
+        return landed(schema, batches, rare)
+
+    def ordered(self, rows: Rows, by: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        assert isinstance(rows, Later)
+        return taken(rows, by)
+
+    def everywhere(self, rows: Rows) -> Rows:
+        return rows
+
+    def together(self, rows: Rows) -> Rows:
+        return rows
+
+    def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
+        if isinstance(rows, Later):
+            observed = Counted(rows.statement, rows.inputs, counts)
+            return observed, observed.seen
+        once = Here(rows.here())
+        return once, lambda: self.one(aggregated(self.sql, counts, "counted"), counted=once)
+
+    def picked(self, rows: Rows, columns: Sequence[str], where: str) -> Rows:
+        if not isinstance(rows, Later):
+            return Here(those(rows.here(), columns, where))
+        made = super().picked(rows, columns, where)
+        assert isinstance(made, Later)
+        return Picked(made.statement, made.inputs, columns, where)
+
+    @contextmanager
+    def kept(self, rows: Rows) -> Iterator[Rows]:
+        yield rows.kept() if isinstance(rows, Later) else Here(rows.here())
+
+    def type(self, kind: pa.DataType) -> str:
+        return _type(kind)
+
+    def node(self, node: Node) -> Node:
+        if node.name not in self._spoken:
+            if why := portable.why_not(self._plan, node):
+                raise NeedsSpark(why)
+            self._spoken[node.name] = _printed(self._plan, node)
+        return self._spoken[node.name]
+
+    def conditions(self, of: Table | Node, expectations: Sequence[Expectation]) -> Sequence[Expectation]:
+        try:
+            types = {"t": portable.types_of(self._plan, of.name)}
+            return [_asked(one, types) for one in expectations]
+        except NotPortable as error:
+            raise NeedsSpark(str(error)) from error
+
+    def by_spark(self, why: str) -> NoReturn:
+        raise NeedsSpark(why)
+
+
+_PRINTED: dict[int, tuple[Plan, dict[str, Node]]] = {}
+"""Plans, by what Python calls them, with those of their nodes that were printed. Each step has an engine of its own, and a plan never changes."""
+_MOST_PLANS = 32
+
+
+def _spoken(plan: Plan) -> dict[str, Node]:
+    found = _PRINTED.get(id(plan))
+    if found is None:
+        if len(_PRINTED) >= _MOST_PLANS:
+            _PRINTED.clear()
+        _PRINTED[id(plan)] = found = plan, {}  # not looked up once more: a step beside this one may clear them in between
+    return found[1]
+
+
+@cache
+def _type(kind: pa.DataType) -> str:
+    with database().cursor() as connection:
+        connection.register("one", pa.schema([("c", kind)]).empty_table())
+        return str(connection.sql("SELECT c FROM one").types[0])
+
+
+def _printed(plan: Plan, node: Node) -> Node:
+    """The node with its texts in DuckDB's SQL."""
+    columns = portable.node_columns(plan, node)
+
+    def text(given: str) -> str:
+        return portable.printed(given, columns).text
+
+    edges = tuple(replace(e, right=_view(plan, e.right), foreign_key=tuple(text(part) for part in e.foreign_key)) for e in node.edges)
+    shown = tuple(replace(p, sql=text(p.sql)) for p in node.columns)
+    where = None if node.where is None else text(node.where)
+    return replace(node, left=_view(plan, node.left), edges=edges, columns=shown, where=where)
+
+
+def _view(plan: Plan, view: View) -> View:
+    columns = portable.view_columns(plan, view)
+    shown = tuple(replace(p, sql=portable.printed(p.sql, columns).text) for p in view.columns)
+    return replace(view, columns=shown, where=None if view.where is None else portable.printed(view.where, columns).text)
+
+
+def _asked(one: Expectation, columns: Mapping[str, Mapping[str, str]]) -> Expectation:
+    if "resolved" not in one.kwargs:
+        return one
+    return replace(one, kwargs={**one.kwargs, "resolved": portable.printed(one.kwargs["resolved"], columns).text})

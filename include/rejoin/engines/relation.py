@@ -1,0 +1,153 @@
+"""What an engine is to those who use it: it runs statements over relations, and says where the rows are."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rejoin.limits import limits
+from rejoin.plan.model.expectations import Expectation
+from rejoin.plan.model.plan import Node, Table
+from rejoin.statements.dialect import Dialect, picked
+
+if TYPE_CHECKING:
+    from rejoin.engines.spark_engine import SparkEngine
+
+Counts = Callable[[], dict[str, Any]]
+"""What was counted of a relation, known once its rows were computed."""
+
+
+class NeedsSpark(Exception):
+    """This process should not do the work, and why, as a part of a sentence."""
+
+
+class Rows(ABC):
+    """A relation with named columns, here or yet to be computed."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """Names and types of its columns, none of them required."""
+
+    @abstractmethod
+    def here(self) -> pa.Table:
+        """Its rows in this process. Only for relations that are known to be small."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of its columns."""
+        return list(self.schema.names)
+
+
+class Here(Rows):
+    """Few rows, in this process."""
+
+    def __init__(self, arrow: pa.Table) -> None:
+        self._arrow = arrow
+
+    @property
+    def arrow(self) -> pa.Table:
+        """The rows."""
+        return self._arrow
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(f.name, _loose(f.type)) for f in self.arrow.schema])
+
+    def here(self) -> pa.Table:
+        return self.arrow
+
+
+def _loose(kind: pa.DataType) -> pa.DataType:
+    """The type with no field required, and one name of UTC: Spark and DuckDB say more than a table should."""
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _loose(field.type)) for field in kind])
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz else None)
+    return kind
+
+
+class Engine(ABC):
+    """Runs statements. ``sql`` is the dialect that it takes; ``in_process``: it is this process that runs them."""
+
+    sql: Dialect
+    in_process: bool
+
+    @abstractmethod
+    def query(self, statement: str, **inputs: Rows) -> Rows:
+        """The rows of a statement over inputs, which it names as tables."""
+
+    @abstractmethod
+    def rows(self, arrow: pa.Table, *, many: bool = False) -> Rows:
+        """Rows of this process as a relation; ``many``: worked on by all cores."""
+
+    @abstractmethod
+    def files(self, text: str) -> Rows | None:
+        """The rows of files that DuckDB's SQL text names; None: this engine reads tables by itself."""
+
+    @abstractmethod
+    def landed(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Rows:
+        """Rows that come in batches; ``rare``: columns that hold nothing in nearly all of them. Only where ``in_process``."""
+
+    @abstractmethod
+    def ordered(self, rows: Rows, by: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
+        """Rows that are not in this process, in the order of some columns, as they come; None: this engine writes tables by itself."""
+
+    @abstractmethod
+    def everywhere(self, rows: Rows) -> Rows:
+        """The relation, sent to every task of a join."""
+
+    @abstractmethod
+    def together(self, rows: Rows) -> Rows:
+        """The relation as the work of one task."""
+
+    @abstractmethod
+    def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
+        """The relation, and what the aggregates ``counts`` (name -> SQL text over its columns) come to. It may stand only once in what is executed.
+
+        Exact of rows that are written as they are. Of rows that are grouped or joined before, Spark counts some twice where it lost an executor
+        and did a task again: then what is not there still counts as 0, and no more can be relied on.
+        """
+
+    def picked(self, rows: Rows, columns: Sequence[str], where: str) -> Rows:
+        """Some columns of the rows for which a condition holds."""
+        return self.query(picked(self.sql, columns, "rows_", where), rows_=rows)
+
+    @abstractmethod
+    def kept(self, rows: Rows) -> AbstractContextManager[Rows]:
+        """The relation, computed at most once while the context lasts."""
+
+    @abstractmethod
+    def type(self, kind: pa.DataType) -> str:
+        """The SQL type of an Arrow type."""
+
+    @abstractmethod
+    def node(self, node: Node) -> Node:
+        """The node with its texts in this engine's dialect.
+
+        Raises:
+            NeedsSpark: a text means something else to this engine.
+        """
+
+    @abstractmethod
+    def conditions(self, of: Table | Node, expectations: Sequence[Expectation]) -> Sequence[Expectation]:
+        """The expectations of a table or node with their conditions in this engine's dialect; raises as ``node`` does."""
+
+    @abstractmethod
+    def by_spark(self, why: str) -> "SparkEngine":
+        """This engine as Spark, for what only Spark does.
+
+        Raises:
+            NeedsSpark: it is not Spark.
+        """
+
+    def small(self, rows: Rows, at_most: int) -> Rows:
+        """The relation computed now and kept in this process, if it has few rows."""
+        return Here(rows.here()) if limits().small(at_most) else rows
+
+    def one(self, statement: str, **inputs: Rows) -> dict[str, Any]:
+        """The only row of a statement."""
+        (row,) = self.query(statement, **inputs).here().to_pylist()
+        return dict(row)

@@ -1,0 +1,163 @@
+"""Spark runs the statements: frames where rows are many, rows of this process as frames of one partition where they are few."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import BinaryType
+
+from rejoin.engines.relation import Counts, Engine, Here, Rows
+from rejoin.engines.spark_types import arrow_schema, collected, spark_types
+from rejoin.errors import EngineFailed
+from rejoin.plan.model.expectations import Expectation
+from rejoin.plan.model.plan import Node, Table
+from rejoin.statements.dialect import SPARK
+from rejoin.statements.value_hash import MURMUR3, murmur3
+
+
+@dataclass(frozen=True)
+class Frame(Rows):
+    """Rows that Spark has yet to compute; ``observed``: what is counted of them is told when they are."""
+
+    frame: DataFrame
+    observed: bool = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        return arrow_schema(self.frame.schema)
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.frame.columns)
+
+    def here(self) -> pa.Table:
+        return collected(self.frame)
+
+
+def observed(*some: Rows) -> bool:
+    """Whether something is counted of any of them, or of what they are made of."""
+    return any(isinstance(rows, Frame) and rows.observed for rows in some)
+
+
+def by_key(left: DataFrame, right: DataFrame, key: Sequence[str], how: str, *, nulls: bool) -> DataFrame:
+    """Two frames joined on the same values in the columns ``key``, which the result has once; ``nulls``: null being equal to null."""
+    if not nulls:
+        return left.join(right, on=list(key), how=how)
+    a, b = left.alias("_a"), right.alias("_b")
+    pairs = [(F.col(f"_a.`{k}`"), F.col(f"_b.`{k}`")) for k in key]
+    both = a.join(b, on=reduce(Column.__and__, [x.eqNullSafe(y) for x, y in pairs]), how=how)
+    if how in ("left_semi", "left_anti"):
+        return both
+    keys = [F.coalesce(x, y).alias(k) for (x, y), k in zip(pairs, key, strict=True)]
+    rest = [F.col(f"{side}.`{c}`") for side, frame in (("_a", left), ("_b", right)) for c in frame.columns if c not in key]
+    return both.select(*keys, *rest)
+
+
+class SparkEngine(Engine):
+    """Statements become plans of Spark, executed where rows are asked for."""
+
+    sql, in_process = SPARK, False
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        spark.udf.register(MURMUR3, F.arrow_udf(murmur3, BinaryType()))  # type: ignore[attr-defined]
+
+    def query(self, statement: str, **inputs: Rows) -> Rows:
+        return Frame(self.frame_of(statement, **inputs), observed(*inputs.values()))
+
+    def frame_of(self, statement: str, **inputs: Rows) -> DataFrame:
+        """The same as a frame of Spark."""
+        # Inputs are views with names of their own, so that steps that run side by side do not meet.
+        views = {name: f"rejoin_{uuid4().hex}" for name in inputs}
+        named = ", ".join(f"{name} AS (SELECT * FROM {view})" for name, view in views.items())
+        frames = {views[name]: self.frame(rows) for name, rows in inputs.items()}
+        text = f"WITH {named} SELECT * FROM ({statement})"
+        if ".connect." in type(self.spark).__module__:
+            from rejoin.engines.spark_connect import statement as connected
+
+            return connected(text, frames)
+        made = self._over(text, frames)
+        # What is observed of an input is only told of plans that hold it: not of the text of a query over a view.
+        return made.select("*") if observed(*inputs.values()) else made
+
+    def _over(self, text: str, views: Mapping[str, DataFrame]) -> DataFrame:
+        """The rows of a statement over views."""
+        try:
+            for name, frame in views.items():
+                frame.createOrReplaceTempView(name)
+            return self.spark.sql(text)
+        finally:
+            # Not the public call: it analyses the view's plan anew, to see whether its rows are cached.
+            catalog = self.spark._jsparkSession.sessionState().catalog()  # noqa: SLF001
+            for name in views:
+                catalog.dropTempView(name)
+
+    def of(self, frame: DataFrame, *over: Rows) -> Rows:
+        """A frame as a relation; ``over``: the relations that it was made of, but for stored tables."""
+        return Frame(frame, observed(*over))
+
+    def frame(self, rows: Rows) -> DataFrame:
+        """A relation as a frame; rows of this process as one partition, which satisfies every distribution that a join or a window asks for."""
+        if isinstance(rows, Frame):
+            return rows.frame
+        return self._spread(rows.here()).coalesce(1)
+
+    def rows(self, arrow: pa.Table, *, many: bool = False) -> Rows:
+        return Frame(self._spread(arrow)) if many else Here(arrow)
+
+    def files(self, text: str) -> None:  # noqa: ARG002
+        return None
+
+    def landed(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Rows:
+        raise NotImplementedError("Spark reads what lands by itself")
+
+    def ordered(self, rows: Rows, by: Sequence[str]) -> None:  # noqa: ARG002
+        return None
+
+    def everywhere(self, rows: Rows) -> Rows:
+        return Frame(F.broadcast(self.frame(rows)), observed(rows))
+
+    def together(self, rows: Rows) -> Rows:
+        return Frame(self.frame(rows).coalesce(1), observed(rows))  # Spark forgets, after calling Python, that there is one partition only
+
+    def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
+        seen = Observation()
+        counted = self.frame(rows).observe(seen, *(F.expr(text).alias(name) for name, text in counts.items()))
+
+        def told() -> dict[str, Any]:
+            found = seen.get
+            if found.keys() != counts.keys():  # a server that is busy gives up waiting for them (SPARK-54279)
+                raise EngineFailed("Spark did not tell what it has counted; nothing was committed", next_step="try again")
+            return dict(found)
+
+        return Frame(counted, observed=True), told
+
+    @contextmanager
+    def kept(self, rows: Rows) -> Iterator[Rows]:
+        frame = self.frame(rows).persist()
+        try:
+            yield Frame(frame, observed(rows))
+        finally:
+            frame.unpersist()
+
+    def type(self, kind: pa.DataType) -> str:
+        return from_arrow_type(kind, prefer_timestamp_ntz=True).simpleString()
+
+    def node(self, node: Node) -> Node:
+        return node
+
+    def conditions(self, of: Table | Node, expectations: Sequence[Expectation]) -> Sequence[Expectation]:  # noqa: ARG002
+        return expectations
+
+    def by_spark(self, why: str) -> "SparkEngine":  # noqa: ARG002
+        return self
+
+    def _spread(self, arrow: pa.Table) -> DataFrame:
+        return self.spark.createDataFrame(arrow if arrow.num_rows else [], schema=spark_types(arrow.schema))

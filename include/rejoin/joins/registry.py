@@ -1,0 +1,53 @@
+"""The kinds of joins: one folder each, with its statements and how a run follows changes with them. ``KINDS`` lists them.
+
+``foreign_key`` the star of tables by foreign keys; ``outer`` what right and full foreign-key joins add to it; ``same_key`` two tables by their
+primary keys; ``as_of`` a stream with a table; ``window`` two streams.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rejoin.joins.as_of import changes
+from rejoin.joins.as_of import statements as of_as_of
+from rejoin.joins.foreign_key import statements as of_foreign_key
+from rejoin.joins.kind import Found, Kind
+from rejoin.joins.same_key import changes as same_key
+from rejoin.joins.same_key import statements as of_same_key
+from rejoin.joins.window import changes as window
+from rejoin.joins.window import statements as of_window
+from rejoin.plan.extensions import join_kinds
+from rejoin.plan.extensions.join_kinds import Faces
+from rejoin.plan.model.plan import Node, Plan
+from rejoin.statements.dialect import Dialect
+
+if TYPE_CHECKING:
+    from rejoin.context.uncomputable_rows import Sieve
+    from rejoin.context.work import Work
+
+__all__ = ["Found", "Kind", "kind_of", "shown"]
+
+
+KINDS = {
+    "foreign_key": Faces(of_foreign_key.shown, None),
+    "same_key": Faces(of_same_key.shown, same_key.SameKeyJoin),
+    "as_of": Faces(of_as_of.shown, changes.AsOfJoin),
+    "window": Faces(of_window.shown, window.WindowJoin),
+}
+"""By the ``kind`` of a node's match; ``foreign_key`` where it has none. Packages add others (``plan.extensions.join_kinds``)."""
+
+
+def _faces(node: Node) -> Faces:
+    name = "foreign_key" if node.match is None else node.match.kind
+    return KINDS[name] if name in KINDS else join_kinds.faces(name)
+
+
+def kind_of(work: "Work", node: Node, sieve: "Sieve | None") -> Kind | None:
+    """How the results of a node are found; None for a star of foreign keys. ``sieve``: as of ``Kind``."""
+    found = _faces(node).found
+    made: Kind | None = None if found is None else found(work, node, sieve)
+    return made
+
+
+def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
+    """What finds the results of a node, whose texts are in the dialect: the step, a title and the statement."""
+    return _faces(node).shown(sql, plan, node)

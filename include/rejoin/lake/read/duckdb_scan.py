@@ -1,0 +1,252 @@
+"""DuckDB over the Parquet files of a snapshot: the connection, and the relation that Iceberg says the files mean.
+
+Columns are found by Iceberg's field ids, as the format demands: a file written before a column was added, renamed or widened reads right.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import duckdb
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+)
+
+from rejoin.engines import object_stores
+from rejoin.errors import SetupError
+from rejoin.lake.iceberg.row_addresses import paths, place
+from rejoin.lake.locations import native
+from rejoin.plan.model.column_names import spelled
+from rejoin.plan.sql.portable import UTC, quoted
+from rejoin.statements.dialect import DUCKDB
+from rejoin.statements.own_columns import PLACE
+
+FILE, POSITION = "_file", "_pos"
+"""Columns of a relation beside the table's: the file as DuckDB opens it (``opens``), and the row's number in it."""
+
+ROW_NUMBER = "file_row_number"
+"""What DuckDB calls the row's number, whatever the files hold."""
+
+Called = Callable[[str], str]
+"""From a file's path in Iceberg's metadata to the name by which DuckDB opens it."""
+
+MEMORY = "2GB"
+"""What is read for one lookup or one sink keeps no more in memory than this; larger sorts go to a temporary directory."""
+MEMORY_SETTING = "REJOIN_MEMORY"
+"""The environment variable that says how much memory the steps of this process may take together, as ``6GB``."""
+_SIZE = re.compile(r"[1-9][0-9]*(\.[0-9]+)? ?[KMGT]i?B")
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
+
+_TYPES: dict[type[IcebergType], str] = {
+    BooleanType: "BOOLEAN",
+    IntegerType: "INTEGER",
+    LongType: "BIGINT",
+    FloatType: "FLOAT",
+    DoubleType: "DOUBLE",
+    StringType: "VARCHAR",
+    BinaryType: "BLOB",
+    DateType: "DATE",
+    TimestampType: "TIMESTAMP",
+    TimestamptzType: "TIMESTAMPTZ",
+}
+
+
+@dataclass(frozen=True)
+class Relation:
+    """SQL text of a subquery and the parameters that it needs."""
+
+    sql: str
+    parameters: dict[str, list[str]]
+
+    def inlined(self) -> str:
+        """The same without parameters, which a view cannot have."""
+        return re.sub(r"\$(\w+)", lambda name: f"[{', '.join(map(quoted, self.parameters[name[1]]))}]", self.sql)
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """One database a process: it keeps the footers of files."""
+    return reading()
+
+
+def memory() -> str:
+    """How much memory steps may take: what ``REJOIN_MEMORY`` says, else a sixth of what there is: all that a process has is up to half as much again.
+
+    Raises:
+        SetupError: it says no size.
+    """
+    stated = os.environ.get(MEMORY_SETTING, "")
+    if stated and not _SIZE.fullmatch(stated):
+        raise SetupError(f"{MEMORY_SETTING} is no size", expected="a number with its unit, for example 6GB")
+    if stated:
+        return stated
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    allowed = _CGROUP.read_text().strip() if _CGROUP.is_file() else "max"
+    return f"{max(1 << 30, min(there, int(allowed) if allowed.isdigit() else there) // 6) >> 20}MiB"
+
+
+def opens(table: Table) -> Called:
+    """How the files of a table are called: those of this machine by their path."""
+
+    def called(path: str) -> str:
+        local = native(path)
+        return object_stores.name(table.io, path) if local is None else local
+
+    return called
+
+
+def reading(limit: str = MEMORY) -> duckdb.DuckDBPyConnection:
+    """A database of its own that can read all files of all tables (``opens``), wherever they are."""
+    made = fresh(limit)
+    made.register_filesystem(object_stores.Stores())
+    return made
+
+
+def fresh(limit: str = MEMORY) -> duckdb.DuckDBPyConnection:
+    """A database of its own, in memory. ``limit``: what it may take of that before it spills."""
+    # Else what does not fit into memory goes to a folder .tmp where the process happens to work. Users of one machine do not share it.
+    spill = Path(tempfile.gettempdir()) / f"rejoin-duckdb-{os.getuid()}"
+    made = duckdb.connect(config={"temp_directory": str(spill)})
+    made.execute(f"{UTC}; SET memory_limit = '{limit}'; SET enable_progress_bar = false")
+    made.execute("SET parquet_metadata_cache = true")  # files never change
+    return made
+
+
+def cursor() -> duckdb.DuckDBPyConnection:
+    """A connection of the caller's own."""
+    return _database().cursor()
+
+
+def scan(files: str, *options: str) -> str:
+    """The rows of the Parquet files that a parameter lists (see ``listed``), as SQL text. The columns are those of the files alone.
+
+    Without a word DuckDB takes a folder ``env=prod``, wherever above a file, for a column that overrides the file's own. It also leaves out NaN,
+    even of ``isnan(c)`` and ``max(c)``: Parquet's smallest and largest values do.
+    """
+    return f"read_parquet(${files}, {', '.join(('hive_partitioning = false', 'can_have_nan = true', *options))})"
+
+
+def listed(files: Sequence[DataFile], called: Called) -> list[str]:
+    """The files as DuckDB takes them in a list, where each is a pattern."""
+    return [re.sub(r"([*?\[])", r"[\1]", called(f.file_path)) for f in files]
+
+
+def by_id(table: Table) -> bool:
+    """Whether columns are found by Iceberg's field ids: files may have other columns than the table has now, or a name is DuckDB's own.
+
+    It costs: joins no longer skip row groups.
+    """
+    return len(table.metadata.schemas) > 1 or _taken(table) is not None
+
+
+def at_positions(table: Table, positions: Iterable[int]) -> str:
+    """The condition, in the ``clause`` of a relation, that a row has one of these numbers in its file; it skips row groups."""
+    return f"{ROW_NUMBER if _taken(table) is None else POSITION} IN ({', '.join(map(str, positions))})"
+
+
+def relation(
+    table: Table,
+    data: Sequence[DataFile],
+    deletes: Sequence[DataFile],
+    clause: str = "",
+    called: Called | None = None,
+    among: Sequence[DataFile] = (),
+) -> Relation:
+    """The rows of some data files (at least one) that no delete file hides.
+
+    Args:
+        table: whose files they are.
+        data: data files.
+        deletes: position delete files.
+        clause: applied to the data files before hidden rows are looked for (a join with registered keys, a filter).
+        called: how the files are opened, if not as all files of their table are.
+        among: all data files of the snapshot, if the rows shall have PLACE.
+    """
+    called = called or opens(table)
+    files, hidden = listed(data, called), listed(deletes, called)
+    rows, scanned = _rows(table, clause, placed=bool(among)), {"files": files}
+    if among:
+        scanned["among"] = [called(path) for path in paths(among)]
+    if not hidden:
+        return Relation(f"({rows})", scanned)
+    # Delete files name a data file as its manifest does.
+    named = "SELECT unnest($paths) AS f, unnest($named) AS file_path"
+    gone = f"SELECT f, pos AS p FROM {scan('hidden')} JOIN ({named}) USING (file_path)"
+    names = {"paths": [called(f.file_path) for f in data], "named": [f.file_path for f in data]}
+    return Relation(
+        f"(SELECT * FROM ({rows}) ANTI JOIN ({gone}) AS gone ON {FILE} = gone.f AND {POSITION} = gone.p)",
+        {**scanned, **names, "hidden": hidden},
+    )
+
+
+def _rows(table: Table, clause: str, *, placed: bool) -> str:
+    """The rows of the data files with FILE and POSITION, and if they are to be ``placed`` with PLACE."""
+    schema = [f"schema = {_schema(table)}"] if by_id(table) else []
+    found = scan("files", f"filename = '{FILE}'", f"{ROW_NUMBER} = true", *schema)
+    taken = _taken(table)
+    number = ROW_NUMBER if taken is None else POSITION
+    where = f", {place('$among', FILE, number)} AS {PLACE}" if placed else ""
+    if taken is None:
+        return f"SELECT * RENAME ({ROW_NUMBER} AS {POSITION}){where} FROM {found} {clause}"
+    # Two columns would have one name: the table's comes in by another, and gets its own once DuckDB's has another.
+    named = f"SELECT * RENAME ({ROW_NUMBER} AS {POSITION}, {DUCKDB.name(_aside(taken))} AS {DUCKDB.name(taken)}) FROM {found}"
+    return f"SELECT *{where} FROM ({named}) {clause}"
+
+
+def _taken(table: Table) -> str | None:
+    """The column that is called what DuckDB calls the row's number, in any case."""
+    return spelled(ROW_NUMBER, (f.name for f in table.schema().fields))
+
+
+def _aside(name: str) -> str:
+    """A name that no column of a table has: those with an underscore are rejoin's."""
+    return f"_{name}"
+
+
+def _schema(table: Table) -> str:
+    """What DuckDB shall read: field ids with name and type."""
+    taken = _taken(table)
+    fields = (
+        f"{f.field_id}: {{name: {quoted(_aside(f.name) if f.name == taken else f.name)}, type: {quoted(_type(f.field_type))}, default_value: NULL}}"
+        for f in table.schema().fields
+    )
+    return f"MAP {{{', '.join(fields)}}}"
+
+
+def _type(kind: IcebergType) -> str:
+    if isinstance(kind, DecimalType):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if isinstance(kind, StructType):
+        return f"STRUCT({', '.join(f'{DUCKDB.name(f.name)} {_type(f.field_type)}' for f in kind.fields)})"
+    return _TYPES[type(kind)]
+
+
+def stored_types(table: Table) -> dict[str, str]:
+    """A table's columns and what they are to DuckDB."""
+    return {f.name: _type(f.field_type) for f in table.schema().fields}
+
+
+def field_types(schema: Schema, struct: str) -> dict[str, str]:
+    """The fields of a column that is a struct and what they are to DuckDB."""
+    kind = schema.find_field(struct).field_type
+    assert isinstance(kind, StructType)
+    return {f.name: _type(f.field_type) for f in kind.fields}

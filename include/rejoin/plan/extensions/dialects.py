@@ -1,0 +1,31 @@
+"""The dialects of change events that a topology can name: rejoin's own, and those of installed packages. Nothing is loaded but what is asked for."""
+
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from rejoin.plan.extensions.installed import loaded
+
+GROUP = "rejoin.dialects"
+"""The entry points by which a package adds dialects."""
+OWN = {"debezium": "rejoin.sources.shapes.debezium.versions:decoder"}
+
+
+def known() -> dict[str, EntryPoint]:
+    """Every dialect by its name; rejoin's own go before others of the same name."""
+    return {point.name: point for point in entry_points(group=GROUP)} | _own()
+
+
+def _own() -> dict[str, EntryPoint]:
+    return {name: EntryPoint(name, value, GROUP) for name, value in OWN.items()}
+
+
+def dialect(name: str) -> Callable[[Any], Any]:
+    """What makes, of a table, the decoder of one file of it (``sources.decode.proven_lines.Careful``).
+
+    Raises:
+        SetupError: no package that is installed here brings it.
+    """
+    there = _own() if name in OWN else known()  # to ask what is installed takes 20 ms
+    found: Callable[[Any], Any] = loaded(there, name, GROUP, "dialect")
+    return found

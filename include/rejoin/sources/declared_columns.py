@@ -1,0 +1,101 @@
+"""The columns of a snapshot, or of files of records, against the declared ones: what may be null-filled and what is drift."""
+
+import csv
+import io
+from itertools import islice
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rejoin.errors import BadRecord, SchemaDrift, SnapshotEmpty
+from rejoin.plan.model.plan import Table
+from rejoin.plan.model.sources import Meaning
+from rejoin.sources.formats.json_text import loads
+from rejoin.sources.transports.files import Place, corrupt, first_lines
+
+# JSON writers may leave null members out, so the first record alone says little.
+_JSON_SAMPLE = 1000
+
+
+def columns_of(files: list[Place], format_: str) -> tuple[str, ...]:
+    """Column names of a snapshot: header, Parquet schema, or the keys of the first 1,000 JSON records of each file.
+
+    A column that some file of a CSV or Parquet snapshot lacks does not count as found. Files of zero bytes are left out.
+    """
+    full = [file for file in files if file.info().size > 0]
+    if not full:
+        raise SnapshotEmpty(
+            f"snapshot file {files[0].label!r} is empty: taken as it is, it would delete every row",
+            next_step="deliver a complete snapshot under a later name",
+        )
+    read = {"csv": csv_header, "json": _json_keys, "parquet": _parquet_names}[format_]
+    found = [read(file) for file in full]
+    if format_ == "json":
+        return tuple(dict.fromkeys(name for names in found for name in names))
+    return tuple(name for name in found[0] if all(name in names for names in found))
+
+
+def check_drift(table: Table, found: tuple[str, ...], before: tuple[str, ...]) -> None:
+    """Refuses what lacks a declared column, unless the topology says that it may (``optional``)."""
+    lacking = [column.name for column in table.columns if column.name not in found and column.name not in table.optional]
+    if lacking:
+        raise drift(
+            table,
+            "the snapshot" if table.source.meaning is Meaning.SNAPSHOT else "a new file",
+            lacking,
+            [name for name in found if name not in before],
+        )
+
+
+def drift(table: Table, what: str, lacking: list[str], others: list[str]) -> SchemaDrift:
+    """The error for declared columns that the source does not have; ``others``: columns it has, those that may be new ones of the old."""
+    declared = [column.name for column in table.columns]
+    new = [name for name in others if name not in declared]
+    perhaps = f"; it has, not declared (renamed?): {', '.join(new)}" if new else ""
+    return SchemaDrift(
+        f"{what} of table {table.name!r} lacks: {', '.join(lacking)}{perhaps}; nothing was committed",
+        expected=f"columns {', '.join(declared)}, spelled like this",
+        next_step=(
+            "deliver the columns again, or declare what the source has; a column that may be absent, and is null then, is declared by "
+            f"optional=[{', '.join(map(repr, lacking))}] of the table"
+        ),
+    )
+
+
+def csv_header(file: Place) -> tuple[str, ...]:
+    try:
+        text = "\n".join(line.decode() for line in first_lines(file, 1))
+        header = next(csv.reader(io.StringIO(text.rstrip("\r")), strict=True), [])
+    except (UnicodeDecodeError, csv.Error):
+        raise corrupt(file.label, "its first line is no CSV header in UTF-8") from None
+    if len(set(header)) != len(header):
+        raise corrupt(file.label, "its header names a column twice")
+    return tuple(header)
+
+
+def _json_keys(file: Place) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for line in islice((line for line in first_lines(file, _JSON_SAMPLE) if line.strip()), _JSON_SAMPLE):
+        try:
+            record = loads(line.decode())
+        except (BadRecord, UnicodeDecodeError):
+            continue  # the reader will quarantine it
+        if type(record) is dict:
+            found.update(dict.fromkeys(record))
+    return tuple(found)
+
+
+def _parquet_names(file: Place) -> tuple[str, ...]:
+    return tuple(parquet_file(file).schema_arrow.names)
+
+
+def parquet_file(file: Place) -> pq.ParquetFile:
+    """An open Parquet file; SourceCorrupt if its footer cannot be read."""
+    try:
+        # INT96 as the time that it is; checksums, since flipped bits become other values else.
+        opened = pq.ParquetFile(file.fs.open_input_file(file.native), coerce_int96_timestamp_unit="us", page_checksum_verification=True)
+        if opened.schema_arrow.names:  # read here, as damage may be in the schema
+            return opened
+        raise corrupt(file.label, "it has no columns")
+    except (pa.ArrowException, OSError, ValueError):
+        raise corrupt(file.label, "it is no complete Parquet file") from None

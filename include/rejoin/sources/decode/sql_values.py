@@ -1,0 +1,97 @@
+"""Values that stand in lines of one shape, as SQL of DuckDB: what ``values.converter`` makes of them, where that is beyond doubt.
+
+``converter`` is the definition, as it is for ``whole``; what is not told here, or does not meet the condition, is read by it.
+"""
+
+from dataclasses import dataclass
+
+from rejoin.plan.model.durations import MAX_DAY, MAX_MICROS, MIN_DAY, MIN_MICROS
+from rejoin.plan.sql.portable import duckdb_type
+from rejoin.sources.decode.column_values import FLOAT_TEXT
+from rejoin.sources.decode.line_shape import FLAG, NULL, NUMBER, TEXT, WHOLE
+from rejoin.sources.decode.values import decimal_of
+
+_DAY = "[12][0-9]{3}-[0-9]{2}-[0-9]{2}"
+_CLOCK = rf"{_DAY}[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,6}})?(Z|\+00(:00)?)?"
+
+
+@dataclass(frozen=True)
+class Typed:
+    """SQL texts of a value in its declared type, null where none is written, and of the condition under which it is the right one. The first
+    is an error for no line, whatever that holds.
+    """
+
+    value: str
+    holds: str = "true"
+
+
+def typed(kind: str, written: str, type_: str, *, unit: str = "us", numbers: bool = False) -> Typed | None:
+    """A value of a column; None if values of this kind are not told here.
+
+    Args:
+        kind: of the place in the shape.
+        written: SQL text of what stands there, null for null.
+        type_: the declared type.
+        unit: of whole numbers that are instants.
+        numbers: texts of decimals are numbers, never base64.
+    """
+    target = duckdb_type(type_)
+    if kind == NULL:
+        return Typed(f"CAST(NULL AS {target})")
+    decimal = decimal_of(type_)
+    if decimal:
+        return _decimal(kind, written, target, *decimal, numbers=numbers)
+    if (kind, type_) in ((TEXT, "STRING"), (WHOLE, "BIGINT"), (FLAG, "BOOLEAN")):
+        return Typed(written)
+    if kind == WHOLE and type_ == "INT":
+        return Typed(f"TRY_CAST({written} AS INTEGER)", f"{written} BETWEEN {-(2**31)} AND {2**31 - 1}")
+    if kind == NUMBER and type_ in ("INT", "BIGINT"):
+        value = f"TRY_CAST({written} AS {target})"
+        return Typed(value, f"{_matches(written, '-?[0-9]{1,18}')} AND {value} IS NOT NULL")
+    if type_ in FLOAT_TEXT and kind in (WHOLE, NUMBER):
+        return _floating(f"CAST({written} AS VARCHAR)", type_)
+    if type_ in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
+        return _time(kind, written, type_, target, unit)
+    return None
+
+
+def _decimal(kind: str, written: str, target: str, precision: int, scale: int, *, numbers: bool) -> Typed | None:
+    if kind not in (TEXT, WHOLE, NUMBER) or (kind == TEXT and not (numbers or scale)):
+        return None
+    whole = f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0"
+    part = rf"\.[0-9]{{1,{scale}}}" if scale else ""
+    # A point is what base64 does not have: such a text is a number whatever else the column holds.
+    pattern = f"-?{whole}{part}" if kind == TEXT and not numbers else f"-?{whole}({part})?"
+    text = f"CAST({written} AS VARCHAR)"
+    return Typed(f"TRY_CAST({text} AS {target})", _matches(text, pattern))
+
+
+def _floating(text: str, type_: str) -> Typed:
+    double = f"TRY_CAST({text} AS DOUBLE)"
+    if type_ == "DOUBLE":
+        return Typed(double, _matches(text, FLOAT_TEXT[type_]))
+    value = f"TRY_CAST({double} AS FLOAT)"
+    as_double = f"{_matches(text, FLOAT_TEXT['DOUBLE'])} AND {value} = {double}"  # in the digits of a double, as some writers do
+    return Typed(value, f"({_matches(text, FLOAT_TEXT[type_])} OR ({as_double}))")
+
+
+def _time(kind: str, written: str, type_: str, target: str, unit: str) -> Typed | None:
+    if kind == TEXT:
+        value = f"TRY_CAST({written} AS {target})"
+        return Typed(value, f"{_matches(written, _DAY if type_ == 'DATE' else _CLOCK)} AND {value} IS NOT NULL")
+    if kind != WHOLE:
+        return None
+    if type_ == "DATE":
+        inside = f"{written} BETWEEN {MIN_DAY} AND {MAX_DAY}"
+        return Typed(f"DATE '1970-01-01' + CASE WHEN {inside} THEN CAST({written} AS INTEGER) END", inside)
+    factor = {"us": 1, "ms": 1000}.get(unit)
+    if factor is None:
+        return None
+    low, high = -(-MIN_MICROS // factor), MAX_MICROS // factor
+    inside = f"{written} BETWEEN {low} AND {high}"
+    made = "make_timestamp" if type_ == "TIMESTAMP_NTZ" else "make_timestamptz"
+    return Typed(f"{made}(CASE WHEN {inside} THEN {written} * {factor} END)", inside)
+
+
+def _matches(text: str, pattern: str) -> str:
+    return f"regexp_full_match({text}, '{pattern}')"

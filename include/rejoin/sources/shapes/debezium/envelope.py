@@ -1,0 +1,117 @@
+"""The wrapping of a Debezium message: JSON text or object, with or without schema; which converters read its columns."""
+
+from typing import Any, NamedTuple
+
+from rejoin.plan.model.plan import Column, Table
+from rejoin.plan.model.sources import DebeziumSource
+from rejoin.sources.decode.column_values import Told, Whole
+from rejoin.sources.decode.values import Convert, Field, converter
+from rejoin.sources.events import Layout
+from rejoin.sources.formats.json_text import Unsure, loads, prefix_before_payload, quick
+
+Converters = tuple[tuple[str, Convert], ...]
+
+
+class Readers(NamedTuple):
+    """The converters of the key columns (in key order) and of the others (in declared order); the same for whole columns."""
+
+    key: Converters
+    values: Converters
+    whole_key: tuple[Whole, ...]
+    whole_values: tuple[Whole, ...]
+
+
+class Unwrapper:
+    """Turns keys, or values, of one file into (payload, readers of its schema).
+
+    Events of one table repeat their schema word for word, several kilobytes each. As long as the text before ``"payload"`` is the
+    same as in the last event, only the payload is parsed.
+
+    Attributes:
+        schema: the last one that was unwrapped.
+        prefix: that text, None after a document that was no text.
+    """
+
+    def __init__(self, table: Table, *, envelope: bool) -> None:
+        source = table.source
+        self._units = dict(source.units) if isinstance(source, DebeziumSource) else {}
+        self._layout = Layout(table)
+        self._envelope = envelope
+        self.prefix: str | None = None
+        self.schema: Any = None
+        self._of_schema = self._without_schema = self._compile({})
+
+    def unwrap(self, document: Any) -> tuple[Any, Readers]:
+        """A key or value as the line has it -> (payload, readers); ``BadRecord`` if the text is no JSON."""
+        if type(document) is not str:
+            return self._payload(document)
+        prefix = self.prefix
+        if prefix is not None and document.startswith(prefix) and document.endswith("}"):
+            return loads(document[len(prefix) : -1]), self._of_schema
+        whole = loads(document)
+        found = self._payload(whole)
+        if whole is not found[0]:
+            self.prefix = prefix_before_payload(document)
+        return found
+
+    def peek(self, document: Any) -> tuple[Any, bool]:
+        """(payload, whether it has a schema) as ``unwrap`` would find, if that is certain and would leave this object as it is.
+
+        Raises ``Unsure`` else. The schema is the last one that ``unwrap`` saw.
+        """
+        if type(document) is str:
+            prefix = self.prefix
+            if prefix is not None and document.startswith(prefix) and document.endswith("}"):
+                return quick(document[len(prefix) : -1]), True
+            document = quick(document)
+            if type(document) is dict and "payload" in document:
+                raise Unsure
+        elif type(document) is dict and "payload" in document and document.keys() == {"schema", "payload"}:
+            if self.prefix is None and type(document["schema"]) is dict and document["schema"] == self.schema:
+                return document["payload"], True
+            raise Unsure
+        return document, False
+
+    def readers(self, *, has_schema: bool) -> Readers:
+        """The readers of what ``peek`` found."""
+        return self._of_schema if has_schema else self._without_schema
+
+    def _payload(self, document: Any) -> tuple[Any, Readers]:
+        if type(document) is not dict or document.keys() != {"schema", "payload"}:
+            return document, self._without_schema
+        schema, self.prefix = document["schema"], None
+        if schema is None:
+            self.schema, self._of_schema = None, self._without_schema
+        elif type(schema) is not dict or "type" not in schema:
+            return document, self._without_schema  # a table whose columns are called schema and payload
+        elif schema != self.schema:
+            self.schema, self._of_schema = schema, self._compile(_fields(schema, envelope=self._envelope))
+        return document["payload"], self._of_schema
+
+    def _compile(self, fields: dict[str, Field]) -> Readers:
+        def one(column: Column) -> tuple[str, Convert, Whole]:
+            name, type_, seen = column.name, str(column.type), set[str]()
+            unit, field = self._units.get(name, "us"), fields.get(name)
+            convert = converter(name, type_, unit=unit, field=field, seen=seen)
+            return name, convert, Whole(type_, self._layout.schema.field(name).type, convert, "debezium", Told(unit, field, seen))
+
+        key, values = [one(column) for column in self._layout.key], [one(column) for column in self._layout.values]
+        converters = [tuple((name, convert) for name, convert, _ in part) for part in (key, values)]
+        wholes = [tuple(whole for _, _, whole in part) for part in (key, values)]
+        return Readers(converters[0], converters[1], wholes[0], wholes[1])
+
+
+def _fields(schema: dict[str, Any], *, envelope: bool) -> dict[str, Field]:
+    """The row's fields in a Connect schema: of the envelope's ``after``, or of the struct itself."""
+    members = [f for f in schema.get("fields") or [] if type(f) is dict]
+    if envelope:
+        row = next((f for f in members if f.get("field") == "after"), {})
+        members = [f for f in row.get("fields") or [] if type(f) is dict]
+    return {str(f.get("field")): _field(f) for f in members}
+
+
+def _field(schema: dict[str, Any]) -> Field:
+    parameters = schema.get("parameters")
+    text = parameters.get("scale") if type(parameters) is dict else None
+    scale = int(text) if type(text) is str and text.lstrip("-").isdigit() and len(text) < 5 else None
+    return Field(schema.get("type"), schema.get("name"), scale)

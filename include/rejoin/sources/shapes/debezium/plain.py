@@ -1,0 +1,179 @@
+"""Plain change events by whole columns: ``debezium`` for the inserts, updates, deletes and tombstones that most of a feed consists of.
+
+Plain is an event with a Kafka key that holds the whole key, a position, and JSON that ``jsontext.quick`` is sure of. Nothing here is
+a rule of its own: what is not certain to become what ``debezium`` makes of it is refused.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+
+from rejoin.sources.decode.column_values import REFUSED
+from rejoin.sources.decode.values import decimal_of
+from rejoin.sources.events import EventKind, Layout
+from rejoin.sources.formats.json_text import Unsure
+from rejoin.sources.shapes.debezium.envelope import Readers, Unwrapper
+from rejoin.sources.shapes.debezium.positions import position
+from rejoin.sources.shapes.debezium.schema_cut import SchemaCut
+
+_UPSERTS = {"c": 1, "u": 1, "r": 0}  # with the rank of its position
+_UPSERT, _DELETE, _SKIPPED = str(EventKind.UPSERT), str(EventKind.DELETE), str(EventKind.SKIPPED)
+Key = tuple[Any, ...]
+# Line, kind, position (None of a tombstone), whether the key has a schema, whether the values have, key and values as written. Flat
+# and of simple values, so that Python's garbage collector does not go through tens of thousands of tuples again and again.
+Row = tuple[Any, ...]
+
+
+class PlainEvents:
+    """The fast half of the decoder of one file; shares its memory: schemas, and the position of the last delete of a key."""
+
+    def __init__(
+        self, layout: Layout, topic: str | None, unchanged: frozenset[str], keys: Unwrapper, values: Unwrapper, deleted_at: dict[Key, str]
+    ) -> None:
+        self._layout, self._topic, self._unchanged = layout, topic, unchanged
+        self._keys, self._values, self._deleted_at = keys, values, deleted_at
+        self._cut_key, self._cut_value = SchemaCut("key", keys, 918273645546372819), SchemaCut("value", values, 918273645546372828)
+        self._key_of = _members([column.name for column in layout.key])
+        self._value_names = [column.name for column in layout.values]
+        self._values_of = _members(self._value_names)
+        self._nulls = layout.no_key + layout.no_values
+        # Texts of decimals also tell how later ones are read; that stays with the decoder.
+        self._able = not any(decimal_of(str(column.type)) for column in layout.key)
+        self._same_key = all(column.type in ("INT", "BIGINT", "STRING") for column in layout.key)
+
+    def plain(self, record: tuple[int, bytes]) -> Row:
+        number, raw = record
+        try:
+            line = self._cut_value.line(raw.decode(), self._cut_key)
+        except UnicodeDecodeError:
+            raise Unsure from None
+        if type(line) is not dict or "value" not in line or not self._able:
+            raise Unsure
+        if self._topic is not None and line.get("topic") not in (self._topic, None):
+            return number, _SKIPPED, None, None, None, *self._nulls
+        payload, has_schema = self._values.peek(line["value"])
+        document, of_key = self._keys.peek(line.get("key"))
+        if type(document) is not dict:
+            raise Unsure
+        try:
+            key = self._key_of(document)
+        except KeyError:
+            raise Unsure from None
+        if None in key:
+            raise Unsure
+        if payload is None:
+            return number, _DELETE, None, of_key, None, *key, *self._layout.no_values
+        if type(payload) is not dict:
+            raise Unsure
+        op = payload.get("op")
+        if op == "d":
+            at = position(payload.get("source"), 1, payload.get("transaction"))
+            return number, _DELETE, at, of_key, None, *key, *self._layout.no_values
+        after = payload.get("after")
+        if type(op) is not str or op not in _UPSERTS or type(after) is not dict or _has_old_key(line):
+            raise Unsure
+        at = position(payload.get("source"), _UPSERTS[op], payload.get("transaction"))
+        try:
+            values = self._values_of(after)
+        except KeyError:
+            if not all(map(after.__contains__, self._layout.required)):
+                raise Unsure from None
+            values = tuple(map(after.get, self._value_names))
+        return number, _UPSERT, at, of_key, has_schema, *key, *values
+
+    def columns(self, run: Sequence[Row]) -> tuple[dict[str, pa.Array], Sequence[int]]:
+        lines, kinds, positions, of_key, of_value, *columns = zip(*run, strict=True)
+        keys, values = columns[: len(self._layout.key)], columns[len(self._layout.key) :]
+        key_reader, reader = _only(self._keys, of_key), _only(self._values, of_value)
+        arrays: dict[str, pa.Array] = {}
+        missing: dict[int, list[str]] = {}
+        if key_reader is not None:
+            for (name, _), whole, column in zip(key_reader.key, key_reader.whole_key, keys, strict=True):
+                if self._without_unchanged(name, column, {}) is not column:
+                    raise Unsure
+                arrays[name] = whole(column, frozenset(map(type, column)))
+        if reader is not None:
+            arrays |= self._value_arrays(reader, values, missing)
+        if missing:
+            arrays["_missing"] = pa.array([missing.get(i, ()) for i in range(len(run))], pa.list_(pa.string()))
+        deletes = _DELETE in kinds
+        arrays["_kind"] = pa.array(kinds) if deletes or _SKIPPED in kinds else pa.repeat(_UPSERT, len(run))
+        if key_reader is not None and (deletes or self._deleted_at):
+            positions = tuple(self._remember_deletes(kinds, self._converted(keys, key_reader), positions))
+        arrays["_position"] = pa.array(positions, pa.string())
+        return arrays, lines
+
+    def _value_arrays(self, reader: Readers, values: Sequence[Sequence[Any]], missing: dict[int, list[str]]) -> dict[str, pa.Array]:
+        """The columns that are no key; what they made their converters remember is taken back if one of them is refused."""
+        arrays = {}
+        before = [set(whole.seen) for whole in reader.whole_values]
+        try:
+            for (name, _), whole, column in zip(reader.values, reader.whole_values, values, strict=True):
+                known = self._without_unchanged(name, column, missing)
+                arrays[name] = whole(known, frozenset(map(type, known)))
+        except REFUSED:
+            for whole, seen in zip(reader.whole_values, before, strict=True):
+                whole.seen &= seen
+            raise
+        return arrays
+
+    def _without_unchanged(self, name: str, column: Sequence[Any], missing: dict[int, list[str]]) -> Sequence[Any]:
+        """The column with null for placeholders of unchanged values, which are noted in ``missing``."""
+        unchanged = self._unchanged
+        try:
+            if unchanged.isdisjoint(column):
+                return column
+        except TypeError:
+            pass  # it holds objects or arrays
+        known = list(column)
+        for i, value in enumerate(column):
+            if type(value) is str and value in unchanged:
+                known[i] = None
+                missing.setdefault(i, []).append(name)
+        return known
+
+    def _converted(self, keys: Sequence[Sequence[Any]], reader: Readers) -> Iterable[Key]:
+        """Columns of the key -> keys as the decoder remembers them; skipped records have none."""
+        if self._same_key:
+            return zip(*keys, strict=True)
+        columns = zip(keys, reader.key, strict=True)
+        return zip(*([None if value is None else convert(value) for value in key] for key, (_, convert) in columns), strict=True)
+
+    def _remember_deletes(self, kinds: Sequence[str], keys: Iterable[Key], positions: Sequence[str | None]) -> Sequence[str | None]:
+        """Remembers deletes, forgets those of keys that came back; the positions with those of tombstones filled in."""
+        deleted_at, found = self._deleted_at, list(positions)
+        for i, (kind, key) in enumerate(zip(kinds, keys, strict=True)):
+            if kind is _UPSERT:
+                deleted_at.pop(key, None)
+            elif kind is _DELETE:
+                at = positions[i]
+                if at is None:
+                    found[i] = deleted_at.get(key)
+                else:
+                    deleted_at[key] = at
+        return found
+
+
+def _has_old_key(line: dict[str, Any]) -> bool:
+    headers = line.get("headers")
+    return type(headers) is dict and "__debezium.oldkey" in headers
+
+
+def _members(names: list[str]) -> Callable[[dict[str, Any]], Key]:
+    """The function that takes the members ``names`` out of an object, or raises KeyError."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    if not names:
+        return lambda _: ()
+    only = names[0]
+    return lambda row: (row[only],)
+
+
+def _only(unwrapper: Unwrapper, flags: Sequence[bool | None]) -> Readers | None:
+    """The readers that all records have that need some (flags from ``Unwrapper.peek``, or None)."""
+    different = set(flags) - {None}
+    if len(different) > 1:
+        raise Unsure
+    return unwrapper.readers(has_schema=bool(different.pop())) if different else None

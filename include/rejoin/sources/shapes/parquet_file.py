@@ -1,0 +1,77 @@
+"""The rows of Parquet files: whether they fit the declared schema (only casts that lose nothing, else SchemaDrift), and how they are read.
+
+Names and types are checked before anything is read. Allowed are the declared type itself and INT -> BIGINT, FLOAT -> DOUBLE, DECIMAL with more
+digits on both sides; 8 and 16 bit integers count as INT.
+"""
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pat
+
+from rejoin.errors import SchemaDrift
+from rejoin.plan.model.plan import Table
+from rejoin.sources.declared_columns import parquet_file
+from rejoin.sources.decode.values import decimal_of
+from rejoin.sources.transports.files import PinnedFile, corrupt, place, verify
+
+BATCH_ROWS = 65_536
+
+
+def parquet_rows(table: Table, root: str, file: PinnedFile) -> Iterator[pa.RecordBatch]:
+    """The declared columns that a pinned file has, in batches, with the types of the file; INT96 as microseconds without a zone.
+
+    Raises:
+        SourceFileMissing, SourceFileChanged: the pinned bytes are no longer there.
+        SourceCorrupt: the file is damaged.
+        SchemaDrift: a column does not fit.
+    """
+    verify(root, file)
+    opened = parquet_file(place(root, file.path))
+    check_parquet(table, opened, file)
+    names = opened.schema_arrow.names
+    try:
+        yield from opened.iter_batches(BATCH_ROWS, columns=[c.name for c in table.columns if c.name in names])
+    except (pa.ArrowException, OSError):
+        raise corrupt(file.path, "its pages are damaged") from None
+
+
+def check_parquet(table: Table, opened: pq.ParquetFile, file: PinnedFile) -> None:
+    """SchemaDrift if a declared column has a type in ``file`` that cannot be widened."""
+    schema = opened.schema_arrow
+    int96 = {column.name for column in opened.schema if column.physical_type == "INT96"}
+    for column in table.columns:
+        positions = schema.get_all_field_indices(column.name)
+        if not positions:
+            continue
+        found = schema.field(positions[0]).type
+        fits = len(positions) == 1 and (column.type == "TIMESTAMP" if column.name in int96 else _fits(found, str(column.type)))
+        if not fits:
+            raise SchemaDrift(
+                f"column {column.name!r} of table {table.name!r} has the type {found} in {file.path!r}, declared is {column.type}",
+                expected="the declared type, or one that can be widened to it without loss",
+                next_step="deliver the column in its declared type, or change the declared schema of the table",
+            )
+
+
+def _fits(found: pa.DataType, declared: str) -> bool:
+    if pat.is_dictionary(found):
+        found = found.value_type
+    decimal = decimal_of(declared)
+    if decimal:
+        return bool(pat.is_decimal(found) and found.scale <= decimal[1] and found.precision - found.scale <= decimal[0] - decimal[1])
+    tests: dict[str, Callable[[pa.DataType], bool]] = {
+        "BOOLEAN": pat.is_boolean,
+        "INT": lambda t: pat.is_int8(t) or pat.is_int16(t) or pat.is_int32(t),
+        "BIGINT": pat.is_signed_integer,
+        "FLOAT": pat.is_float32,
+        "DOUBLE": lambda t: pat.is_float32(t) or pat.is_float64(t),
+        "STRING": lambda t: pat.is_string(t) or pat.is_large_string(t),
+        "BINARY": lambda t: pat.is_binary(t) or pat.is_large_binary(t) or pat.is_fixed_size_binary(t),
+        "DATE": pat.is_date32,
+        # Spark has no nanoseconds: reading them would round.
+        "TIMESTAMP": lambda t: pat.is_timestamp(t) and t.tz is not None and t.unit in ("ms", "us"),
+        "TIMESTAMP_NTZ": lambda t: pat.is_timestamp(t) and t.tz is None and t.unit in ("ms", "us"),
+    }
+    return bool(tests[declared](found))

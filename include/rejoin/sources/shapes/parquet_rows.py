@@ -1,0 +1,164 @@
+"""Rows of Parquet files -> events, column by column: every row an upsert at the ordinal of its pin, or quarantined.
+
+The rules are those of every snapshot (``snapshot``): no key or the whole key, and a quarantined row carries no values.
+"""
+
+import base64
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from rejoin.plan.model.durations import MAX_MICROS, MIN_MICROS
+from rejoin.plan.model.plan import Table
+from rejoin.sources.events import MISSING_KEY, EventKind, Layout, raw_text
+from rejoin.sources.shapes.parquet_file import parquet_rows
+from rejoin.sources.shapes.snapshot import position_of
+from rejoin.sources.transports.files import PinnedFile
+
+_YEARS = (MIN_MICROS // 1_000_000, MAX_MICROS // 1_000_000 + 1)
+"""Seconds since the epoch: the first of year 1, and the first that is too late."""
+_A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000}
+_A_DAY = 86_400
+
+
+@dataclass(frozen=True)
+class _Wrong:
+    """Rows that cannot be applied. ``of_key``: because of what is in their key."""
+
+    rows: pa.BooleanArray
+    code: str
+    reason: str
+    of_key: bool
+
+
+def decode_parquet(table: Table, ordinal: int, file: PinnedFile, index: int, root: str) -> Iterator[pa.RecordBatch]:
+    """A pinned Parquet file -> record batches of ``events_schema(table)``, one row a row. Raises as ``parquet_rows`` does."""
+    layout, line = Layout(table), 1
+    for rows in parquet_rows(table, root, file):
+        lines = np.arange(line, line + rows.num_rows)
+        yield layout.arranged(_columns(layout, ordinal, rows), lines, file.path, index)  # type: ignore[arg-type]
+        line += rows.num_rows
+
+
+def raw_rows(table: Table, root: str, file: PinnedFile, wanted: Iterable[int]) -> Iterator[tuple[int, str]]:
+    """The rows with these numbers (from 1), as quarantine keeps them."""
+    layout, first, numbers = Layout(table), 1, np.array(sorted(wanted))
+    for rows in parquet_rows(table, root, file):
+        here = numbers[(numbers >= first) & (numbers < first + rows.num_rows)]
+        yield from zip(here.tolist(), _raw_of(layout, rows.take(pa.array(here - first))), strict=True)
+        first += rows.num_rows
+
+
+def _columns(layout: Layout, ordinal: int, rows: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Rows with the types of their file -> columns of events."""
+    keys, found = [c.name for c in layout.key], dict(zip(rows.schema.names, rows.columns, strict=True))
+    yes, no = (pa.repeat(pa.scalar(of), rows.num_rows) for of in (True, False))
+    lacking = reduce(pc.or_, (pc.is_null(found[k]) if k in found else yes for k in keys), no)
+    wrong = [_Wrong(lacking, MISSING_KEY, f"key column {' or '.join(keys)} is null", of_key=True)]
+    for name, values in found.items():
+        wrong += [_Wrong(bad, code, reason, name in keys) for bad, code, reason in _faults(name, values)]
+    wrong = [w for w in wrong if pc.any(w.rows).as_py()]
+    refused, no_key = (_either([w for w in wrong if w.of_key or every], rows.num_rows) for every in (True, False))
+    made = {"_position": pa.repeat(position_of(ordinal), rows.num_rows), "_kind": pa.repeat(str(EventKind.UPSERT), rows.num_rows)}
+    if wrong:
+        found = {name: _without(values, no_key if name in keys else refused) for name, values in found.items()}
+        made["_position"] = _without(made["_position"], refused)
+        made["_kind"] = pc.if_else(refused, str(EventKind.QUARANTINED), made["_kind"])
+        made["_code"] = _first([(w.rows, w.code) for w in wrong])
+        made["_reason"] = _first([(w.rows, w.reason) for w in wrong])
+        made["_raw"] = _at(refused, _raw_of(layout, rows.filter(refused)), rows.num_rows)
+    return made | {name: _cast(values, layout.schema.field(name).type) for name, values in found.items()}
+
+
+def _either(wrong: list[_Wrong], count: int) -> pa.BooleanArray:
+    return reduce(pc.or_, (w.rows for w in wrong), pa.repeat(pa.scalar(False), count))
+
+
+def _without(values: pa.Array, rows: pa.BooleanArray) -> pa.Array:
+    """The values, null in some rows."""
+    if pat.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    return pc.if_else(rows, pa.scalar(None, values.type), values)
+
+
+def _first(cases: list[tuple[pa.BooleanArray, str]]) -> pa.Array:
+    """Of several texts the first whose rows have one."""
+    texts = pa.nulls(len(cases[0][0]), pa.string())
+    for rows, text in reversed(cases):
+        texts = pc.if_else(rows, text, texts)
+    return texts
+
+
+def _at(rows: pa.BooleanArray, texts: list[str], count: int) -> pa.Array:
+    """The texts in these rows, null in all others."""
+    return pc.replace_with_mask(pa.nulls(count, pa.string()), rows, pa.array(texts, pa.string()))
+
+
+# --- values ---------------------------------------------------------------------------------------------------------------
+
+
+def _faults(name: str, values: pa.Array) -> Iterator[tuple[pa.BooleanArray, str, str]]:
+    """The rows whose value no column of the declared type holds, with code and reason."""
+    kind = values.type.value_type if pat.is_dictionary(values.type) else values.type
+    if pat.is_string(kind) or pat.is_large_string(kind):
+        if (bad := _no_utf8(values)) is not None:
+            yield bad, "VALUE_TYPE", f"column {name!r}: no UTF-8"
+    elif pat.is_date32(kind) or pat.is_timestamp(kind):
+        plain = values.dictionary_decode() if pat.is_dictionary(values.type) else values
+        number = plain.view(pa.int32()).cast(pa.int64()) if pat.is_date32(kind) else plain.view(pa.int64())
+        first, after = (at // _A_DAY if pat.is_date32(kind) else at * _A_SECOND[kind.unit] for at in _YEARS)
+        outside = pc.or_(pc.less(number, first), pc.greater_equal(number, after))
+        yield pc.fill_null(outside, fill_value=False), "VALUE_RANGE", f"column {name!r}: the date lies outside the years 0001 to 9999"
+
+
+def _no_utf8(values: pa.Array) -> pa.BooleanArray | None:
+    """Which texts are none; None if all are."""
+    try:
+        values.validate(full=True)
+        return None
+    except pa.ArrowInvalid:
+        plain = values.dictionary_decode() if pat.is_dictionary(values.type) else values
+        large = pa.large_binary() if pat.is_large_string(plain.type) else pa.binary()
+        return pa.array([value is not None and not _is_text(value) for value in plain.view(large).to_pylist()], pa.bool_())
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pat.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    return values if values.type == kind else values.cast(kind)
+
+
+def _raw_of(layout: Layout, rows: pa.RecordBatch) -> list[str]:
+    """Rows as quarantine keeps them: as JSON, in the order of the declared columns."""
+    found = dict(zip(rows.schema.names, rows.columns, strict=True))
+    columns = [_shown(found[name]) if name in found else [None] * rows.num_rows for name in layout.names]
+    texts = (dict(zip(layout.names, row, strict=True)) for row in zip(*columns, strict=True))
+    return [raw_text(json.dumps(text, ensure_ascii=False, separators=(",", ":"), default=str).encode()) for text in texts]
+
+
+def _shown(values: pa.Array) -> list[Any]:
+    """Values as JSON has them: a text that is none has marks in place of what cannot be read, bytes are base64, times texts."""
+    if pat.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    kind = values.type
+    if pat.is_string(kind) or pat.is_large_string(kind):
+        large = pa.large_binary() if pat.is_large_string(kind) else pa.binary()
+        return [None if value is None else value.decode("utf-8", "replace") for value in values.view(large).to_pylist()]
+    if pat.is_date32(kind) or pat.is_timestamp(kind):
+        return list(values.cast(pa.string()).to_pylist())
+    return [base64.b64encode(value).decode() if isinstance(value, bytes) else value for value in values.to_pylist()]

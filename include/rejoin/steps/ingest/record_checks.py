@@ -1,0 +1,242 @@
+"""What every ingest counts and checks: kinds of events, the policy on bad records, the conservation of records (I4), the share of deletes."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rejoin.engines.relation import Engine, Here, Rows
+from rejoin.errors import BadRecords, InvariantBroken, SnapshotEmpty, SnapshotShrunk
+from rejoin.limits import limits
+from rejoin.plan.model.plan import Table
+from rejoin.plan.model.record_place import by_place
+from rejoin.plan.model.sources import OnBadRecord, SnapshotSource
+from rejoin.plan.model.step_results import Ingested
+from rejoin.statements.dialect import Dialect, aggregated, counted
+
+
+@dataclass(frozen=True)
+class Share:
+    """So many records, and so many lines that they take."""
+
+    records: int
+    lines: int
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """How many events of each kind a cut holds. ``unplaced``: without a position of their own (tombstones). ``lines``,
+    ``quarantined_lines``: how many lines the records take, and the refused ones of them. ``absent``: without a column that they should have.
+    """
+
+    read: int
+    lines: int
+    quarantined_lines: int
+    skipped: int
+    quarantined: int
+    quarantined_without_key: int
+    truncates: int
+    truncated: str | None
+    incomplete: int
+    adopted: int
+    unplaced: int
+    absent: int
+
+    @property
+    def whole(self) -> Share:
+        """All records."""
+        return Share(self.read, self.lines)
+
+    @property
+    def refused(self) -> Share:
+        """The refused ones."""
+        return Share(self.quarantined, self.quarantined_lines)
+
+    @property
+    def plain(self) -> bool:
+        """Whether every record is skipped, or an upsert or delete that says all there is to say."""
+        return not (self.quarantined or self.truncates or self.incomplete or self.unplaced or self.absent)
+
+
+def kind_counts(sql: Dialect, table: Table) -> dict[str, str]:
+    """What ``Kinds`` are made of, as aggregates over events."""
+    missing, no_key = f"{sql.size('_missing')} > 0", f"{sql.name(table.key[0])} IS NULL"
+    counts = {
+        "skipped": "_kind = 'skipped'",
+        "quarantined": "_kind = 'quarantined'",
+        "quarantined_without_key": f"_kind = 'quarantined' AND {no_key}",
+        "truncates": "_kind = 'truncate'",
+        "incomplete": missing,
+        "adopted": f"{missing} AND _old_key IS NOT NULL",
+        "unplaced": "_kind IN ('upsert', 'delete') AND _position IS NULL",
+        "absent": f"{sql.size('_absent')} > 0",
+    }
+    return {
+        "read": "count(*)",
+        "lines": "coalesce(sum(_lines), 0)",
+        "quarantined_lines": "coalesce(sum(CASE WHEN _kind = 'quarantined' THEN _lines END), 0)",
+        "truncated": "max(CASE WHEN _kind = 'truncate' THEN _position END)",
+        **counted(counts),
+    }
+
+
+def alone(engine: Engine, table: Table, facts: Rows) -> bool:
+    """Whether it is known that no two of many events have one key: then nothing has to be put in order."""
+    if by_place(table):
+        return True
+    if not engine.in_process or isinstance(facts, Here):
+        return False
+    distinct = f"SELECT count(*) FROM (SELECT DISTINCT {engine.sql.names(table.key)} FROM facts)"
+    return bool(engine.one(f"SELECT count(*) = ({distinct}) AS alone FROM facts", facts=facts)["alone"])
+
+
+def count_kinds(engine: Engine, table: Table, events: Rows) -> Kinds:
+    """Counts the events of a cut by kind."""
+    found = engine.one(aggregated(engine.sql, kind_counts(engine.sql, table), "events"), events=events)
+    counts: dict[str, Any] = {
+        name: value if name == "truncated" else int(value) for name, value in found.items()
+    }  # DuckDB's sums are decimals
+    return Kinds(**counts)
+
+
+def kinds_of(table: Table, events: pa.Table) -> Kinds:
+    """The same of events on the driver."""
+    kind, missing = events["_kind"], pc.greater(pc.list_value_length(events["_missing"]), 0)
+
+    def count(condition: pa.ChunkedArray) -> int:
+        return int(pc.sum(condition).as_py() or 0)
+
+    def has(name: str) -> pa.ChunkedArray:
+        return pc.equal(kind, name)
+
+    return Kinds(
+        read=events.num_rows,
+        lines=count(events["_lines"]),
+        quarantined_lines=count(events.filter(has("quarantined"))["_lines"]),
+        skipped=count(has("skipped")),
+        quarantined=count(has("quarantined")),
+        quarantined_without_key=count(pc.and_(has("quarantined"), pc.is_null(events[table.key[0]]))),
+        truncates=count(has("truncate")),
+        truncated=pc.max(events.filter(has("truncate"))["_position"]).as_py(),
+        incomplete=count(missing),
+        adopted=count(pc.and_(missing, pc.is_valid(events["_old_key"]))),
+        unplaced=count(pc.and_(pc.or_(has("upsert"), has("delete")), pc.is_null(events["_position"]))),
+        absent=count(pc.greater(pc.list_value_length(events["_absent"]), 0)),
+    )
+
+
+def no_kinds() -> Kinds:
+    """Of a cut without events."""
+    return Kinds(0, 0, 0, 0, 0, 0, 0, None, 0, 0, 0, 0)
+
+
+def with_replayed(cut: Kinds, replayed: Kinds) -> Kinds:
+    """Of a cut and of records that come again with it: those are not read in this run, but may be incomplete or without position."""
+    incomplete, adopted = cut.incomplete + replayed.incomplete, cut.adopted + replayed.adopted
+    return replace(cut, incomplete=incomplete, adopted=adopted, unplaced=cut.unplaced + replayed.unplaced)
+
+
+def check_conservation(table: Table, done: Ingested, run: int) -> None:
+    """Every record that was read has exactly one fate (I4).
+
+    Raises:
+        InvariantBroken: the counts do not add up.
+    """
+    if done.accounted != done.read:
+        raise InvariantBroken(
+            f"ingest of table {table.name!r} in run {run}: {done.read} records read, {done.accounted} accounted for; nothing was committed",
+            expected="every record has exactly one fate (I4)",
+            next_step="run again; if it stays, report it with `rejoin history --run`",
+        )
+
+
+def check_policy(engine: Engine, table: Table, read: Share, refused: Share, records: Rows, run: int) -> None:
+    """The source's policy on records that cannot be applied. A record over several lines counts as that many: where the damage is a
+    quote that is not closed, nobody knows how many records they were.
+
+    Args:
+        engine: runs the statement that looks for coordinates.
+        table: the table.
+        read: records read.
+        refused: records refused.
+        records: rows that hold the refused ones (with ``_code``), for the first few coordinates of the message.
+        run: the run.
+
+    Raises:
+        BadRecords: there are more than the policy allows.
+    """
+    source = table.source
+    failing = source.on_bad_record is OnBadRecord.FAIL
+    if not refused.records or not (failing or refused.lines > max(limits().refused_records, source.max_bad_share * read.lines)):
+        return
+    limit = "none" if failing else f"at most {source.max_bad_share:.0%} (or {limits().refused_records} records)"
+    lines = f", which are {refused.lines} of {read.lines} lines," if refused.lines > refused.records else ""
+    raise BadRecords(
+        f"{refused.records} of {read.records} records{lines} of table {table.name!r} cannot be applied in run {run}; nothing was committed; "
+        f"first: {_first(engine, records)}",
+        expected=f"{limit}, by on_bad_record={source.on_bad_record.value!r} and max_bad_share of the source",
+        next_step="mend the files or raise the limit, and run again: the same files are read again",
+    )
+
+
+def check_any(engine: Engine, table: Table, kinds: Kinds, records: Rows, run: int) -> None:
+    """A source of which every record is refused as it is read is not what its declaration says, however few records these are. Records that are refused
+    later (too late, without event time, without a known value) are the source's own, whose time has come or gone.
+
+    Args:
+        engine: as above.
+        table: the table.
+        kinds: counts of the cut.
+        records: as above.
+        run: the run.
+
+    Raises:
+        BadRecords: all of them are refused.
+    """
+    read = kinds.read - kinds.skipped
+    if not 0 < kinds.quarantined == read:
+        return
+    every = "the only record" if read == 1 else f"each of the {read} records"
+    raise BadRecords(
+        f"{every} of table {table.name!r} cannot be applied in run {run}; nothing was committed; first: {_first(engine, records)}",
+        expected="a record that can be: max_bad_share is about some of them",
+        next_step="compare the source's declaration with the file; mend the file or take it away, and run again",
+    )
+
+
+def _first(engine: Engine, records: Rows) -> str:
+    """Where and why the first few records are refused."""
+    bad = "SELECT _code, _file, _line, _reason FROM records WHERE _code IS NOT NULL ORDER BY _file, _line LIMIT 5"
+    first = engine.query(bad, records=records).here().to_pylist()
+    return "; ".join(f"{r['_code']} at {r['_file']}:{r['_line']}: {r['_reason']}" for r in first)
+
+
+def check_rows(table: Table, kinds: Kinds, run: int) -> None:
+    """A snapshot without rows would delete everything.
+
+    Raises:
+        SnapshotEmpty: it has none.
+    """
+    if not kinds.read:
+        raise SnapshotEmpty(
+            f"the snapshot of table {table.name!r} has no rows in run {run}; nothing was committed",
+            expected="at least one row: absence means deletion",
+            next_step="write the snapshot again; to empty a table on purpose, delete its rows in a feed",
+        )
+
+
+def check_deletes(table: Table, done: Ingested, run: int) -> None:
+    """A snapshot may not delete more than the stated share of the live rows.
+
+    Raises:
+        SnapshotShrunk: it would.
+    """
+    source = table.source
+    assert isinstance(source, SnapshotSource)
+    if done.implied > source.max_delete_share * done.live:
+        raise SnapshotShrunk(
+            f"the snapshot of table {table.name!r} would delete {done.implied} of {done.live} rows in run {run}; nothing was committed",
+            expected=f"at most {source.max_delete_share:.0%} (max_delete_share)",
+            next_step="check that the snapshot is complete; if it is, raise max_delete_share for one run",
+        )

@@ -1,0 +1,225 @@
+"""ingest: events and stored versions become new versions of a source table."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rejoin import sources
+from rejoin.context.facts import watched
+from rejoin.context.work import Cut, Outcome, Work
+from rejoin.engines.relation import Here, Rows
+from rejoin.lake import table_names
+from rejoin.lake.iceberg.table_schemas import source_schema
+from rejoin.lake.ledger.records import Write
+from rejoin.lake.read.lookups import Keys
+from rejoin.lake.read.reader import Reader
+from rejoin.limits import limits
+from rejoin.plan.check.expectations import of_level
+from rejoin.plan.model.expectations import Expectation, Level, Which
+from rejoin.plan.model.plan import Table
+from rejoin.plan.model.record_place import by_place
+from rejoin.plan.model.sources import Meaning, SnapshotSource
+from rejoin.plan.model.step_results import Ingested
+from rejoin.sources.events import events_schema
+from rejoin.statements.own_columns import REPLAYED, SOURCE_FILE
+from rejoin.steps.ingest import held_versions as hold
+from rejoin.steps.ingest import statements
+from rejoin.steps.ingest.column_drift import check_columns
+from rejoin.steps.ingest.new_versions import Storing
+from rejoin.steps.ingest.record_checks import (
+    Kinds,
+    alone,
+    check_any,
+    check_deletes,
+    check_policy,
+    check_rows,
+    count_kinds,
+    kind_counts,
+    kinds_of,
+    no_kinds,
+    with_replayed,
+)
+from rejoin.steps.ingest.statements import event_columns
+from rejoin.steps.ingest.stream_records import Ages
+from rejoin.steps.validate.judging import hours_since_newest, measured
+
+
+class Ingesting:
+    """One attempt to ingest a source table.
+
+    Args:
+        work: what the attempt works with.
+        cut: what the run reads of it.
+        results: where the results of the table's validation are kept; None: only in the ledger.
+    """
+
+    def __init__(self, work: Work, cut: Cut, results: Path | None) -> None:
+        self._work, self._facts, self._cut, self._results = work, work.facts, cut, results
+        self._engine, self._sql = work.engine, work.engine.sql
+
+    def run(self, table: Table) -> Outcome[Ingested]:
+        """Ingests what the cut has pinned, and judges what it comes to."""
+        self._storing = Storing(self._work, table, self._cut, self._results)
+        outcome = self._ingested(table, self._cut.pin)
+        after = self._work.after(outcome.writes)
+        if not table.expectations or not (outcome.result.changes or self._facts.asked_again(table.name) or watched(table)):
+            return outcome
+        measures = {n: self._measure(table, e, after) for n, e in measured(table)}
+        judging = self._storing.judging()
+        judging.table(after, after.stored(table.name), measures)
+        return replace(outcome, detail={**outcome.detail, **judging.detail()})
+
+    def _ingested(self, table: Table, pin: sources.Pin | None) -> Outcome[Ingested]:
+        if pin is None:
+            known, held = self._work.before.has(table.name), self._held(table, None)
+            if known and held is not None and self._facts.judged_again(table):
+                return self._ingest_feed(table, Here(events_schema(table).empty_table()), no_kinds(), Keys(held, self._facts.held(table)))
+            return Outcome(Ingested(), () if known else (self._touch(table),))
+        here = sources.read_here(table, pin, self._cut.root)
+        if here is not None:
+            return self._ingest(table, Here(here), kinds_of(table, here), here)
+        if self._engine.in_process:
+            landed = self._engine.landed(events_schema(table), sources.read_along(table, pin, self._cut.root), sources.RARE)
+            return self._ingest(table, landed, count_kinds(self._engine, table, landed), None)
+        spark = self._engine.by_spark(f"the input of {table.name!r} is large")
+        events = spark.of(sources.read(spark.spark, table, pin, self._cut.root))
+        if (loaded := self._load(table, events)) is not None:
+            return loaded
+        with self._engine.kept(events) as kept:  # decoding is the dearest part: once
+            return self._ingest(table, kept, count_kinds(self._engine, table, kept), None)
+
+    def _load(self, table: Table, events: Rows) -> Outcome[Ingested] | None:
+        """The first load of a feed in one pass, if it turns out to be plain; None if it has to be looked at first: what was written is garbage.
+
+        Events are counted before a shuffle: where Spark lost an executor it has counted some of them twice, and they are counted again in peace.
+        """
+        judged = of_level(table.expectations, Level.ROW, Which.CHANGED)
+        if judged or table.retention is not None or isinstance(table.source, SnapshotSource) or self._work.before.has(table.name):
+            return None
+        observed, seen = self._engine.counted(events, kind_counts(self._sql, table))
+        statement = statements.feed(self._sql, table, stored=False, placed=True)
+        classified = self._engine.query(statement, events=self._facts_of(observed))
+        fates, _, write = self._storing.write(self._versions(table, classified, keep_unchanged=True), limits().large)
+        kinds = Kinds(**seen())
+        if not kinds.plain or fates.quarantined or kinds.read != kinds.skipped + fates.accounted:
+            self._work = replace(self._work, writer=self._work.writer.again())
+            self._storing = Storing(self._work, table, self._cut, self._results)
+            return None
+        return Outcome(self._storing.accounted(fates, kinds), (write,))
+
+    def _facts_of(self, events: Rows) -> Rows:
+        return self._engine.query("SELECT * FROM events WHERE _kind IN ('upsert', 'delete')", events=events)
+
+    def _versions(self, table: Table, classified: Rows, *, keep_unchanged: bool) -> Rows:
+        return self._engine.query(statements.versions(self._sql, table, keep_unchanged=keep_unchanged), classified=classified)
+
+    def _ingest(self, table: Table, events: Rows, kinds: Kinds, here: pa.Table | None) -> Outcome[Ingested]:
+        check_policy(self._engine, table, kinds.whole, kinds.refused, events, self._facts.run.number)
+        check_any(self._engine, table, kinds, events, self._facts.run.number)
+        if isinstance(table.source, SnapshotSource):
+            return self._ingest_snapshot(table, events, kinds)
+        if kinds.absent:
+            check_columns(self._engine, table, events, self._work.before, self._cut.given, self._cut.root)
+        return self._ingest_feed(table, events, kinds, self._keys(table, events, here, kinds))
+
+    def _ingest_feed(self, table: Table, events: Rows, kinds: Kinds, keys: Keys) -> Outcome[Ingested]:
+        parts, truncated = [self._facts_of(events)], kinds.truncated is not None
+        again = self._facts.judged_again(table)
+        held = self._held(table, None if truncated or again else keys)
+        if held is not None:
+            fields = tuple(f.name for f in held.schema.field("_row").type) if "_row" in held.columns else ()
+            parts.append(self._engine.query(hold.held_events(self._sql, table, fields), held=held))
+        if again:
+            replayed = self._replayed(table)
+            if replayed is not None:
+                parts.append(replayed[0])
+                kinds = with_replayed(kinds, replayed[1])
+            keys = Keys(self._looked_up(table, self._together(table, parts), kinds), keys.at_most + kinds.adopted + self._facts.held(table))
+        facts = self._together(table, parts)
+        looked = not by_place(table)  # no place comes twice
+        stored = self._work.before.versions(table.name, None if truncated else keys, before=kinds.incomplete > 0) if looked else None
+        known, given = stored is not None, {} if stored is None else {"stored": stored}
+        if kinds.truncated is not None:
+            facts = self._engine.query(statements.truncation(self._sql, table, kinds.truncated, stored=known), events=facts, **given)
+        placed, ages = kinds.unplaced == 0, Ages(self._work.before.latest(table), self._facts.plan.taken_from(table.name))
+        single = placed and alone(self._engine, table, facts)
+        statement = statements.feed(self._sql, table, stored=known, placed=placed, alone=single, ages=ages)
+        classified = self._engine.query(statement, events=facts, **given)
+        if kinds.incomplete:
+            classified = self._engine.query(statements.unsettled(self._sql, table, stored=known), classified=classified, **given)
+        made = self._versions(table, classified, keep_unchanged=True)
+        at_most = kinds.read + (self._facts.before.rows(table.name) if truncated else 0)
+        at_most += self._facts.held(table) if again or held is not None else 0
+        return self._storing.store(made, kinds, self._refused(events), at_most, held)
+
+    def _together(self, table: Table, parts: list[Rows]) -> Rows:
+        """Events of several origins."""
+        inputs = {f"part_{i}": part for i, part in enumerate(parts)}
+        columns = self._sql.names(event_columns(table))
+        return self._engine.query(" UNION ALL ".join(f"SELECT {columns} FROM {name}" for name in inputs), **inputs)
+
+    def _refused(self, events: Rows) -> Rows:
+        return self._engine.query("SELECT * FROM events WHERE _kind = 'quarantined'", events=events)
+
+    def _ingest_snapshot(self, table: Table, events: Rows, kinds: Kinds) -> Outcome[Ingested]:
+        check_rows(table, kinds, self._facts.run.number)
+        rows, refused = self._engine.query("SELECT * FROM events WHERE _kind = 'upsert'", events=events), self._refused(events)
+        key = self._sql.names(table.key)
+        bad = self._engine.query(f"SELECT {key} FROM refused WHERE {self._sql.name(table.key[0])} IS NOT NULL", refused=refused)
+        stored = self._work.before.versions(table.name, None, before=False)
+        inputs = {"events": rows, "bad_keys": bad, **({} if stored is None else {"stored": stored})}
+        statement = statements.snapshot(self._sql, table, stored=stored is not None, deletes=kinds.quarantined_without_key == 0)
+        made = self._versions(table, self._engine.query(statement, **inputs), keep_unchanged=False)
+        outcome = self._storing.store(made, kinds, refused, kinds.read + self._facts.before.rows(table.name), self._held(table, None))
+        check_deletes(table, outcome.result, self._facts.run.number)
+        return outcome
+
+    def _held(self, table: Table, keys: Keys | None) -> Rows | None:
+        """The rows that are held back, of some keys or of all."""
+        return self._work.before.held(table.name, keys) if self._facts.held(table) else None
+
+    def _replayed(self, table: Table) -> tuple[Rows, Kinds] | None:
+        """The records in quarantine that can be decoded now. The next snapshot decides about those of a snapshot, and those of ``records`` come anew."""
+        refused = self._work.before.refused(table.name)
+        if refused is None or table.source.meaning is not Meaning.FEED:
+            return None
+        # In the order of their arrival, before all that arrive in this run.
+        latest_first = f"row_number() OVER (ORDER BY _run DESC, {SOURCE_FILE} DESC, _line DESC)"
+        arrival = self._sql.cast(f"{REPLAYED + 1} - {latest_first}", "BIGINT")
+        wanted = f"{SOURCE_FILE} AS _file, _line, _reason, _raw, {arrival} AS _arrival"
+        records = self._engine.query(f"SELECT {wanted} FROM refused", refused=refused)
+        if not self._engine.in_process and not limits().small(self._facts.before.rows(table_names.quarantine(table.name))):
+            spark = self._engine.by_spark(f"many records of {table.name!r} are replayed")
+            again = spark.of(sources.read_again_on_workers(table, spark.frame(records)), records)
+            return again, count_kinds(self._engine, table, again)
+        found = sources.read_again_here(table, sorted(records.here().to_pylist(), key=lambda record: record["_arrival"]))
+        return Here(found), kinds_of(table, found)
+
+    def _measure(self, table: Table, one: Expectation, after: Reader) -> float | None:
+        if one.type == "fresh":
+            return hours_since_newest(table.name, one.kwargs["column"], after, self._facts.run.opened_at)
+        before = self._live(self._work.before, table) if self._work.before.has(table.name) else 0
+        return self._live(after, table) / before - 1 if before else None
+
+    def _live(self, reader: Reader, table: Table) -> int:
+        return int(str(self._engine.one("SELECT count(*) AS live FROM alive", alive=reader.current(table.name))["live"]))
+
+    def _touch(self, table: Table) -> Write:
+        return self._work.writer.touch(table.name, source_schema(table), table.order)
+
+    def _keys(self, table: Table, events: Rows, here: pa.Table | None, kinds: Kinds) -> Keys:
+        """The keys whose stored versions matter: those of the events, and the old keys of rows that changed their key. ``here``: small events."""
+        at_most = kinds.read + kinds.adopted
+        if here is not None and not kinds.adopted:
+            facts = here.filter(pc.is_in(here["_kind"], pa.array(["upsert", "delete"])))
+            return Keys(events, at_most, facts.select(list(table.key)))
+        return Keys(self._looked_up(table, self._facts_of(events), kinds), at_most)
+
+    def _looked_up(self, table: Table, facts: Rows, kinds: Kinds) -> Rows:
+        statement = f"SELECT {self._sql.names(table.key)} FROM facts"
+        if kinds.adopted:
+            old = ", ".join(f"{self._sql.get('_old_key', k)} AS {self._sql.name(k)}" for k in table.key)
+            statement += f" UNION ALL SELECT {old} FROM facts WHERE _old_key IS NOT NULL"
+        return self._engine.query(statement, facts=facts)

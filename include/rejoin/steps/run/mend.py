@@ -1,0 +1,52 @@
+"""Mends what earlier versions of rejoin stored wrong, before a run writes more of it. Needs no Spark. Nothing to do is one look at metadata."""
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from rejoin.context.progress import SILENT, Progress, telling
+from rejoin.lake import table_names
+from rejoin.lake.iceberg import wall_clock_columns as columns
+from rejoin.lake.ledger.records import Run, StepRecord, Write
+from rejoin.lake.ledger.runs import RunKind
+
+if TYPE_CHECKING:
+    from rejoin.steps.run.topology import Topology
+
+
+def mend(topology: "Topology", who: str, progress: Progress = SILENT) -> Run | None:
+    """Rewrites the tables that hold a wall clock as an instant, as a run of its own kind. None if there are none.
+
+    Raises:
+        RunBusy: a run is open and alive.
+    """
+    head = topology.ledger.head()
+    if head is None:
+        return None
+    walls, states = columns.wall_clocks(topology.ledger.run(head).plan), topology.ledger.states(head)
+    wrong = {}
+    for name in sorted(n for n, paths in walls.items() if paths):
+        table = topology.refs.table(name)
+        if table is not None and columns.instants(columns.schema_of(table, states.get(name)), walls[name]):
+            wrong[name] = walls[name]
+    if not wrong:
+        return None
+
+    def work(run: Run) -> None:
+        progress.planned({f"mend.{name}": 1 for name in wrong}, "tables")
+        for name, paths in wrong.items():
+            if name not in states:
+                columns.retype_empty(topology.refs, name, paths)
+            elif f"mend.{name}" not in topology.ledger.steps(run.number):
+                with telling(progress, f"mend.{name}") as counts:
+                    counts.update(_mend(topology, run, name, paths))
+
+    return topology.upkeep(f"{who} mends", RunKind.MEND, work)
+
+
+def _mend(topology: "Topology", run: Run, name: str, paths: set[columns.Path]) -> dict[str, int]:
+    started, attempt = monotonic(), f"mend_{name}"[:40]
+    base = topology.ledger.states(run.base)[name]
+    write = Write(name, columns.mend(topology.refs, name, table_names.branch(run.number, attempt), base, paths))
+    counts = topology.refs.added(name, write.snapshot_id)
+    topology.ledger.register(run.number, StepRecord(f"mend.{name}", counts, monotonic() - started, 0), attempt, (write,))
+    return counts

@@ -1,0 +1,165 @@
+"""A step as the only task of a Spark job: the executor makes the attempt anew, and DuckDB does there what it would do in this process.
+
+The task writes to the branches of its own attempt and registers nothing: it sends back what the step came to. So a task that is lost, tried again or run
+twice leaves garbage that no reader sees. Uses no RDD and no SparkContext, so it works on Spark Connect. The executor must be able to
+import rejoin and to reach the catalog.
+"""
+
+import fcntl
+import os
+import pickle
+import tempfile
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from threading import Lock, Timer
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+
+from rejoin import crash, limits
+from rejoin.context.work import Outcome
+from rejoin.engines.deferred_relation import shrunk, sized
+from rejoin.engines.duckdb_engine import ColumnarEngine
+from rejoin.engines.relation import NeedsSpark
+from rejoin.errors import EngineFailed, RejoinError, StoreDenied, StoreDown, StoreMissing
+from rejoin.failures.engine_errors import TRACE, kind_of, named, tracing
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.read.duckdb_scan import MEMORY_SETTING
+from rejoin.plan.model.step_results import Result
+from rejoin.plan.model.steps import Step
+from rejoin.plan.sql import suspects
+from rejoin.steps.run.attempt import Attempt, Start
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Done: TypeAlias = tuple[str, Outcome[Result]]
+"""The attempt's id, and what it came to."""
+WAITS = 3.0
+"""Seconds after a task in which a worker that got no other gives memory back. Steps of a run follow sooner, and it takes 20 ms."""
+_WORKING = Lock()
+"""Held by the task that this worker does."""
+_WAITING: list[Timer] = []
+"""What gives memory back later: at most one."""
+_TOLD = (MEMORY_SETTING, TRACE, *crash.SETTINGS)
+"""Variables of the driver's environment that hold for its tasks, too."""
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """What a task is sent.
+
+    Args:
+        start: what the attempt starts from.
+        step: the step to do.
+        cores: threads of DuckDB; 0: one for each core of the machine.
+        limits: those in force.
+        environment: variables to set; what is not there is unset.
+    """
+
+    start: Start
+    step: Step
+    cores: int
+    limits: limits.Limits
+    environment: dict[str, str]
+
+
+def called(start: Start, step: Step) -> str:
+    """How errors name a step."""
+    return f"step {step.id} in run {start.run.number} of topology {start.run.topology!r}"
+
+
+def in_task(spark: "SparkSession", start: Start, step: Step, cores: int) -> Done:
+    """Does a step in a job of one task.
+
+    Raises:
+        NeedsSpark: Spark SQL has to do the step: as in the process, or since DuckDB gave up or the task was lost for good.
+        RejoinError: as in the process.
+    """
+    bare = replace(start, config=replace(start.config, ledger="", sinks={}, spark={}))  # what a task does not need may hold secrets
+    told = {name: os.environ[name] for name in _TOLD if name in os.environ}
+    parcel = pickle.dumps(Parcel(bare, step, cores, limits.limits(), told))
+    try:
+        (row,) = spark.range(0, 1, 1, 1).mapInArrow(partial(_answers, parcel), "came BINARY").collect()
+    except RejoinError:
+        raise
+    except Exception as error:
+        # Where Spark tries no task again (its master is local), and where it has given up. What was killed for its memory would be again.
+        kind = kind_of(error)
+        raise NeedsSpark(f"its task was lost ({kind.name if kind else type(error).__name__})") from error
+    came: Done | NeedsSpark | RejoinError = pickle.loads(bytes(row.came))
+    if isinstance(came, BaseException):
+        raise came
+    return came
+
+
+def _answers(parcel: bytes, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Runs on a worker. Errors are answers: what a task raises Spark would try again, and print."""
+    for _ in rows:
+        came = pickle.dumps(_came_to(pickle.loads(parcel)))
+        yield pa.RecordBatch.from_arrays([pa.array([came], pa.binary())], ["came"])
+
+
+def _came_to(parcel: Parcel) -> Done | NeedsSpark | RejoinError:
+    limits.in_force = parcel.limits  # the worker may have done a task of another process before
+    for name in _TOLD:
+        os.environ.pop(name, None)
+    os.environ.update(parcel.environment)
+    start, step = parcel.start, parcel.step
+    try:
+        with _alone(), _working(parcel.cores):
+            attempt = Attempt(start, Refs(start.config, start.run.topology))
+            return attempt.id, attempt.execute(ColumnarEngine(attempt.plan), step)
+    except NeedsSpark as reason:
+        return reason
+    except Exception as error:  # noqa: BLE001  whatever it is, it is told
+        if tracing():
+            traceback.print_exception(error)
+        found = named(error, called(start, step), suspects.of_step(start.run.plan, step.verb, step.target))
+        if isinstance(found, StoreDenied | StoreDown | StoreMissing):
+            return found  # Spark would ask the same store
+        if isinstance(error, MemoryError | OSError) and not isinstance(found, EngineFailed):
+            return NeedsSpark(f"its task gave up: {type(error).__name__}")
+        kind = kind_of(error)
+        return NeedsSpark(f"its task gave up: {kind.engine} says {kind.name}") if kind and isinstance(found, EngineFailed) else found
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One task at a time on an executor, whoever sent it: each takes all cores, and the memory that is meant for one."""
+    folder = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).partition(",")[0]  # Spark makes one for each executor
+    own = os.open(Path(folder, "rejoin-task"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(own, fcntl.LOCK_EX)  # the system frees it when the process ends, however it does
+        yield
+    finally:
+        os.close(own)
+
+
+@contextmanager
+def _working(cores: int) -> Iterator[None]:
+    """This worker has so many cores and the memory that is stated. It gives the memory back later, if no other task comes."""
+    try:
+        with _WORKING:
+            while _WAITING:
+                _WAITING.pop().cancel()
+            sized(cores)
+            yield
+    finally:
+        later = Timer(WAITS, _give_back)
+        later.daemon = True
+        _WAITING.append(later)
+        later.start()
+
+
+def _give_back() -> None:
+    """Gives memory back, unless a task has just begun."""
+    if _WORKING.acquire(blocking=False):
+        try:
+            shrunk()
+        finally:
+            _WORKING.release()
