@@ -24,7 +24,7 @@ from integration.made import COLUMNS, Lake  # noqa: E402
 from integration.servers import kafka, postgres  # noqa: E402
 
 from rejoin.lake import table_names  # noqa: E402
-from rejoin.lake.read import change_feed
+from rejoin.lake.read import change_feed  # noqa: E402
 from rejoin.plan.model.sinks import KafkaSink  # noqa: E402
 from rejoin.sinks.kafka.records import Records, json_encoding  # noqa: E402
 

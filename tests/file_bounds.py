@@ -11,10 +11,11 @@ from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.schema import index_by_id
 from pyiceberg.table import Table
 
+from rejoin.engines.duckdb_connection import cursor
 from rejoin.lake import table_names
 from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.iceberg.snapshot_files import files_of
-from rejoin.lake.read.duckdb_scan import cursor, relation
+from rejoin.lake.read.duckdb_scan import relation
 from rejoin.statements.dialect import DUCKDB
 
 READERS = ("spark", "pyiceberg", "duckdb")

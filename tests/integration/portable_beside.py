@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column
 
-from rejoin.lake.read.duckdb_scan import fresh
+from rejoin.engines.duckdb_connection import fresh
 from rejoin.plan.sql.portable import SETTINGS, NotPortable, Printed, duckdb_type, printed
 
 Columns = Mapping[str, Mapping[str, str]]

@@ -14,10 +14,11 @@ from integration.conftest import Sessions
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
+from rejoin.engines.duckdb_connection import cursor
 from rejoin.lake.config import lake_config
 from rejoin.lake.iceberg.commits import data_files
 from rejoin.lake.iceberg.snapshot_files import files_of
-from rejoin.lake.read.duckdb_scan import cursor, relation
+from rejoin.lake.read.duckdb_scan import relation
 from rejoin.lake.write.writer import PROPERTIES
 from rejoin.plan.check.topology_file import load
 from rejoin.statements.own_columns import HASH

@@ -14,7 +14,8 @@ from rejoin.lake import table_names
 from rejoin.lake.config import lake_config
 from rejoin.lake.iceberg.commits import data_files, delete_file
 from rejoin.lake.iceberg.wall_clock_columns import schema_of, wall_clocks
-from rejoin.lake.ledger.records import StepRecord, Write
+from rejoin.lake.ledger.records import Run, StepRecord, Write
+from rejoin.lake.ledger.runs import RunKind
 from rejoin.lake.query.point_query import PointQuery
 from rejoin.lake.read import duckdb_lookup
 from rejoin.plan.check.compile import compile
@@ -72,6 +73,10 @@ def old(tmp_path: Path) -> Topology:
     return topology
 
 
+def mended(topology: Topology) -> Run | None:
+    return mend(topology, lambda work: topology.upkeep("somebody", RunKind.MEND, work))
+
+
 def stored(topology: Topology) -> list[dict[str, Any]]:
     table = topology.refs.table("events")
     assert table is not None
@@ -81,7 +86,7 @@ def stored(topology: Topology) -> list[dict[str, Any]]:
 def test_fault_a12_a_lake_that_holds_wall_clocks_as_instants_is_mended_before_the_next_run(old: Topology) -> None:
     before = stored(old)
     assert len(before) == 6 and before[0]["at"].tzinfo is not None
-    done = mend(old, "somebody")
+    done = mended(old)
     assert done is not None and (done.kind, done.state) == ("mend", "committed")
     naive = ("at", "wall")
     expected = [
@@ -105,8 +110,8 @@ def test_fault_a12_a_lake_that_holds_wall_clocks_as_instants_is_mended_before_th
 
 
 def test_fault_a12_after_it_is_mended_nothing_is_done_and_earlier_runs_can_still_be_read(old: Topology) -> None:
-    assert mend(old, "somebody") is not None
-    assert mend(old, "somebody") is None
+    assert mended(old) is not None
+    assert mended(old) is None
     [responses] = [table_names.responses(n, e) for n in old.plan.nodes for e in n.edges]
     table = old.refs.table(responses)
     assert table is not None

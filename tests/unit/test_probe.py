@@ -13,12 +13,12 @@ from hiding import located
 from limited import limited
 from pyiceberg.table import Table
 
+from rejoin.engines.duckdb_connection import cursor
 from rejoin.lake.config import lake_config
 from rejoin.lake.iceberg.commits import data_files, delete_file
 from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.iceberg.snapshot_files import files_of
 from rejoin.lake.read import duckdb_lookup
-from rejoin.lake.read.duckdb_scan import cursor
 from rejoin.limits import limits
 
 KEYS: dict[str, tuple[pa.DataType, Any]] = {

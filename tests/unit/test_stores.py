@@ -11,10 +11,10 @@ from pyarrow.fs import S3FileSystem
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from rejoin.engines import object_stores
+from rejoin.engines.duckdb_connection import reading
 from rejoin.errors import EngineFailed, RejoinError, StoreDenied, StoreDown, StoreMissing
 from rejoin.failures.engine_errors import named
 from rejoin.lake.iceberg.file_io import KEPT_FILE, StoreFileIO
-from rejoin.lake.read.duckdb_scan import reading
 
 SECRET = "nobody may see this"
 

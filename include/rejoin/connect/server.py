@@ -151,7 +151,3 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 def _say(text: str) -> None:
     click.echo(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}", err=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -5,9 +5,9 @@ from typing import TypeVar
 
 from rejoin.context.refresh import why_recompute
 from rejoin.lake import table_names
-from rejoin.lake.iceberg.snapshot_files import Sizes
 from rejoin.lake.ledger.left_out_nodes import Behind
 from rejoin.lake.ledger.records import Run, StepRecord
+from rejoin.lake.read.table_sizes import Sizes
 from rejoin.plan.check.expectations import can_hold
 from rejoin.plan.model.match import Window
 from rejoin.plan.model.plan import Edge, Node, Table

@@ -5,10 +5,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rejoin.declare.topology import Relation
+from typing import Protocol
 
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 _EXAMPLES = f"{_PACKAGE}deployed{os.sep}"
@@ -65,11 +62,19 @@ class StreamDeclaration:
     retention: object
 
 
+class Declared(Protocol):
+    """A relation of the file: what a declaration rests on."""
+
+    @property
+    def declaration(self) -> "Declaration":
+        """What it was declared by."""
+
+
 @dataclass(frozen=True, eq=False)
 class JoinDeclaration:
     """``kind``: inner, left, right or full. ``select=None`` means both sides, without the right side's key. ``how``: the options of ``How`` that were given."""
 
-    left: "Relation"
+    left: "Declared"
     right: object
     foreign_key: object
     select: object
@@ -80,21 +85,21 @@ class JoinDeclaration:
 
 @dataclass(frozen=True, eq=False)
 class FilterDeclaration:
-    input: "Relation"
+    input: "Declared"
     condition: object
     place: Place
 
 
 @dataclass(frozen=True, eq=False)
 class SelectDeclaration:
-    input: "Relation"
+    input: "Declared"
     items: object
     place: Place
 
 
 @dataclass(frozen=True, eq=False)
 class NameDeclaration:
-    input: "Relation"
+    input: "Declared"
     name: str
     refresh: object
     max_change_share: object
@@ -120,7 +125,7 @@ class SinkDeclaration:
 
 @dataclass(frozen=True, eq=False)
 class ToDeclaration:
-    input: "Relation"
+    input: "Declared"
     sinks: tuple[object, ...]
     place: Place
 
@@ -129,7 +134,7 @@ class ToDeclaration:
 class ExpectDeclaration:
     """``expectations``: ``Expected`` or objects of Great Expectations."""
 
-    input: "Relation"
+    input: "Declared"
     expectations: tuple[object, ...]
     severity: object
     rows: object

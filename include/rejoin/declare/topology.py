@@ -6,10 +6,11 @@ So a topology file never stops at its first mistake: all of them are reported to
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 from rejoin.declare.declarations import (
     Declaration,
+    Declared,
     ExpectDeclaration,
     FilterDeclaration,
     JoinDeclaration,
@@ -17,15 +18,11 @@ from rejoin.declare.declarations import (
     ReferenceDeclaration,
     SelectDeclaration,
     SinkDeclaration,
-    SourceDeclaration,
     StreamDeclaration,
     TableDeclaration,
     ToDeclaration,
     here,
 )
-
-if TYPE_CHECKING:
-    from rejoin.plan.model.sources import Source
 
 # --- what is written -------------------------------------------------------------------------------------------------
 
@@ -185,7 +182,7 @@ class Topology:
         name: str,
         key: str | list[str],
         schema: str,
-        source: "SourceDeclaration | Source",
+        source: object,
         *,
         optional: str | list[str] | tuple[str, ...] = (),
     ) -> Relation:
@@ -195,7 +192,7 @@ class Topology:
             name: its name in this topology.
             key: the primary key column, or a list of columns.
             schema: ``"order_id BIGINT, total DECIMAL(10,2)"``; columns of the source that are not named are not kept.
-            source: ``snapshot(...)``, ``debezium(...)`` or ``feed(...)``.
+            source: ``snapshot(...)``, ``debezium(...)``, ``feed(...)``, or a source of a package's own.
             optional: columns that the source may lack (not yet, or no longer, there); they are null then. A run stops at any other one.
         """
         return self.record(TableDeclaration(name, key, schema, source, here(), optional))
@@ -206,7 +203,7 @@ class Topology:
         *,
         event_time: str,
         schema: str,
-        source: "SourceDeclaration | Source",
+        source: object,
         id: str | list[str] | None = None,  # noqa: A002 -- the word for it
         key: str | list[str] | None = None,
         lateness: str | timedelta = "0 seconds",
@@ -239,3 +236,14 @@ class Topology:
         relation = Relation(self, declaration)
         self._relations.append(relation)
         return relation
+
+
+def inputs(declaration: Declaration) -> list[Declared]:
+    """The relations that a declaration rests on."""
+    match declaration:
+        case JoinDeclaration():
+            return [relation for relation in (declaration.left, declaration.right) if isinstance(relation, Relation)]
+        case FilterDeclaration() | SelectDeclaration() | NameDeclaration() | ToDeclaration():
+            return [declaration.input]
+        case TableDeclaration() | ReferenceDeclaration() | ExpectDeclaration():
+            return []

@@ -19,8 +19,8 @@ import pyarrow as pa
 from duckdb.func import ARROW
 from duckdb.sqltypes import BLOB
 
+from rejoin.engines.duckdb_connection import memory, reading
 from rejoin.engines.relation import Here, NeedsSpark, Rows
-from rejoin.lake.read.duckdb_scan import memory, reading
 from rejoin.plan.sql import portable
 from rejoin.statements.dialect import DUCKDB
 from rejoin.statements.value_hash import MURMUR3, murmur3

@@ -1,7 +1,7 @@
 """Where a step runs: the one place that decides.
 
 In this process where all that the step does is proven to come out there as by Spark; else by Spark. How many rows there
-are does not matter: DuckDB spills (``lake.read.duckdb_scan.memory``). What is not for the process: expressions that are not portable, values that cannot be
+are does not matter: DuckDB spills (``engines.duckdb_connection.memory``). What is not for the process: expressions that are not portable, values that cannot be
 computed, expectations about many rows. Nobody estimates: the process begins, and ``NeedsSpark`` says when it is not its work. What it wrote until then is garbage on a branch of its own.
 
 Where Spark is asked for, small steps are Spark's. A step over many rows is one task of a Spark job if all that Spark has is one executor: the task does

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -13,7 +13,7 @@ from rejoin.plan.model.plan import Node, Table
 from rejoin.statements.dialect import Dialect, picked
 
 if TYPE_CHECKING:
-    from rejoin.engines.spark_engine import SparkEngine
+    from pyspark.sql import DataFrame, SparkSession
 
 Counts = Callable[[], dict[str, Any]]
 """What was counted of a relation, known once its rows were computed."""
@@ -39,6 +39,19 @@ class Rows(ABC):
     def columns(self) -> list[str]:
         """The names of its columns."""
         return list(self.schema.names)
+
+
+class OnSpark(Protocol):
+    """An engine whose relations are Spark's frames."""
+
+    spark: "SparkSession"
+    sql: Dialect
+
+    def of(self, frame: "DataFrame", *over: Rows) -> Rows:
+        """A frame as a relation; ``over``: what it reads."""
+
+    def frame(self, rows: Rows) -> "DataFrame":
+        """A relation as a frame."""
 
 
 class Here(Rows):
@@ -136,7 +149,7 @@ class Engine(ABC):
         """The expectations of a table or node with their conditions in this engine's dialect; raises as ``node`` does."""
 
     @abstractmethod
-    def by_spark(self, why: str) -> "SparkEngine":
+    def by_spark(self, why: str) -> "OnSpark":
         """This engine as Spark, for what only Spark does.
 
         Raises:

@@ -18,7 +18,7 @@ from rejoin.engines.spark_types import arrow_schema, collected, spark_types
 from rejoin.errors import EngineFailed
 from rejoin.plan.model.expectations import Expectation
 from rejoin.plan.model.plan import Node, Table
-from rejoin.statements.dialect import SPARK
+from rejoin.statements.dialect import SPARK, Dialect
 from rejoin.statements.value_hash import MURMUR3, murmur3
 
 
@@ -63,7 +63,8 @@ def by_key(left: DataFrame, right: DataFrame, key: Sequence[str], how: str, *, n
 class SparkEngine(Engine):
     """Statements become plans of Spark, executed where rows are asked for."""
 
-    sql, in_process = SPARK, False
+    sql: Dialect = SPARK
+    in_process = False
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark

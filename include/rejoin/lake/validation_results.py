@@ -5,12 +5,12 @@
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.locations import native
-from rejoin.steps.validate.questions import Verdict
 
 
 def directory(config: LakeConfig, topology: str, run: int, name: str) -> Path | None:
@@ -28,10 +28,10 @@ def emptied(results: Path | None) -> Path | None:
     return results / "docs"
 
 
-def keep(results: Path | None, verdicts: Sequence[Verdict]) -> str | None:
-    """Writes ``result.json``; its path."""
+def keep(results: Path | None, verdicts: Sequence[Mapping[str, Any]]) -> str | None:
+    """Writes ``result.json``, of verdicts as data; its path."""
     if results is None:
         return None
     path = results / "result.json"
-    path.write_text(json.dumps([v.to_dict() for v in verdicts], indent=1, ensure_ascii=False) + "\n")
+    path.write_text(json.dumps(verdicts, indent=1, ensure_ascii=False) + "\n")
     return str(path)

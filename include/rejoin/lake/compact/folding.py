@@ -8,11 +8,12 @@ import pyarrow as pa
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
+from rejoin.engines.duckdb_connection import cursor
 from rejoin.lake.compact.layout import NULLS, Layout, Lie, layout, to_fold, to_merge
 from rejoin.lake.iceberg import column_bounds, commits
 from rejoin.lake.iceberg.commits import Contents
 from rejoin.lake.iceberg.snapshot_files import Files, before, bounds, exact_files, files_of, overlapping
-from rejoin.lake.read.duckdb_scan import cursor, listed, opens, relation, scan
+from rejoin.lake.read.duckdb_scan import listed, opens, relation, scan
 from rejoin.lake.table_roles import Versions
 from rejoin.limits import limits
 from rejoin.plan.model.durations import FOREVER

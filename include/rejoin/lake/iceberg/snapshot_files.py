@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyiceberg.conversions import from_bytes
 from pyiceberg.io import FileIO
@@ -30,9 +30,6 @@ from pyiceberg.utils.datetime import days_to_date
 from rejoin.lake.iceberg import column_bounds
 from rejoin.lake.locations import native
 from rejoin.statements.own_columns import RUN
-
-if TYPE_CHECKING:
-    from rejoin.lake.iceberg.refs import Refs
 
 _MANIFESTS: dict[tuple[str, bool], tuple[ManifestEntry, ...]] = {}
 """Entries by manifest, and whether its bounds were trusted."""
@@ -177,34 +174,6 @@ def unique(table: Table, files: Sequence[DataFile], column: str) -> bool:
     ranges = [bounds(table, f, column) for f in files]
     known = sorted(r for r in ranges if r is not None)
     return len(known) == len(ranges) and all(a[1] < b[0] for a, b in pairwise(known))
-
-
-class Sizes:
-    """How many rows tables have, from metadata alone.
-
-    Args:
-        refs: the tables.
-        states: table -> snapshot id. A table that is not there was never written.
-    """
-
-    def __init__(self, refs: "Refs", states: Mapping[str, int]) -> None:
-        self._refs, self._states = refs, states
-        self._known: dict[str, Files] = {}
-
-    def rows(self, name: str) -> int:
-        """At most so many, old versions and hidden rows included."""
-        return self._files(name).rows
-
-    def live(self, name: str) -> int:
-        """The rows of an output."""
-        return self._files(name).live
-
-    def _files(self, name: str) -> Files:
-        if name not in self._states:
-            return Files((), ())
-        if name not in self._known:
-            self._known[name] = files_of(self._refs.require(name, self._states[name]), self._states[name])
-        return self._known[name]
 
 
 def bounds(table: Table, file: DataFile, column: str) -> tuple[Any, Any] | None:

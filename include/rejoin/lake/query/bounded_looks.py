@@ -12,8 +12,9 @@ from typing import Any
 from pyiceberg.expressions import EqualTo, GreaterThanOrEqual
 from pyiceberg.table import Table
 
+from rejoin.engines.duckdb_connection import cursor
 from rejoin.lake.iceberg.snapshot_files import bounds, files_of
-from rejoin.lake.read.duckdb_scan import cursor, relation
+from rejoin.lake.read.duckdb_scan import relation
 from rejoin.limits import limits
 from rejoin.statements.dialect import DUCKDB
 from rejoin.statements.own_columns import RUN

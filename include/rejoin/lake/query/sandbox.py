@@ -13,8 +13,8 @@ from fsspec import AbstractFileSystem
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile
 
+from rejoin.engines.duckdb_connection import fresh
 from rejoin.engines.object_stores import NEVER_CHANGES, Handle, Opened
-from rejoin.lake.read.duckdb_scan import fresh
 
 _SCHEME = "lake"
 

@@ -1,7 +1,7 @@
 """What a sink is given: the changes of an output after a run, or its rows at a run, batch by batch, in the order of the key.
 
 The order depends on the rows alone, not on files, so a reader that was interrupted after n rows goes on with ``offset=n``, whether or not
-the table was compacted in between. Memory: one data file at a time, and what DuckDB keeps to sort (``duck.MEMORY``; more goes to disk).
+the table was compacted in between. Memory: one data file at a time, and what DuckDB keeps to sort (``engines.duckdb_connection.MEMORY``; more goes to disk).
 
 Batches have the columns ``_run``, ``_op`` (I, U, D; R for a row of a snapshot), the key, ``_before`` and ``_after``.
 """
@@ -16,7 +16,7 @@ from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
-from rejoin.lake.read.duckdb_scan import cursor
+from rejoin.engines.duckdb_connection import cursor
 from rejoin.lake.read.first_load import images, load_of
 from rejoin.statements import load_reference
 from rejoin.statements.dialect import DUCKDB

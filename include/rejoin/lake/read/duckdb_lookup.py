@@ -15,9 +15,10 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
 
+from rejoin.engines.duckdb_connection import cursor
 from rejoin.lake.iceberg.snapshot_files import Files, bounds, files_of, holding, overlapping
 from rejoin.lake.iceberg.table_schemas import arrow_schema
-from rejoin.lake.read.duckdb_scan import at_positions, by_id, cursor, relation, stored_types
+from rejoin.lake.read.duckdb_scan import at_positions, by_id, relation, stored_types
 from rejoin.limits import limits
 from rejoin.plan.model.durations import MAX_MICROS, MIN_MICROS
 from rejoin.statements.dialect import DUCKDB, Dialect, text

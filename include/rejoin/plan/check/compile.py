@@ -14,7 +14,7 @@ from rejoin.declare.declarations import (
     TableDeclaration,
     ToDeclaration,
 )
-from rejoin.declare.topology import Relation, Topology
+from rejoin.declare.topology import Relation, Topology, inputs
 from rejoin.errors import TopologyError
 from rejoin.plan.check import assemble, expectations, sinks, sources, tables
 from rejoin.plan.check.event_time import event_time
@@ -51,8 +51,7 @@ def compile(topology: Topology) -> Plan:
         TopologyError: with every ``Problem`` that was found.
     """
     compiler = _Compiler(topology)
-    plan = compiler.run()
-    found = compiler.problems.in_order()
+    plan, found = compiler.run(), compiler.problems.in_order()
     if found or plan is None:
         raise TopologyError(str(topology.name), found)
     return plan
@@ -272,7 +271,7 @@ class _Compiler:
                 report(problems.DUPLICATE_NAME, f"the name {declaration.name!r} is taken already at {where}")
 
     def _check_use(self, declarations: list[Declaration]) -> None:
-        read = {relation.declaration for d in declarations for relation in _inputs(d)}
+        read = {relation.declaration for d in declarations for relation in inputs(d)}
         ends = [d for d in declarations if d not in read]
         unused = [d for d in ends if isinstance(d, (JoinDeclaration, FilterDeclaration, SelectDeclaration))]
         for declaration in unused:
@@ -299,13 +298,3 @@ class _Compiler:
 
 def _types(columns: tuple[Column, ...]) -> dict[str, str | None]:
     return {column.name: column.type for column in columns}
-
-
-def _inputs(declaration: Declaration) -> list[Relation]:
-    match declaration:
-        case JoinDeclaration():
-            return [relation for relation in (declaration.left, declaration.right) if isinstance(relation, Relation)]
-        case FilterDeclaration() | SelectDeclaration() | NameDeclaration() | ToDeclaration():
-            return [declaration.input]
-        case TableDeclaration() | ReferenceDeclaration() | ExpectDeclaration():
-            return []

@@ -7,6 +7,7 @@ from functools import partial
 import pyarrow as pa
 
 from rejoin import crash
+from rejoin.context.topology_lake import TopologyLake
 from rejoin.errors import RunUnknown, SinkCursorLost, SinkFenced, SinkSlow
 from rejoin.lake import table_names
 from rejoin.lake.ledger.deliveries import Cursor, Deliveries, fenced
@@ -16,7 +17,6 @@ from rejoin.plan.model.sinks import Sink, Start
 from rejoin.sinks.connect import connect
 from rejoin.sinks.position import Content, Position
 from rejoin.sinks.target import Rows, Target
-from rejoin.steps.run.topology import Topology
 
 TAKE_OVERS = 3
 """So often does an attempt that is the newest one take over a sink that fenced it off."""
@@ -35,7 +35,9 @@ SNAPSHOT = Restart(None)
 class Attempt:
     """One attempt at one sink. ``records``, ``detail`` and ``upto`` say what it has come to, also after it failed."""
 
-    def __init__(self, topology: Topology, node: Node, sink: Sink, deliveries: Deliveries, cursor: Cursor, restart: Restart | None) -> None:
+    def __init__(
+        self, topology: TopologyLake, node: Node, sink: Sink, deliveries: Deliveries, cursor: Cursor, restart: Restart | None
+    ) -> None:
         self._topology, self._node, self._sink, self._deliveries, self._cursor = topology, node, sink, deliveries, cursor
         self._restart, self._runs = restart, deliveries.runs()
         head = topology.ledger.head()

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from rejoin.context.progress import SILENT, Progress
+from rejoin.context.topology_lake import TopologyLake
 from rejoin.errors import RejoinError, SinksBehind, UnknownTable
 from rejoin.failures import extras
 from rejoin.failures.engine_errors import named_errors, told
@@ -17,7 +18,6 @@ from rejoin.plan.model.sinks import Sink, Start, sink_id
 from rejoin.plan.model.steps import Step
 from rejoin.plan.model.steps import deliveries as steps_of
 from rejoin.sinks.position import Position
-from rejoin.steps.run.topology import Topology
 
 if TYPE_CHECKING:
     from rejoin.steps.deliver.catch_up import Restart
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PARALLEL_SINKS = 4
 
 
-def deliver(topology: Topology, name: str, restart: "Restart | None" = None) -> Delivery:
+def deliver(topology: TopologyLake, name: str, restart: "Restart | None" = None) -> Delivery:
     """Brings one sink up to date with the newest committed run.
 
     Args:
@@ -62,7 +62,7 @@ def deliver(topology: Topology, name: str, restart: "Restart | None" = None) -> 
     return done
 
 
-def deliver_all(topology: Topology, progress: Progress = SILENT) -> list[Delivery]:
+def deliver_all(topology: TopologyLake, progress: Progress = SILENT) -> list[Delivery]:
     """Brings every sink up to date, some at a time; one that fails holds no other up.
 
     Raises:
@@ -98,7 +98,7 @@ def deliver_all(topology: Topology, progress: Progress = SILENT) -> list[Deliver
     return made
 
 
-def find(topology: Topology, name: str) -> tuple[Node, Sink]:
+def find(topology: TopologyLake, name: str) -> tuple[Node, Sink]:
     """The output and the sink that ``output.sink`` names.
 
     Raises:
@@ -110,7 +110,7 @@ def find(topology: Topology, name: str) -> tuple[Node, Sink]:
     return known[name]
 
 
-def oldest_needed(topology: Topology) -> int | None:
+def oldest_needed(topology: TopologyLake) -> int | None:
     """The oldest committed run whose state or changes a sink still needs; None if every sink has everything.
 
     Whoever expires must keep the changes of this run and all later ones, and the outputs' snapshots of this run.
@@ -127,7 +127,7 @@ def oldest_needed(topology: Topology) -> int | None:
     return min((n for n in needs if runs and n <= runs[-1]), default=None)
 
 
-def _up_to_date(topology: Topology, node: Node, sink: Sink, deliveries: Deliveries) -> int | None:
+def _up_to_date(topology: TopologyLake, node: Node, sink: Sink, deliveries: Deliveries) -> int | None:
     """The newest run, if the ledger says that the sink has it and the sink's target is still the one that was delivered to.
 
     Raises:

@@ -12,9 +12,9 @@ from rejoin.engines.relation import Engine
 from rejoin.lake import validation_results
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.iceberg.refs import Refs
-from rejoin.lake.iceberg.snapshot_files import Sizes
 from rejoin.lake.ledger.records import Known, Run
 from rejoin.lake.read.reader import Reader
+from rejoin.lake.read.table_sizes import Sizes
 from rejoin.lake.write.writer import Writer
 from rejoin.plan.model.plan import Node, Plan
 from rejoin.plan.model.policy import Refresh

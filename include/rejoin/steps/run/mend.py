@@ -1,20 +1,22 @@
 """Mends what earlier versions of rejoin stored wrong, before a run writes more of it. Needs no Spark. Nothing to do is one look at metadata."""
 
+from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from rejoin.context.progress import SILENT, Progress, telling
+from rejoin.context.topology_lake import TopologyLake
 from rejoin.lake import table_names
 from rejoin.lake.iceberg import wall_clock_columns as columns
 from rejoin.lake.ledger.records import Run, StepRecord, Write
-from rejoin.lake.ledger.runs import RunKind
-
-if TYPE_CHECKING:
-    from rejoin.steps.run.topology import Topology
 
 
-def mend(topology: "Topology", who: str, progress: Progress = SILENT) -> Run | None:
-    """Rewrites the tables that hold a wall clock as an instant, as a run of its own kind. None if there are none.
+def mend(topology: TopologyLake, as_run: Callable[[Callable[[Run], None]], Run], progress: Progress = SILENT) -> Run | None:
+    """Rewrites the tables that hold a wall clock as an instant. None if there are none.
+
+    Args:
+        topology: whose tables these are.
+        as_run: does some work as a run of its own kind.
+        progress: is told of it.
 
     Raises:
         RunBusy: a run is open and alive.
@@ -40,10 +42,10 @@ def mend(topology: "Topology", who: str, progress: Progress = SILENT) -> Run | N
                 with telling(progress, f"mend.{name}") as counts:
                     counts.update(_mend(topology, run, name, paths))
 
-    return topology.upkeep(f"{who} mends", RunKind.MEND, work)
+    return as_run(work)
 
 
-def _mend(topology: "Topology", run: Run, name: str, paths: set[columns.Path]) -> dict[str, int]:
+def _mend(topology: TopologyLake, run: Run, name: str, paths: set[columns.Path]) -> dict[str, int]:
     started, attempt = monotonic(), f"mend_{name}"[:40]
     base = topology.ledger.states(run.base)[name]
     write = Write(name, columns.mend(topology.refs, name, table_names.branch(run.number, attempt), base, paths))

@@ -15,9 +15,10 @@ from rejoin.errors import InvariantBroken
 from rejoin.lake import table_names
 from rejoin.lake.iceberg.data_file import check_years
 from rejoin.lake.iceberg.refs import Refs
-from rejoin.lake.iceberg.snapshot_files import Sizes, files_of
+from rejoin.lake.iceberg.snapshot_files import files_of
 from rejoin.lake.ledger.records import Run
 from rejoin.lake.read import duckdb_lookup
+from rejoin.lake.read.table_sizes import Sizes
 from rejoin.limits import limits
 from rejoin.plan.model.plan import Edge, Node
 from rejoin.plan.model.step_results import Changed

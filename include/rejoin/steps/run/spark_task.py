@@ -23,12 +23,12 @@ import pyarrow as pa
 from rejoin import crash, limits
 from rejoin.context.work import Outcome
 from rejoin.engines.deferred_relation import shrunk, sized
+from rejoin.engines.duckdb_connection import MEMORY_SETTING
 from rejoin.engines.duckdb_engine import ColumnarEngine
 from rejoin.engines.relation import NeedsSpark
 from rejoin.errors import EngineFailed, RejoinError, StoreDenied, StoreDown, StoreMissing
 from rejoin.failures.engine_errors import TRACE, kind_of, named, tracing
 from rejoin.lake.iceberg.refs import Refs
-from rejoin.lake.read.duckdb_scan import MEMORY_SETTING
 from rejoin.plan.model.step_results import Result
 from rejoin.plan.model.steps import Step
 from rejoin.plan.sql import suspects

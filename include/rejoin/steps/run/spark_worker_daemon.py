@@ -30,7 +30,7 @@ def main() -> None:
     sys.path_hooks[:] = [_no_jar if hook is zipimporter else hook for hook in sys.path_hooks]
     sys.path_importer_cache.clear()
     with suppress(ImportError):  # what is missing a task says, if it needs it
-        import rejoin.steps.run.spark_task  # noqa: F401, TID251 -- it is part of Spark, not of a plan
+        import rejoin.steps.run.spark_task  # noqa: F401 -- it is part of Spark, not of a plan
     gc.freeze()  # what was loaded stays: a worker that looks for garbage after each task took 0.1 s to look through all of it
     from pyspark.daemon import manager
 

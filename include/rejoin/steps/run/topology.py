@@ -5,17 +5,16 @@ The same functions serve one process that does everything (``schedule``) and a s
 
 import time
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rejoin import crash
 from rejoin.context.progress import SILENT, Progress
+from rejoin.context.topology_lake import TopologyLake
 from rejoin.errors import InvariantBroken, LedgerConflict, RunUnknown
 from rejoin.failures import extras
 from rejoin.failures.engine_errors import named_errors
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.ledger import run_owner
-from rejoin.lake.ledger.ledger import Ledger
 from rejoin.lake.ledger.records import Run, StepRecord, Write, superseded
 from rejoin.lake.ledger.runs import RunKind, RunState
 from rejoin.plan.change.compatibility import left_behind
@@ -32,7 +31,6 @@ from rejoin.steps.run.lease import trying, working
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rejoin.lake.iceberg.refs import Refs
     from rejoin.lake.ledger.deliveries import Delivery
     from rejoin.steps.deliver.catch_up import Restart
     from rejoin.steps.run.attempt import Start
@@ -50,7 +48,7 @@ def _as_it_is(plan: Plan, _: int) -> Plan:
     return plan
 
 
-class Topology:
+class Topology(TopologyLake):
     """A topology's plan on a lake: everything a run needs except Spark.
 
     Args:
@@ -61,15 +59,8 @@ class Topology:
     """
 
     def __init__(self, plan: Plan, config: LakeConfig, root: str, life: Callable[[str], run_owner.Life] = run_owner.life) -> None:
-        self.plan, self.config, self.root, self._life = plan, config, root, life
-        self.ledger = Ledger(config.ledger, plan.topology)
-
-    @cached_property
-    def refs(self) -> "Refs":
-        """Its tables. Whoever asks the ledger alone does not load PyIceberg."""
-        from rejoin.lake.iceberg.refs import Refs
-
-        return Refs(self.config, self.plan.topology)
+        super().__init__(plan, config)
+        self.root, self._life = root, life
 
     def open(self, who: str, options: RunOptions = EVERYTHING, progress: Progress = SILENT) -> Run:
         """The owner's open run, if it was opened with these options, or a new one; finishes first what a crash left between a commit and its
@@ -85,7 +76,7 @@ class Topology:
         extras.require_for_run(self.plan)
         current = self.ledger.open_run()
         if current is None or current.owner != who:
-            mend(self, who, progress)
+            mend(self, lambda work: self.upkeep(f"{who} mends", RunKind.MEND, work), progress)
         if options.repair:
             return self._open(who, lambda last, _: last.to_repair(options.repair), RunKind.RUN)
         return self._open(who, self.plan.with_options(options), RunKind.RUN)

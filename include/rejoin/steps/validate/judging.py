@@ -120,12 +120,12 @@ class Judging:
         """What the ledger keeps of all that was judged."""
         if not self._verdicts:
             return {}
-        report = validation_results.keep(self._results, self._verdicts)
+        report = validation_results.keep(self._results, [v.to_dict() for v in self._verdicts])
         return {"validation": [v.to_dict() for v in self._verdicts], "report": report}
 
     def _judge(self, answers: Sequence[Answer]) -> None:
         self._verdicts += [Verdict(self._of.expectations[a.number], a) for a in sorted(answers, key=lambda a: a.number)]
-        report = validation_results.keep(self._results, self._verdicts)
+        report = validation_results.keep(self._results, [v.to_dict() for v in self._verdicts])
         what = f"{'table' if isinstance(self._of, Table) else 'output'} {self._of.name!r}"
         stop_if_needed(self._verdicts, what, self._run, report)
 

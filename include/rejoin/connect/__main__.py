@@ -1,0 +1,5 @@
+"""``python -m rejoin.connect``."""
+
+from rejoin.connect.server import main
+
+main()
