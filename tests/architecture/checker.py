@@ -12,6 +12,15 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = "include/rejoin"
 
 
+STATEMENTS = (
+    *(f"joins/{kind}/statements" for kind in ("as_of", "foreign_key", "outer", "same_key", "window")),
+    *(f"joins/foreign_key/{verb}" for verb in ("subscribe", "respond", "resolve")),
+    *("joins/sides", "steps/resolve/statements", "steps/validate/held_rows"),
+    *(f"steps/ingest/{file}" for file in ("statements", "stream_records", "held_versions", "fates")),
+)
+"""Modules of statements that stand beside what runs them."""
+
+
 @dataclass(frozen=True)
 class ImportRule:
     """Files under one of ``where`` do not import any of ``never``."""
@@ -25,60 +34,42 @@ class ImportRule:
     """Files that the rule is not about."""
 
 
+ROOMS = (
+    *("cli", "demo", "airflow", "page", "replay", "testing", "project", "report"),
+    *("operate", "why"),
+    *("steps", "joins", "context"),
+    *("connect", "sinks", "lake", "sources"),
+    *("engines", "statements"),
+    *("failures", "plan", "declare", "errors", "deployed"),
+)
+"""The rooms of the package, from top to bottom: imports, of any kind, lead down. How a row passes: steps, joins, lake, engines."""
+
 IMPORT_RULES = (
     ImportRule(
-        (f"{PACKAGE}/stages",),
-        (
-            "airflow",
-            "duckdb",
-            "pyiceberg",
-            "pyspark",
-            "sqlalchemy",
-            "rejoin.airflow",
-            "rejoin.engines.choice",
-            "rejoin.lake",
-            "rejoin.run",
-            "rejoin.steps.run.topology",
-            "rejoin.sinks",
-        ),
-        "stages are statements: a plan in, SQL text out; engines run them",
+        (f"{PACKAGE}/statements", *(f"{PACKAGE}/{file}.py" for file in STATEMENTS)),
+        ("airflow", "duckdb", "pyiceberg", "pyspark", "sqlalchemy", "rejoin.context", "rejoin.engines", "rejoin.lake", "rejoin.sinks"),
+        "statements are text: a plan in, SQL out; engines run them",
     ),
     ImportRule(
-        (f"{PACKAGE}/joins",),
-        ("airflow", "duckdb", "pyiceberg", "pyspark", "rejoin.engines.choice", "rejoin.lake", "rejoin.run", "rejoin.sinks"),
-        "the statements of a join are statements as those of stages; the file of the folder itself says how a run uses them",
-        but=(
-            *(file.relative_to(ROOT).as_posix() for file in (ROOT / PACKAGE / "joins").rglob("__init__.py")),
-            f"{PACKAGE}/joins/kind.py",
-            f"{PACKAGE}/joins/spans.py",
-        ),
-    ),
-    ImportRule(
-        (f"{PACKAGE}/joins",),
-        ("airflow", "pyiceberg", "pyspark", "rejoin.airflow", "rejoin.steps.run.topology", "rejoin.sinks"),
-        "a join is found by statements and by lookups, whoever runs them",
+        (f"{PACKAGE}/joins",), ("airflow", "pyiceberg", "pyspark"), "a join is found by statements and by lookups, whoever runs them"
     ),
     ImportRule(
         (f"{PACKAGE}/engines",),
-        ("airflow", "pyiceberg", "rejoin.airflow", "rejoin.run", "rejoin.steps.run.topology", "rejoin.sinks"),
+        ("airflow", "pyiceberg"),
         "an engine runs what it is given",
+        but=(f"{PACKAGE}/engines/object_stores.py",),
     ),
     ImportRule(
-        (f"{PACKAGE}/run", f"{PACKAGE}/engines/columnar.py", f"{PACKAGE}/engines/placement.py"),
+        (f"{PACKAGE}/steps", f"{PACKAGE}/context", f"{PACKAGE}/engines/duckdb_engine.py", f"{PACKAGE}/engines/placement.py"),
         ("pandas", "pyspark"),
         "a step that this process does starts without Spark",
         anywhere=False,
+        but=(f"{PACKAGE}/steps/validate/great_expectations.py",),
     ),
     ImportRule(
         (f"{PACKAGE}/declare", f"{PACKAGE}/plan", f"{PACKAGE}/__init__.py"),
-        ("airflow", "pandas", "pyiceberg", "pyspark", "rejoin.airflow", "rejoin.lake", "rejoin.run", "rejoin.sinks", "rejoin.statements"),
+        ("airflow", "pandas", "pyiceberg", "pyspark"),
         "a plan is data that is built without Spark, Airflow or a lake",
-    ),
-    ImportRule((f"{PACKAGE}/declare",), ("rejoin.plan",), "what a user writes is recorded as it is; plans read it", anywhere=False),
-    ImportRule(
-        (f"{PACKAGE}/sources", f"{PACKAGE}/sinks", f"{PACKAGE}/lake"),
-        ("airflow", "rejoin.airflow", "rejoin.steps.run.topology", "rejoin.run"),
-        "storage does not know who uses it",
     ),
     ImportRule(
         ("dags", "plugins", f"{PACKAGE}/airflow"),
@@ -88,23 +79,10 @@ IMPORT_RULES = (
     ),
     ImportRule(
         (f"{PACKAGE}/page",),
-        (
-            "great_expectations",
-            "pyspark",
-            "rejoin.airflow",
-            "rejoin.steps.run.topology",
-            "rejoin.run",
-            "rejoin.sinks",
-            "rejoin.sources",
-            "rejoin.statements",
-        ),
+        ("great_expectations", "pyspark", "rejoin.joins", "rejoin.sinks", "rejoin.sources", "rejoin.steps"),
         "the page reads the ledger and Iceberg's tables, never Spark",
     ),
-    ImportRule(
-        (f"{PACKAGE}/why",),
-        ("airflow", "pyspark", "rejoin.airflow", "rejoin.page", "rejoin.run", "rejoin.sinks"),
-        "where a row comes from is told without Spark",
-    ),
+    ImportRule((f"{PACKAGE}/why",), ("airflow", "pyspark", "rejoin.steps"), "where a row comes from is told without Spark"),
     ImportRule(
         (f"{PACKAGE}/page",),
         ("airflow", "fastapi", "starlette"),
@@ -115,11 +93,16 @@ IMPORT_RULES = (
 
 CLIENTS = ("confluent_kafka", "psycopg")
 CLIENTS_RULE = "only sinks/ talks to Kafka and PostgreSQL as sinks"
-ENGINE = f"{PACKAGE}/validation/engine.py"
+ENGINE = f"{PACKAGE}/steps/validate/great_expectations.py"
 ENGINE_RULE = "only steps/validate/great_expectations.py imports Great Expectations, inside functions: it takes five seconds"
 
-STORAGE = (f"{PACKAGE}/lake", f"{PACKAGE}/sources", f"{PACKAGE}/sinks", f"{PACKAGE}/engines/spark.py")
-"""The only folders that read or write tables and files with Spark or PyIceberg; and the engine that hands statements to Spark."""
+STORAGE = (
+    *(f"{PACKAGE}/{room}" for room in ("lake", "sources", "sinks")),
+    *(f"{PACKAGE}/engines/{file}.py" for file in ("object_stores", "spark_engine", "spark_connect")),
+    f"{PACKAGE}/operate/verify",
+)
+"""What reads or writes tables and files with Spark or PyIceberg: the storage, the engine that hands statements to Spark, and the comparison that reads
+by a way of its own."""
 STORAGE_RULE = "only lake/, sources/ and sinks/ touch storage"
 SESSIONS = frozenset({"session", "spark"})
 OF_A_SESSION = frozenset(
@@ -136,15 +119,15 @@ def violations(path: str, source: str) -> list[str]:
         f"{path}:{line} imports {name}: {rule.because}"
         for rule in IMPORT_RULES
         if _within(path, rule.where) and not _within(path, rule.but)
-        for line, name in (_imports(tree) if rule.anywhere else _imports_when_loaded(tree))
+        for line, name in (imports_of(tree) if rule.anywhere else _imports_when_loaded(tree))
         if _matches(name, rule.never)
     ]
     if not _within(path, (f"{PACKAGE}/sinks",)):
-        found += [f"{path}:{line} imports {name}: {CLIENTS_RULE}" for line, name in _imports(tree) if _matches(name, CLIENTS)]
+        found += [f"{path}:{line} imports {name}: {CLIENTS_RULE}" for line, name in imports_of(tree) if _matches(name, CLIENTS)]
     if not _within(path, STORAGE):
-        found += [f"{path}:{line} imports {name}: {STORAGE_RULE}" for line, name in _imports(tree) if _matches(name, ("pyiceberg",))]
+        found += [f"{path}:{line} imports {name}: {STORAGE_RULE}" for line, name in imports_of(tree) if _matches(name, ("pyiceberg",))]
         found += [f"{path}:{line} uses {used}: {STORAGE_RULE}" for line, used in _storage_uses(tree)]
-    known = _imports_when_loaded(tree) if path == ENGINE else _imports(tree)
+    known = _imports_when_loaded(tree) if path == ENGINE else imports_of(tree)
     found += [f"{path}:{line} imports {name}: {ENGINE_RULE}" for line, name in known if _matches(name, ("great_expectations",))]
     return list(dict.fromkeys(found))
 
@@ -162,7 +145,8 @@ def _matches(name: str, banned: tuple[str, ...]) -> bool:
     return any(name == ban or name.startswith(f"{ban}.") for ban in banned)
 
 
-def _imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def imports_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and full name of everything that is imported anywhere in a file."""
     for node in ast.walk(tree):
         yield from _imported(node)
 

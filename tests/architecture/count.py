@@ -1,103 +1,126 @@
-"""How the package is built, in numbers: modules, rooms, imports between rooms, and circles. ``python tests/architecture/count.py [PATH]``.
+"""How the package is built, in numbers: modules, rooms, imports between rooms, climbs and circles. ``python tests/architecture/count.py [PATH]``.
 
-A room is a folder of the package; what stands in none is the hall. An import counts once per importing module and imported room. A circle is a
-set of rooms, each of which reaches every other by imports; those inside functions, and those for type checkers, are counted apart: they are
-no circle for Python, but they are one for a reader.
+A room is a folder of the package, or a folder in such a folder; what stands in none is the hall. Every import counts: those that run when a module is
+loaded, those inside functions, and those for type checkers. A climb is an import of a room that stands higher in ``checker.ROOMS``. A circle is a set of
+modules, or of rooms side by side, each of which reaches every other by imports.
 """
 
 import ast
 import sys
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
-from checker import PACKAGE, ROOT, _imports, _imports_when_loaded
+from checker import PACKAGE, ROOMS, ROOT, imports_of
 
-HALL = "(hall)"
-Rooms = Mapping[str, set[str]]
+Graph = Mapping[str, set[str]]
+
+
+def modules(package: Path) -> dict[str, Path]:
+    """The modules by their names in the package; a folder stands for its ``__init__``, and ``""`` for that of the package."""
+    found = {}
+    for file in sorted(package.rglob("*.py")):
+        parts = file.relative_to(package).with_suffix("").parts
+        if (package.joinpath(*parts[:-1]) / "__init__.py").is_file():  # else a file that somebody copies, and no module
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return found
+
+
+def imports(package: Path) -> Graph:
+    """Module -> the modules of the package that it imports."""
+    known = modules(package)
+    return {name: {m for m in _imported(file, package.name, known) if m != name} for name, file in known.items()}
+
+
+def _imported(file: Path, package: str, known: Mapping[str, Path]) -> set[str]:
+    found = set()
+    for _, name in imports_of(ast.parse(file.read_text())):
+        if name.partition(".")[0] == package:
+            parts = name.split(".")[1:]
+            found.add(next(m for end in range(len(parts), -1, -1) if (m := ".".join(parts[:end])) in known))
+    return found
+
+
+def climbs(graph: Graph) -> list[str]:
+    """Imports that lead up, or to a room that is not listed; without the hall, which holds what has no room."""
+    level = {room: number for number, room in enumerate(ROOMS)}
+    return [
+        f"{module} imports {other}"
+        for module in sorted(graph)
+        for other in sorted(graph[module])
+        if "." in module and "." in other and not level.get(_room(module), -1) <= level.get(_room(other), -2)
+    ]
+
+
+def rooms(graph: Graph, folders: set[str]) -> Graph:
+    """The same of rooms: each with the rooms beside it, in the same folder, that its modules import."""
+    found = defaultdict[str, set[str]](set)
+    for module, others in graph.items():
+        for other in others:
+            one, two = _way(module, folders), _way(other, folders)
+            for own, its in zip(one, two, strict=False):
+                if own != its:
+                    found[own].add(its)
+                    break
+    return found
+
+
+def _way(module: str, folders: set[str]) -> list[str]:
+    """The folders that lead to a module, from the outermost to its own."""
+    parts = module.split(".")
+    return [name for end in range(1, len(parts) + 1) if (name := ".".join(parts[:end])) in folders]
+
+
+def circles(graph: Graph) -> list[list[str]]:
+    """The circles of a graph, each in alphabetical order."""
+    reach = {name: _reached(graph, name) for name in graph}
+    left, found = set(graph), []
+    while left:
+        name = min(left)
+        circle = {other for other in reach[name] if name in reach.get(other, set())}
+        left -= circle | {name}
+        if len(circle) > 1:
+            found.append(sorted(circle))
+    return found
+
+
+def _reached(graph: Graph, name: str) -> set[str]:
+    seen, ahead = set[str](), [name]
+    while ahead:
+        for other in graph.get(ahead.pop(), set()) - seen:
+            seen.add(other)
+            ahead.append(other)
+    return seen
+
+
+def sizes(package: Path) -> dict[str, int]:
+    """Folder -> how many modules it has, without its ``__init__`` and what stands in folders of its own; ``""``: the hall, with its ``__init__``."""
+    found = modules(package)
+    inits = {name for name, file in found.items() if file.name == "__init__.py"}
+    return dict(Counter(name.rpartition(".")[0] for name in found if name not in inits)) | {
+        "": sum("." not in name and (name not in inits or not name) for name in found)
+    }
 
 
 def counted(root: Path) -> str:
     """The numbers of a checkout, a line each."""
     package = root / PACKAGE
-    files = sorted(package.rglob("*.py"))
-    rooms = [_room(package, file) for file in files]
-    lines = sum(len(file.read_text().splitlines()) for file in files)
-    every, loaded = imports(package), imports(package, loaded=True)
+    found, graph, size = modules(package), imports(package), sizes(package)
+    folders = {name for name, file in found.items() if file.name == "__init__.py" and name}
+    beside = rooms(graph, folders)
+    largest = max(sorted(size), key=lambda folder: size[folder])
     said = [
-        f"modules {len(files)}, of them in the hall {rooms.count(HALL)}; lines {lines:,}; rooms {len(set(rooms)) - 1}",
-        f"imports between rooms {sum(every.values())} (when loaded {sum(loaded.values())}), pairs of rooms {len(every)}",
+        f"modules {len(found)}, of them in the hall {size['']}; lines {sum(len(f.read_text().splitlines()) for f in found.values()):,}",
+        f"rooms {sum('.' not in f for f in folders)}, with those in them {len(folders)}; largest {largest} with {size[largest]} modules",
+        f"imports between rooms side by side {sum(len(others) for others in beside.values())}; climbs {len(climbs(graph))}",
     ]
-    for what, found in (("when loaded", loaded), ("of any kind", every)):
-        circles = list(_circles(found))
-        said.append(f"circles of rooms, by imports {what}: {len(circles)}" + "".join(f"\n  {', '.join(c)}" for c in circles))
+    for what, these in (("modules", circles(graph)), ("rooms side by side", circles(beside))):
+        said.append(f"circles of {what}: {len(these)}" + "".join(f"\n  {', '.join(c)}" for c in these))
     return "\n".join(said)
 
 
-def circles(root: Path) -> list[list[str]]:
-    """The circles of rooms of a checkout, by the imports that run when a module is loaded."""
-    return list(_circles(imports(root / PACKAGE, loaded=True)))
-
-
-def imports(package: Path, *, loaded: bool = False) -> Mapping[tuple[str, str], int]:
-    """(Room, other room) -> how many modules of the one import something of the other. ``loaded``: as they are loaded; else any import counts."""
-    found: dict[tuple[str, str], int] = defaultdict(int)
-    for file in package.rglob("*.py"):
-        own = _room(package, file)
-        for room in {r for name in _names(file, loaded=loaded) if (r := _of(package, name)) not in (None, own)}:
-            found[own, str(room)] += 1
-    return found
-
-
-def _room(package: Path, file: Path) -> str:
-    """The folder of a module below the package: at most two names, since larger ones are rooms in rooms."""
-    parts = file.relative_to(package).parts[:-1]
-    return "/".join(parts[:2]) if parts else HALL
-
-
-def _of(package: Path, name: str) -> str | None:
-    """The room of what is imported by this name; None for other packages."""
-    parts = name.split(".")
-    if parts[0] != package.name:
-        return None
-    for end in range(len(parts), 1, -1):
-        path = package.joinpath(*parts[1:end])
-        if path.is_dir():
-            return "/".join(parts[1 : min(end, 3)])
-        if path.with_suffix(".py").is_file():
-            return "/".join(parts[1 : end - 1][:2]) or HALL
-    return HALL
-
-
-def _names(file: Path, *, loaded: bool) -> Iterator[str]:
-    tree = ast.parse(file.read_text())
-    yield from (name for _, name in (_imports_when_loaded(tree) if loaded else _imports(tree)))
-
-
-def _circles(found: Mapping[tuple[str, str], int]) -> Iterator[list[str]]:
-    """The circles, each in alphabetical order; without the hall, which holds what has no room."""
-    after: Rooms = defaultdict(set)
-    for one, other in found:
-        if HALL not in (one, other) and one.split("/")[0] != other.split("/")[0]:
-            after[one.split("/")[0]].add(other.split("/")[0])
-    reach = {room: _reached(after, room) for room in list(after)}
-    left = set(reach)
-    while left:
-        room = min(left)
-        circle = {other for other in reach[room] if room in reach.get(other, set())}
-        left -= circle | {room}
-        if len(circle) > 1:
-            yield sorted(circle)
-
-
-def _reached(after: Rooms, room: str) -> set[str]:
-    seen, ahead = set[str](), [room]
-    while ahead:
-        for other in after.get(ahead.pop(), set()):
-            if other not in seen:
-                seen.add(other)
-                ahead.append(other)
-    return seen
+def _room(module: str) -> str:
+    return module.partition(".")[0]
 
 
 if __name__ == "__main__":

@@ -63,52 +63,52 @@ def test_files_know_only_what_they_may() -> None:
 
 
 BROKEN = {
-    "a stage that imports the lake": (
-        "stages/x.py",
+    "statements that import the lake": (
+        "statements/x.py",
         "from rejoin.lake.read.reader import Reader",
         "imports rejoin.lake.read.reader.Reader",
     ),
-    "a stage that imports the lake from its parent": ("stages/x.py", "from rejoin import lake", "imports rejoin.lake"),
-    "a stage that imports the runner in a function": ("stages/x.py", "def f():\n    import rejoin.run", "imports rejoin.run"),
-    "a stage that knows Spark": ("stages/x.py", "def f():\n    from pyspark.sql import functions", "imports pyspark.sql.functions"),
-    "a statement of a join that imports the lake": (
-        "joins/x/resolve.py",
-        "from rejoin.lake.read import duckdb_lookup as probe",
+    "statements that import the lake from its parent": ("statements/x.py", "from rejoin import lake", "imports rejoin.lake"),
+    "statements that import what they share in a function": (
+        "steps/ingest/statements.py",
+        "def f():\n    import rejoin.context",
+        "imports rejoin.context",
+    ),
+    "statements that know Spark": ("statements/x.py", "def f():\n    from pyspark.sql import functions", "imports pyspark.sql.functions"),
+    "statements of a join that import the lake": (
+        "joins/foreign_key/resolve.py",
+        "from rejoin.lake.read import duckdb_lookup",
         "imports rejoin.lake.read.duckdb_lookup",
     ),
     "a join that knows Spark": ("joins/same_key/changes.py", "import pyspark", "imports pyspark"),
-    "a runner that loads Spark": ("run/x.py", "from pyspark.sql import functions as F", "imports pyspark.sql.functions"),
-    "an engine that knows runs": ("engines/x.py", "from rejoin.run import Doing", "imports rejoin.steps.Doing"),
-    "a stage that imports Airflow": ("stages/x.py", "import airflow.sdk", "imports airflow.sdk"),
+    "a step that loads Spark": ("steps/x.py", "from pyspark.sql import functions as F", "imports pyspark.sql.functions"),
+    "statements that import Airflow": ("statements/x.py", "import airflow.sdk", "imports airflow.sdk"),
     "a plan that imports Spark in a function": ("plan/x.py", "def f():\n    from pyspark.sql import Row", "imports pyspark.sql.Row"),
     "a topology that imports Spark": ("declare/topology.py", "import pyspark", "imports pyspark"),
-    "a DAG renderer that loads Spark": ("airflow/x.py", "try:\n    import pyspark\nexcept ImportError:\n    pass", "imports pyspark"),
-    "a source that imports the runner": ("sources/x.py", "import rejoin.run", "imports rejoin.run"),
+    "a DAG that loads Spark": ("airflow/x.py", "try:\n    import pyspark\nexcept ImportError:\n    pass", "imports pyspark"),
     "a source that talks to Kafka": ("sources/x.py", "from confluent_kafka import Consumer", "imports confluent_kafka.Consumer"),
-    "a driver that talks to PostgreSQL": ("deliver.py", "import psycopg", "imports psycopg"),
-    "a plan that imports a sink": ("plan/x.py", "from rejoin.sinks.kafka import records", "imports rejoin.sinks.kafka.records"),
-    "a sink that knows runs": (
-        "sinks/x.py",
-        "from rejoin.steps.run.topology import Topology",
-        "imports rejoin.steps.run.topology.Topology",
-    ),
-    "a runner that reads": ("run.py", "rows = spark.read.parquet(path)", "uses spark.read"),
-    "a runner that writes": ("run.py", "frame.write.parquet(path)", "uses frame.write"),
-    "a runner that appends to a table": ("run.py", "frame.writeTo('t').append()", "uses frame.writeTo"),
-    "a runner that runs SQL": ("run.py", "self._session.sql('DROP TABLE t')", "uses self._session.sql"),
-    "a verifier that opens a table": ("operate/verify/verify.py", "spark.table('t')", "uses spark.table"),
+    "a delivery that talks to PostgreSQL": ("steps/deliver/step.py", "import psycopg", "imports psycopg"),
+    "a step that reads": ("steps/x.py", "rows = spark.read.parquet(path)", "uses spark.read"),
+    "a step that writes": ("steps/x.py", "frame.write.parquet(path)", "uses frame.write"),
+    "a step that appends to a table": ("steps/x.py", "frame.writeTo('t').append()", "uses frame.writeTo"),
+    "a step that runs SQL": ("steps/x.py", "self._session.sql('DROP TABLE t')", "uses self._session.sql"),
+    "a repair that opens a table": ("operate/repair.py", "spark.table('t')", "uses spark.table"),
     "an answer that asks Spark": ("why/x.py", "def f():\n    from pyspark.sql import Row", "imports pyspark.sql.Row"),
     "a page that imports Spark in a function": ("page/x.py", "def f():\n    import pyspark", "imports pyspark"),
-    "a page that imports the runner": ("page/routes.py", "from rejoin.run import Doing", "imports rejoin.steps.Doing"),
+    "a page that imports a step": (
+        "page/routes.py",
+        "from rejoin.steps.run.attempt import Start",
+        "imports rejoin.steps.run.attempt.Start",
+    ),
     "a page that knows Airflow": ("page/gather.py", "from airflow.configuration import conf", "imports airflow.configuration.conf"),
     "a page that opens a table itself": ("page/x.py", "from pyiceberg.table import Table", "imports pyiceberg.table.Table"),
-    "a runner that imports Great Expectations": ("run/x.py", "def f():\n    import great_expectations", "imports great_expectations"),
+    "a step that imports Great Expectations": ("steps/x.py", "def f():\n    import great_expectations", "imports great_expectations"),
     "an engine that loads Great Expectations": (
         "steps/validate/great_expectations.py",
         "import great_expectations as gx",
         "imports great_expectations",
     ),
-    "a runner that imports PyIceberg": ("run.py", "from pyiceberg.catalog import Catalog", "imports pyiceberg.catalog.Catalog"),
+    "a step that imports PyIceberg": ("steps/x.py", "from pyiceberg.catalog import Catalog", "imports pyiceberg.catalog.Catalog"),
 }
 
 
@@ -121,22 +121,22 @@ def test_the_checker_sees(file: str, source: str, message: str) -> None:
 
 
 ALLOWED = {
-    "a runner that loads Spark when it is needed": ("run/x.py", "def f():\n    from pyspark.sql import functions as F"),
+    "a step that loads Spark when it is needed": ("steps/x.py", "def f():\n    from pyspark.sql import functions as F"),
     "a join that looks rows up": ("joins/same_key/changes.py", "from rejoin.lake.read.lookups import Keys"),
     "a sink with its client": ("sinks/x.py", "import confluent_kafka, psycopg"),
     "the lake with PyIceberg and writes": ("lake/x.py", "import pyiceberg\nframe.writeTo('t').append()\nspark.sql('SELECT 1')"),
-    "a DAG renderer that loads Spark when a task runs": ("airflow/x.py", "def task():\n    import pyspark"),
-    "a DAG renderer that names Spark's types": ("airflow/x.py", "if TYPE_CHECKING:\n    from pyspark.sql import DataFrame"),
+    "a DAG that loads Spark when a task runs": ("airflow/x.py", "def task():\n    import pyspark"),
+    "a DAG that names Spark's types": ("airflow/x.py", "if TYPE_CHECKING:\n    from pyspark.sql import DataFrame"),
     "an engine that imports Great Expectations when it is asked": (
         "steps/validate/great_expectations.py",
         "def f():\n    import great_expectations",
     ),
-    "a runner that imports the lake": ("run.py", "from rejoin.lake.read import reader"),
+    "a step that imports the lake": ("steps/x.py", "from rejoin.lake.read import reader"),
     "a plan that prints an expression and reads a file": ("plan/x.py", "text = expression.sql('spark')\nbody = file.read()"),
-    "a runner that counts what was read": ("run.py", "counts.read += 1\nout.write('done')"),
+    "a step that counts what was read": ("steps/x.py", "counts.read += 1\nout.write('done')"),
     "the page's routes with Airflow": ("page/routes.py", "from airflow.api_fastapi.core_api.security import GetUserDep\nimport fastapi"),
     "a page that imports the lake": ("page/x.py", "from rejoin.lake.ledger.history import History"),
-    "a module whose name only starts alike": ("stages/x.py", "import rejoin.lakeside, airflows"),
+    "a module whose name only starts alike": ("statements/x.py", "import rejoin.lakeside, airflows"),
 }
 
 

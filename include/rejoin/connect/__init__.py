@@ -1,0 +1,1 @@
+"""A Spark Connect server for one lake: ``python -m rejoin.connect`` runs ``server``."""

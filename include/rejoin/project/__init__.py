@@ -1,0 +1,1 @@
+"""``rejoin init``: ``init`` copies what is in ``template/``."""

@@ -1,0 +1,1 @@
+"""What commands print, as tables for people and as data. Knows what it prints, runs nothing."""

@@ -1,0 +1,1 @@
+"""Two tables by their primary keys. ``changes`` finds the results that can change, ``statements`` are their SQL."""

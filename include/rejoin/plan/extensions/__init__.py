@@ -1,0 +1,1 @@
+"""What installed packages add by entry points: ``join_kinds`` and ``dialects``."""

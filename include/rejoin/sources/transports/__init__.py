@@ -1,0 +1,1 @@
+"""Where files are and how their bytes are read: ``files``."""

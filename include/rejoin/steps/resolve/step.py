@@ -8,7 +8,7 @@ import pyarrow as pa
 from rejoin import crash
 from rejoin.context.new_output import CHANGED, COUNTS, applied, load, loading
 from rejoin.context.uncomputable_rows import Sieve, can_sift
-from rejoin.context.work import Outcome, Work
+from rejoin.context.work import Outcome, Work, left_changes
 from rejoin.engines.relation import Here, Rows
 from rejoin.errors import ChangeTooLarge, RefreshRefused
 from rejoin.joins.foreign_key import resolve as star
@@ -29,7 +29,6 @@ from rejoin.statements.own_columns import PLACE, RUN, numbered
 from rejoin.steps.resolve import statements
 from rejoin.steps.resolve.old_rows import earlier
 from rejoin.steps.resolve.right_rows import filled, lacking, lacks
-from rejoin.steps.respond.step import left_changes
 from rejoin.steps.validate import held_rows
 
 Kept = Callable[[], Rows | None]

@@ -22,9 +22,10 @@ from rejoin.plan.model.step_results import Ending, Ingested, Resolved, Responded
 from rejoin.plan.model.steps import Step, Verb
 from rejoin.steps.ingest.step import Ingesting
 from rejoin.steps.resolve.step import Resolving
-from rejoin.steps.respond.step import Joining
+from rejoin.steps.respond.step import Responding
 from rejoin.steps.run.self_check import SelfCheck
 from rejoin.steps.run.step_size import no_stage, size_of
+from rejoin.steps.subscribe.step import Subscribing
 from rejoin.steps.validate.step import Validating, as_resolved
 
 SKIPPED: dict[Verb, Result] = {Verb.SUBSCRIBE: Subscribed(), Verb.RESPOND: Responded(), Verb.RESOLVE: Resolved(ending=Ending.KEPT)}
@@ -128,9 +129,9 @@ class Attempt:
                     cut = Cut(None if pinned is None else sources.Pin.from_dict(pinned), self._root)
                     outcome = Ingesting(work, cut, self._results(table.name)).run(table)
             case Verb.SUBSCRIBE:
-                outcome = Joining(work).subscribe(plan.node(step.target))
+                outcome = Subscribing(work).run(plan.node(step.target))
             case Verb.RESPOND:
-                outcome = Joining(work).respond(*facts.edge(step.target))
+                outcome = Responding(work).run(*facts.edge(step.target))
             case Verb.RESOLVE:
                 outcome = Resolving(work).run(plan.node(step.target))
             case Verb.VALIDATE:

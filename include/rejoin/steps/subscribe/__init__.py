@@ -1,0 +1,1 @@
+"""subscribe: left changes become subscriptions (KIP-213). Its SQL is ``joins.foreign_key.subscribe``."""

@@ -1,0 +1,51 @@
+"""subscribe: the left changes of a run become subscriptions to right rows."""
+
+from rejoin.context.uncomputable_rows import Sieve, can_sift
+from rejoin.context.work import Outcome, Work, left_changes
+from rejoin.engines.relation import Rows
+from rejoin.joins.foreign_key import subscribe
+from rejoin.lake import table_names
+from rejoin.plan.model.plan import Edge, Node
+from rejoin.plan.model.step_results import Subscribed
+from rejoin.plan.model.steps import Verb
+from rejoin.statements.dialect import counted
+from rejoin.statements.own_columns import numbered
+
+
+class Subscribing:
+    """One attempt to subscribe."""
+
+    def __init__(self, work: Work) -> None:
+        self._work, self._facts, self._writer = work, work.facts, work.writer
+        self._engine, self._sql = work.engine, work.engine.sql
+
+    def run(self, node: Node) -> Outcome[Subscribed]:
+        """Writes the subscriptions of a node, on all of its edges."""
+        changes = left_changes(self._work, node)
+        assert changes is not None
+        try:
+            return self._subscribed(node, changes)
+        except Exception as error:
+            if not can_sift(error, self._facts.left_rows(node)):
+                raise
+        # Once more; what was written so far is garbage. A row that cannot be computed has no foreign key, before as well.
+        self._writer, sieve, key = self._writer.again(), Sieve(self._work, node, Verb.SUBSCRIBE), self._facts.plan.key_of(node.left.table)
+        changes = sieve.lefts(sieve.lefts(changes, key, "_before", counts=False), key, "_after")
+        sieve.check()
+        return self._subscribed(node, changes)
+
+    def _subscribed(self, node: Node, changes: Rows) -> Outcome[Subscribed]:
+        key, spoken = self._facts.plan.key_of(node.left.table), self._engine.node(node)
+        counts, writes = {"subscribed": 0, "unsubscribed": 0}, []
+        for edge, name in ((e, table_names.subscriptions(node, e)) for e in spoken.edges):
+            statement = subscribe.subscribe(self._sql, spoken.left, edge, key, self._facts.run.number)
+            rows = self._engine.query(statement, changes=changes)
+            observed, seen = self._engine.counted(rows, counted({"subscribed": "_op = 'S'", "unsubscribed": "_op = 'D'"}))
+            put = self._writer.replace if self._facts.rebuilt(node) else self._writer.append
+            writes.append(put(name, self._engine.small(observed, 2 * self._facts.left_rows(node)), _subscription_key(edge, key)))
+            counts = {n: counts[n] + made for n, made in seen().items()}
+        return Outcome(Subscribed.of(counts), tuple(writes))
+
+
+def _subscription_key(edge: Edge, key: tuple[str, ...]) -> list[str]:
+    return [*numbered("fk", len(edge.foreign_key)), *numbered("pk", len(key))]
