@@ -1,6 +1,6 @@
 """Commits of small writes by PyIceberg: rows on the driver become one data file, and one position delete file, in one snapshot.
 
-PyIceberg has no public call that adds position deletes: ``producers`` has one.
+PyIceberg has no public call that adds position deletes: ``snapshot_producers`` has one.
 """
 
 import uuid

@@ -100,7 +100,7 @@ class Refs:
         holds: Contents,
         columns: Callable[[Transaction], None] | None = None,
     ) -> int:
-        """Starts ``branch`` at ``base`` with a snapshot of these files and no others (``commit.rewrite``). Returns its id."""
+        """Starts ``branch`` at ``base`` with a snapshot of these files and no others (``commits.rewrite``). Returns its id."""
         made: list[int] = []
         self._commit(name, lambda table: made.append(rewrite(table, branch, base, holds, columns)))
         return made[-1]

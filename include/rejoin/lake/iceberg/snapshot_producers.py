@@ -1,4 +1,4 @@
-"""What PyIceberg lacks for ``commit``: snapshots with position deletes, and with old files and new ones; and transactions that copy nothing.
+"""What PyIceberg lacks for ``commits``: snapshots with position deletes, and with old files and new ones; and transactions that copy nothing.
 
 It has no public call for any of these. ``RowDelta`` writes the manifest of delete files as the format says (version 2).
 """

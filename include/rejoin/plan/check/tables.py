@@ -1,4 +1,4 @@
-"""What a table declaration says: names, key, typed columns. Checked here, once; of its source in ``origin``."""
+"""What a table declaration says: names, key, typed columns. Checked here, once; of its source in ``sources``."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The plan: what a topology compiles to. Frozen, deterministic, JSON both ways (``saved``); ``explain``, ``airflow`` and ``run`` read the same plan.
+"""The plan: what a topology compiles to. Frozen, deterministic, JSON both ways (``json_form``); ``explain``, ``airflow`` and ``run`` read the same plan.
 
 SQL texts in a plan are Spark SQL whose columns are all qualified and quoted with backticks:
 

@@ -39,7 +39,7 @@ class SnapshotSource:
 
 @dataclass(frozen=True)
 class RecordsSource:
-    """Files of records of a stream; none says anything of those that it lacks. ``null``: as of a snapshot. ``places``: records have no id (``place``)."""
+    """Files of records of a stream; none says anything of those that it lacks. ``null``: as of a snapshot. ``places``: records have no id (``record_place``)."""
 
     path: str
     null: str = ""

@@ -8,7 +8,7 @@ from rejoin.plan.model.sinks import sink_id
 
 
 class Verb(StrEnum):
-    """The stages of a run, in their order. The verb is also the module of its statements, the job and the task id."""
+    """The stages of a run, in their order. The verb is also the folder of its code, the job and the task id."""
 
     CUT = "cut"  # pins what every source will read
     INGEST = "ingest"  # a source table: one net change a key

@@ -1,6 +1,6 @@
 """Lines of one shape -> events by DuckDB, every other line by the careful decoder: the same events either way.
 
-A file's first lines tell the shape (``shape``); ``typed`` tells which values are beyond doubt. What a careful decoder remembers from line to line is
+A file's first lines tell the shape (``line_shape``); ``sql_values`` tells which values are beyond doubt. What a careful decoder remembers from line to line is
 the decoder's affair: it says when a chunk has to be read by it as a whole.
 """
 
@@ -54,7 +54,7 @@ class Careful(Protocol):
 
     Attributes:
         layout: the table's columns.
-        by_batch: what becomes of a line can depend on the others of its batch (``runs``).
+        by_batch: what becomes of a line can depend on the others of its batch (``record_runs``).
         packed: members of a line that may be texts of JSON.
     """
 

@@ -1,6 +1,6 @@
 """Values that stand in lines of one shape, as SQL of DuckDB: what ``values.converter`` makes of them, where that is beyond doubt.
 
-``converter`` is the definition, as it is for ``whole``; what is not told here, or does not meet the condition, is read by it.
+``converter`` is the definition, as it is for ``column_values``; what is not told here, or does not meet the condition, is read by it.
 """
 
 from dataclasses import dataclass

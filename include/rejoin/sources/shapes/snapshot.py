@@ -1,7 +1,7 @@
 """Snapshots, and files of records, as CSV or JSON lines -> events: every row an upsert at the ordinal of its pin.
 
 A bad row is quarantined with its line. It keeps its key if that is readable; a row whose key is not readable is what stops deletion
-by absence, so nothing here drops a row silently: ``tally`` checks it of every file.
+by absence, so nothing here drops a row silently: ``line_tally`` checks it of every file.
 """
 
 from collections.abc import Iterator, Sequence
