@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
-LOGGING = PROJECT / "include" / "rejoin" / "lake" / "spark_conf" / "log4j2.properties"
+LOGGING = PROJECT / "include" / "rejoin" / "lake" / "spark" / "spark_conf" / "log4j2.properties"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 """With one compiler the default is 48 MB: a session of half an hour fills them, the compiler is turned off, and all that comes is interpreted."""
 INTERPRETED = "-Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"

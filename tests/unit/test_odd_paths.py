@@ -99,7 +99,7 @@ def test_fault_a3_a_folder_that_looks_like_a_partition_is_no_column(tmp_path: Pa
 
 def test_fault_a3_files_are_read_by_the_one_scan_that_knows_the_options() -> None:
     places = [path for path in Path("include").rglob("*.py") if "read_parquet(" in path.read_text() or "parquet_scan" in path.read_text()]
-    assert [p.name for p in places if "def _read_parquet" not in p.read_text()] == ["duck.py"]
+    assert [p.name for p in places if "def _read_parquet" not in p.read_text()] == ["duckdb_scan.py"]
     text = Path("include/rejoin/lake/read/duckdb_scan.py").read_text()
     assert text.count("read_parquet(") == 1 and not any("read_csv" in p.read_text() for p in Path("include").rglob("*.py"))
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 from rejoin.engines.relation import Here
 from rejoin.engines.deferred_relation import Later
-from rejoin.lake.read import duckdb_scan as duck
+from rejoin.engines import duckdb_connection as duck
 from rejoin.plan.sql.portable import printed
 from rejoin.sources.stream_columns import _database as clock
 from rejoin.sources.decode.proven_lines import _database as decoder

@@ -82,7 +82,7 @@ def server(location: str, host: str, port: int, memory: str) -> tuple[list[str],
     command = [submit, "--properties-file", f"/dev/fd/{file}", "--class", SERVER, "local"]
     environment = {**os.environ, "SPARK_HOME": str(Path(submit).parents[1]), "PYSPARK_PYTHON": worker_python(config)}
     environment.pop("SPARK_REMOTE", None)
-    environment.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "lake" / "spark_conf"))
+    environment.setdefault("SPARK_CONF_DIR", str(Path(__file__).parents[1] / "lake" / "spark" / "spark_conf"))
     return command, environment
 
 
