@@ -1,0 +1,109 @@
+"""What rejoin uses of others that is not public: it stands in one room each, and a version that moves it is told by name."""
+
+import ast
+import importlib
+import inspect
+from importlib.metadata import version
+from itertools import chain
+from pathlib import Path
+
+import pyiceberg
+import pytest
+from pyiceberg.table import Transaction
+from pyiceberg.table.update.snapshot import _FastAppendFiles
+from sqlglot import tokenizer_core
+
+from rejoin.lake.iceberg.data_file import _Writer
+from rejoin.lake.iceberg.file_io import StoreFileIO
+from rejoin.lake.iceberg.snapshot_producers import Changing, Rewrite, RowDelta, _DeleteManifestWriter
+from rejoin.lake.iceberg.sql_catalog import CachingSqlCatalog
+
+PACKAGE = Path(inspect.getfile(CachingSqlCatalog)).parents[2]
+THEIRS = sorted(Path(pyiceberg.__file__).parent.rglob("*.py"))
+IMPORTED = {
+    ("pyiceberg.io.pyarrow", "_pyarrow_to_schema_without_ids"),
+    ("pyiceberg.table.update", "_TableMetadataUpdateContext"),
+    ("pyiceberg.table.update", "_apply_table_update"),
+    ("pyiceberg.table.update", "_update_table_metadata_log"),
+    ("pyiceberg.table.update.snapshot", "_FastAppendFiles"),
+}
+OVERRIDDEN = {
+    CachingSqlCatalog: {"_update_and_stage_table"},
+    Rewrite: {"_manifests", "_summary"},
+    RowDelta: {"_existing_manifests", "_manifests", "_refresh_for_retry", "_summary"},
+    StoreFileIO: {"_initialize_fs"},
+    _DeleteManifestWriter: {"_meta"},
+}
+"""Methods that PyIceberg calls, and ours do something else in: were one renamed, nobody would call ours."""
+USED = {
+    Changing: {"_apply", "_table", "_updates"},
+    CachingSqlCatalog: {"_load_file_io", "_parse_metadata_version"},
+    RowDelta: {"_added_data_files", "_compression", "_io", "_parent_snapshot_id", "_snapshot_id", "_transaction"},
+    Rewrite: {"_added_data_files", "_deleted_data_files"},
+    _Writer: {"_parquet_writer_kwargs"},
+}
+
+
+def bases(ours: type) -> list[type]:
+    return [base for base in ours.__mro__ if base.__module__.startswith("pyiceberg.")]
+
+
+def imported(package: str) -> set[tuple[str, str, str]]:
+    """(The room that imports, the module, the name) of everything that is imported of a package."""
+    return {
+        ("/".join(file.relative_to(PACKAGE).parts[:-1]), node.module or "", alias.name)
+        for file in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == package
+        for alias in node.names
+    }
+
+
+def test_private_names_of_pyiceberg_are_imported_in_one_room_and_are_those_of_the_table() -> None:
+    found = {(room, module, name) for room, module, name in imported("pyiceberg") if name.startswith("_")}
+    assert {room for room, _, _ in found} == {"lake/iceberg"}
+    assert {(module, name) for _, module, name in found} == IMPORTED
+
+
+def test_sqlglot_is_known_in_one_room() -> None:
+    assert {room for room, _, _ in imported("sqlglot")} == {"plan/sql"}
+
+
+@pytest.mark.parametrize(("module", "name"), sorted(IMPORTED))
+def test_pyiceberg_has_what_is_imported(module: str, name: str) -> None:
+    assert hasattr(importlib.import_module(module), name), f"PyIceberg {version('pyiceberg')} has moved {module}.{name}"
+
+
+@pytest.mark.parametrize("ours", OVERRIDDEN, ids=lambda ours: ours.__name__)
+def test_pyiceberg_has_the_methods_that_are_overridden(ours: type) -> None:
+    assert OVERRIDDEN[ours] == {
+        name
+        for name, value in vars(ours).items()
+        if name.startswith("_")
+        and not name.startswith("__")
+        and (inspect.isroutine(value) or isinstance(value, property))
+        and name in _known(ours)
+    }, f"PyIceberg {version('pyiceberg')} does not call what {ours.__name__} overrides"
+    for name in OVERRIDDEN[ours]:
+        assert any(f".{name}" in file.read_text() for file in THEIRS), (
+            f"PyIceberg {version('pyiceberg')} calls {name} of {ours.__name__} nowhere"
+        )
+
+
+def _known(ours: type) -> set[str]:
+    return set(chain.from_iterable(dir(base) for base in bases(ours)))
+
+
+@pytest.mark.parametrize("ours", USED, ids=lambda ours: ours.__name__)
+def test_pyiceberg_has_the_attributes_that_are_used(ours: type) -> None:
+    sources = [inspect.getsource(base) for base in bases(ours)]
+    missing = {name for name in USED[ours] if not any(f".{name}" in text or f"def {name}" in text for text in sources)}
+    assert not missing, f"PyIceberg {version('pyiceberg')} has moved {sorted(missing)}, which {ours.__name__} uses"
+
+
+def test_what_is_derived_from_is_what_the_table_says() -> None:
+    assert issubclass(RowDelta, _FastAppendFiles) and issubclass(Changing, Transaction)
+
+
+def test_sqlglot_has_its_tokens_where_they_are_imported() -> None:
+    assert {name for _, module, name in imported("sqlglot") if module == "sqlglot.tokenizer_core"} <= set(dir(tokenizer_core))
