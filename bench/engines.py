@@ -10,7 +10,7 @@ from measure import Done, Stages, in_spark
 from pyspark.sql import SparkSession
 from work import COLUMNS, Change
 
-from rejoin.engines.choice import Choice
+from rejoin.engines.choice import EngineChoice
 from rejoin.lake.config import lake_config
 from rejoin.lake.spark.session import session
 from rejoin.operate.compact import compact
@@ -88,7 +88,7 @@ def by_spark(lake: Lake) -> Lake:
     """The same topology in the same lake under another name, with Spark doing every step."""
     made = lake.topology
     plan = replace(made.plan, topology=f"{made.plan.topology}_spark")
-    return Lake(Topology(plan, replace(made.config, engine=Choice.SPARK), made.root), lake.spark)
+    return Lake(Topology(plan, replace(made.config, engine=EngineChoice.SPARK), made.root), lake.spark)
 
 
 class Rejoin:

@@ -56,10 +56,10 @@ def batches(lake: Lake) -> list[pa.RecordBatch]:
     topology = lake.topology()
     states = topology.ledger.states(topology.ledger.head())
     log, output = (
-        change_feed.State(topology.refs.require(name, states[name]), states[name]) for name in (table_names.changes("people"), "people")
+        change_feed.TableAt(topology.refs.require(name, states[name]), states[name]) for name in (table_names.changes("people"), "people")
     )
     columns = [c for c, _ in COLUMNS]
-    return list(change_feed.changes(log, output, change_feed.Between(0, 1, net=False), ["id"], columns))
+    return list(change_feed.changes(log, output, change_feed.RunRange(0, 1, net=False), ["id"], columns))
 
 
 def raw_kafka(address: str, rows: list[pa.RecordBatch], *, transactional: bool) -> float:

@@ -13,7 +13,7 @@ from integration.conftest import Sessions
 from sparkless import no_spark
 
 from rejoin import Topology, debezium
-from rejoin.engines.duckdb_engine import ColumnarEngine
+from rejoin.engines.duckdb_engine import DuckdbEngine
 from rejoin.engines.relation import Engine
 from rejoin.engines.spark_engine import SparkEngine
 from rejoin.errors import SnapshotExpired, Unexpected
@@ -82,14 +82,14 @@ def everyone(driver: Driver, node: str, engines: Sequence[Engine] = (), columns:
     """What each reader says that the changes of all runs are. ``columns``: only in these."""
     topology = driver._topology
     states, key = topology.ledger.states(topology.ledger.head()), NODES[node]
-    log, output = (change_feed.State(topology.refs.require(n, states[n]), states[n]) for n in (table_names.changes(node), node))
+    log, output = (change_feed.TableAt(topology.refs.require(n, states[n]), states[n]) for n in (table_names.changes(node), node))
     wanted = columns or [p.name for p in topology.plan.node(node).columns]
     show = partial(shown_in, columns=wanted)
     runs = range(1, topology.ledger.head() + 1)
     sink = [
         c
         for n in runs
-        for b in change_feed.changes(log, output, change_feed.Between(n - 1, n, net=False), key, wanted)
+        for b in change_feed.changes(log, output, change_feed.RunRange(n - 1, n, net=False), key, wanted)
         for c in b.to_pylist()
     ]
     point = [
@@ -97,7 +97,7 @@ def everyone(driver: Driver, node: str, engines: Sequence[Engine] = (), columns:
     ]
     asked = driver.lake.sql(f"SELECT * FROM {table_names.changes(node)}").to_arrow().to_pylist()
     found = {"a sink": show(sink), "rejoin changes": show(point), "SQL": show(asked)}
-    for engine in (ColumnarEngine(topology.plan), *engines):
+    for engine in (DuckdbEngine(topology.plan), *engines):
         reader = Reader(engine, topology.plan, states, topology.refs)
         found[f"the feed by {type(engine).__name__}"] = show(reader.feed(node).here().to_pylist())
         every = [{"_run": n, **c} for n in runs if (made := reader.changes(node, n)) is not None for c in made.here().to_pylist()]

@@ -18,8 +18,8 @@ from integration.test_refresh import Shop
 from limited import limited
 from rich.console import Console
 
-from rejoin.engines.duckdb_engine import ColumnarEngine
-from rejoin.engines.relation import Here
+from rejoin.engines.duckdb_engine import DuckdbEngine
+from rejoin.engines.relation import LocalRelation
 from rejoin.engines.spark_engine import SparkEngine
 from rejoin.errors import EngineRefused, NotComputable
 from rejoin.operate.verify.verify import verify
@@ -147,9 +147,9 @@ VALUES = {
 def test_the_encoding_of_a_value_is_the_same_by_both_engines_and_that_of_no_other_value(tmp_path: Path, sessions: Sessions) -> None:
     topology = Shop(tmp_path, sessions).topology
     for kind, values in VALUES.items():
-        rows = Here(pa.table({"v": pa.concat_arrays([values, pa.nulls(1, values.type)]), "nr": range(len(values) + 1)}))
+        rows = LocalRelation(pa.table({"v": pa.concat_arrays([values, pa.nulls(1, values.type)]), "nr": range(len(values) + 1)}))
         found = []
-        for engine in (SparkEngine(sessions(topology)), ColumnarEngine(topology.plan)):
+        for engine in (SparkEngine(sessions(topology)), DuckdbEngine(topology.plan)):
             encoded = canonical(engine.sql, [(engine.sql.name("v"), kind)])
             made = engine.query(f"SELECT nr, {encoded} AS e, {hashed(encoded)} AS h FROM given", given=rows).here().sort_by("nr")
             found.append([(e, h) for e, h in zip(made["e"].to_pylist(), made["h"].to_pylist(), strict=True)])

@@ -11,7 +11,7 @@ from integration.shop import Shop
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from rejoin.engines.relation import Here
+from rejoin.engines.relation import LocalRelation
 from rejoin.engines.spark_engine import SparkEngine
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ def test_rows_of_the_driver_are_not_part_of_the_plan_and_are_joined_without_a_sh
 
     def frame(count: int, column: str) -> DataFrame:
         rows = pa.table({"k": pa.array(range(count), pa.int64()), column: ["v" * 40] * count})
-        return SparkEngine(spark).frame(Here(rows))
+        return SparkEngine(spark).frame(LocalRelation(rows))
 
     for count in (1, 100_000):
         # The estimated size of each join is the product of its sides: several of them, and it would be too much for one partition.

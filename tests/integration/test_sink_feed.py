@@ -24,20 +24,20 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return made
 
 
-def now(topology: Topology, name: str) -> change_feed.State:
+def now(topology: Topology, name: str) -> change_feed.TableAt:
     table = topology.refs.table(name)
     assert table is not None
     snapshot = table.current_snapshot()
     assert snapshot is not None
-    return change_feed.State(table, snapshot.snapshot_id)
+    return change_feed.TableAt(table, snapshot.snapshot_id)
 
 
-def changes(topology: Topology, between: change_feed.Between, columns: list[str] = NAMES, offset: int = 0) -> Iterator[pa.RecordBatch]:
+def changes(topology: Topology, between: change_feed.RunRange, columns: list[str] = NAMES, offset: int = 0) -> Iterator[pa.RecordBatch]:
     return change_feed.changes(now(topology, LOG), now(topology, "people"), between, ["id"], columns, offset=offset)
 
 
 def read(topology: Topology, after: int, upto: int, offset: int = 0) -> list[dict[str, object]]:
-    found = changes(topology, change_feed.Between(after, upto, net=upto > after + 1), offset=offset)
+    found = changes(topology, change_feed.RunRange(after, upto, net=upto > after + 1), offset=offset)
     return pa.Table.from_batches(list(found)).to_pylist() if after < upto else []
 
 
@@ -83,7 +83,7 @@ def test_a_net_change_is_there_for_every_key_that_changed_though_it_is_back_at_i
 
 def test_fault_a13_what_an_offset_counts_does_not_depend_on_the_columns_that_are_asked_for(lake: Lake) -> None:
     topology = lake.topology()
-    between = change_feed.Between(0, 6, net=True)
+    between = change_feed.RunRange(0, 6, net=True)
     whole = read(topology, 0, 6)
     fewer = [c for c in NAMES if c not in ("name", "seen")]
     for columns in (fewer, [*fewer, "added later"]):
@@ -106,17 +106,17 @@ def test_the_rows_of_a_run_and_deletes_of_what_went_before_it(lake: Lake) -> Non
 
 
 def test_a_column_that_the_changes_never_had_is_null(lake: Lake) -> None:
-    [batch] = changes(lake.topology(), change_feed.Between(0, 1, net=False), ["id", "new"])
+    [batch] = changes(lake.topology(), change_feed.RunRange(0, 1, net=False), ["id", "new"])
     assert {tuple(r) for r in (row["_after"] for row in batch.to_pylist())} == {("id", "new")}
     assert all(row["_after"]["new"] is None for row in batch.to_pylist())
 
 
 def test_runs_without_changes_give_nothing(lake: Lake) -> None:
-    assert list(changes(lake.topology(), change_feed.Between(6, 9, net=True))) == []
+    assert list(changes(lake.topology(), change_feed.RunRange(6, 9, net=True))) == []
 
 
 def test_memory_follows_the_batch_and_not_the_changes(tmp_path: Path) -> None:
     lake = Lake(tmp_path, "")
     lake.run({key: lake.row(key) for key in range(60_000)})
-    sizes = [b.num_rows for b in changes(lake.topology(), change_feed.Between(0, 1, net=False))]
+    sizes = [b.num_rows for b in changes(lake.topology(), change_feed.RunRange(0, 1, net=False))]
     assert sum(sizes) == 60_000 and max(sizes) <= 2 * change_feed.BATCH_ROWS

@@ -17,8 +17,8 @@ from pyiceberg.types import StructType
 from sparkless import no_spark
 from sqlalchemy import text
 
-from rejoin.engines.duckdb_engine import ColumnarEngine
-from rejoin.engines.relation import Here
+from rejoin.engines.duckdb_engine import DuckdbEngine
+from rejoin.engines.relation import LocalRelation
 from rejoin.errors import RunSuperseded, ValidationFailed
 from rejoin.lake.config import lake_config
 from rejoin.lake.iceberg.schema_evolution import STAMP, evolve
@@ -229,13 +229,13 @@ def test_a_process_that_comes_late_changes_no_columns_of_a_run_that_was_closed(h
     topology = half.topology
     run = topology.ledger.open_run()
     assert run is not None
-    late = Writer(ColumnarEngine(run.plan), topology.refs, topology.ledger.states(1), run.number, "late")
+    late = Writer(DuckdbEngine(run.plan), topology.refs, topology.ledger.states(1), run.number, "late")
     half.run(FIRST)
     before = half.state()
     for name, key in (("orders", "id"), ("others", "id")):
         rows = pa.table({key: pa.array([1], pa.int64()), "late": ["x"]})
         with pytest.raises(RunSuperseded):
-            late.append(name, Here(rows), [key])
+            late.append(name, LocalRelation(rows), [key])
     assert half.state() == before
 
 

@@ -47,7 +47,7 @@ class Up:
     said: str
 
     @property
-    def now(self) -> server.Local:
+    def now(self) -> server.RunningAirflow:
         made = server.state(self.folder)
         assert made is not None
         return made
@@ -77,7 +77,7 @@ def browser(up: Up) -> Iterator[WebDriver]:
         yield driver
 
 
-def listening(made: server.Local) -> set[str]:
+def listening(made: server.RunningAirflow) -> set[str]:
     """The addresses that something in the folder listens on."""
     parts = [psutil.Process(pid) for pid, _ in made.processes.values()]
     found = {p.pid: p for part in parts for p in (part, *part.children(recursive=True))}

@@ -11,9 +11,9 @@ from integration.conftest import Sessions
 from integration.shop import Row, event, folded, output, rows
 from limited import limited
 
-from rejoin.engines.duckdb_engine import ColumnarEngine
-from rejoin.engines.relation import Engine, Here
-from rejoin.engines.spark_engine import Frame, SparkEngine
+from rejoin.engines.duckdb_engine import DuckdbEngine
+from rejoin.engines.relation import Engine, LocalRelation
+from rejoin.engines.spark_engine import SparkEngine, SparkRelation
 from rejoin.engines.spark_types import collected
 from rejoin.errors import UnknownTable, ValidationFailed
 from rejoin.lake import table_names
@@ -274,8 +274,8 @@ rows.filter("id > 0").named("out")
     made = [(1_000, *GOOD.values()), *((1_001 + i, *{**GOOD, **bad}.values()) for i, bad in enumerate(ROW_KINDS.values()))]
     frame = spark.createDataFrame(made, SCHEMA).selectExpr("struct(*) AS _row")
     limited(monkeypatch, small_rows=limit)
-    engine: Engine = SparkEngine(spark) if by == "spark" else ColumnarEngine(plan)
-    rows = Frame(frame) if by == "spark" else Here(collected(frame))
+    engine: Engine = SparkEngine(spark) if by == "spark" else DuckdbEngine(plan)
+    rows = SparkRelation(frame) if by == "spark" else LocalRelation(collected(frame))
     bad = Judging(engine, table, 1, tmp_path / "report").changed_rows(rows, len(made))
     assert bad is not None
     found = {r["id"]: r["_reason"] for r in bad.here().to_pylist()}

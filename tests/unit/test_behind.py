@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rejoin import Topology, records, snapshot
-from rejoin.lake.ledger.left_out_nodes import Behind, Line, behind
+from rejoin.lake.ledger.left_out_nodes import CommittedRun, LeftOutNode, behind
 from rejoin.plan.check.compile import compile
 from rejoin.plan.model.plan import Plan
 
@@ -30,16 +30,30 @@ ASKED = replace(PLAN, replay=("now",))
     ("runs", "found"),
     [
         pytest.param([], {}, id="the first run"),
-        pytest.param([Line(3, PLAN, PRINTS)], {}, id="up to date"),
-        pytest.param([Line(3, PLAN, {"now": "edited"}), Line(2, PLAN, PRINTS)], {}, id="edited now"),
-        pytest.param([Line(3, PLAN, {}), Line(2, PLAN, PRINTS)], {"now": Behind(2, asked=False)}, id="left out once"),
-        pytest.param([Line(4, PLAN, {}), Line(2, PLAN, {}), Line(1, PLAN, PRINTS)], {"now": Behind(1, asked=False)}, id="left out twice"),
-        pytest.param([Line(3, PLAN, {}), Line(2, PLAN, {"now": "before"})], {}, id="left out and edited"),
-        pytest.param([Line(3, PLAN, {}), Line(2, ABSENT, {}), Line(1, PLAN, PRINTS)], {}, id="away in between"),
-        pytest.param([Line(3, PLAN, {}), Line(2, PLAN, {})], {}, id="never made"),
-        pytest.param([Line(3, ASKED, {}), Line(2, PLAN, PRINTS)], {"now": Behind(2, asked=True)}, id="judging asked for in between"),
-        pytest.param([Line(3, PLAN, {}), Line(2, ASKED, PRINTS)], {"now": Behind(2, asked=False)}, id="judging asked for and done"),
+        pytest.param([CommittedRun(3, PLAN, PRINTS)], {}, id="up to date"),
+        pytest.param([CommittedRun(3, PLAN, {"now": "edited"}), CommittedRun(2, PLAN, PRINTS)], {}, id="edited now"),
+        pytest.param([CommittedRun(3, PLAN, {}), CommittedRun(2, PLAN, PRINTS)], {"now": LeftOutNode(2, asked=False)}, id="left out once"),
+        pytest.param(
+            [CommittedRun(4, PLAN, {}), CommittedRun(2, PLAN, {}), CommittedRun(1, PLAN, PRINTS)],
+            {"now": LeftOutNode(1, asked=False)},
+            id="left out twice",
+        ),
+        pytest.param([CommittedRun(3, PLAN, {}), CommittedRun(2, PLAN, {"now": "before"})], {}, id="left out and edited"),
+        pytest.param([CommittedRun(3, PLAN, {}), CommittedRun(2, ABSENT, {}), CommittedRun(1, PLAN, PRINTS)], {}, id="away in between"),
+        pytest.param([CommittedRun(3, PLAN, {}), CommittedRun(2, PLAN, {})], {}, id="never made"),
+        pytest.param(
+            [CommittedRun(3, ASKED, {}), CommittedRun(2, PLAN, PRINTS)],
+            {"now": LeftOutNode(2, asked=True)},
+            id="judging asked for in between",
+        ),
+        pytest.param(
+            [CommittedRun(3, PLAN, {}), CommittedRun(2, ASKED, PRINTS)],
+            {"now": LeftOutNode(2, asked=False)},
+            id="judging asked for and done",
+        ),
     ],
 )
-def test_an_output_that_keeps_what_it_saw_is_behind_since_the_run_that_made_it_last(runs: list[Line], found: dict[str, Behind]) -> None:
+def test_an_output_that_keeps_what_it_saw_is_behind_since_the_run_that_made_it_last(
+    runs: list[CommittedRun], found: dict[str, LeftOutNode]
+) -> None:
     assert behind(PLAN, PRINTS, runs) == found

@@ -64,7 +64,7 @@ def log(tmp_path: Path) -> tuple[Table, int]:
 def test_fault_a16_a_net_change_has_the_very_values_of_its_rows(log: tuple[Table, int], after: int, upto: int, *, net: bool) -> None:
     columns = ["k", *ODD]
     batches = list(
-        change_feed.changes(change_feed.State(*log), change_feed.State(*log), change_feed.Between(after, upto, net), ["k"], columns)
+        change_feed.changes(change_feed.TableAt(*log), change_feed.TableAt(*log), change_feed.RunRange(after, upto, net), ["k"], columns)
     )
     found = pa.Table.from_batches(batches)
     kinds = [str(found.schema.field("_after").type.field(n).type).replace("Etc/UTC", "UTC") for n in ODD]
@@ -84,9 +84,9 @@ def test_net_changes_go_from_the_first_row_to_the_last_also_of_what_is_back_at_i
         for r, op, k, b, a in log
     ]
     head = refs.commit_files("log", "b", head, data_files(refs.require("log", head), pa.Table.from_pylist(made, SCHEMA)))
-    state = change_feed.State(refs.require("log", head), head)
+    state = change_feed.TableAt(refs.require("log", head), head)
     found = pa.Table.from_batches(
-        list(change_feed.changes(state, state, change_feed.Between(0, 2, net=True), ["k"], ["k", *ODD]))
+        list(change_feed.changes(state, state, change_feed.RunRange(0, 2, net=True), ["k"], ["k", *ODD]))
     ).to_pylist()
     back, gone, other = [(r["_run"], r["_op"], r["k"], exact(r["_before"]), exact(r["_after"])) for r in found]
     assert back == (2, "U", 0, exact(row(0, 1)), exact(row(0, 1)))

@@ -7,16 +7,16 @@ import pyarrow as pa
 import pytest
 
 from rejoin.engines import deferred_relation, duckdb_engine
-from rejoin.engines.duckdb_engine import ColumnarEngine
-from rejoin.engines.relation import Here, NeedsSpark
+from rejoin.engines.duckdb_engine import DuckdbEngine
+from rejoin.engines.relation import LocalRelation, NeedsSpark
 from rejoin.plan.model.plan import Plan
 
-NUMBERS = Here(pa.table({"n": pa.array([3, 1, 2], pa.int64())}))
+NUMBERS = LocalRelation(pa.table({"n": pa.array([3, 1, 2], pa.int64())}))
 
 
 @pytest.fixture
-def engine() -> ColumnarEngine:
-    return ColumnarEngine(Plan("t", (), ()))
+def engine() -> DuckdbEngine:
+    return DuckdbEngine(Plan("t", (), ()))
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def queries(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_statements_that_rest_on_each_other_are_one_query(engine: ColumnarEngine, queries: list[str]) -> None:
+def test_statements_that_rest_on_each_other_are_one_query(engine: DuckdbEngine, queries: list[str]) -> None:
     large = engine.query("SELECT n FROM found WHERE n > 1", found=NUMBERS)
     doubled = engine.query("SELECT 2 * n AS n FROM found", found=large)  # an input of the same name
     assert not queries
@@ -41,7 +41,7 @@ def test_statements_that_rest_on_each_other_are_one_query(engine: ColumnarEngine
     assert len(queries) == 1
 
 
-def test_what_two_statements_use_is_computed_once(engine: ColumnarEngine, queries: list[str]) -> None:
+def test_what_two_statements_use_is_computed_once(engine: DuckdbEngine, queries: list[str]) -> None:
     large = engine.query("SELECT n FROM found WHERE n > 1", found=NUMBERS)
     both = engine.query("SELECT count(*) AS c FROM a JOIN b USING (n)", a=large, b=engine.query("SELECT n FROM rows", rows=large))
     assert both.here()["c"].to_pylist() == [2]
@@ -50,21 +50,21 @@ def test_what_two_statements_use_is_computed_once(engine: ColumnarEngine, querie
     assert len(queries) == 2
 
 
-def test_rows_that_were_asked_for_are_not_computed_again_by_who_uses_them(engine: ColumnarEngine, queries: list[str]) -> None:
+def test_rows_that_were_asked_for_are_not_computed_again_by_who_uses_them(engine: DuckdbEngine, queries: list[str]) -> None:
     large = engine.query("SELECT n FROM found WHERE n > 1", found=NUMBERS)
     assert large.columns == ["n"]
     assert engine.one("SELECT sum(n) AS s FROM large", large=large) == {"s": 5}
     assert sum("n > 1" in text for text in queries) == 1
 
 
-def test_what_is_counted_and_written_is_computed_once(engine: ColumnarEngine, queries: list[str]) -> None:
+def test_what_is_counted_and_written_is_computed_once(engine: DuckdbEngine, queries: list[str]) -> None:
     rows, counts = engine.counted(engine.query("SELECT n FROM found WHERE n > 1", found=NUMBERS), {"rows": "count(*)"})
     assert (counts(), rows.here().num_rows) == ({"rows": 2}, 2)
     assert sum("n > 1" in text for text in queries) == 1
 
 
-def test_a_value_that_cannot_be_computed_is_said_when_rows_are_asked_for(engine: ColumnarEngine) -> None:
-    wrong = engine.query("SELECT CAST(t AS BIGINT) AS n FROM found", found=Here(pa.table({"t": ["x"]})))
+def test_a_value_that_cannot_be_computed_is_said_when_rows_are_asked_for(engine: DuckdbEngine) -> None:
+    wrong = engine.query("SELECT CAST(t AS BIGINT) AS n FROM found", found=LocalRelation(pa.table({"t": ["x"]})))
     with pytest.raises(NeedsSpark, match="cannot be computed"):
         engine.query("SELECT n FROM wrong", wrong=wrong).here()
 

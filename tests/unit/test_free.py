@@ -18,9 +18,9 @@ from pyiceberg.table.statistics import PartitionStatisticsFile, StatisticsFile
 from rejoin.errors import RunSuperseded
 from rejoin.lake.compact import expiry
 from rejoin.lake.config import lake_config
-from rejoin.lake.iceberg.commits import Contents, data_files, delete_file, refs_of
+from rejoin.lake.iceberg.commits import SnapshotContents, data_files, delete_file, refs_of
 from rejoin.lake.iceberg.refs import Refs
-from rejoin.lake.iceberg.snapshot_files import Files, files_of
+from rejoin.lake.iceberg.snapshot_files import SnapshotFiles, files_of
 
 NOW, OLD, YOUNG = timedelta(0), timedelta(days=4), timedelta(days=2)
 LIMIT = timedelta(days=3)
@@ -54,7 +54,7 @@ class Made:
         """A snapshot with some of the files of another, and a new one."""
         files = files_of(self.table, self.snapshots[base])
         kept = tuple(e for e in files.data_entries if e.data_file.file_path in {self.files[k] for k in keeps})
-        holds = Contents(Files(kept, files.delete_entries), self._written(letter))
+        holds = SnapshotContents(SnapshotFiles(kept, files.delete_entries), self._written(letter))
         self._remember(letter, self.refs.commit_rewrite("rows", f"to_{letter}", self.snapshots[base], holds))
 
     def hide(self, letter: str, base: str, hidden: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from plans import Shop
 
-from rejoin.engines.choice import Choice
+from rejoin.engines.choice import EngineChoice
 from rejoin.lake.config import lake_config
 from rejoin.steps.run.job import _by_spark
 from rejoin.steps.run.topology import Topology
@@ -32,5 +32,7 @@ def test_a_scheduled_step_is_a_spark_job_unless_the_lake_or_the_environment_says
     monkeypatch.delenv("REJOIN_ENGINE") if variable is None else monkeypatch.setenv("REJOIN_ENGINE", variable)
     shop = Shop()
     shop.orders.named("all_orders")
-    topology = Topology(shop.compile(), replace(lake_config(str(tmp_path / "lake")), engine=Choice(file) if file else None), str(tmp_path))
+    topology = Topology(
+        shop.compile(), replace(lake_config(str(tmp_path / "lake")), engine=EngineChoice(file) if file else None), str(tmp_path)
+    )
     assert _by_spark(topology).config.engine == expected

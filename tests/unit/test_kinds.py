@@ -12,8 +12,8 @@ import pytest
 from followed import files
 
 from rejoin import Topology, snapshot
-from rejoin.context.uncomputable_rows import Sieve
-from rejoin.engines.relation import Here
+from rejoin.context.uncomputable_rows import UncomputableRows
+from rejoin.engines.relation import LocalRelation
 from rejoin.errors import SetupError, TopologyError
 from rejoin.joins.registry import kind_of
 from rejoin.plan import explain
@@ -133,7 +133,10 @@ def test_fault_a_plan_that_is_used_without_the_package_says_what_to_install(tmp_
 def test_fault_right_rows_are_not_looked_at_one_by_one_for_no_key_of_the_output_is_theirs() -> None:
     made = plan()
     work: Any = SimpleNamespace(facts=SimpleNamespace(plan=made), engine=SimpleNamespace(sql=DUCKDB, node=lambda node: node))
-    kind, rows = kind_of(work, made.nodes[0], Sieve(work, made.nodes[0], Verb.RESOLVE)), Here(pa.table({"code": ["DE"]}))
+    kind, rows = (
+        kind_of(work, made.nodes[0], UncomputableRows(work, made.nodes[0], Verb.RESOLVE)),
+        LocalRelation(pa.table({"code": ["DE"]})),
+    )
     assert kind is not None
     assert kind.sifted(rows, left=False) is rows and kind.sifted_changes(rows, left=False) is rows
 

@@ -5,15 +5,15 @@ from itertools import pairwise
 
 import pytest
 
-from rejoin.lake.compact.layout import NULLS, Lie, layout, to_fold, to_merge
+from rejoin.lake.compact.layout import NULLS, FileBounds, layout, to_fold, to_merge
 from rejoin.limits import limits
 
 M = 1_000_000
 BASE_ROWS, FOLD_SHARE, MERGE_FILES = limits().base_rows, limits().fold_share, limits().merged_files
 
 
-def lies(*files: tuple[int, object, object]) -> list[Lie]:
-    return [Lie(i, rows, low, high) for i, (rows, low, high) in enumerate(files)]
+def lies(*files: tuple[int, object, object]) -> list[FileBounds]:
+    return [FileBounds(i, rows, low, high) for i, (rows, low, high) in enumerate(files)]
 
 
 def test_large_files_side_by_side_are_the_base_and_the_rest_are_deltas() -> None:
@@ -45,7 +45,7 @@ def test_small_files_and_files_without_bounds_are_never_base() -> None:
 
 def test_files_of_few_wide_rows_are_base_too() -> None:
     wide = limits().base_bytes
-    found = layout([Lie(0, 30_000, 0, 9, wide), Lie(1, 10_000, 10, 12, wide), Lie(2, 500, 3, 11, wide - 1)])
+    found = layout([FileBounds(0, 30_000, 0, 9, wide), FileBounds(1, 10_000, 10, 12, wide), FileBounds(2, 500, 3, 11, wide - 1)])
     assert [u.files for u in found.units] == [(0,), (1,)] and found.deltas == (2,)
 
 

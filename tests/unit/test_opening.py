@@ -101,7 +101,9 @@ def test_fault_a9_what_comes_back_as_it_was_or_wider_is_taken_and_what_was_never
         plan("customers", source=snapshot("customers/", max_delete_share=1.0), schema="id BIGINT, name STRING, more STRING"),
     ):
         opening.refuse(past, again)
-    opening.refuse(opening.Past(past.head, past.stored - {"customers"}, past.committed, past.plan, nothing), plan("customers", key="name"))
+    opening.refuse(
+        opening.PastRuns(past.head, past.stored - {"customers"}, past.committed, past.plan, nothing), plan("customers", key="name")
+    )
 
 
 def test_fault_a9_the_newest_run_that_had_the_name_counts(ledger: Ledger) -> None:

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from rejoin.engines import counted_relation, deferred_relation
-from rejoin.engines.counted_relation import Counted, Picked, taken
-from rejoin.engines.deferred_relation import Kept, Later
-from rejoin.engines.relation import Here, NeedsSpark
+from rejoin.engines.counted_relation import CountedRelation, PickedRelation, taken
+from rejoin.engines.deferred_relation import DeferredRelation, KeptRelation
+from rejoin.engines.relation import LocalRelation, NeedsSpark
 
 COUNT = 2 * deferred_relation.LANDED_ROWS + deferred_relation.BATCH_ROWS + 7
 """Some groups that are counted, and a part of one."""
@@ -19,25 +19,25 @@ COUNTS = {"all": "count(*)", "odd": "count(CASE WHEN n % 2 = 1 THEN 1 END)", "su
 @pytest.fixture
 def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The tables that DuckDB has kept."""
-    made, original = list[str](), Later.kept
+    made, original = list[str](), DeferredRelation.kept
 
-    def kept(self: Later) -> Kept:
+    def kept(self: DeferredRelation) -> KeptRelation:
         made.append(self.statement)
         return original(self)
 
-    monkeypatch.setattr(Later, "kept", kept)
+    monkeypatch.setattr(DeferredRelation, "kept", kept)
     return made
 
 
-def shuffled(count: int = COUNT) -> Later:
+def shuffled(count: int = COUNT) -> DeferredRelation:
     keys = list(range(count))
     random.Random(7).shuffle(keys)
     rows = pa.table({"k": pa.array(keys, pa.int64()), "n": pa.array(keys, pa.int64())})
-    return Later("SELECT k, n, 'x' || n AS text FROM given", {"given": Here(rows)})
+    return DeferredRelation("SELECT k, n, 'x' || n AS text FROM given", {"given": LocalRelation(rows)})
 
 
-def counted(rows: Later) -> Counted:
-    return Counted(rows.statement, rows.inputs, COUNTS)
+def counted(rows: DeferredRelation) -> CountedRelation:
+    return CountedRelation(rows.statement, rows.inputs, COUNTS)
 
 
 def read(batches: Iterator[pa.RecordBatch]) -> list[dict[str, object]]:
@@ -47,7 +47,7 @@ def read(batches: Iterator[pa.RecordBatch]) -> list[dict[str, object]]:
 def test_texts_are_in_the_order_of_their_bytes() -> None:
     texts = sorted(["", " ", "A", "a", "é", "z", "\U00010000", "\uffff", "a" * 300], key=str.encode)
     given = random.Random(7).sample(texts, len(texts))
-    rows = Later("SELECT k FROM given", {"given": Here(pa.table({"k": given}))})
+    rows = DeferredRelation("SELECT k FROM given", {"given": LocalRelation(pa.table({"k": given}))})
     assert [row["k"] for row in read(rows.ordered(["k"]))] == texts
 
 
@@ -62,7 +62,7 @@ def test_rows_are_counted_while_they_are_taken_and_nobody_keeps_them(computed: l
 @pytest.mark.parametrize(("where", "left"), [("n >= 0", COUNT), ("n % 2 = 1", COUNT // 2), ("n < 0", 0), ("nullif(n, 3) > 5", COUNT - 6)])
 def test_what_is_picked_is_written_and_all_is_counted(where: str, left: int, computed: list[str]) -> None:
     rows = counted(shuffled())
-    found = read(taken(Picked(f"SELECT text, k FROM rows_ WHERE {where}", {"rows_": rows}, ("text", "k"), where), ["k"]))
+    found = read(taken(PickedRelation(f"SELECT text, k FROM rows_ WHERE {where}", {"rows_": rows}, ("text", "k"), where), ["k"]))
     assert len(found) == left
     assert found == sorted(found, key=lambda row: int(str(row["k"])))
     assert all(list(row) == ["text", "k"] for row in found)
@@ -92,7 +92,7 @@ def test_few_rows_that_are_fetched_are_counted(computed: list[str]) -> None:
 
 def test_rows_that_others_use_are_computed_once_for_all_of_them(computed: list[str]) -> None:
     rows = counted(shuffled(10))
-    above = Later("SELECT k + 1 AS k FROM rows_ WHERE n > 3", {"rows_": rows})
+    above = DeferredRelation("SELECT k + 1 AS k FROM rows_ WHERE n > 3", {"rows_": rows})
     assert above.columns == ["k"]
     assert above.schema == pa.schema([("k", pa.int64())])
     assert not computed  # to describe them is not to compute them
@@ -103,8 +103,9 @@ def test_rows_that_others_use_are_computed_once_for_all_of_them(computed: list[s
 
 
 def test_a_value_that_cannot_be_computed_is_left_to_spark() -> None:
-    rows = Later(
-        "SELECT k, CAST('x' || k AS INTEGER) AS n FROM given", {"given": Here(pa.table({"k": list(range(counted_relation.BATCH_ROWS))}))}
+    rows = DeferredRelation(
+        "SELECT k, CAST('x' || k AS INTEGER) AS n FROM given",
+        {"given": LocalRelation(pa.table({"k": list(range(counted_relation.BATCH_ROWS))}))},
     )
     with pytest.raises(NeedsSpark):
         read(taken(counted(rows), ["k"]))

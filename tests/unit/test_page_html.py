@@ -13,7 +13,7 @@ from rejoin.lake.ledger.history import RunLine, StepLine
 from rejoin.lake.ledger.ledger import Ledger
 from rejoin.lake.ledger.records import StepRecord
 from rejoin.lake.ledger.run_owner import dag_run
-from rejoin.lake.ledger.tries import Tried
+from rejoin.lake.ledger.tries import StepTries
 from rejoin.page import airflow_tasks, engines, formats, record_path, render, run_picture
 from rejoin.page.gather import Lake
 from rejoin.page.model import Pace, StepRow
@@ -211,17 +211,17 @@ def test_templates_and_static_files_are_there() -> None:
 @pytest.mark.parametrize(
     ("line", "tried", "state", "lease", "expected"),
     [
-        (DONE, Tried(2, 1.0, None), "open", 9.0, State.DONE),
+        (DONE, StepTries(2, 1.0, None), "open", 9.0, State.DONE),
         (LEFT, None, "committed", 0.0, State.KEPT),
-        (None, Tried(3, 1.0, "SPARK_DOWN"), "open", 9.0, State.FAILED),
-        (None, Tried(1, 1.0, None), "open", 9.0, State.RUNNING),
-        (None, Tried(1, 1.0, None), "open", 4.0, State.SILENT),
+        (None, StepTries(3, 1.0, "SPARK_DOWN"), "open", 9.0, State.FAILED),
+        (None, StepTries(1, 1.0, None), "open", 9.0, State.RUNNING),
+        (None, StepTries(1, 1.0, None), "open", 4.0, State.SILENT),
         (None, None, "open", 9.0, State.WAITING),
         (None, None, "abandoned", 0.0, State.MISSED),
-        (None, Tried(1, 1.0, None), "abandoned", 0.0, State.MISSED),
+        (None, StepTries(1, 1.0, None), "abandoned", 0.0, State.MISSED),
     ],
 )
-def test_what_a_step_is_at(line: StepLine | None, tried: Tried | None, state: str, lease: float, expected: State) -> None:
+def test_what_a_step_is_at(line: StepLine | None, tried: StepTries | None, state: str, lease: float, expected: State) -> None:
     run = RunLine("shop", 1, "run", state, "me", lease, None, (), 0.0, None, None, ())
     assert state_of(StepRow("resolve.enriched", line, tried), run, 5.0) is expected
 

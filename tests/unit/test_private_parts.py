@@ -15,7 +15,7 @@ from sqlglot import tokenizer_core
 
 from rejoin.lake.iceberg.data_file import _Writer
 from rejoin.lake.iceberg.file_io import StoreFileIO
-from rejoin.lake.iceberg.snapshot_producers import Changing, Rewrite, RowDelta, _DeleteManifestWriter
+from rejoin.lake.iceberg.snapshot_producers import ChangeTransaction, Rewrite, RowDelta, _DeleteManifestWriter
 from rejoin.lake.iceberg.sql_catalog import CachingSqlCatalog
 
 PACKAGE = Path(inspect.getfile(CachingSqlCatalog)).parents[2]
@@ -36,7 +36,7 @@ OVERRIDDEN = {
 }
 """Methods that PyIceberg calls, and ours do something else in: were one renamed, nobody would call ours."""
 USED = {
-    Changing: {"_apply", "_table", "_updates"},
+    ChangeTransaction: {"_apply", "_table", "_updates"},
     CachingSqlCatalog: {"_load_file_io", "_parse_metadata_version"},
     RowDelta: {"_added_data_files", "_compression", "_io", "_parent_snapshot_id", "_snapshot_id", "_transaction"},
     Rewrite: {"_added_data_files", "_deleted_data_files"},
@@ -102,7 +102,7 @@ def test_pyiceberg_has_the_attributes_that_are_used(ours: type) -> None:
 
 
 def test_what_is_derived_from_is_what_the_table_says() -> None:
-    assert issubclass(RowDelta, _FastAppendFiles) and issubclass(Changing, Transaction)
+    assert issubclass(RowDelta, _FastAppendFiles) and issubclass(ChangeTransaction, Transaction)
 
 
 def test_sqlglot_has_its_tokens_where_they_are_imported() -> None:

@@ -14,10 +14,10 @@ from pyiceberg.typedef import Record
 from rejoin.errors import NotComputable
 from rejoin.lake.config import lake_config
 from rejoin.lake.iceberg import snapshot_files
-from rejoin.lake.iceberg.commits import Contents, data_files, delete_file
+from rejoin.lake.iceberg.commits import SnapshotContents, data_files, delete_file
 from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.iceberg.schema_evolution import evolve
-from rejoin.lake.iceberg.snapshot_files import Files, files_of
+from rejoin.lake.iceberg.snapshot_files import SnapshotFiles, files_of
 
 WRITERS = 6
 
@@ -74,7 +74,7 @@ def test_a_commit_that_another_one_overtakes_at_the_last_moment_is_done_again_fr
     if how == "append":
         made = refs.commit_files("rows", "slower", start, slow)
     else:
-        made = refs.commit_rewrite("rows", "slower", start, Contents(Files(files_of(table, start).data_entries, ()), slow))
+        made = refs.commit_rewrite("rows", "slower", start, SnapshotContents(SnapshotFiles(files_of(table, start).data_entries, ()), slow))
     assert held(refs, made) == [1, 2, 3, 5]
     assert refs.head("rows", "slower") == made
     assert len(calls) == 3

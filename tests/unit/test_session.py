@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rejoin.engines.choice import Choice
+from rejoin.engines.choice import EngineChoice
 from rejoin.engines.placement import chosen
 from rejoin.errors import SetupError
 from rejoin.lake.config import LakeConfig, lake_config
@@ -38,8 +38,8 @@ def test_a_master_in_the_lakes_file_is_all_that_a_cluster_needs(
         monkeypatch.delenv(name, raising=False)
     config = lake(tmp_path, f'"spark.master" = "{master}"' if master else "")
     assert config.cluster == cluster
-    assert chosen(config.engine, cluster=config.cluster) is (Choice.SPARK if cluster else Choice.AUTO)
-    assert chosen(Choice.LOCAL, cluster=config.cluster) is Choice.LOCAL
+    assert chosen(config.engine, cluster=config.cluster) is (EngineChoice.SPARK if cluster else EngineChoice.AUTO)
+    assert chosen(EngineChoice.LOCAL, cluster=config.cluster) is EngineChoice.LOCAL
     # On a cluster executors would look for a driver on their own machines.
     assert (LOOPBACK.keys() <= static_settings(config).keys()) is not cluster
 
@@ -61,13 +61,13 @@ def test_the_command_wins_over_the_file_and_the_file_over_the_environment(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("REJOIN_ENGINE", variable)
     silent = lake(tmp_path)
-    assert chosen(silent.engine, cluster=False) is Choice(variable)
-    assert chosen(Choice.AUTO, cluster=False) is Choice.AUTO, "the next step of ENGINE_REFUSED helps"
+    assert chosen(silent.engine, cluster=False) is EngineChoice(variable)
+    assert chosen(EngineChoice.AUTO, cluster=False) is EngineChoice.AUTO, "the next step of ENGINE_REFUSED helps"
     file = Path(silent.location)
     file.write_text('engine = "auto"\n' + file.read_text())
-    assert chosen(lake_config(str(file)).engine, cluster=False) is Choice.AUTO
+    assert chosen(lake_config(str(file)).engine, cluster=False) is EngineChoice.AUTO
     monkeypatch.setenv("REJOIN_ENGINE", "")
-    assert chosen(silent.engine, cluster=False) is Choice.AUTO
+    assert chosen(silent.engine, cluster=False) is EngineChoice.AUTO
 
 
 def test_an_unknown_engine_in_the_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,4 +75,4 @@ def test_an_unknown_engine_in_the_environment_is_named(monkeypatch: pytest.Monke
     with pytest.raises(SetupError, match=r"REJOIN_ENGINE: unknown engine 'flink'") as caught:
         chosen(None, cluster=False)
     assert caught.value.expected == "auto | local | spark"
-    assert chosen(Choice.LOCAL, cluster=False) is Choice.LOCAL, "who states one does not ask"
+    assert chosen(EngineChoice.LOCAL, cluster=False) is EngineChoice.LOCAL, "who states one does not ask"

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from rejoin import Topology, debezium, snapshot
 from rejoin.cli import main
-from rejoin.engines.choice import Choice
+from rejoin.engines.choice import EngineChoice
 from rejoin.limits import limits
 from rejoin.plan.check.compile import compile
 from rejoin.plan.model.plan import Plan
@@ -51,7 +51,7 @@ def test_what_is_not_portable_is_sparks_and_why_is_said() -> None:
 
 
 def test_where_spark_is_asked_for_the_text_is_sparks_and_bulk_steps_may_be_tasks() -> None:
-    found = list(statements(plan("upper(right.name)"), Choice.SPARK))
+    found = list(statements(plan("upper(right.name)"), EngineChoice.SPARK))
     assert (
         {s.where for s in found} == {by_spark()}
         and f"{limits().task_rows:,} rows or {limits().task_bytes >> 10} KiB" in by_spark()
@@ -59,12 +59,12 @@ def test_where_spark_is_asked_for_the_text_is_sparks_and_bulk_steps_may_be_tasks
     )
     assert [(s.step, s.part) for s in found] == [(s.step, s.part) for s in statements(plan("upper(right.name)"))]
     assert any("named_struct" in s.sql for s in found if s.step.startswith("ingest."))
-    never = [s.where for s in statements(plan("soundex(right.name)"), Choice.SPARK) if s.where != by_spark()]
+    never = [s.where for s in statements(plan("soundex(right.name)"), EngineChoice.SPARK) if s.where != by_spark()]
     assert never and all(where.startswith("Spark: column name: soundex") for where in never)
 
 
 def test_what_is_not_portable_is_refused_where_no_spark_may_be_asked() -> None:
-    found = {s.where for s in statements(plan("soundex(right.name)"), Choice.LOCAL)}
+    found = {s.where for s in statements(plan("soundex(right.name)"), EngineChoice.LOCAL)}
     assert found == {HERE, f"Spark: column name: soundex is not proven equal in DuckDB{REFUSED}"}
 
 

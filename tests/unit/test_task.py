@@ -12,11 +12,11 @@ from rejoin import limits
 from rejoin.engines.relation import NeedsSpark
 from rejoin.errors import StoreDenied, StoreDown, StoreMissing
 from rejoin.lake.config import lake_config
-from rejoin.lake.ledger.records import Known, Run
+from rejoin.lake.ledger.records import AttemptContext, Run
 from rejoin.plan.model.plan import Plan
 from rejoin.plan.model.steps import Step, Verb
 from rejoin.steps.run import spark_task
-from rejoin.steps.run.attempt import Start
+from rejoin.steps.run.attempt import AttemptStart
 
 PLAN = Plan("t", (), ())
 
@@ -43,8 +43,8 @@ def test_spark_is_not_asked_for_what_the_object_store_refuses(
     monkeypatch.setattr(spark_task, "_working", lambda _: nullcontext())
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     run = Run("t", 1, "run", "open", "somebody", None, PLAN, (), 0.0, None, None)
-    start = Start(lake_config(str(tmp_path)), run, Known({}, {}, {}, {}), ".")
-    parcel = spark_task.Parcel(start, Step(Verb.PUBLISH, "", ()), 0, limits.limits(), {})
+    start = AttemptStart(lake_config(str(tmp_path)), run, AttemptContext({}, {}, {}, {}), ".")
+    parcel = spark_task.TaskInput(start, Step(Verb.PUBLISH, "", ()), 0, limits.limits(), {})
     came = spark_task._came_to(pickle.loads(pickle.dumps(parcel)))
     assert type(came) is expected
 

@@ -10,21 +10,21 @@ import pytest
 PROGRAM = """
 from datetime import UTC, datetime
 import pyarrow as pa
-from rejoin.engines.relation import Here
-from rejoin.engines.deferred_relation import Later
+from rejoin.engines.relation import LocalRelation
+from rejoin.engines.deferred_relation import DeferredRelation
 from rejoin.engines import duckdb_connection as duck
 from rejoin.plan.sql.portable import printed
 from rejoin.sources.stream_columns import _database as clock
 from rejoin.sources.decode.proven_lines import _database as decoder
 
 at = datetime(2024, 7, 1, 1, tzinfo=UTC)
-rows = Here(pa.table({"at": pa.array([at], pa.timestamp("us", "UTC"))}))
+rows = LocalRelation(pa.table({"at": pa.array([at], pa.timestamp("us", "UTC"))}))
 for text, expected in {
     "CAST(t.at AS DATE)": "2024-07-01", "hour(t.at)": "1", "CAST(t.at AS STRING)": "2024-07-01 01:00:00",
     "CAST('2024-07-01 01:00:00' AS TIMESTAMP) = t.at": "True", "CAST(date_trunc('DAY', t.at) AS STRING)": "2024-07-01 00:00:00",
 }.items():
     shown = printed(text.replace("t.at", "t.`at`"), {"t": {"at": "TIMESTAMP"}}).text
-    found = Later(f"SELECT {shown} AS v FROM t", {"t": rows}).here()["v"].to_pylist()
+    found = DeferredRelation(f"SELECT {shown} AS v FROM t", {"t": rows}).here()["v"].to_pylist()
     assert [str(v) for v in found] == [expected], (text, found)
 for made in (duck.cursor(), duck.fresh().cursor(), clock().cursor(), decoder().cursor()):
     assert made.sql("SELECT current_setting('TimeZone')").fetchall() == [("UTC",)]

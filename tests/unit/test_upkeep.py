@@ -13,8 +13,8 @@ from pyiceberg.types import LongType
 from rejoin.errors import RunSuperseded, UnknownTable
 from rejoin.lake import table_names
 from rejoin.lake.config import lake_config
-from rejoin.lake.iceberg.commits import Contents
-from rejoin.lake.iceberg.snapshot_files import Files, exact_files
+from rejoin.lake.iceberg.commits import SnapshotContents
+from rejoin.lake.iceberg.snapshot_files import SnapshotFiles, exact_files
 from rejoin.lake.ledger.ledger import Ledger
 from rejoin.lake.ledger.records import Run, StepRecord, Write
 from rejoin.lake.ledger.runs import RunKind
@@ -52,8 +52,8 @@ def test_fault_look_an_edit_that_is_committed_while_a_compaction_opens_its_run_k
 
     def rewrite(run: Run) -> None:
         base = ledger.states(run.base)["enriched"]
-        kept = Files(exact_files(topology.refs.require("enriched", base), base).data_entries, ())
-        made = topology.refs.commit_rewrite("enriched", table_names.branch(run.number, "compact"), base, Contents(kept, []))
+        kept = SnapshotFiles(exact_files(topology.refs.require("enriched", base), base).data_entries, ())
+        made = topology.refs.commit_rewrite("enriched", table_names.branch(run.number, "compact"), base, SnapshotContents(kept, []))
         ledger.register(run.number, StepRecord("compact.enriched", {}, 0.0, 0), "compact", (Write("enriched", made),))
 
     monkeypatch.setattr(Ledger, "open", commits_an_edit_first)

@@ -10,10 +10,10 @@ from rejoin.plan.change.fingerprint import fingerprint
 from rejoin.plan.model.plan import Node, Plan
 from rejoin.statements.provenance import provenance_hash
 from rejoin.why.answer import Cause, Match
-from rejoin.why.reasons import RightSeen, Seen, judge, shown
+from rejoin.why.reasons import StoredKey, StoredRight, judge, shown
 
-NONE = RightSeen(None, there=False, hash=None)
-FOUND, LOST = RightSeen((1,), there=True, hash=b"r"), RightSeen((1,), there=False, hash=None)
+NONE = StoredRight(None, there=False, hash=None)
+FOUND, LOST = StoredRight((1,), there=True, hash=b"r"), StoredRight((1,), there=False, hash=None)
 
 
 def made(shop: Shop) -> tuple[Plan, Node]:
@@ -21,8 +21,8 @@ def made(shop: Shop) -> tuple[Plan, Node]:
     return plan, plan.nodes[-1]
 
 
-def seen(row: dict[str, Any] | None, *rights: RightSeen, there: bool = False, **others: Any) -> Seen:
-    return Seen(row, b"l", rights, there, b"o" if there else None, **others)
+def seen(row: dict[str, Any] | None, *rights: StoredRight, there: bool = False, **others: Any) -> StoredKey:
+    return StoredKey(row, b"l", rights, there, b"o" if there else None, **others)
 
 
 ROW = {"customer_id": 1, "product_id": 2}
@@ -42,7 +42,7 @@ STAR = {
 
 
 @pytest.mark.parametrize(("stored", "matches", "causes", "certain"), STAR.values(), ids=STAR)
-def test_of_a_star_with_filters_on_both_ends(stored: Seen, matches: list[Match], causes: list[Cause], certain: bool) -> None:
+def test_of_a_star_with_filters_on_both_ends(stored: StoredKey, matches: list[Match], causes: list[Cause], certain: bool) -> None:
     shop = Shop()
     star(shop)
     plan, node = made(shop)

@@ -9,7 +9,7 @@ from typing import Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseOperator
 
-from rejoin.airflow.tasks.retry import ByError
+from rejoin.airflow.tasks.retry import RetryByError
 from rejoin.errors import TopologyFileError
 
 UNSAID: Any = object()
@@ -82,4 +82,4 @@ def task_defaults(topology: str, default_args: Mapping[str, Any], **said: Any) -
             )
     checked(topology, **default_args)
     made = DEFAULTS | dict(default_args) | {name: value for name, value in said.items() if value is not UNSAID}
-    return made | {"retry_policy": ByError(made["retries"], made["retry_delay"])}
+    return made | {"retry_policy": RetryByError(made["retries"], made["retry_delay"])}

@@ -13,7 +13,7 @@ from rejoin.airflow.arguments import RUN_TIMEOUT
 from rejoin.airflow.tasks import trigger_form
 from rejoin.airflow.tasks.command import CommandOperator
 from rejoin.airflow.tasks.deployment import place
-from rejoin.airflow.tasks.retry import ByError
+from rejoin.airflow.tasks.retry import RetryByError
 from rejoin.errors import RunUnknown, Stale
 from rejoin.operate.freshness import fresh_within
 
@@ -114,5 +114,5 @@ def _dag(dag_id: str, schedule: Any, on_failure: Any, what: str, params: dict[st
         params=params,
         on_failure_callback=on_failure,
         dagrun_timeout=RUN_TIMEOUT,
-        default_args={"retries": BUSY, "retry_policy": ByError(TRIES, FIRST), "execution_timeout": RUN_TIMEOUT},
+        default_args={"retries": BUSY, "retry_policy": RetryByError(TRIES, FIRST), "execution_timeout": RUN_TIMEOUT},
     )

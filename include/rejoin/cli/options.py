@@ -14,7 +14,7 @@ from rich.console import Console
 
 from rejoin.cli import completion
 from rejoin.context.progress import SILENT, START, Progress, telling
-from rejoin.engines.choice import Choice
+from rejoin.engines.choice import EngineChoice
 from rejoin.errors import RunUnknown, UnknownTable
 from rejoin.failures import extras
 from rejoin.plan.model.plan import Plan
@@ -66,7 +66,7 @@ def loaded(file: str) -> Plan:
         return load(file)
 
 
-def opened(plan: Plan, location: str, root: str, engine: Choice | None = None) -> "Topology":
+def opened(plan: Plan, location: str, root: str, engine: EngineChoice | None = None) -> "Topology":
     from rejoin.lake.config import lake_config
     from rejoin.steps.run.topology import Topology
 

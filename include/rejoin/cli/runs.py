@@ -23,7 +23,7 @@ from rejoin.cli.options import (
     with_open_run,
 )
 from rejoin.cli.plan import agree, yes_option
-from rejoin.engines.choice import Choice
+from rejoin.engines.choice import EngineChoice
 from rejoin.errors import RunUnknown, SinksBehind
 from rejoin.failures import extras
 from rejoin.lake.ledger import run_owner
@@ -43,7 +43,7 @@ from rejoin.report.progress import shown
 )
 @click.option(
     "--engine",
-    type=click.Choice([str(c) for c in Choice]),
+    type=click.Choice([str(c) for c in EngineChoice]),
     default=None,
     help="Where steps run: in this process (local), by Spark (spark), or in this process if their expressions are portable, else by Spark "
     "(auto, the default unless a cluster or Spark Connect is named).",
@@ -78,8 +78,8 @@ def run(
     plan, behind, owned_by = loaded(topology_file), None, who or run_owner.this_process()
     options = RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note=note)
     agree(plan, location, options, agreed=agreed)
-    topology = opened(plan, location, root, Choice(engine) if engine else None)
-    if topology.config.engine is Choice.SPARK:
+    topology = opened(plan, location, root, EngineChoice(engine) if engine else None)
+    if topology.config.engine is EngineChoice.SPARK:
         extras.require("rejoin run", "pyspark")  # before a run is open
     with shown(None if as_json else err) as progress:
         try:
@@ -98,7 +98,10 @@ def run(
 @click.option("--mermaid", is_flag=True, help="Print a Mermaid flowchart.")
 @click.option("--sql", is_flag=True, help="Print each output's defining query, and the statement of every stage.")
 @click.option(
-    "--engine", type=click.Choice([str(c) for c in Choice]), default=None, help="With --sql: the statements of a run with this --engine."
+    "--engine",
+    type=click.Choice([str(c) for c in EngineChoice]),
+    default=None,
+    help="With --sql: the statements of a run with this --engine.",
 )
 @click.option("--run", "number", type=int, default=None, help="How this run was done: what was recomputed, what was read, and why.")
 @lake_option
@@ -136,12 +139,12 @@ def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, engine:
         _against_the_lake(plan, location)
 
 
-def _choice(location: str, engine: str | None) -> Choice:
+def _choice(location: str, engine: str | None) -> EngineChoice:
     """Which engine `run` would ask; makes no lake."""
     from rejoin.engines.placement import chosen
     from rejoin.lake.config import existing_config
 
-    config, asked = existing_config(location), Choice(engine) if engine else None
+    config, asked = existing_config(location), EngineChoice(engine) if engine else None
     return chosen(asked, cluster=False) if config is None else chosen(asked or config.engine, cluster=config.cluster)
 
 

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from rejoin.context.refresh import why_recompute
 from rejoin.lake import table_names
-from rejoin.lake.ledger.left_out_nodes import Behind
+from rejoin.lake.ledger.left_out_nodes import LeftOutNode
 from rejoin.lake.ledger.records import Run, StepRecord
 from rejoin.lake.read.table_sizes import Sizes
 from rejoin.plan.check.expectations import can_hold
@@ -29,7 +29,7 @@ class Facts:
         behind: nodes that earlier runs have left out and that keep what they saw.
     """
 
-    def __init__(self, run: Run, steps: Mapping[str, StepRecord], before: Sizes, now: Sizes, behind: Mapping[str, Behind]) -> None:
+    def __init__(self, run: Run, steps: Mapping[str, StepRecord], before: Sizes, now: Sizes, behind: Mapping[str, LeftOutNode]) -> None:
         self.run, self.plan, self.before, self.now = run, run.plan, before, now
         self._steps, self._behind = steps, behind
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from rejoin import crash
 from rejoin.context.work import Work
-from rejoin.engines.relation import Here, Rows
+from rejoin.engines.relation import LocalRelation, Relation
 from rejoin.lake import table_names
 from rejoin.lake.ledger.records import Write
 from rejoin.lake.write import output_changes
-from rejoin.lake.write.writer import Logged, Writer
+from rejoin.lake.write.writer import LoggedChanges, Writer
 from rejoin.plan.model.plan import Node
 from rejoin.plan.model.step_results import Changed
 from rejoin.statements import load_reference
@@ -28,7 +28,7 @@ def loading(work: Work, node: Node) -> bool:
     return not work.before.has(node.name)
 
 
-def load(work: Work, writer: Writer, node: Node, changes: Rows, at_most: int) -> tuple[Mapping[str, int], tuple[Write, ...]]:
+def load(work: Work, writer: Writer, node: Node, changes: Relation, at_most: int) -> tuple[Mapping[str, int], tuple[Write, ...]]:
     """Writes an output for the first time, and a reference to its rows as its changes.
 
     Args:
@@ -41,7 +41,7 @@ def load(work: Work, writer: Writer, node: Node, changes: Rows, at_most: int) ->
     Returns:
         The counts of ``COUNTS``, and the writes.
     """
-    reference = Here(load_reference.reference(output_changes.logged(changes.schema), work.facts.run.number))
+    reference = LocalRelation(load_reference.reference(output_changes.logged(changes.schema), work.facts.run.number))
     log = writer.append(table_names.changes(node.name), reference, node.key)
     crash.point(f"load.{node.name}:changes")
     columns = [p.name for p in node.columns]
@@ -52,7 +52,7 @@ def load(work: Work, writer: Writer, node: Node, changes: Rows, at_most: int) ->
     return seen(), (log, written)
 
 
-def applied(work: Work, node: Node, log: Logged, made: Changed) -> tuple[Write, ...]:
+def applied(work: Work, node: Node, log: LoggedChanges, made: Changed) -> tuple[Write, ...]:
     """Writes an output that is there already with a run's changes applied, unless there is nothing to write.
 
     Args:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.context.work import Work
-from rejoin.engines.relation import Engine, Rows
+from rejoin.engines.relation import Engine, Relation
 from rejoin.errors import NotComputable
 from rejoin.failures.engine_errors import blamed, kind_of, of_a_row
 from rejoin.limits import limits
@@ -27,7 +27,7 @@ MOST = 100
 WHY = "_why"
 """A column: why the row cannot be computed."""
 
-Compute = Callable[[Rows], Rows]
+Compute = Callable[[Relation], Relation]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class _Side:
 
 
 @dataclass
-class Sieve:
+class UncomputableRows:
     """What was set aside of one node in one attempt.
 
     ``why``: key -> the reason, which holds no value of the row. A left or right row of a result with a key of both sides is set aside as one without
@@ -56,7 +56,7 @@ class Sieve:
     verb: Verb
     why: dict[tuple[object, ...], str] = field(default_factory=dict)
 
-    def joined(self, state: Rows, key: list[str], compute: Compute) -> Rows:
+    def joined(self, state: Relation, key: list[str], compute: Compute) -> Relation:
         """What ``compute`` (``resolve.join``) makes of rows; null for those that it cannot take, which are set aside, and for what is aside already.
 
         Raises:
@@ -76,7 +76,7 @@ class Sieve:
         met = f"SELECT {sql.names(key, 'r')}, m.{new} FROM lefts AS r LEFT JOIN made AS m ON {on}"
         return engine.query(met, lefts=engine.rows(asked), made=made)
 
-    def lefts(self, given: Rows, key: tuple[str, ...], column: str, *, counts: bool = True) -> Rows:
+    def lefts(self, given: Relation, key: tuple[str, ...], column: str, *, counts: bool = True) -> Relation:
         """Left rows where the struct ``column`` is null if the left view or a foreign key has no value for it.
 
         Args:
@@ -92,18 +92,18 @@ class Sieve:
         keys = [f"{foreign_key(self.work.engine.sql, e)} AS fk_{i}" for i, e in enumerate(node.edges)]
         return self._sifted(given, _Side(node.left, "l", key, keys), column, counts=counts)
 
-    def rights(self, given: Rows, key: tuple[str, ...], column: str, *, counts: bool = True) -> Rows:
+    def rights(self, given: Relation, key: tuple[str, ...], column: str, *, counts: bool = True) -> Relation:
         """The same of the right rows of the only edge of a node whose key is that of both sides, or of either: if the right view has no value for it."""
         behind = len(self.node.key) - len(key)
         return self._sifted(given, _Side(self.work.engine.node(self.node).edges[0].right, "r1", key, [], behind), column, counts=counts)
 
-    def _sifted(self, given: Rows, side: "_Side", column: str, *, counts: bool) -> Rows:
+    def _sifted(self, given: Relation, side: "_Side", column: str, *, counts: bool) -> Relation:
         engine, sql = self.work.engine, self.work.engine.sql
         if not limits().small(int(str(engine.one("SELECT count(*) AS rows_ FROM given", given=given)["rows_"]))):
             raise self.refused(f"some of more than {limits().small_rows:,}")
         rows, shown = given.here(), ", ".join([side.row, *side.also])
 
-        def compute(some: Rows) -> Rows:
+        def compute(some: Relation) -> Relation:
             views = f"SELECT {seen(sql, side.view)} AS {side.row} FROM (SELECT {column} AS t FROM some)"
             return engine.query(f"SELECT {shown} FROM ({views})", some=some)
 
@@ -126,7 +126,7 @@ class Sieve:
         if self.why and not holds(self.node):
             raise self.refused(f"{len(self.why):,}")
 
-    def aside(self, schema: pa.Schema) -> Rows:
+    def aside(self, schema: pa.Schema) -> Relation:
         """The keys of the node that were set aside, with ``_why``. ``schema`` lends the keys' types."""
         keys = self._keys(schema, list(self.node.key))
         return self.work.engine.rows(keys.append_column(WHY, pa.array(self.why.values(), pa.string())))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from rejoin.context.facts import Facts
-from rejoin.engines.relation import Engine, Rows
+from rejoin.engines.relation import Engine, Relation
 from rejoin.lake.ledger.records import Write
 from rejoin.lake.read.reader import Reader
 from rejoin.lake.write.writer import Writer
@@ -62,7 +62,7 @@ class Work:
         return self.now.with_writes({w.table: w.snapshot_id for w in writes})
 
 
-def left_changes(work: Work, node: Node) -> Rows | None:
+def left_changes(work: Work, node: Node) -> Relation | None:
     """What the node has to look at on its left: this run's changes, or every row if its definition is new; None if there is nothing."""
     table, facts = node.left.table, work.facts
     if not facts.rebuilt(node):

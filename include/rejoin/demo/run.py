@@ -125,7 +125,7 @@ def _progress(tasks: dict[str, str]) -> str:
 
 
 @dataclass(frozen=True)
-class Told:
+class ChapterResult:
     """A chapter and what its run did and cost."""
 
     chapter: Chapter
@@ -138,7 +138,7 @@ class Told:
     jobs: int | None
 
 
-def _told_run(console: Console, topology: Topology, runs: Runs, chapter: Chapter) -> Told:
+def _told_run(console: Console, topology: Topology, runs: Runs, chapter: Chapter) -> ChapterResult:
     console.print(f"\n[bold]{chapter.name}[/bold]: ", end="", markup=True)
     console.print(chapter.sentence, markup=False, soft_wrap=True)
     run = runs()
@@ -149,14 +149,14 @@ def _told_run(console: Console, topology: Topology, runs: Runs, chapter: Chapter
     return told
 
 
-def _told(chapter: Chapter, run: int, seconds: float, steps: list[StepRecord]) -> Told:
+def _told(chapter: Chapter, run: int, seconds: float, steps: list[StepRecord]) -> ChapterResult:
     resolved = next(step.counts for step in steps if step.verb == Verb.RESOLVE)
     read = sum(step.counts["read"] for step in steps if step.verb == Verb.INGEST)
     jobs = None if any(step.jobs is None for step in steps) else sum(step.jobs or 0 for step in steps)
-    return Told(chapter, run, read, resolved["inserted"], resolved["updated"], resolved["deleted"], seconds, jobs)
+    return ChapterResult(chapter, run, read, resolved["inserted"], resolved["updated"], resolved["deleted"], seconds, jobs)
 
 
-def _table(told: list[Told]) -> Table:
+def _table(told: list[ChapterResult]) -> Table:
     table = Table("run", "what was new", title="what each run did to flights_enriched, and its cost", box=SIMPLE_HEAD, title_justify="left")
     for name in ("rows read", "inserted", "updated", "deleted", "seconds", "jobs"):
         table.add_column(name, justify="right")
@@ -178,7 +178,7 @@ def _verify(console: Console, topology: Topology, spark: "SparkSession") -> int:
     return sum(one.total for one in found)
 
 
-def _next_steps(console: Console, location: Path, told: list[Told]) -> None:
+def _next_steps(console: Console, location: Path, told: list[ChapterResult]) -> None:
     rejoin, lake = _command(), f"--lake {location / 'lake'}"
     lines = (
         f"{rejoin} history {lake}",

@@ -8,7 +8,7 @@ from rejoin.errors import SetupError
 VARIABLE = "REJOIN_ENGINE"
 
 
-class Choice(StrEnum):
+class EngineChoice(StrEnum):
     """What a lake's file, a command or ``VARIABLE`` may ask for."""
 
     AUTO = "auto"  # this process where it can, else Spark
@@ -16,19 +16,19 @@ class Choice(StrEnum):
     SPARK = "spark"  # Spark, always
 
 
-def named(name: object, where: str) -> Choice:
+def named(name: object, where: str) -> EngineChoice:
     """The choice of that name. ``where``: what states it.
 
     Raises:
         SetupError: there is no such engine.
     """
     try:
-        return Choice(str(name))
+        return EngineChoice(str(name))
     except ValueError:
-        raise SetupError(f"{where}: unknown engine {name!r}", expected=" | ".join(Choice)) from None
+        raise SetupError(f"{where}: unknown engine {name!r}", expected=" | ".join(EngineChoice)) from None
 
 
-def of_environment() -> Choice | None:
+def of_environment() -> EngineChoice | None:
     """What the environment asks for; None if nothing. Raises as ``named``."""
     name = os.environ.get(VARIABLE)
     return named(name, VARIABLE) if name else None

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.engines.arrow_tables import in_parts
-from rejoin.engines.deferred_relation import BATCH_ROWS, LANDED_ROWS, Later
-from rejoin.engines.relation import Here, Rows
+from rejoin.engines.deferred_relation import BATCH_ROWS, LANDED_ROWS, DeferredRelation
+from rejoin.engines.relation import LocalRelation, Relation
 from rejoin.statements.dialect import DUCKDB, aggregated
 
 
 @dataclass(frozen=True, eq=False)
-class Counted(Later):
+class CountedRelation(DeferredRelation):
     """Rows that are counted when somebody takes them in an order (``taken``); any other statement that uses them uses what is kept of them.
 
     Attributes:
@@ -26,7 +26,7 @@ class Counted(Later):
     totals: dict[str, int] = field(default_factory=dict)
 
     @cached_property
-    def settled(self) -> Later:
+    def settled(self) -> DeferredRelation:
         return self.kept()
 
     def here(self) -> pa.Table:
@@ -47,33 +47,33 @@ class Counted(Later):
 
     def count(self, some: pa.Table) -> None:
         """Counts these rows as well."""
-        self._add(Here(some))
+        self._add(LocalRelation(some))
 
-    def _add(self, some: Rows) -> None:
-        (found,) = Later(aggregated(DUCKDB, self.counts, "counted"), {"counted": some}).here().to_pylist()
+    def _add(self, some: Relation) -> None:
+        (found,) = DeferredRelation(aggregated(DUCKDB, self.counts, "counted"), {"counted": some}).here().to_pylist()
         self.totals.update({name: self.totals.get(name, 0) + int(value) for name, value in found.items()})
 
 
 @dataclass(frozen=True, eq=False)
-class Picked(Later):
+class PickedRelation(DeferredRelation):
     """The columns ``names`` of those rows of its only input for which ``where`` holds."""
 
     names: Sequence[str] = ()
     where: str = ""
 
 
-def taken(rows: Later, by: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows in the order of some columns; counted, if they are ``Counted``, or picked of such rows."""
-    if isinstance(rows, Counted):
+def taken(rows: DeferredRelation, by: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows in the order of some columns; counted, if they are ``CountedRelation``, or picked of such rows."""
+    if isinstance(rows, CountedRelation):
         return _counted(rows, by, None)
-    if isinstance(rows, Picked):
+    if isinstance(rows, PickedRelation):
         (below,) = rows.inputs.values()
-        if isinstance(below, Counted):
+        if isinstance(below, CountedRelation):
             return _counted(below, by, rows)
     return rows.ordered(by)
 
 
-def _counted(rows: Counted, by: Sequence[str], picked: Picked | None) -> Iterator[pa.RecordBatch]:
+def _counted(rows: CountedRelation, by: Sequence[str], picked: PickedRelation | None) -> Iterator[pa.RecordBatch]:
     rows.restart()
     for some in in_parts(rows.ordered(by), LANDED_ROWS):
         rows.count(some)
@@ -82,6 +82,6 @@ def _counted(rows: Counted, by: Sequence[str], picked: Picked | None) -> Iterato
 
 def those(rows: pa.Table, names: Sequence[str], where: str) -> pa.Table:
     """The columns ``names`` of those rows for which ``where`` holds. Nothing is copied where it holds for all."""
-    (mask,) = Later(f"SELECT coalesce({where}, false) AS holds FROM counted", {"counted": Here(rows)}).here().columns
+    (mask,) = DeferredRelation(f"SELECT coalesce({where}, false) AS holds FROM counted", {"counted": LocalRelation(rows)}).here().columns
     shown = rows.select(list(names))
     return shown if pc.all(mask).as_py() else shown.filter(mask)

@@ -1,6 +1,6 @@
 """Rows that DuckDB has yet to compute: statements that rest on each other become one query.
 
-Of many rows (``Later``) it runs within DuckDB's memory and spills the rest. Of few (``Soon``) what costs is the query itself, a millisecond or two,
+Of many rows (``DeferredRelation``) it runs within DuckDB's memory and spills the rest. Of few (``SmallDeferredRelation``) what costs is the query itself, a millisecond or two,
 so one for several statements takes half the time.
 """
 
@@ -20,7 +20,7 @@ from duckdb.func import ARROW
 from duckdb.sqltypes import BLOB
 
 from rejoin.engines.duckdb_connection import memory, reading
-from rejoin.engines.relation import Here, NeedsSpark, Rows
+from rejoin.engines.relation import LocalRelation, NeedsSpark, Relation
 from rejoin.plan.sql import portable
 from rejoin.statements.dialect import DUCKDB
 from rejoin.statements.value_hash import MURMUR3, murmur3
@@ -37,7 +37,7 @@ IDLE = "20MB"
 
 
 _STARTING = RLock()
-"""Taken again by a thread that has it: Python may collect a ``Kept`` in the middle of a start, and that one is dropped by the same database."""
+"""Taken again by a thread that has it: Python may collect a ``KeptRelation`` in the middle of a start, and that one is dropped by the same database."""
 
 
 def database() -> duckdb.DuckDBPyConnection:
@@ -71,16 +71,16 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 
 @dataclass(frozen=True, eq=False)
-class Later(Rows):
+class DeferredRelation(Relation):
     """A statement, and the relations that it names."""
 
     statement: str
-    inputs: Mapping[str, Rows] = field(default_factory=dict)
+    inputs: Mapping[str, Relation] = field(default_factory=dict)
 
     @property
     def schema(self) -> pa.Schema:
         with _asked(f"SELECT * FROM ({self.statement}) LIMIT 0", self.inputs, described=True) as (connection, text):
-            return Here(connection.sql(text).to_arrow_table()).schema
+            return LocalRelation(connection.sql(text).to_arrow_table()).schema
 
     @property
     def columns(self) -> list[str]:
@@ -88,7 +88,7 @@ class Later(Rows):
             return list(connection.sql(text).columns)
 
     @property
-    def settled(self) -> "Later":
+    def settled(self) -> "DeferredRelation":
         """What stands for it in a statement that uses it."""
         return self
 
@@ -101,24 +101,24 @@ class Later(Rows):
         with bound(f"SELECT * FROM ({self.statement}) ORDER BY {DUCKDB.names(by)}", self.inputs) as query:
             yield from query.to_arrow_reader(BATCH_ROWS)
 
-    def kept(self) -> "Kept":
+    def kept(self) -> "KeptRelation":
         """The same rows, computed now and kept by DuckDB until nobody refers to them any more."""
         name = f"kept_{next(_NUMBERS)}"
         with bound(self.statement, self.inputs) as query:
             query.create(name)
-        made = Kept(f"SELECT * FROM {name}", name=name)
+        made = KeptRelation(f"SELECT * FROM {name}", name=name)
         weakref.finalize(made, _drop, name).atexit = False
         return made
 
 
 @dataclass(frozen=True, eq=False)
-class Kept(Later):
+class KeptRelation(DeferredRelation):
     """The rows of a table of DuckDB."""
 
     name: str = ""
 
 
-def landed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Later:
+def landed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> DeferredRelation:
     """Rows that come in batches, kept by DuckDB until nobody refers to them any more.
 
     Args:
@@ -148,12 +148,12 @@ def landed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[
     empty = {name: "[]" if pa.types.is_list(schema.field(name).type) else "NULL" for name in rare}
     line = ", ".join(f"CAST({empty[c]} AS {types[c]}) AS {DUCKDB.name(c)}" if c in empty else DUCKDB.name(c) for c in schema.names)
     statement = f"SELECT {line} FROM common UNION ALL SELECT * FROM whole"
-    return Later(statement, {"common": parts[False], "whole": parts[True]})
+    return DeferredRelation(statement, {"common": parts[False], "whole": parts[True]})
 
 
-def _made(schema: pa.Schema) -> Kept:
+def _made(schema: pa.Schema) -> KeptRelation:
     """An empty table of DuckDB."""
-    return Later("SELECT * FROM nothing", {"nothing": Here(schema.empty_table())}).kept()
+    return DeferredRelation("SELECT * FROM nothing", {"nothing": LocalRelation(schema.empty_table())}).kept()
 
 
 def _holds(column: pa.Array) -> bool:
@@ -165,10 +165,10 @@ def answer(connection: duckdb.DuckDBPyConnection, text: str) -> pa.Table:
     return connection.sql(text).to_arrow_table()
 
 
-class Soon(Here):
+class SmallDeferredRelation(LocalRelation):
     """Few rows: computed as a part of the only statement that uses them, else once, when somebody asks for them or a second statement uses them."""
 
-    def __init__(self, statement: str, inputs: Mapping[str, Rows]) -> None:
+    def __init__(self, statement: str, inputs: Mapping[str, Relation]) -> None:
         self.statement, self.inputs = statement, inputs
         self._made: pa.Table | None = None
         self._uses = 0
@@ -192,15 +192,15 @@ class Soon(Here):
         self._uses += times
 
 
-def use(inputs: Mapping[str, Rows], times: int = 1) -> None:
+def use(inputs: Mapping[str, Relation], times: int = 1) -> None:
     """The inputs are those of a statement that is computed at most so many times."""
     for rows in inputs.values():
-        if isinstance(rows, Soon):
+        if isinstance(rows, SmallDeferredRelation):
             rows.used(times)
 
 
 @contextmanager
-def bound(statement: str, inputs: Mapping[str, Rows]) -> Iterator[duckdb.DuckDBPyRelation]:
+def bound(statement: str, inputs: Mapping[str, Relation]) -> Iterator[duckdb.DuckDBPyRelation]:
     """The query of a statement with all that it rests on. DuckDB computes what several statements share once.
 
     Raises:
@@ -211,7 +211,7 @@ def bound(statement: str, inputs: Mapping[str, Rows]) -> Iterator[duckdb.DuckDBP
 
 
 @contextmanager
-def _asked(statement: str, inputs: Mapping[str, Rows], *, described: bool = False) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
+def _asked(statement: str, inputs: Mapping[str, Relation], *, described: bool = False) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
     """A connection and the text of a query for it. ``described``: only to learn its columns. Raises as ``bound``."""
     with database().cursor() as connection:
         try:
@@ -229,7 +229,7 @@ class _Text:
         self._names: dict[int, str] = {}
         self._parts: list[str] = []
 
-    def of(self, statement: str, inputs: Mapping[str, Rows]) -> str:
+    def of(self, statement: str, inputs: Mapping[str, Relation]) -> str:
         """The whole text of a statement."""
         if not any(_nested(rows) for rows in inputs.values()):
             for name, rows in inputs.items():
@@ -238,18 +238,18 @@ class _Text:
         text = self._framed(statement, inputs)
         return f"WITH {', '.join(self._parts)} SELECT * FROM ({text})" if self._parts else text
 
-    def _framed(self, statement: str, inputs: Mapping[str, Rows]) -> str:
+    def _framed(self, statement: str, inputs: Mapping[str, Relation]) -> str:
         views = ", ".join(f"{name} AS ({self._body(rows)})" for name, rows in inputs.items())
         return f"WITH {views} SELECT * FROM ({statement})" if views else statement
 
-    def _body(self, rows: Rows) -> str:
+    def _body(self, rows: Relation) -> str:
         """The rows as a query. What may be used by several statements of it is named, and computed once."""
-        if isinstance(rows, Soon) and not rows.apart:
+        if isinstance(rows, SmallDeferredRelation) and not rows.apart:
             return self._framed(rows.statement, rows.inputs)
-        if isinstance(rows, Later) and not self._described:
+        if isinstance(rows, DeferredRelation) and not self._described:
             rows = rows.settled
         if id(rows) not in self._names:
-            body = self._framed(rows.statement, rows.inputs) if isinstance(rows, Later) else ""
+            body = self._framed(rows.statement, rows.inputs) if isinstance(rows, DeferredRelation) else ""
             self._names[id(rows)] = name = f"rows_{len(self._names)}"
             if body:
                 self._parts.append(f"{name} AS ({body})")
@@ -258,9 +258,9 @@ class _Text:
         return f"SELECT * FROM {self._names[id(rows)]}"
 
 
-def _nested(rows: Rows) -> bool:
+def _nested(rows: Relation) -> bool:
     """Whether rows are a statement within the statement that uses them."""
-    return isinstance(rows, Later) or (isinstance(rows, Soon) and not rows.apart)
+    return isinstance(rows, DeferredRelation) or (isinstance(rows, SmallDeferredRelation) and not rows.apart)
 
 
 def _drop(name: str) -> None:

@@ -12,9 +12,9 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from rejoin.engines.counted_relation import Counted, Picked, taken, those
-from rejoin.engines.deferred_relation import Later, Soon, database, landed, use
-from rejoin.engines.relation import Counts, Engine, Here, NeedsSpark, Rows
+from rejoin.engines.counted_relation import CountedRelation, PickedRelation, taken, those
+from rejoin.engines.deferred_relation import DeferredRelation, SmallDeferredRelation, database, landed, use
+from rejoin.engines.relation import Counts, Engine, LocalRelation, NeedsSpark, Relation
 from rejoin.plan.model.expectations import Expectation
 from rejoin.plan.model.plan import Node, Plan, Table, View
 from rejoin.plan.sql import portable
@@ -22,7 +22,7 @@ from rejoin.plan.sql.portable import NotPortable
 from rejoin.statements.dialect import DUCKDB, aggregated
 
 
-class ColumnarEngine(Engine):
+class DuckdbEngine(Engine):
     """DuckDB in this process.
 
     Args:
@@ -35,48 +35,48 @@ class ColumnarEngine(Engine):
         self._plan = plan
         self._spoken = _spoken(plan)
 
-    def query(self, statement: str, **inputs: Rows) -> Rows:
-        if any(isinstance(rows, Later) for rows in inputs.values()):
+    def query(self, statement: str, **inputs: Relation) -> Relation:
+        if any(isinstance(rows, DeferredRelation) for rows in inputs.values()):
             use(inputs, 2)  # it may be counted and written
-            return Later(statement, inputs)
-        return Soon(statement, inputs)
+            return DeferredRelation(statement, inputs)
+        return SmallDeferredRelation(statement, inputs)
 
-    def rows(self, arrow: pa.Table, *, many: bool = False) -> Rows:  # noqa: ARG002
-        return Here(arrow)
+    def rows(self, arrow: pa.Table, *, many: bool = False) -> Relation:  # noqa: ARG002
+        return LocalRelation(arrow)
 
-    def files(self, text: str) -> Rows:
-        return Later(text)
+    def files(self, text: str) -> Relation:
+        return DeferredRelation(text)
 
-    def landed(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Rows:
+    def landed(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Relation:
         return landed(schema, batches, rare)
 
-    def ordered(self, rows: Rows, by: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        assert isinstance(rows, Later)
+    def ordered(self, rows: Relation, by: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        assert isinstance(rows, DeferredRelation)
         return taken(rows, by)
 
-    def everywhere(self, rows: Rows) -> Rows:
+    def everywhere(self, rows: Relation) -> Relation:
         return rows
 
-    def together(self, rows: Rows) -> Rows:
+    def together(self, rows: Relation) -> Relation:
         return rows
 
-    def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
-        if isinstance(rows, Later):
-            observed = Counted(rows.statement, rows.inputs, counts)
+    def counted(self, rows: Relation, counts: Mapping[str, str]) -> tuple[Relation, Counts]:
+        if isinstance(rows, DeferredRelation):
+            observed = CountedRelation(rows.statement, rows.inputs, counts)
             return observed, observed.seen
-        once = Here(rows.here())
+        once = LocalRelation(rows.here())
         return once, lambda: self.one(aggregated(self.sql, counts, "counted"), counted=once)
 
-    def picked(self, rows: Rows, columns: Sequence[str], where: str) -> Rows:
-        if not isinstance(rows, Later):
-            return Here(those(rows.here(), columns, where))
+    def picked(self, rows: Relation, columns: Sequence[str], where: str) -> Relation:
+        if not isinstance(rows, DeferredRelation):
+            return LocalRelation(those(rows.here(), columns, where))
         made = super().picked(rows, columns, where)
-        assert isinstance(made, Later)
-        return Picked(made.statement, made.inputs, columns, where)
+        assert isinstance(made, DeferredRelation)
+        return PickedRelation(made.statement, made.inputs, columns, where)
 
     @contextmanager
-    def kept(self, rows: Rows) -> Iterator[Rows]:
-        yield rows.kept() if isinstance(rows, Later) else Here(rows.here())
+    def kept(self, rows: Relation) -> Iterator[Relation]:
+        yield rows.kept() if isinstance(rows, DeferredRelation) else LocalRelation(rows.here())
 
     def type(self, kind: pa.DataType) -> str:
         return _type(kind)

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from rejoin.engines.choice import Choice, of_environment
-from rejoin.engines.duckdb_engine import ColumnarEngine
+from rejoin.engines.choice import EngineChoice, of_environment
+from rejoin.engines.duckdb_engine import DuckdbEngine
 from rejoin.engines.relation import Engine, NeedsSpark
 from rejoin.errors import EngineRefused
 from rejoin.limits import limits
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Size:
+class WorkSize:
     """How much a piece of work is: rows that it looks at, about, bytes of input, and whether its rows are judged one by one."""
 
     rows: int
@@ -55,12 +55,12 @@ class InTask(Generic[T]):
         work: does it, on so many cores. Raises ``NeedsSpark`` if it is to be done by Spark SQL.
     """
 
-    size: Callable[[], Size]
+    size: Callable[[], WorkSize]
     cores: "Callable[[SparkSession], int | None]"
     work: "Callable[[SparkSession, int], T]"
 
 
-def chosen(stated: Choice | None, *, cluster: bool) -> Choice:
+def chosen(stated: EngineChoice | None, *, cluster: bool) -> EngineChoice:
     """What holds for a lake: what the command or its file states, else the environment's ``REJOIN_ENGINE``. ``AUTO``, as where nothing is said,
     is Spark if a Spark is named.
 
@@ -71,13 +71,13 @@ def chosen(stated: Choice | None, *, cluster: bool) -> Choice:
     Raises:
         SetupError: the environment names no engine.
     """
-    choice = stated or of_environment() or Choice.AUTO
+    choice = stated or of_environment() or EngineChoice.AUTO
     named = cluster or "SPARK_REMOTE" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
-    return Choice.SPARK if choice is Choice.AUTO and named else choice
+    return EngineChoice.SPARK if choice is EngineChoice.AUTO and named else choice
 
 
 def placed(
-    choice: Choice, plan: "Plan", spark: "Callable[[], SparkSession]", work: Callable[[Engine], T], in_task: InTask[T] | None = None
+    choice: EngineChoice, plan: "Plan", spark: "Callable[[], SparkSession]", work: Callable[[Engine], T], in_task: InTask[T] | None = None
 ) -> tuple[T, dict[str, str]]:
     """Does some work where it belongs. Returns what it came to, and where and why.
 
@@ -91,12 +91,12 @@ def placed(
     Raises:
         EngineRefused: it is Spark's work, and Spark was not to be used.
     """
-    if choice is not Choice.SPARK:
+    if choice is not EngineChoice.SPARK:
         try:
-            return work(ColumnarEngine(plan)), {"engine": "local"}
+            return work(DuckdbEngine(plan)), {"engine": "local"}
         except NeedsSpark as reason:
             why = str(reason)
-            if choice is Choice.LOCAL:
+            if choice is EngineChoice.LOCAL:
                 raise EngineRefused(
                     f"this step is not for one process: {why}; nothing was committed",
                     expected="portable expressions, and no expectations about many rows, with engine 'local'",
@@ -114,7 +114,7 @@ def placed(
     return work(SparkEngine(spark())), {"engine": "spark", "engine_why": why}
 
 
-def _sent(in_task: InTask[T], spark: "SparkSession", size: Size) -> T:
+def _sent(in_task: InTask[T], spark: "SparkSession", size: WorkSize) -> T:
     """Raises ``NeedsSpark`` as the task does, or where one task is the wrong way."""
     cores = in_task.cores(spark)
     if cores is None:

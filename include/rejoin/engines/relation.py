@@ -23,7 +23,7 @@ class NeedsSpark(Exception):
     """This process should not do the work, and why, as a part of a sentence."""
 
 
-class Rows(ABC):
+class Relation(ABC):
     """A relation with named columns, here or yet to be computed."""
 
     @property
@@ -47,14 +47,14 @@ class OnSpark(Protocol):
     spark: "SparkSession"
     sql: Dialect
 
-    def of(self, frame: "DataFrame", *over: Rows) -> Rows:
+    def of(self, frame: "DataFrame", *over: Relation) -> Relation:
         """A frame as a relation; ``over``: what it reads."""
 
-    def frame(self, rows: Rows) -> "DataFrame":
+    def frame(self, rows: Relation) -> "DataFrame":
         """A relation as a frame."""
 
 
-class Here(Rows):
+class LocalRelation(Relation):
     """Few rows, in this process."""
 
     def __init__(self, arrow: pa.Table) -> None:
@@ -89,47 +89,47 @@ class Engine(ABC):
     in_process: bool
 
     @abstractmethod
-    def query(self, statement: str, **inputs: Rows) -> Rows:
+    def query(self, statement: str, **inputs: Relation) -> Relation:
         """The rows of a statement over inputs, which it names as tables."""
 
     @abstractmethod
-    def rows(self, arrow: pa.Table, *, many: bool = False) -> Rows:
+    def rows(self, arrow: pa.Table, *, many: bool = False) -> Relation:
         """Rows of this process as a relation; ``many``: worked on by all cores."""
 
     @abstractmethod
-    def files(self, text: str) -> Rows | None:
+    def files(self, text: str) -> Relation | None:
         """The rows of files that DuckDB's SQL text names; None: this engine reads tables by itself."""
 
     @abstractmethod
-    def landed(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Rows:
+    def landed(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Relation:
         """Rows that come in batches; ``rare``: columns that hold nothing in nearly all of them. Only where ``in_process``."""
 
     @abstractmethod
-    def ordered(self, rows: Rows, by: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
+    def ordered(self, rows: Relation, by: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
         """Rows that are not in this process, in the order of some columns, as they come; None: this engine writes tables by itself."""
 
     @abstractmethod
-    def everywhere(self, rows: Rows) -> Rows:
+    def everywhere(self, rows: Relation) -> Relation:
         """The relation, sent to every task of a join."""
 
     @abstractmethod
-    def together(self, rows: Rows) -> Rows:
+    def together(self, rows: Relation) -> Relation:
         """The relation as the work of one task."""
 
     @abstractmethod
-    def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
+    def counted(self, rows: Relation, counts: Mapping[str, str]) -> tuple[Relation, Counts]:
         """The relation, and what the aggregates ``counts`` (name -> SQL text over its columns) come to. It may stand only once in what is executed.
 
         Exact of rows that are written as they are. Of rows that are grouped or joined before, Spark counts some twice where it lost an executor
         and did a task again: then what is not there still counts as 0, and no more can be relied on.
         """
 
-    def picked(self, rows: Rows, columns: Sequence[str], where: str) -> Rows:
+    def picked(self, rows: Relation, columns: Sequence[str], where: str) -> Relation:
         """Some columns of the rows for which a condition holds."""
         return self.query(picked(self.sql, columns, "rows_", where), rows_=rows)
 
     @abstractmethod
-    def kept(self, rows: Rows) -> AbstractContextManager[Rows]:
+    def kept(self, rows: Relation) -> AbstractContextManager[Relation]:
         """The relation, computed at most once while the context lasts."""
 
     @abstractmethod
@@ -156,11 +156,11 @@ class Engine(ABC):
             NeedsSpark: it is not Spark.
         """
 
-    def small(self, rows: Rows, at_most: int) -> Rows:
+    def small(self, rows: Relation, at_most: int) -> Relation:
         """The relation computed now and kept in this process, if it has few rows."""
-        return Here(rows.here()) if limits().small(at_most) else rows
+        return LocalRelation(rows.here()) if limits().small(at_most) else rows
 
-    def one(self, statement: str, **inputs: Rows) -> dict[str, Any]:
+    def one(self, statement: str, **inputs: Relation) -> dict[str, Any]:
         """The only row of a statement."""
         (row,) = self.query(statement, **inputs).here().to_pylist()
         return dict(row)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import BinaryType
 
-from rejoin.engines.relation import Counts, Engine, Here, Rows
+from rejoin.engines.relation import Counts, Engine, LocalRelation, Relation
 from rejoin.engines.spark_types import arrow_schema, collected, spark_types
 from rejoin.errors import EngineFailed
 from rejoin.plan.model.expectations import Expectation
@@ -23,7 +23,7 @@ from rejoin.statements.value_hash import MURMUR3, murmur3
 
 
 @dataclass(frozen=True)
-class Frame(Rows):
+class SparkRelation(Relation):
     """Rows that Spark has yet to compute; ``observed``: what is counted of them is told when they are."""
 
     frame: DataFrame
@@ -41,9 +41,9 @@ class Frame(Rows):
         return collected(self.frame)
 
 
-def observed(*some: Rows) -> bool:
+def observed(*some: Relation) -> bool:
     """Whether something is counted of any of them, or of what they are made of."""
-    return any(isinstance(rows, Frame) and rows.observed for rows in some)
+    return any(isinstance(rows, SparkRelation) and rows.observed for rows in some)
 
 
 def by_key(left: DataFrame, right: DataFrame, key: Sequence[str], how: str, *, nulls: bool) -> DataFrame:
@@ -70,10 +70,10 @@ class SparkEngine(Engine):
         self.spark = spark
         spark.udf.register(MURMUR3, F.arrow_udf(murmur3, BinaryType()))  # type: ignore[attr-defined]
 
-    def query(self, statement: str, **inputs: Rows) -> Rows:
-        return Frame(self.frame_of(statement, **inputs), observed(*inputs.values()))
+    def query(self, statement: str, **inputs: Relation) -> Relation:
+        return SparkRelation(self.frame_of(statement, **inputs), observed(*inputs.values()))
 
-    def frame_of(self, statement: str, **inputs: Rows) -> DataFrame:
+    def frame_of(self, statement: str, **inputs: Relation) -> DataFrame:
         """The same as a frame of Spark."""
         # Inputs are views with names of their own, so that steps that run side by side do not meet.
         views = {name: f"rejoin_{uuid4().hex}" for name in inputs}
@@ -100,35 +100,37 @@ class SparkEngine(Engine):
             for name in views:
                 catalog.dropTempView(name)
 
-    def of(self, frame: DataFrame, *over: Rows) -> Rows:
+    def of(self, frame: DataFrame, *over: Relation) -> Relation:
         """A frame as a relation; ``over``: the relations that it was made of, but for stored tables."""
-        return Frame(frame, observed(*over))
+        return SparkRelation(frame, observed(*over))
 
-    def frame(self, rows: Rows) -> DataFrame:
+    def frame(self, rows: Relation) -> DataFrame:
         """A relation as a frame; rows of this process as one partition, which satisfies every distribution that a join or a window asks for."""
-        if isinstance(rows, Frame):
+        if isinstance(rows, SparkRelation):
             return rows.frame
         return self._spread(rows.here()).coalesce(1)
 
-    def rows(self, arrow: pa.Table, *, many: bool = False) -> Rows:
-        return Frame(self._spread(arrow)) if many else Here(arrow)
+    def rows(self, arrow: pa.Table, *, many: bool = False) -> Relation:
+        return SparkRelation(self._spread(arrow)) if many else LocalRelation(arrow)
 
     def files(self, text: str) -> None:  # noqa: ARG002
         return None
 
-    def landed(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Rows:
+    def landed(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Relation:
         raise NotImplementedError("Spark reads what lands by itself")
 
-    def ordered(self, rows: Rows, by: Sequence[str]) -> None:  # noqa: ARG002
+    def ordered(self, rows: Relation, by: Sequence[str]) -> None:  # noqa: ARG002
         return None
 
-    def everywhere(self, rows: Rows) -> Rows:
-        return Frame(F.broadcast(self.frame(rows)), observed(rows))
+    def everywhere(self, rows: Relation) -> Relation:
+        return SparkRelation(F.broadcast(self.frame(rows)), observed(rows))
 
-    def together(self, rows: Rows) -> Rows:
-        return Frame(self.frame(rows).coalesce(1), observed(rows))  # Spark forgets, after calling Python, that there is one partition only
+    def together(self, rows: Relation) -> Relation:
+        return SparkRelation(
+            self.frame(rows).coalesce(1), observed(rows)
+        )  # Spark forgets, after calling Python, that there is one partition only
 
-    def counted(self, rows: Rows, counts: Mapping[str, str]) -> tuple[Rows, Counts]:
+    def counted(self, rows: Relation, counts: Mapping[str, str]) -> tuple[Relation, Counts]:
         seen = Observation()
         counted = self.frame(rows).observe(seen, *(F.expr(text).alias(name) for name, text in counts.items()))
 
@@ -138,13 +140,13 @@ class SparkEngine(Engine):
                 raise EngineFailed("Spark did not tell what it has counted; nothing was committed", next_step="try again")
             return dict(found)
 
-        return Frame(counted, observed=True), told
+        return SparkRelation(counted, observed=True), told
 
     @contextmanager
-    def kept(self, rows: Rows) -> Iterator[Rows]:
+    def kept(self, rows: Relation) -> Iterator[Relation]:
         frame = self.frame(rows).persist()
         try:
-            yield Frame(frame, observed(rows))
+            yield SparkRelation(frame, observed(rows))
         finally:
             frame.unpersist()
 

@@ -5,29 +5,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rejoin.engines.relation import Rows
+from rejoin.engines.relation import Relation
 from rejoin.joins import sides
 from rejoin.limits import limits
 from rejoin.plan.model.match import Other
 from rejoin.plan.model.plan import Edge, Node
 
 if TYPE_CHECKING:
-    from rejoin.context.uncomputable_rows import Sieve
+    from rejoin.context.uncomputable_rows import UncomputableRows
     from rejoin.context.work import Work
 
 
 @dataclass(frozen=True)
-class Found:
+class JoinResults:
     """The results that a run can change.
 
     ``state``: ``pk_1``.. (the key of the output), ``l`` and ``r1`` (rows of both views, null where a side is missing) of every such result that there is now.
-    ``old``: the ``Rows`` of the output that are such results, with ``_place``; None if it never had a row. ``held``: those of what is held back.
+    ``old``: the ``Relation`` of the output that are such results, with ``_place``; None if it never had a row. ``held``: those of what is held back.
     ``at_most``: how many there are.
     """
 
-    state: Rows
-    old: Rows | None
-    held: Rows | None
+    state: Relation
+    old: Relation | None
+    held: Relation | None
     at_most: int
 
 
@@ -40,7 +40,7 @@ class OneEdge:
         sieve: takes the rows aside for which an expression of either side has no value; None: there are none.
     """
 
-    def __init__(self, work: "Work", node: Node, sieve: "Sieve | None" = None) -> None:
+    def __init__(self, work: "Work", node: Node, sieve: "UncomputableRows | None" = None) -> None:
         self.work, self.facts, self.engine, self.sql = work, work.facts, work.engine, work.engine.sql
         self.plan, self.node = work.facts.plan, node
         self.spoken = work.engine.node(node)
@@ -49,23 +49,23 @@ class OneEdge:
         self.left_key, self.right_key = self.plan.key_of(self.left), self.plan.key_of(self.right)
         self._sieve = sieve
 
-    def left_changes(self) -> Rows | None:
+    def left_changes(self) -> Relation | None:
         """This run's changes of the left; None if there are none."""
         return self.work.now.changes(self.left, self.facts.run.number) if self.facts.changed(self.left) else None
 
-    def right_changes(self) -> Rows | None:
+    def right_changes(self) -> Relation | None:
         """This run's changes of the right; None if there are none."""
         return self.work.now.changes(self.right, self.facts.run.number) if self.facts.changed(self.right) else None
 
-    def sifted_changes(self, changes: Rows | None, *, left: bool) -> Rows | None:
+    def sifted_changes(self, changes: Relation | None, *, left: bool) -> Relation | None:
         """``left_changes`` or ``right_changes``, where a row that cannot be computed is none, before and after."""
         if changes is None or self._sieve is None or (isinstance(self.node.match, Other) and not left):
             return changes
         sift, key = (self._sieve.lefts, self.left_key) if left else (self._sieve.rights, self.right_key)
         return sift(sift(changes, key, "_before", counts=False), key, "_after")
 
-    def sifted(self, rows: Rows, *, left: bool, counts: bool = True) -> Rows:
-        """``Rows`` of a side, where one that cannot be computed is none. ``counts``: they are of results that this run looks at.
+    def sifted(self, rows: Relation, *, left: bool, counts: bool = True) -> Relation:
+        """``Relation`` of a side, where one that cannot be computed is none. ``counts``: they are of results that this run looks at.
 
         Right rows of a join that a package brings (``by=``) stay as they are, and stop the run: no key of the output is theirs, by which they
         could be held back.
@@ -75,44 +75,44 @@ class OneEdge:
         sift, key = (self._sieve.lefts, self.left_key) if left else (self._sieve.rights, self.right_key)
         return sift(rows, key, "_row", counts=counts)
 
-    def held(self) -> Rows | None:
+    def held(self) -> Relation | None:
         """Every key that is held back; None if there can be none."""
         return self.work.before.held(self.node.name, None) if self.facts.held(self.node) else None
 
-    def together(self, parts: list[Rows], columns: str) -> Rows:
+    def together(self, parts: list[Relation], columns: str) -> Relation:
         """The columns of several relations as one relation."""
         inputs = {f"part_{i}": part for i, part in enumerate(parts)}
         return self.engine.query(" UNION ALL ".join(f"SELECT {columns} FROM {name}" for name in inputs), **inputs)
 
-    def named(self, rows: Rows, old: Sequence[str], new: Sequence[str]) -> Rows:
+    def named(self, rows: Relation, old: Sequence[str], new: Sequence[str]) -> Relation:
         """Columns of a relation under other names."""
         return self.engine.query(f"SELECT {self.sql.renamed(old, new)} FROM rows_", rows_=rows)
 
-    def among(self, rows: Rows, keys: Rows) -> Rows:
+    def among(self, rows: Relation, keys: Relation) -> Relation:
         """The rows of the output, or of what is held back, that have one of the keys."""
         return self.engine.query(sides.among(self.sql, self.node.key), rows_=rows, keys=keys)
 
-    def beyond(self, rows: Rows, key: Sequence[str], keys: Rows, of: Sequence[str], shown: str = "*") -> Rows:
+    def beyond(self, rows: Relation, key: Sequence[str], keys: Relation, of: Sequence[str], shown: str = "*") -> Relation:
         """What is ``shown`` of the rows whose ``key`` is not among the columns ``of`` of ``keys``."""
         return self.engine.query(sides.among(self.sql, key, of, shown=shown, absent=True), rows_=rows, keys=keys)
 
-    def fetched(self, rows: Rows) -> tuple[Rows, int]:
+    def fetched(self, rows: Relation) -> tuple[Relation, int]:
         """A relation that is used more than once, computed now, and how many rows it has."""
         here = rows.here()
         return self.engine.rows(here, many=not limits().small(here.num_rows)), here.num_rows
 
 
-class Kind(OneEdge, ABC):
+class KindOfJoin(OneEdge, ABC):
     """One kind of join."""
 
     @abstractmethod
-    def follow(self) -> Found:
+    def follow(self) -> JoinResults:
         """The results that this run's changes can change."""
 
     @abstractmethod
-    def everything(self) -> Rows:
+    def everything(self) -> Relation:
         """``state`` of all results."""
 
-    def unsettled(self, rows: Rows) -> Rows:
+    def unsettled(self, rows: Relation) -> Relation:
         """The rows of the output, or of what is held back, that ``everything`` would give again: all, but where records were let go."""
         return rows

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rejoin.joins.as_of import changes
 from rejoin.joins.as_of import statements as of_as_of
 from rejoin.joins.foreign_key import statements as of_foreign_key
-from rejoin.joins.kind import Found, Kind
+from rejoin.joins.kind import KindOfJoin
 from rejoin.joins.same_key import changes as same_key
 from rejoin.joins.same_key import statements as of_same_key
 from rejoin.joins.window import changes as window
@@ -21,10 +21,8 @@ from rejoin.plan.model.plan import Node, Plan
 from rejoin.statements.dialect import Dialect
 
 if TYPE_CHECKING:
-    from rejoin.context.uncomputable_rows import Sieve
+    from rejoin.context.uncomputable_rows import UncomputableRows
     from rejoin.context.work import Work
-
-__all__ = ["Found", "Kind", "kind_of", "shown"]
 
 
 KINDS = {
@@ -41,10 +39,10 @@ def _faces(node: Node) -> Faces:
     return KINDS[name] if name in KINDS else join_kinds.faces(name)
 
 
-def kind_of(work: "Work", node: Node, sieve: "Sieve | None") -> Kind | None:
-    """How the results of a node are found; None for a star of foreign keys. ``sieve``: as of ``Kind``."""
+def kind_of(work: "Work", node: Node, sieve: "UncomputableRows | None") -> KindOfJoin | None:
+    """How the results of a node are found; None for a star of foreign keys. ``sieve``: as of ``KindOfJoin``."""
     found = _faces(node).found
-    made: Kind | None = None if found is None else found(work, node, sieve)
+    made: KindOfJoin | None = None if found is None else found(work, node, sieve)
     return made
 
 

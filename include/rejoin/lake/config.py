@@ -26,7 +26,7 @@ from urllib.parse import quote, unquote
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from rejoin.engines.choice import Choice, named
+from rejoin.engines.choice import EngineChoice, named
 from rejoin.errors import SetupError
 from rejoin.lake.ledger.sqlite import is_sqlite
 from rejoin.lake.locations import allowed, existing, made, native, whole
@@ -53,7 +53,7 @@ class LakeConfig:
     properties: dict[str, str] = field(default_factory=dict, repr=False)
     spark: dict[str, str] = field(default_factory=dict, repr=False)
     sinks: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
-    engine: Choice | None = None
+    engine: EngineChoice | None = None
 
     @property
     def s3(self) -> bool:

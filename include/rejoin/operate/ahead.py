@@ -132,7 +132,7 @@ def to_dict(ahead: Ahead) -> dict[str, Any]:
     }
 
 
-def _stored(past: opening.Past, plan: Plan, prints: Callable[[int], Mapping[str, str]]) -> Stored:
+def _stored(past: opening.PastRuns, plan: Plan, prints: Callable[[int], Mapping[str, str]]) -> Stored:
     had = {name: (number, old) for name, number, old in past.meanings(plan)}
     newest = prints(past.head)
     made: dict[str, tuple[int, Plan]] = {}

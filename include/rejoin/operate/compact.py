@@ -99,7 +99,7 @@ def _since(plan: Plan, name: str) -> int | None:
 
 def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: StateTable, attempt: str, progress: Progress) -> Write:
     """The whole table sorted by Spark."""
-    from rejoin.engines.spark_engine import Frame, SparkEngine
+    from rejoin.engines.spark_engine import SparkEngine, SparkRelation
     from rejoin.lake.read.reader import Reader
     from rejoin.lake.spark.session import JobCounter
     from rejoin.lake.write.writer import Writer, in_order
@@ -107,14 +107,14 @@ def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: StateTa
     states, engine = topology.ledger.states(run.base), SparkEngine(spark)
     reader = Reader(engine, run.plan, states, topology.refs)
     statement = _folded(engine.sql, reader.columns(table.name), table)
-    rows = engine.frame_of(statement, found=Frame(reader.table(table.name)))
+    rows = engine.frame_of(statement, found=SparkRelation(reader.table(table.name)))
     if (since := _since(run.plan, table.name)) is not None:
         micros = engine.sql.time_micros(engine.sql.name(table.key[0]), zoned=bool(reader.schema(table.name).field(table.key[0]).type.tz))
         rows = rows.where(f"{micros} IS NULL OR {micros} >= {since}")
     with JobCounter(spark, f"{run.topology}-{run.number}-{attempt}") as counter:
         progress.tasks(f"compact.{table.name}", counter.tasks)
         writer = Writer(engine, topology.refs, states, run.number, attempt)
-        return writer.replace(table.name, Frame(rows.sort(*in_order(table.key))), table.key)
+        return writer.replace(table.name, SparkRelation(rows.sort(*in_order(table.key))), table.key)
 
 
 def _folded(sql: "Dialect", columns: Sequence[str], table: StateTable) -> str:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Any
 
 from rejoin.lake.ledger.history import Input, RunLine, StepLine
-from rejoin.lake.ledger.tries import Tried, Verified
+from rejoin.lake.ledger.tries import StepTries, Verified
 from rejoin.lake.query.bounded_looks import Added, Newest, Refused, Skew
 from rejoin.plan.model.plan import Plan
 from rejoin.plan.model.steps import Verb, step_id
@@ -128,7 +128,7 @@ class StepRow:
 
     step: str
     line: StepLine | None
-    tried: Tried | None
+    tried: StepTries | None
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from rejoin.steps.run import topology as conduct
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rejoin.engines.relation import Engine, Rows
+    from rejoin.engines.relation import Engine, Relation
 
 AT_ONCE = 3
 """Shapes that run at once in the session: small runs wait for the driver more than for cores."""
@@ -209,7 +209,7 @@ def _record(number: int, event: Event) -> dict[str, Any]:
     return {"key": key, "value": {"op": "c", "before": None, "after": row, "source": source}}
 
 
-def _sorted(found: "Rows") -> list[dict[str, Any]]:
+def _sorted(found: "Relation") -> list[dict[str, Any]]:
     """The rows in byte order of ``id``."""
     rows: list[dict[str, Any]] = found.here().to_pylist()
     return sorted(rows, key=lambda row: (row["id"] or "").encode())

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rejoin.engines.choice import Choice
-from rejoin.engines.duckdb_engine import ColumnarEngine
+from rejoin.engines.choice import EngineChoice
+from rejoin.engines.duckdb_engine import DuckdbEngine
 from rejoin.engines.relation import NeedsSpark
 from rejoin.joins.registry import shown
 from rejoin.limits import limits
@@ -31,23 +31,23 @@ class Statement:
     sql: str
 
 
-def statements(plan: Plan, choice: Choice = Choice.AUTO) -> Iterator[Statement]:
+def statements(plan: Plan, choice: EngineChoice = EngineChoice.AUTO) -> Iterator[Statement]:
     """Those that every run of the plan may need, in the order of its steps. What only rows held back and truncations need is left out.
 
     Args:
         plan: what is run.
         choice: the engine that is asked for.
     """
-    usual: tuple[Dialect, str] = (SPARK, by_spark()) if choice is Choice.SPARK else (DUCKDB, HERE)
+    usual: tuple[Dialect, str] = (SPARK, by_spark()) if choice is EngineChoice.SPARK else (DUCKDB, HERE)
     for table in plan.tables:
         for part, text in _of_table(usual[0], table):
             yield Statement(step_id(Verb.INGEST, table.name), part, usual[1], text)
     for node in plan.nodes:
         sql, where = usual
         try:
-            portable = ColumnarEngine(plan).node(node)
+            portable = DuckdbEngine(plan).node(node)
         except NeedsSpark as reason:
-            portable, sql, where = node, SPARK, f"Spark: {reason}{REFUSED if choice is Choice.LOCAL else ''}"
+            portable, sql, where = node, SPARK, f"Spark: {reason}{REFUSED if choice is EngineChoice.LOCAL else ''}"
         for step, part, text in _of_node(sql, plan, node if sql is SPARK else portable):
             yield Statement(step, part, where, text)
 

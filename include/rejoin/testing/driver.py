@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from rejoin.declare.topology import Topology
-from rejoin.engines.choice import Choice
+from rejoin.engines.choice import EngineChoice
 from rejoin.errors import BadTestTable, EngineRefused, UnknownTable
 from rejoin.plan.model.policy import RunOptions
 from rejoin.plan.model.sources import Meaning
@@ -18,7 +18,7 @@ from rejoin.plan.model.sources import Meaning
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rejoin.engines.relation import Rows
+    from rejoin.engines.relation import Relation
     from rejoin.notebook import Lake
     from rejoin.testing.grid import Grid
     from rejoin.testing.landing import Owner
@@ -66,7 +66,7 @@ class Driver:
     """
 
     def __init__(self, topology: Topology | str | Path, *, engine: str = "local") -> None:
-        self._engine, self._gone = Choice(engine), False
+        self._engine, self._gone = EngineChoice(engine), False
         self._directory = Path(tempfile.mkdtemp(prefix="rejoin-test-", dir=_memory()))
         self.clock: datetime | None = None
         """When the rows of the next runs were committed in their source; None: now."""
@@ -201,7 +201,7 @@ class Driver:
         self._owners = {t.name: owners[t.name].of(t) if t.name in owners else Owner(t, self.root) for t in mine}
 
     def _spark(self) -> "SparkSession":
-        if self._engine is Choice.LOCAL:
+        if self._engine is EngineChoice.LOCAL:
             raise EngineRefused(
                 f"topology {self._plan.topology!r} has expressions that only Spark can check; nothing was run",
                 expected="expressions that rejoin knows (docs/topology.md, Types), with engine 'local'",
@@ -235,17 +235,17 @@ class Driver:
             raise UnknownTable(f"topology {self._plan.topology!r} has no table {name!r}", expected=", ".join(known))
 
     def _reader(self) -> Any:
-        from rejoin.engines.duckdb_engine import ColumnarEngine
+        from rejoin.engines.duckdb_engine import DuckdbEngine
         from rejoin.lake.read.reader import Reader
 
         ledger = self._topology.ledger
-        return Reader(ColumnarEngine(self._plan), self._plan, ledger.states(ledger.head()), self._topology.refs)
+        return Reader(DuckdbEngine(self._plan), self._plan, ledger.states(ledger.head()), self._topology.refs)
 
     def _changes(self, name: str, run: int) -> "Grid":
         from rejoin.testing.grid import Change, Grid
 
         self._check(name)
-        found: Rows | None = self._reader().changes(name, run)
+        found: Relation | None = self._reader().changes(name, run)
         rows = [] if found is None else found.here().to_pylist()
         key = self._plan.key_of(name)
         changes = [Change(_op(r), _side(r, "_before", key), _side(r, "_after", key)) for r in rows]

@@ -23,7 +23,7 @@ _WIDENED = re.compile(r"^CAST\((l\.`[^`]+`) AS BIGINT\)$")
 
 
 @dataclass(frozen=True)
-class RightSeen:
+class StoredRight:
     """What is stored on the right of an edge: the foreign key of the live subscription (None: there is none), and of the right row of
     that key, if there is one, its hash. ``match``: what the edge found, where the join itself tells it.
     """
@@ -35,7 +35,7 @@ class RightSeen:
 
 
 @dataclass(frozen=True)
-class Seen:
+class StoredKey:
     """What is stored of a key.
 
     Args:
@@ -51,7 +51,7 @@ class Seen:
 
     left: Mapping[str, Any] | None
     left_hash: bytes | None
-    rights: tuple[RightSeen, ...]
+    rights: tuple[StoredRight, ...]
     there: bool
     hash: bytes | None
     held: str | None = None
@@ -68,7 +68,7 @@ class Seen:
         return any(r.foreign_key is not None for r in self.rights)
 
 
-def judge(plan: Plan, node: Node, seen: Seen) -> tuple[list[Match], list[Reason], bool]:
+def judge(plan: Plan, node: Node, seen: StoredKey) -> tuple[list[Match], list[Reason], bool]:
     """What each edge found, and the reasons why the output has no row, or not the newest one: all of them hold if the third result is
     True, else at least one of them does.
     """
@@ -96,7 +96,7 @@ def judge(plan: Plan, node: Node, seen: Seen) -> tuple[list[Match], list[Reason]
     return matches, suspects, True
 
 
-def _of_two_sides(node: Node, seen: Seen) -> tuple[list[Match], list[Reason], bool]:
+def _of_two_sides(node: Node, seen: StoredKey) -> tuple[list[Match], list[Reason], bool]:
     """The same of a join that is no star of foreign keys of its left rows: what the join itself tells, and no more."""
     matches = []
     for edge, right in zip(node.edges, seen.rights, strict=True):
@@ -116,7 +116,7 @@ def _of_two_sides(node: Node, seen: Seen) -> tuple[list[Match], list[Reason], bo
     return matches, [Reason(Cause.UNTOLD, node.name)], False
 
 
-def _lacking(node: Node, seen: Seen) -> Iterator[Reason]:
+def _lacking(node: Node, seen: StoredKey) -> Iterator[Reason]:
     """The side that a result of this kind cannot do without."""
     edge = node.edges[0]
     of_left = isinstance(node.match, AsOf) or (isinstance(node.match, SameKey) and not edge.kind.keeps_right)
@@ -126,7 +126,7 @@ def _lacking(node: Node, seen: Seen) -> Iterator[Reason]:
         yield Reason(Cause.ABSENT, edge.name)
 
 
-def _match(node: Node, edge: Edge, right: RightSeen, seen: Seen) -> Match:
+def _match(node: Node, edge: Edge, right: StoredRight, seen: StoredKey) -> Match:
     if seen.left is None or _left_filtered(node, seen):
         return Match.UNASKED
     if seen.kept:  # subscriptions are as old as the output
@@ -142,7 +142,7 @@ def _match(node: Node, edge: Edge, right: RightSeen, seen: Seen) -> Match:
     return Match.UNKNOWN
 
 
-def _proven(plan: Plan, node: Node, seen: Seen, matches: Sequence[Match]) -> list[Match]:
+def _proven(plan: Plan, node: Node, seen: StoredKey, matches: Sequence[Match]) -> list[Match]:
     """Of right rows that may be filtered out: whether the output row was made from them. Not known where its hash is older than they are. An output row that
     is not held back is that of the newest rows (I1), so its hash only tells which of them took part.
     """
@@ -160,7 +160,7 @@ def _proven(plan: Plan, node: Node, seen: Seen, matches: Sequence[Match]) -> lis
     return proofs[0] if proofs else list(matches)
 
 
-def _left_filtered(node: Node, seen: Seen) -> bool:
+def _left_filtered(node: Node, seen: StoredKey) -> bool:
     """Whether the left filter drops the row for sure: a foreign key that is a plain column has a value, and nothing is subscribed by it."""
     if node.left.where is None or seen.left is None or seen.made or seen.kept or seen.held or seen.subscribed:
         return False
@@ -168,7 +168,7 @@ def _left_filtered(node: Node, seen: Seen) -> bool:
     return any(values is not None and None not in values for values in keys)
 
 
-def _sure(node: Node, seen: Seen, matches: Sequence[Match]) -> Iterator[Reason]:
+def _sure(node: Node, seen: StoredKey, matches: Sequence[Match]) -> Iterator[Reason]:
     if _left_filtered(node, seen):
         yield _filtered_left(node)
     for edge, match in zip(node.edges, matches, strict=True):
@@ -178,7 +178,7 @@ def _sure(node: Node, seen: Seen, matches: Sequence[Match]) -> Iterator[Reason]:
             yield Reason(Cause.ABSENT, edge.name)
 
 
-def _suspects(node: Node, seen: Seen, matches: Sequence[Match]) -> list[Reason]:
+def _suspects(node: Node, seen: StoredKey, matches: Sequence[Match]) -> list[Reason]:
     found = [_filtered_left(node)] if node.left.where is not None and not seen.subscribed else []
     for edge, right, match in zip(node.edges, seen.rights, matches, strict=True):
         if edge.kind is JoinKind.INNER and match is Match.UNKNOWN:

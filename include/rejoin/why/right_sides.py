@@ -15,7 +15,7 @@ from rejoin.plan.model.plan import Edge, Node, Plan, View
 from rejoin.plan.model.row_versions import DELETED, VALID_FROM
 from rejoin.statements.own_columns import HASH, RUN, numbered
 from rejoin.why.answer import Cause, Match, OutputRow, Reason, SourceRow, State, is_there
-from rejoin.why.reasons import RightSeen, plain_column, plain_values
+from rejoin.why.reasons import StoredRight, plain_column, plain_values
 from rejoin.why.right_matches import Alone, How, Keys, OfRun, Rule, Valid, Within, keys_said
 
 Row = Mapping[str, Any]
@@ -40,13 +40,13 @@ class Side:
 
     foreign_key: tuple[Any, ...] | None
     row: SourceRow | OutputRow | None
-    seen: RightSeen
+    seen: StoredRight
     how: How | None = None
     told: tuple[Reason, ...] = ()
 
 
 def nothing(match: Match | None = None, how: How | None = None, *told: Reason) -> Side:
-    return Side(None, None, RightSeen(None, there=False, hash=None, match=match), how, told)
+    return Side(None, None, StoredRight(None, there=False, hash=None, match=match), how, told)
 
 
 def side(trace: Trace, node: Node, edge: Edge, key: Sequence[Any], rows: tuple[Row | None, Row | None]) -> Side:
@@ -70,7 +70,7 @@ def side(trace: Trace, node: Node, edge: Edge, key: Sequence[Any], rows: tuple[R
 
 def _of_key(trace: Trace, edge: Edge, key: tuple[Any, ...]) -> Side:
     row, stored = trace.any(edge.right.table, key)
-    return Side(key, row, RightSeen(key, is_there(row), None if stored is None else stored[HASH]))
+    return Side(key, row, StoredRight(key, is_there(row), None if stored is None else stored[HASH]))
 
 
 # --- a stream with a table --------------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def _valid(trace: Trace, edge: Edge, key: tuple[Any, ...], at: datetime) -> Side
         state = State.REMOVED if how.gone else row.state
         row = replace(row, name=table.versions_of or table.name, key={c: row.key[c] for c in columns}, state=state)
     there = since is not None and not how.gone
-    seen = RightSeen(key, there, None if now is None else now[HASH], None if there else Match.ABSENT)
+    seen = StoredRight(key, there, None if now is None else now[HASH], None if there else Match.ABSENT)
     found = Side(key, row, seen, how)
     return replace(found, told=_absent(trace.plan, edge, found))
 

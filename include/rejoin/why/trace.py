@@ -17,7 +17,7 @@ from rejoin.sources import Pin
 from rejoin.sources.record_location import NO_RECORD, locate
 from rejoin.statements.own_columns import HASH, HELD_CODES, REPLAYED_CODE, SOURCE_FILE
 from rejoin.why.answer import APPLIED, NOOP, Answer, Change, OutputRow, Record, RightRow, SourceRow, State, differing
-from rejoin.why.reasons import Seen, foreign_key_shown, judge, shown
+from rejoin.why.reasons import StoredKey, foreign_key_shown, judge, shown
 from rejoin.why.right_sides import named, side
 
 Row = Mapping[str, Any]
@@ -71,7 +71,7 @@ class _Trace:
         own = key[: len(self.plan.left_key(node))]
         left, left_row = (None, None) if all(part is None for part in own) else self.any(node.left.table, own)
         sides = [side(self, node, edge, key, (stored, left_row)) for edge in node.edges]
-        seen = Seen(
+        seen = StoredKey(
             left=left_row,
             left_hash=None if left_row is None else left_row[HASH],
             rights=tuple(s.seen for s in sides),

@@ -34,7 +34,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Local:
+class RunningAirflow:
     """What runs in a folder: ``port`` of the UI, ``remote``: the Spark Connect server, and the process of each part."""
 
     folder: str
@@ -63,7 +63,7 @@ class Local:
         return [part for part, known in self.processes.items() if processes.running(known) is None]
 
 
-def up(folder: Path, port: int, say: Say, *, schedules: bool = True) -> Local:
+def up(folder: Path, port: int, say: Say, *, schedules: bool = True) -> RunningAirflow:
     """Starts what does not run yet, and waits until it is healthy. Without ``schedules`` a DAG runs only when somebody triggers it.
 
     Raises:
@@ -83,7 +83,7 @@ def up(folder: Path, port: int, say: Say, *, schedules: bool = True) -> Local:
     return found
 
 
-def _fresh(folder: Path, port: int, say: Say, *, schedules: bool) -> Local:
+def _fresh(folder: Path, port: int, say: Say, *, schedules: bool) -> RunningAirflow:
     down(folder, say)
     if listens("127.0.0.1", port):
         raise SetupError(f"port {port} is taken", next_step="pass another one: rejoin up --port 8090")
@@ -96,7 +96,7 @@ def _fresh(folder: Path, port: int, say: Say, *, schedules: bool) -> Local:
     say("starting a Spark Connect server and Airflow (about half a minute)")
     commands = _commands(folder, port, connect, schedules=schedules)
     _migrate(folder, commands["scheduler"][1])
-    made = Local(str(folder), port, f"sc://127.0.0.1:{connect}", password, _started(folder, commands))
+    made = RunningAirflow(str(folder), port, f"sc://127.0.0.1:{connect}", password, _started(folder, commands))
     _write(made)
     try:
         _wait(made, WAIT, f"it is stopped again; look at {folder}/logs")
@@ -116,13 +116,13 @@ def down(folder: Path, say: Say) -> None:
     say("stopped")
 
 
-def state(folder: Path) -> Local | None:
+def state(folder: Path) -> RunningAirflow | None:
     """What ``up`` has written down, whether it still runs or not."""
     file = _state_file(folder.resolve())
     if not file.is_file():
         return None
     data = json.loads(file.read_text())
-    return Local(**data | {"processes": {n: (int(p), float(b)) for n, (p, b) in data["processes"].items()}})
+    return RunningAirflow(**data | {"processes": {n: (int(p), float(b)) for n, (p, b) in data["processes"].items()}})
 
 
 def settings(folder: Path, port: int, connect: int, *, schedules: bool) -> dict[str, str]:
@@ -187,7 +187,7 @@ def _started(folder: Path, commands: dict[str, tuple[list[str], dict[str, str]]]
     return {part: processes.start(*command, folder, folder / "logs" / f"{part}.log") for part, command in commands.items()}
 
 
-def trouble(local: Local) -> list[str]:
+def trouble(local: RunningAirflow) -> list[str]:
     """The parts that are not healthy, each with what is known of it; empty: all is well."""
     found = [f"{part} (its process has ended)" for part in local.gone]
     if SPARK not in local.gone and not greets(f"127.0.0.1:{local.connect}"):
@@ -196,7 +196,7 @@ def trouble(local: Local) -> list[str]:
     return found + [f"{part} ({why})" for part, why in asked.items() if part not in local.gone]
 
 
-def _wait(local: Local, seconds: float, next_step: str) -> None:
+def _wait(local: RunningAirflow, seconds: float, next_step: str) -> None:
     deadline = time.monotonic() + seconds
     while found := trouble(local):
         if local.gone or time.monotonic() > deadline:
@@ -218,7 +218,7 @@ def _state_file(folder: Path) -> Path:
     return folder / "up.json"
 
 
-def _write(local: Local) -> None:
+def _write(local: RunningAirflow) -> None:
     file = _state_file(Path(local.folder))
     file.touch(mode=0o600)
     file.chmod(0o600)

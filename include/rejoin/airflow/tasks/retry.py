@@ -16,7 +16,7 @@ LONGEST = timedelta(minutes=5)
 """The longest wait between two tries."""
 
 
-class ByError(RetryPolicy):
+class RetryByError(RetryPolicy):
     """Terminal errors fail at once; an open run of somebody else is waited for; anything else is tried ``tries`` times, ever later."""
 
     def __init__(self, tries: int, first: timedelta) -> None:
@@ -37,7 +37,7 @@ class ByError(RetryPolicy):
         return {"tries": self.tries, "first": self.first.total_seconds()}
 
     @classmethod
-    def deserialize(cls, data: dict[str, Any]) -> "ByError":
+    def deserialize(cls, data: dict[str, Any]) -> "RetryByError":
         """The reverse."""
         return cls(data["tries"], timedelta(seconds=data["first"]))
 

@@ -6,12 +6,12 @@ version of its row; as of the run nothing is corrected.
 
 from typing import TYPE_CHECKING
 
-from rejoin.engines.relation import Rows
+from rejoin.engines.relation import Relation
 from rejoin.joins import sides
 from rejoin.joins.as_of import statements
-from rejoin.joins.kind import Found, Kind
-from rejoin.joins.time_spans import Spans
-from rejoin.lake.read.lookups import Keys
+from rejoin.joins.kind import JoinResults, KindOfJoin
+from rejoin.joins.time_spans import TimeSpans
+from rejoin.lake.read.lookups import LookupKeys
 from rejoin.plan.change.stream_retention import settled
 from rejoin.plan.model.durations import FOREVER
 from rejoin.plan.model.match import AsOf
@@ -19,21 +19,21 @@ from rejoin.plan.model.plan import Node
 from rejoin.statements.own_columns import RUN
 
 if TYPE_CHECKING:
-    from rejoin.context.uncomputable_rows import Sieve
+    from rejoin.context.uncomputable_rows import UncomputableRows
     from rejoin.context.work import Work
 
 
-class AsOfJoin(Kind):
+class AsOfJoin(KindOfJoin):
     """Changed records, and those between changed versions, are looked up with the versions that they need."""
 
-    def __init__(self, work: "Work", node: Node, sieve: "Sieve | None") -> None:
+    def __init__(self, work: "Work", node: Node, sieve: "UncomputableRows | None") -> None:
         super().__init__(work, node, sieve)
         assert isinstance(self.edge.match, AsOf)
         self._match = self.edge.match
         self._by = self.right_key[: len(self._match.on)]
 
-    def follow(self) -> Found:
-        parts, at_most = list[Rows](), 0
+    def follow(self) -> JoinResults:
+        parts, at_most = list[Relation](), 0
         if (changes := self._records()) is not None:
             parts.append(changes)
             at_most += self.facts.left_rows(self.node)
@@ -47,13 +47,13 @@ class AsOfJoin(Kind):
             parts.append(self.named(held, self.node.key, self.left_key))
             at_most += self.facts.held(self.node)
         keys = self.together(parts, self.sql.names(self.left_key))
-        lefts = self.sifted(self.work.now.lookup(self.left, Keys(keys, at_most)), left=True)
+        lefts = self.sifted(self.work.now.lookup(self.left, LookupKeys(keys, at_most)), left=True)
         named = self.named(keys, self.left_key, self.node.key)
-        old = self.work.before.lookup(self.node.name, Keys(named, at_most)) if self.work.before.has(self.node.name) else None
+        old = self.work.before.lookup(self.node.name, LookupKeys(named, at_most)) if self.work.before.has(self.node.name) else None
         kept = None if held is None else self.among(held, named)
-        return Found(self._state(lefts, self._rights(lefts, at_most)), old, kept, at_most)
+        return JoinResults(self._state(lefts, self._rights(lefts, at_most)), old, kept, at_most)
 
-    def _records(self) -> Rows | None:
+    def _records(self) -> Relation | None:
         """The keys of the records that have come since the output was last up to date; None if none have."""
         since = self.facts.since(self.node)
         if since is None or not self.work.now.has(self.left):
@@ -61,30 +61,30 @@ class AsOfJoin(Kind):
         stored = self.work.now.every(self.left, [*self.left_key, RUN])
         return self.engine.query(f"SELECT {self.sql.names(self.left_key)} FROM stored WHERE {RUN} > {since}", stored=stored)
 
-    def everything(self) -> Rows:
+    def everything(self) -> Relation:
         return self._state(self.sifted(self.work.now.current(self.left), left=True), self.work.now.current(self.right))
 
-    def unsettled(self, rows: Rows) -> Rows:
+    def unsettled(self, rows: Relation) -> Relation:
         """Those whose record is stored."""
         if not settled(self.plan, self.node):
             return rows
         return self.engine.query(sides.among(self.sql, self.node.key, self.left_key), rows_=rows, keys=self.work.now.current(self.left))
 
-    def _state(self, lefts: Rows, rights: Rows) -> Rows:
+    def _state(self, lefts: Relation, rights: Relation) -> Relation:
         text = statements.state(self.sql, self.spoken, self.left_key, self.right_key)
         return self.engine.query(text, lefts=lefts, rights=rights)
 
-    def _rights(self, lefts: Rows, at_most: int) -> Rows:
+    def _rights(self, lefts: Relation, at_most: int) -> Relation:
         """The rows, or all versions of them, that these records name."""
         wanted = self.engine.query(statements.wanted(self.sql, self.spoken, self.left_key, self._by), lefts=lefts)
-        return self.work.now.lookup(self.right, Keys(wanted, at_most), by=self._by)
+        return self.work.now.lookup(self.right, LookupKeys(wanted, at_most), by=self._by)
 
-    def _touched(self, versions: Rows) -> Rows:
+    def _touched(self, versions: Relation) -> Relation:
         """The keys of the records for which another version is valid now."""
         keys = self.engine.query(f"SELECT DISTINCT {self.sql.names(self._by)} FROM versions", versions=versions)
-        around = self.work.now.lookup(self.right, Keys(keys, self.facts.changed(self.right)), by=self._by)
+        around = self.work.now.lookup(self.right, LookupKeys(keys, self.facts.changed(self.right)), by=self._by)
         valid, _ = self.fetched(self.engine.query(statements.valid(self.sql, self.edge, self.right_key), versions=versions, rights=around))
-        spans = Spans.of(self.engine, f"SELECT since AS low, coalesce(until, {FOREVER}) AS high FROM rows_", valid)
+        spans = TimeSpans.of(self.engine, f"SELECT since AS low, coalesce(until, {FOREVER}) AS high FROM rows_", valid)
         assert self._match.left_time is not None
         lefts = self.sifted(self.work.now.between(self.node.left, self._match.left_time, spans.of_time), left=True, counts=False)
         return self.engine.query(statements.touched(self.sql, self.spoken, self.left_key), lefts=lefts, valid=valid)

@@ -1,16 +1,16 @@
 """Two tables by their primary keys: inner, left, right and full. The result has that key, too."""
 
-from rejoin.engines.relation import Rows
+from rejoin.engines.relation import Relation
 from rejoin.joins import sides
-from rejoin.joins.kind import Found, Kind
+from rejoin.joins.kind import JoinResults, KindOfJoin
 from rejoin.joins.same_key import statements
-from rejoin.lake.read.lookups import Keys
+from rejoin.lake.read.lookups import LookupKeys
 
 
-class SameKeyJoin(Kind):
+class SameKeyJoin(KindOfJoin):
     """Every key that changed on a side is looked up on the other."""
 
-    def follow(self) -> Found:
+    def follow(self) -> JoinResults:
         lefts, rights, names = self.left_changes(), self.right_changes(), self.node.key
         parts = [self.named(rows, key, names) for rows, key in ((lefts, self.left_key), (rights, self.right_key)) if rows is not None]
         at_most = self.facts.changed(self.left) + self.facts.changed(self.right)
@@ -18,22 +18,22 @@ class SameKeyJoin(Kind):
         if held is not None and self.facts.judged_again(self.node):
             parts.append(held)
             at_most += self.facts.held(self.node)
-        keys = Keys(self.together(parts, self.sql.names(names)), at_most)
+        keys = LookupKeys(self.together(parts, self.sql.names(names)), at_most)
         state = self._state(self._rows(self.left, self.left_key, lefts, keys), self._rows(self.right, self.right_key, rights, keys))
         old = self.work.before.lookup(self.node.name, keys) if self.work.before.has(self.node.name) else None
-        return Found(state, old, None if held is None else self.among(held, keys.rows), at_most)
+        return JoinResults(state, old, None if held is None else self.among(held, keys.rows), at_most)
 
-    def _rows(self, table: str, key: tuple[str, ...], changes: Rows | None, keys: Keys) -> Rows:
+    def _rows(self, table: str, key: tuple[str, ...], changes: Relation | None, keys: LookupKeys) -> Relation:
         """The rows of a table for some keys of the output; what this run changed is not looked up."""
         if changes is None:
-            return self.work.now.lookup(table, Keys(self.named(keys.rows, self.node.key, key), keys.at_most))
+            return self.work.now.lookup(table, LookupKeys(self.named(keys.rows, self.node.key, key), keys.at_most))
         others = self.beyond(keys.rows, self.node.key, changes, key, self.sql.renamed(self.node.key, key))
-        read = self.work.now.lookup(table, Keys(others, keys.at_most - self.facts.changed(table)))
+        read = self.work.now.lookup(table, LookupKeys(others, keys.at_most - self.facts.changed(table)))
         return self.engine.query(sides.as_of_now(self.sql, key), read=read, changes=changes)
 
-    def everything(self) -> Rows:
+    def everything(self) -> Relation:
         return self._state(self.work.now.current(self.left), self.work.now.current(self.right))
 
-    def _state(self, lefts: Rows, rights: Rows) -> Rows:
+    def _state(self, lefts: Relation, rights: Relation) -> Relation:
         text = statements.state(self.sql, self.spoken, self.left_key, self.right_key)
         return self.engine.query(text, lefts=self.sifted(lefts, left=True), rights=self.sifted(rights, left=False))

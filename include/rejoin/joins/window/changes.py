@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rejoin.engines.relation import Rows
+from rejoin.engines.relation import Relation
 from rejoin.joins import sides
-from rejoin.joins.kind import Found, Kind
-from rejoin.joins.time_spans import Spans
+from rejoin.joins.kind import JoinResults, KindOfJoin
+from rejoin.joins.time_spans import TimeSpans
 from rejoin.joins.window import statements
 from rejoin.joins.window.statements import window_of
-from rejoin.lake.read.lookups import Keys
+from rejoin.lake.read.lookups import LookupKeys
 from rejoin.lake.read.reader import Reader
 from rejoin.plan.change.stream_retention import settled
 from rejoin.plan.model.plan import Node, View
 
 if TYPE_CHECKING:
-    from rejoin.context.uncomputable_rows import Sieve
+    from rejoin.context.uncomputable_rows import UncomputableRows
     from rejoin.context.work import Work
 
 
-class WindowJoin(Kind):
+class WindowJoin(KindOfJoin):
     """Reads only the spans of time that changed records, and windows that close, can reach."""
 
-    def __init__(self, work: "Work", node: Node, sieve: "Sieve | None") -> None:
+    def __init__(self, work: "Work", node: Node, sieve: "UncomputableRows | None") -> None:
         super().__init__(work, node, sieve)
         self._window = window_of(self.edge)
         self._keys = statements.Keys(self.left_key, self.right_key)
@@ -36,23 +36,23 @@ class WindowJoin(Kind):
         self._kept = (self.edge.kind.keeps_left, self.edge.kind.keeps_right)
         self._mine, self._theirs = node.key[: len(self.left_key)], node.key[len(self.left_key) :]
 
-    def everything(self) -> Rows:
+    def everything(self) -> Relation:
         text = statements.state(self.sql, self.spoken, self._keys, scoped=None, stored=self._stored)
         lefts, rights = self.work.now.current(self.left), self.work.now.current(self.right)
         return self.engine.query(text, lefts=self.sifted(lefts, left=True), rights=self.sifted(rights, left=False), marks=self._marks())
 
-    def unsettled(self, rows: Rows) -> Rows:
+    def unsettled(self, rows: Relation) -> Relation:
         if not settled(self.plan, self.node):
             return rows
         return self._unsettled(rows, self.work.now.current(self.left), self.work.now.current(self.right))
 
-    def _unsettled(self, rows: Rows, lefts: Rows, rights: Rows) -> Rows:
+    def _unsettled(self, rows: Relation, lefts: Relation, rights: Relation) -> Relation:
         now, window = self.work.now, self._window
         times = (now.micros(self.node.left, window.left_time), now.micros(self.node.edges[0].right, window.right_time))
         text = statements.unsettled(self.sql, self.node, self._keys, times, self._stored)
         return self.engine.query(text, rows_=rows, lefts=lefts, rights=rights)
 
-    def follow(self) -> Found:
+    def follow(self) -> JoinResults:
         moved = (self.sifted_changes(self.left_changes(), left=True), self.sifted_changes(self.right_changes(), left=False))
         changes = {n: r for n, r in zip(("left_changes", "right_changes"), moved, strict=True) if r is not None}
         marks = self._marks()
@@ -66,19 +66,19 @@ class WindowJoin(Kind):
                 at_most += count
         text = statements.state(self.sql, self.spoken, self._keys, scoped=list(changes), stored=self._stored)
         state = self.engine.query(text, lefts=lefts, rights=rights, marks=marks, **inputs)
-        return Found(state, self._old(inputs, at_most), self._in_scope(self.held(), inputs), at_most)
+        return JoinResults(state, self._old(inputs, at_most), self._in_scope(self.held(), inputs), at_most)
 
-    def _read(self, changes: dict[str, Rows], marks: Rows) -> tuple[Rows, Rows]:
+    def _read(self, changes: dict[str, Relation], marks: Relation) -> tuple[Relation, Relation]:
         """The records of both streams that can matter, in spans of time, and those that changed."""
         window = self._window
         reach = abs(window.before) + abs(window.after)
-        moved = Spans.together(*(self._times(rows, left=name == "left_changes") for name, rows in changes.items()))
+        moved = TimeSpans.together(*(self._times(rows, left=name == "left_changes") for name, rows in changes.items()))
         ends = [
-            Spans.of(self.engine, statements.closing(window, left=left), marks) if kept else Spans()
+            TimeSpans.of(self.engine, statements.closing(window, left=left), marks) if kept else TimeSpans()
             for left, kept in zip((True, False), self._kept, strict=True)
         ]
         near = moved.widened(2 * reach)
-        spans = [Spans.together(near, ends[i], ends[1 - i].widened(reach)) for i in (0, 1)]
+        spans = [TimeSpans.together(near, ends[i], ends[1 - i].widened(reach)) for i in (0, 1)]
         sides = (
             (self.node.left, window.left_time, "left_changes", self.left_key),
             (self.node.edges[0].right, window.right_time, "right_changes", self.right_key),
@@ -90,20 +90,20 @@ class WindowJoin(Kind):
         )
         return lefts, rights
 
-    def _rows(self, read: Rows, changes: Rows | None, key: tuple[str, ...]) -> Rows:
+    def _rows(self, read: Relation, changes: Relation | None, key: tuple[str, ...]) -> Relation:
         if changes is None:
             return read
         return self.engine.query(sides.as_of_now(self.sql, key), read=read, changes=changes)
 
-    def _times(self, changes: Rows, *, left: bool) -> Spans:
-        return Spans.of(self.engine, statements.times(self.sql, self.spoken, self._keys, left=left), changes)
+    def _times(self, changes: Relation, *, left: bool) -> TimeSpans:
+        return TimeSpans.of(self.engine, statements.times(self.sql, self.spoken, self._keys, left=left), changes)
 
-    def _old(self, inputs: dict[str, Rows], at_most: int) -> Rows | None:
+    def _old(self, inputs: dict[str, Relation], at_most: int) -> Relation | None:
         """The output's rows that can change: found by the records of either side."""
         before, node, sql = self.work.before, self.node, self.sql
         if not before.has(node.name):
             return None
-        wanted = list[tuple[tuple[str, ...], Keys]]()
+        wanted = list[tuple[tuple[str, ...], LookupKeys]]()
         for own, key, changes, lonely, ks in (
             (self._mine, self.left_key, "left_changes", "lonely_left", self._keys.pks),
             (self._theirs, self.right_key, "right_changes", "lonely_right", self._keys.rks),
@@ -111,10 +111,10 @@ class WindowJoin(Kind):
             given = {n: inputs[n] for n in (changes, lonely) if n in inputs}
             names = [f"SELECT {sql.renamed(key if n == changes else ks, own)} FROM {n}" for n in given]
             if given:
-                wanted.append((own, Keys(self.engine.query(" UNION ALL ".join(names), **given), at_most)))
+                wanted.append((own, LookupKeys(self.engine.query(" UNION ALL ".join(names), **given), at_most)))
         return self._in_scope(before.lookup_any(node.name, wanted), inputs)
 
-    def _in_scope(self, rows: Rows | None, inputs: dict[str, Rows]) -> Rows | None:
+    def _in_scope(self, rows: Relation | None, inputs: dict[str, Relation]) -> Relation | None:
         if rows is None:
             return None
         given = [n for n in ("left_changes", "right_changes") if n in inputs]
@@ -128,14 +128,14 @@ class WindowJoin(Kind):
         lefts, rights = (self.work.now.lookup(table, self._keys_of(found, own, key, count)) for table, own, key in sides)
         return self._unsettled(found, lefts, rights)
 
-    def _keys_of(self, rows: Rows, own: tuple[str, ...], key: tuple[str, ...], at_most: int) -> Keys:
+    def _keys_of(self, rows: Relation, own: tuple[str, ...], key: tuple[str, ...], at_most: int) -> LookupKeys:
         """The keys of the records of one side that are in results."""
         text = f"SELECT DISTINCT {self.sql.renamed(own, key)} FROM rows_ WHERE {self.sql.name(own[0])} IS NOT NULL"
-        return Keys(self.engine.query(text, rows_=rows), at_most)
+        return LookupKeys(self.engine.query(text, rows_=rows), at_most)
 
-    def _marks(self) -> Rows:
+    def _marks(self) -> Relation:
         """The watermarks of the run before and of this one."""
-        window, inputs = self._window, dict[str, Rows]()
+        window, inputs = self._window, dict[str, Relation]()
         for name, reader in (("before", self.work.before), ("now", self.work.now)):
             for view, time, clock in (
                 (self.node.left, window.left_time, window.left_clock),
@@ -146,7 +146,7 @@ class WindowJoin(Kind):
         before, now = ([n for n in inputs if n.startswith(of)] for of in ("before", "now"))
         return self.engine.query(statements.marks(window, before=before, now=now), **inputs)
 
-    def _newest(self, reader: Reader, view: View, time: str, clock: tuple[str, ...]) -> Rows:
+    def _newest(self, reader: Reader, view: View, time: str, clock: tuple[str, ...]) -> Relation:
         if clock:
             return reader.newest_by(view, time, clock)
         return self.engine.rows(pa.table({"newest": pa.array([reader.newest(view, time)], pa.int64())}))

@@ -9,10 +9,10 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from rejoin.engines.duckdb_connection import cursor
-from rejoin.lake.compact.layout import NULLS, Layout, Lie, layout, to_fold, to_merge
+from rejoin.lake.compact.layout import NULLS, FileBounds, Layout, layout, to_fold, to_merge
 from rejoin.lake.iceberg import column_bounds, commits
-from rejoin.lake.iceberg.commits import Contents
-from rejoin.lake.iceberg.snapshot_files import Files, before, bounds, exact_files, files_of, overlapping
+from rejoin.lake.iceberg.commits import SnapshotContents
+from rejoin.lake.iceberg.snapshot_files import SnapshotFiles, before, bounds, exact_files, files_of, overlapping
 from rejoin.lake.read.duckdb_scan import listed, opens, relation, scan
 from rejoin.lake.table_roles import Versions
 from rejoin.limits import limits
@@ -22,7 +22,7 @@ from rejoin.statements.own_columns import RUN
 
 
 @dataclass(frozen=True)
-class Folded(Contents):
+class Folded(SnapshotContents):
     """What a compaction of a table wrote and what stays; ``folded`` units, ``merged`` deltas, ``let_go`` rows."""
 
     folded: int = 0
@@ -99,7 +99,7 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
     kept = tuple(e for e in files.data_entries if e.data_file.file_path not in gone)
     deletes = _remaining(table, files, gone)
     stay = () if deletes is not None else files.delete_entries
-    return Folded(Files(kept, stay), added, deletes or [], len(choice.folds), len(merged), let_go)
+    return Folded(SnapshotFiles(kept, stay), added, deletes or [], len(choice.folds), len(merged), let_go)
 
 
 def with_exact_bounds(table: Table, snapshot_id: int) -> Folded:
@@ -107,10 +107,10 @@ def with_exact_bounds(table: Table, snapshot_id: int) -> Folded:
     return Folded(exact_files(table, snapshot_id), [])
 
 
-def _choose(table: Table, files: Files, column: str) -> _Choice:
+def _choose(table: Table, files: SnapshotFiles, column: str) -> _Choice:
     lies = []
     for index, file in enumerate(files.data):
-        lies.append(Lie(index, file.record_count, *_ends(table, file, column), file.file_size_in_bytes))
+        lies.append(FileBounds(index, file.record_count, *_ends(table, file, column), file.file_size_in_bytes))
     lay = layout(lies)
     if not lay.units:
         return _Choice(lay, [0] if len(lies) > 1 or files.deletes else [], [])
@@ -129,7 +129,7 @@ def _ends(table: Table, file: DataFile, column: str) -> tuple[Any, Any]:
     return known[0], NULLS
 
 
-def _changed(table: Table, files: Files, lay: Layout, column: str) -> list[int]:
+def _changed(table: Table, files: SnapshotFiles, lay: Layout, column: str) -> list[int]:
     """Delta rows and hidden rows of each unit."""
     counts = [0] * len(lay.units)
     unit_of = {files.data[i].file_path: n for n, unit in enumerate(lay.units) for i in unit.files}
@@ -215,7 +215,7 @@ def _shown(name: str, versions: Versions | None) -> str:
     return f"NULL AS {text}" if versions is not None and name == versions.forgotten else text
 
 
-def _remaining(table: Table, files: Files, gone: set[str]) -> list[DataFile] | None:
+def _remaining(table: Table, files: SnapshotFiles, gone: set[str]) -> list[DataFile] | None:
     """New delete files for what stays, instead of the old ones; None if the old ones can stay."""
     if not files.deletes:
         return None

@@ -34,7 +34,7 @@ NULLS = _Nulls()
 
 
 @dataclass(frozen=True)
-class Lie:
+class FileBounds:
     """One data file: its place in the caller's list, its rows, the bounds of its first key column (None: unknown; ``NULLS``: null), its bytes."""
 
     index: int
@@ -61,16 +61,16 @@ class Layout:
     deltas: tuple[int, ...]
 
 
-def layout(files: Sequence[Lie]) -> Layout:
+def layout(files: Sequence[FileBounds]) -> Layout:
     """Which files are the base: the largest ones, as far as their ranges do not overlap. Files that only touch share a unit."""
-    base: list[Lie] = []  # in key order
+    base: list[FileBounds] = []  # in key order
     for file in sorted(files, key=lambda f: (-f.rows, f.index)):
         if file.low is None or (file.rows < limits().base_rows and file.size < limits().base_bytes):
             continue
         at = bisect_right(base, (file.low, file.high), key=lambda f: (f.low, f.high))
         if (at == 0 or base[at - 1].high <= file.low) and (at == len(base) or file.high <= base[at].low):
             base.insert(at, file)
-    groups: list[list[Lie]] = []
+    groups: list[list[FileBounds]] = []
     for file in base:
         if groups and groups[-1][-1].high >= file.low:
             groups[-1].append(file)
@@ -91,14 +91,14 @@ def to_fold(units: Sequence[Unit], changed: Sequence[int]) -> list[int]:
     return [n for n, (unit, rows) in enumerate(zip(units, changed, strict=True)) if rows >= limits().fold_share * unit.rows]
 
 
-def to_merge(files: Sequence[Lie], deltas: Sequence[int]) -> list[int]:
+def to_merge(files: Sequence[FileBounds], deltas: Sequence[int]) -> list[int]:
     """The places of the deltas to merge into one: all that are not larger than a crowd of about one size."""
     small = sorted((f for f in files if f.index in set(deltas)), key=lambda f: f.rows)
     crowded = [tier for tier, group in groupby(small, key=_tier) if len(list(group)) >= limits().merged_files]
     return [f.index for f in small if crowded and _tier(f) <= max(crowded)]
 
 
-def _tier(file: Lie) -> int:
+def _tier(file: FileBounds) -> int:
     tier, rows = 0, max(file.rows, 1)
     while rows >= limits().merged_files:
         tier, rows = tier + 1, rows // limits().merged_files

@@ -25,8 +25,8 @@ from pyiceberg.typedef import EMPTY_DICT, Record
 
 from rejoin.lake.iceberg import column_bounds
 from rejoin.lake.iceberg.data_file import data_file
-from rejoin.lake.iceberg.snapshot_files import Files, files_of, remember
-from rejoin.lake.iceberg.snapshot_producers import Changing, Rewrite, RowDelta
+from rejoin.lake.iceberg.snapshot_files import SnapshotFiles, files_of, remember
+from rejoin.lake.iceberg.snapshot_producers import ChangeTransaction, Rewrite, RowDelta
 from rejoin.limits import limits
 
 _PATH_ID, _POS_ID = 2147483546, 2147483545  # reserved field ids of position delete files
@@ -147,7 +147,7 @@ def delete_file(table: Table, positions: pa.Table) -> DataFile:
 
 def refs_of(table: Table) -> ManageSnapshots:
     """Changes of branches and tags, one metadata commit; a context manager, or ends with ``commit``."""
-    return ManageSnapshots(Changing(table, autocommit=True))
+    return ManageSnapshots(ChangeTransaction(table, autocommit=True))
 
 
 def commit(table: Table, branch: str, base: int, added: Sequence[DataFile], deletes: Sequence[DataFile] = ()) -> int:
@@ -156,7 +156,7 @@ def commit(table: Table, branch: str, base: int, added: Sequence[DataFile], dele
     Raises:
         CommitFailedException: another commit to the table came between; do it again with newer metadata.
     """
-    transaction = Changing(table)
+    transaction = ChangeTransaction(table)
     ManageSnapshots(transaction).create_branch(base, branch).commit()
     producer = RowDelta(
         operation=Operation.OVERWRITE if deletes else Operation.APPEND,
@@ -178,7 +178,7 @@ def commit(table: Table, branch: str, base: int, added: Sequence[DataFile], dele
 
 def begin(table: Table, tag: str) -> None:
     """Gives a table without snapshots its first one, which holds no rows, on ``main`` and with a tag, in one metadata commit."""
-    transaction = Changing(table)
+    transaction = ChangeTransaction(table)
     producer = RowDelta(operation=Operation.APPEND, transaction=transaction, io=table.io)
     producer.commit()
     ManageSnapshots(transaction).create_tag(producer.snapshot_id, tag).commit()
@@ -189,7 +189,7 @@ def rewrite(
     table: Table,
     branch: str,
     base: int,
-    holds: "Contents",
+    holds: "SnapshotContents",
     columns: Callable[[Transaction], None] | None = None,
 ) -> int:
     """Starts ``branch`` at ``base`` with a snapshot that holds these files and no others.
@@ -198,7 +198,7 @@ def rewrite(
     one of delete files, however many its base had. ``columns`` changes the table's columns in the same commit, and then ``main`` comes along if it
     is at ``base``: else its readers would not find the new fields.
     """
-    transaction = Changing(table)
+    transaction = ChangeTransaction(table)
     if columns is not None:
         columns(transaction)
     ManageSnapshots(transaction).create_branch(base, branch).commit()
@@ -219,9 +219,9 @@ def rewrite(
 
 
 @dataclass(frozen=True)
-class Contents:
+class SnapshotContents:
     """The files of a snapshot that is not made of its base's: those that stay, and new ones with rows and with deletes."""
 
-    kept: Files
+    kept: SnapshotFiles
     added: Sequence[DataFile]
     deletes: Sequence[DataFile] = ()

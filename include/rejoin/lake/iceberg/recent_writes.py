@@ -11,7 +11,7 @@ import pyarrow as pa
 from rejoin.limits import limits
 
 
-class Recent:
+class RecentWrites:
     """The rows that snapshots have added, by the snapshots' ids. Where they are too many, those that were written first go first."""
 
     def __init__(self) -> None:

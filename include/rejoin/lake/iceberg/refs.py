@@ -20,9 +20,9 @@ from pyiceberg.table.snapshots import Snapshot
 from rejoin.errors import LedgerConflict, SnapshotExpired
 from rejoin.lake import table_names
 from rejoin.lake.config import CATALOG, LakeConfig
-from rejoin.lake.iceberg.commits import Contents, begin, commit, refs_of, rewrite
-from rejoin.lake.iceberg.recent_writes import Recent
-from rejoin.lake.iceberg.snapshot_producers import Changing
+from rejoin.lake.iceberg.commits import SnapshotContents, begin, commit, refs_of, rewrite
+from rejoin.lake.iceberg.recent_writes import RecentWrites
+from rejoin.lake.iceberg.snapshot_producers import ChangeTransaction
 from rejoin.lake.ledger.connections import Connections
 
 CATALOGS = Connections[Catalog](lambda catalog: catalog.close())
@@ -45,7 +45,7 @@ class Refs:
 
     def __init__(self, config: LakeConfig, topology: str) -> None:
         self._catalog = catalog(config)
-        self.topology, self.recent = topology, Recent()
+        self.topology, self.recent = topology, RecentWrites()
 
     def table(self, name: str) -> Table | None:
         """The newest metadata of a table, or None."""
@@ -97,7 +97,7 @@ class Refs:
         name: str,
         branch: str,
         base: int,
-        holds: Contents,
+        holds: SnapshotContents,
         columns: Callable[[Transaction], None] | None = None,
     ) -> int:
         """Starts ``branch`` at ``base`` with a snapshot of these files and no others (``commits.rewrite``). Returns its id."""
@@ -212,7 +212,7 @@ class Refs:
             gone[:] = [s for s in table.metadata.snapshots if s.snapshot_id not in stay]
             ours()
             if gone:
-                Changing(table, autocommit=True).forget([s.snapshot_id for s in gone])
+                ChangeTransaction(table, autocommit=True).forget([s.snapshot_id for s in gone])
 
         self._commit(name, change)
         return gone

@@ -37,7 +37,7 @@ _MOST_MANIFESTS = 20_000
 _AT_ONCE = 8
 _LISTS: dict[str, tuple[ManifestFile, ...]] = {}
 """Manifests by manifest list."""
-_FILES: "dict[tuple[str, bool], Files]" = {}
+_FILES: "dict[tuple[str, bool], SnapshotFiles]" = {}
 """Files by manifest list, and whether bounds were trusted. A run asks for those of some tables ten times."""
 _MOST_LISTS = 500
 
@@ -46,7 +46,7 @@ _ORDERED = (BooleanType, IntegerType, LongType, StringType, DecimalType)
 
 
 @dataclass(frozen=True)
-class Files:
+class SnapshotFiles:
     """The entries of a snapshot's data files, and of the position delete files that hide rows of them."""
 
     data_entries: tuple[ManifestEntry, ...]
@@ -60,10 +60,10 @@ class Files:
     def deletes(self) -> tuple[DataFile, ...]:
         return tuple(entry.data_file for entry in self.delete_entries)
 
-    def without(self, gone: Sequence[DataFile]) -> "Files":
+    def without(self, gone: Sequence[DataFile]) -> "SnapshotFiles":
         """The same but some data files."""
         paths = {file.file_path for file in gone}
-        return Files(tuple(e for e in self.data_entries if e.data_file.file_path not in paths), self.delete_entries)
+        return SnapshotFiles(tuple(e for e in self.data_entries if e.data_file.file_path not in paths), self.delete_entries)
 
     @property
     def live(self) -> int:
@@ -76,20 +76,20 @@ class Files:
         return sum(entry.data_file.record_count for entry in self.data_entries)
 
 
-def files_of(table: Table, snapshot_id: int) -> Files:
+def files_of(table: Table, snapshot_id: int) -> SnapshotFiles:
     """The files that a reader of this snapshot has to read. They have no bounds but such as hold for every row."""
     return _files(table, snapshot_id, trust=column_bounds.exact(table, snapshot_id))
 
 
-def exact_files(table: Table, snapshot_id: int) -> Files:
+def exact_files(table: Table, snapshot_id: int) -> SnapshotFiles:
     """The same with all bounds that hold: where the snapshot does not say that its bounds do, the footer of every file is read."""
     if column_bounds.exact(table, snapshot_id):
         return files_of(table, snapshot_id)
     files = _files(table, snapshot_id, trust=True)
-    return Files(column_bounds.exact_entries(table, files.data_entries), files.delete_entries)
+    return SnapshotFiles(column_bounds.exact_entries(table, files.data_entries), files.delete_entries)
 
 
-def _files(table: Table, snapshot_id: int, *, trust: bool) -> Files:
+def _files(table: Table, snapshot_id: int, *, trust: bool) -> SnapshotFiles:
     snapshot = table.snapshot_by_id(snapshot_id)
     assert snapshot is not None
     known = snapshot.manifest_list, trust
@@ -100,7 +100,7 @@ def _files(table: Table, snapshot_id: int, *, trust: bool) -> Files:
     return files
 
 
-def _listed(table: Table, snapshot: Snapshot, *, trust: bool) -> Files:
+def _listed(table: Table, snapshot: Snapshot, *, trust: bool) -> SnapshotFiles:
     manifests = manifests_of(snapshot, table.io)
     known = {m.manifest_path: entries for m in manifests if (entries := _MANIFESTS.get((m.manifest_path, trust))) is not None}
     read = dict(_read(table, [m for m in manifests if m.manifest_path not in known], trust=trust))
@@ -110,7 +110,7 @@ def _listed(table: Table, snapshot: Snapshot, *, trust: bool) -> Files:
     known |= read
     found = [entry for manifest in manifests for entry in known[manifest.manifest_path]]
     data = tuple(e for e in found if e.data_file.content == DataFileContent.DATA)
-    return Files(data, tuple(e for e in found if e.data_file.content != DataFileContent.DATA))
+    return SnapshotFiles(data, tuple(e for e in found if e.data_file.content != DataFileContent.DATA))
 
 
 def _read(table: Table, manifests: Sequence[ManifestFile], *, trust: bool) -> Iterator[tuple[str, tuple[ManifestEntry, ...]]]:
@@ -219,7 +219,7 @@ def holding(table: Table, files: Iterable[DataFile], column: str, values: Iterab
     return kept
 
 
-def newest(table: Table, files: Files, column: str) -> int | None:
+def newest(table: Table, files: SnapshotFiles, column: str) -> int | None:
     """The largest time in a column, in microseconds since the epoch; None where the metadata cannot tell, rows are hidden, or all are null."""
     field = table.schema().find_field(column).field_id
     timed = [file for file in files.data if (file.null_value_counts or {}).get(field) != file.record_count]

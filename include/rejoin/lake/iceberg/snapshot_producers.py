@@ -22,11 +22,11 @@ from pyiceberg.table.update import RemovePartitionStatisticsUpdate, RemoveSnapsh
 from pyiceberg.table.update.snapshot import _FastAppendFiles
 from pyiceberg.typedef import EMPTY_DICT
 
-from rejoin.lake.iceberg.snapshot_files import Files, manifests_of
+from rejoin.lake.iceberg.snapshot_files import SnapshotFiles, manifests_of
 from rejoin.lake.iceberg.sql_catalog import updated
 
 
-class Changing(Transaction):
+class ChangeTransaction(Transaction):
     """PyIceberg's makes the changed metadata at every look at it, a deep copy of all snapshots: with 200 of them a commit took 0.15 s instead of 0.05."""
 
     _made: tuple[tuple[TableUpdate, ...], TableMetadata] | None = None
@@ -104,7 +104,7 @@ class RowDelta(_FastAppendFiles):
 
 
 class Rewrite(RowDelta):
-    kept = Files((), ())
+    kept = SnapshotFiles((), ())
     gone: tuple[DataFile, ...] = ()
 
     def _manifests(self) -> list[ManifestFile]:

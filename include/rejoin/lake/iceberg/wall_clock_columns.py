@@ -17,7 +17,7 @@ from pyiceberg.types import StructType, TimestampType, TimestamptzType
 from rejoin.engines.arrow_tables import fitted
 from rejoin.lake.iceberg import commits
 from rejoin.lake.iceberg.refs import Refs
-from rejoin.lake.iceberg.snapshot_files import Files
+from rejoin.lake.iceberg.snapshot_files import SnapshotFiles
 from rejoin.lake.table_roles import Role, StateTable, state_tables
 from rejoin.plan.model.plan import Edge, Node, Plan
 from rejoin.statements.own_columns import numbered
@@ -89,7 +89,7 @@ def mend(refs: Refs, name: str, branch: str, base: int, walls: Iterable[Path]) -
         if transaction.table_metadata.schema() != shadow.schema():
             raise CommitFailedException("the columns have changed meanwhile")
 
-    return refs.commit_rewrite(name, branch, base, commits.Contents(Files((), ()), added), change)
+    return refs.commit_rewrite(name, branch, base, commits.SnapshotContents(SnapshotFiles((), ()), added), change)
 
 
 def retype_empty(refs: Refs, name: str, walls: Iterable[Path]) -> None:

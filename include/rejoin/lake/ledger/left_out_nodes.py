@@ -7,7 +7,7 @@ from rejoin.plan.model.plan import Plan
 
 
 @dataclass(frozen=True)
-class Behind:
+class LeftOutNode:
     """How far an output is behind.
 
     ``since``: the newest committed run that left it up to date. ``asked``: a run after that one asked for the rows that the output holds back
@@ -19,7 +19,7 @@ class Behind:
 
 
 @dataclass(frozen=True)
-class Line:
+class CommittedRun:
     """A committed run: its number, its plan, and the fingerprints of the outputs that it left up to date."""
 
     number: int
@@ -27,7 +27,7 @@ class Line:
     prints: Mapping[str, str]
 
 
-def behind(plan: Plan, prints: Mapping[str, str], runs: Iterable[Line]) -> dict[str, Behind]:
+def behind(plan: Plan, prints: Mapping[str, str], runs: Iterable[CommittedRun]) -> dict[str, LeftOutNode]:
     """The outputs that keep what they saw, are defined as they were, and were left out by the newest runs.
 
     One that a plan in between did not have is no such output: it comes back, and is made anew.
@@ -38,11 +38,11 @@ def behind(plan: Plan, prints: Mapping[str, str], runs: Iterable[Line]) -> dict[
         runs: the run that it starts from, the one which that started from, and so on; read only as far as it takes.
     """
     open_ = {n.name for n in plan.nodes if n.keeps_what_it_saw}
-    found, asked, newest = dict[str, Behind](), set[str](), True
+    found, asked, newest = dict[str, LeftOutNode](), set[str](), True
     for run in runs if open_ else ():
         known = {n.name for n in run.plan.nodes}
         found |= {
-            name: Behind(run.number, name in asked)
+            name: LeftOutNode(run.number, name in asked)
             for name in open_
             if not newest and name in known and run.prints.get(name) == prints[name]
         }

@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from rejoin.errors import LedgerConflict, RunSuperseded, RunUnknown
 from rejoin.lake.ledger import schema as t
-from rejoin.lake.ledger.left_out_nodes import Behind, Line, behind
+from rejoin.lake.ledger.left_out_nodes import CommittedRun, LeftOutNode, behind
 from rejoin.lake.ledger.runs import CommittedRuns, RunKind, RunState, standing
 from rejoin.plan.model import json_form
 from rejoin.plan.model.plan import Plan
@@ -83,7 +83,7 @@ class StepRecord:
 
 
 @dataclass(frozen=True)
-class Known:
+class AttemptContext:
     """What an attempt has to know of its run: what it reads of every source, the cut that it starts from, what its steps have done so far, and
     which of its nodes earlier runs have left out and only take up what has come since.
     """
@@ -92,7 +92,7 @@ class Known:
     base: dict[str, int]
     writes: dict[str, Write]
     steps: dict[str, StepRecord]
-    behind: dict[str, Behind] = field(default_factory=dict)
+    behind: dict[str, LeftOutNode] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=64)
@@ -172,11 +172,11 @@ class Records(CommittedRuns):
         with self.transaction() as db:
             return self._writes(db, run)
 
-    def known(self, run: int, base: int | None) -> Known:
+    def known(self, run: int, base: int | None) -> AttemptContext:
         """``pins``, ``writes`` and ``steps`` of a run, and the ``states`` of the one that it starts from."""
         with self.transaction() as db:
             states = {} if base is None else self._states(db, base)
-            return Known(self._pins(db, run), states, self._writes(db, run), self._steps(db, run), self._late(db, run))
+            return AttemptContext(self._pins(db, run), states, self._writes(db, run), self._steps(db, run), self._late(db, run))
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -210,17 +210,17 @@ class Records(CommittedRuns):
     def _prints(self, db: Connection, run: int | None) -> dict[str, str]:
         return {} if run is None else dict(json.loads(str(self._row(db, run).fingerprints)))
 
-    def _late(self, db: Connection, run: int) -> dict[str, Behind]:
+    def _late(self, db: Connection, run: int) -> dict[str, LeftOutNode]:
         row = self._row(db, run)
         found = self._behind(db, _plan(row.plan), json.loads(str(row.fingerprints)), row.base)
         return {name: late for name, late in found.items() if name not in json.loads(str(row.rebuild))}
 
-    def _behind(self, db: Connection, plan: Plan, prints: Mapping[str, str], base: int | None) -> dict[str, Behind]:
-        def lines() -> Iterator[Line]:
+    def _behind(self, db: Connection, plan: Plan, prints: Mapping[str, str], base: int | None) -> dict[str, LeftOutNode]:
+        def lines() -> Iterator[CommittedRun]:
             at = base
             while at is not None:
                 row = self._row(db, at)
-                yield Line(at, _plan(row.plan), json.loads(str(row.fingerprints)))
+                yield CommittedRun(at, _plan(row.plan), json.loads(str(row.fingerprints)))
                 at = row.base
 
         return behind(plan, prints, lines())

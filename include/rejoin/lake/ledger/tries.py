@@ -9,7 +9,7 @@ from rejoin.lake.ledger.history import reading
 
 
 @dataclass(frozen=True)
-class Tried:
+class StepTries:
     """How often a step of a run was begun. ``error``: why the newest try failed; None: it has not."""
 
     tries: int
@@ -27,13 +27,13 @@ class Verified:
     differences: int
 
 
-def tried(url: str, topology: str, run: int) -> dict[str, Tried]:
+def tried(url: str, topology: str, run: int) -> dict[str, StepTries]:
     """The tries of a run's steps, by step."""
     with reading(url) as db:
         if db is None or not inspect(db).has_table(t.tries.name):
             return {}
         found = db.execute(select(t.tries).where(t.of_run(t.tries, topology, run)))
-        return {r.step: Tried(r.tries, r.began_at, r.error) for r in found}
+        return {r.step: StepTries(r.tries, r.began_at, r.error) for r in found}
 
 
 def verified(url: str, topology: str) -> Verified | None:

@@ -122,10 +122,10 @@ class PointQuery:
         from rejoin.lake.read.duckdb_scan import field_types
 
         log, output = (
-            change_feed.State(self._refs.require(n, self._states[n]), self._states[n]) for n in (table_names.changes(name), name)
+            change_feed.TableAt(self._refs.require(n, self._states[n]), self._states[n]) for n in (table_names.changes(name), name)
         )
         columns = [c for c in field_types(log.table.schema(), "_after") if c != HASH]
-        for batch in change_feed.changes(log, output, change_feed.Between(run - 1, run, net=False), plan.key_of(name), columns):
+        for batch in change_feed.changes(log, output, change_feed.RunRange(run - 1, run, net=False), plan.key_of(name), columns):
             for row in batch.to_pylist():
                 yield {"op": row["_op"], "before": row["_before"], "after": row["_after"]}
 

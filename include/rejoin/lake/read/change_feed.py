@@ -25,7 +25,7 @@ BATCH_ROWS = 8_192
 
 
 @dataclass(frozen=True)
-class Between:
+class RunRange:
     """The runs above ``after``, up to and with ``upto``.
 
     Attributes:
@@ -41,7 +41,7 @@ class Between:
 
 
 @dataclass(frozen=True)
-class State:
+class TableAt:
     """A table at a snapshot."""
 
     table: Table
@@ -54,7 +54,7 @@ class State:
 
 
 def changes(
-    log: State, output: State, between: Between, key: Sequence[str], columns: Sequence[str], *, offset: int = 0
+    log: TableAt, output: TableAt, between: RunRange, key: Sequence[str], columns: Sequence[str], *, offset: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """The changes of some runs.
 
@@ -91,7 +91,7 @@ def changes(
 
 
 def rows(
-    output: State, key: Sequence[str], columns: Sequence[str], *, gone: tuple[State, int] | None = None, offset: int = 0
+    output: TableAt, key: Sequence[str], columns: Sequence[str], *, gone: tuple[TableAt, int] | None = None, offset: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """The rows of an output, as changes from nothing; with ``gone`` also a delete for every key that was deleted and did not come back.
 
@@ -123,7 +123,7 @@ def _condition(kind: type, value: int | str, column: str = "_run") -> BooleanExp
     return made
 
 
-def _none_of(state: State) -> pa.RecordBatchReader:
+def _none_of(state: TableAt) -> pa.RecordBatchReader:
     return schema_to_pyarrow(state.table.schema(), include_field_ids=False).empty_table().to_reader()
 
 
@@ -137,7 +137,7 @@ def _struct(fields: dict[str, str]) -> str:
     return f"struct_pack({', '.join(f'{DUCKDB.name(name)} := {value}' for name, value in fields.items())})"
 
 
-def _reader(state: State, condition: BooleanExpression | None, columns: Sequence[str] = ("*",)) -> pa.RecordBatchReader | None:
+def _reader(state: TableAt, condition: BooleanExpression | None, columns: Sequence[str] = ("*",)) -> pa.RecordBatchReader | None:
     """The rows that fulfil a condition, file after file; None if no file can have any."""
     table, selected = state.table, {"selected_fields": tuple(columns), "snapshot_id": state.snapshot_id}
     scan = table.scan(**selected) if condition is None else table.scan(row_filter=condition, **selected)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
 
 from rejoin.engines.duckdb_connection import cursor
-from rejoin.lake.iceberg.snapshot_files import Files, bounds, files_of, holding, overlapping
+from rejoin.lake.iceberg.snapshot_files import SnapshotFiles, bounds, files_of, holding, overlapping
 from rejoin.lake.iceberg.table_schemas import arrow_schema
 from rejoin.lake.read.duckdb_scan import at_positions, by_id, relation, stored_types
 from rejoin.limits import limits
@@ -160,7 +160,7 @@ def every(table: Table, snapshot_id: int, columns: Sequence[str]) -> pa.Table | 
 
 def _read(
     table: Table,
-    snapshot: Files,
+    snapshot: SnapshotFiles,
     data: Sequence[DataFile],
     columns: Sequence[str],
     clause: str,

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType
 
-from rejoin.engines.relation import Engine, Rows
+from rejoin.engines.relation import Engine, Relation
 from rejoin.lake import table_names
 from rejoin.lake.iceberg import column_bounds
 from rejoin.lake.iceberg.refs import Refs
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Keys:
+class LookupKeys:
     """Keys to look up: a relation that has their columns, and how many they are at most (duplicates do no harm). ``here``: the same in this process."""
 
-    rows: Rows
+    rows: Relation
     at_most: int
     here: pa.Table | None = None
 
@@ -36,7 +36,7 @@ class Keys:
 class _Wanted:
     """Keys that a scan looks for, how many they are at most, and whether parts of them may be null."""
 
-    keys: Rows
+    keys: Relation
     at_most: int
     nulls: bool
 
@@ -47,7 +47,7 @@ def scanned(columns: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Read:
+class TableRead:
     """How one table was read: ``local`` (fetched), ``files`` (by DuckDB, as part of a later query) or ``scan`` (by Spark), and why; rows found,
     where known.
     """
@@ -58,7 +58,7 @@ class Read:
     rows: int | None
 
 
-class Access:
+class Lookups:
     """The tables of one topology, each at its snapshot.
 
     ``reads`` lists what was fetched and how.
@@ -74,7 +74,7 @@ class Access:
         self.engine, self.states, self.refs = engine, states, refs
         self._topology = topology
         self._tables: dict[str, Table] = {}
-        self.reads: list[Read] = []
+        self.reads: list[TableRead] = []
 
     def has(self, name: str) -> bool:
         """Whether the table was ever written."""
@@ -100,7 +100,7 @@ class Access:
         """Whether no two rows of a versioned table can have one key, ``column`` being its first."""
         return unique(self._table(name), files_of(self._table(name), self.states[name]).data, column)
 
-    def having(self, name: str, key: Sequence[str], keys: Keys | None, columns: Sequence[str], *, nulls: bool = False) -> Rows:
+    def having(self, name: str, key: Sequence[str], keys: LookupKeys | None, columns: Sequence[str], *, nulls: bool = False) -> Relation:
         """The stored rows of some keys (None: all rows).
 
         Args:
@@ -124,7 +124,7 @@ class Access:
             return self._scanned(name, columns, found.why, _Wanted(self.engine.rows(asked), keys.at_most, nulls))
         return self._local(name, found, f"{asked.num_rows:,} keys", among=keys.at_most)
 
-    def of_run(self, name: str, run: int) -> Rows:
+    def of_run(self, name: str, run: int) -> Relation:
         """The rows that a run wrote, all columns."""
         columns = self.columns(name)
         added = self.refs.recent.added(self.states[name])
@@ -135,13 +135,13 @@ class Access:
             return self._scanned(name, columns, found.why, run=run)
         return self._local(name, found, "of this run")
 
-    def within(self, name: str, column: str, spans: Sequence[tuple[int, int]], columns: Sequence[str]) -> Rows:
+    def within(self, name: str, column: str, spans: Sequence[tuple[int, int]], columns: Sequence[str]) -> Relation:
         """The rows whose ``column``, a time, is within some spans of microseconds, both ends included."""
         found = duckdb_lookup.within(self._table(name), self.states[name], column, spans, columns)
         if not isinstance(found, duckdb_lookup.TooLarge):
             return self._local(name, found, f"{len(spans)} spans of time")
         spark = self.engine.by_spark(f"table {name}: {found.why}")
-        self.reads.append(Read(name, "scan", found.why, None))
+        self.reads.append(TableRead(name, "scan", found.why, None))
         kind = self.schema(name).field(column).type
         return spark.of(self.table(name).where(duckdb_lookup.inside(spark.sql, column, kind, spans)).select(*(f"`{c}`" for c in columns)))
 
@@ -155,7 +155,7 @@ class Access:
         found = self.engine.one(f"SELECT {micros} AS newest FROM found", found=self.every(name, [column]))["newest"]
         return None if found is None else int(str(found))
 
-    def every(self, name: str, columns: Sequence[str]) -> Rows:
+    def every(self, name: str, columns: Sequence[str]) -> Relation:
         """All rows; ``columns`` may hold PLACE."""
         found = duckdb_lookup.every(self._table(name), self.states[name], columns)
         return (
@@ -185,25 +185,25 @@ class Access:
         floating = any(isinstance(f.field_type, FloatType | DoubleType) for f in table.schema().fields)
         return column_bounds.exact(table, self.states[name]) and not floating
 
-    def _local(self, name: str, found: pa.Table, why: str, among: int = 0) -> Rows:
+    def _local(self, name: str, found: pa.Table, why: str, among: int = 0) -> Relation:
         """As one partition, unless there are many, or the stage has many rows of its own (``among``)."""
-        self.reads.append(Read(name, "local", why, found.num_rows))
+        self.reads.append(TableRead(name, "local", why, found.num_rows))
         return self.engine.rows(found, many=not limits().small(max(found.num_rows, among)))
 
-    def _scanned(self, name: str, columns: Sequence[str], why: str, wanted: "_Wanted | None" = None, run: int | None = None) -> Rows:
+    def _scanned(self, name: str, columns: Sequence[str], why: str, wanted: "_Wanted | None" = None, run: int | None = None) -> Relation:
         """The rows of the keys, to be computed where they are needed: by DuckDB over the files, or by Spark."""
         rows = self.engine.files(duckdb_lookup.text_of(self._table(name), self.states[name], columns, run))
         if rows is None:
             return self._by_spark(name, columns, why, wanted, run)
-        self.reads.append(Read(name, "files", why, None))
+        self.reads.append(TableRead(name, "files", why, None))
         if wanted is None:
             return rows
         return self.engine.query(duckdb_lookup.among_wanted(self.engine.sql, wanted.keys.columns), stored=rows, wanted=wanted.keys)
 
-    def _by_spark(self, name: str, columns: Sequence[str], why: str, wanted: "_Wanted | None", run: int | None) -> Rows:
+    def _by_spark(self, name: str, columns: Sequence[str], why: str, wanted: "_Wanted | None", run: int | None) -> Relation:
         """A set of keys that is not too large goes to every task, so that the table is not moved."""
         spark = self.engine.by_spark(f"table {name}: {why}")
-        self.reads.append(Read(name, "scan", why, None))
+        self.reads.append(TableRead(name, "scan", why, None))
         table = self.table(name, run).selectExpr(*scanned(columns))
         if wanted is None:
             return spark.of(table)

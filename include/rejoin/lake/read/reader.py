@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from rejoin.engines.relation import Engine, Rows
+from rejoin.engines.relation import Engine, Relation
 from rejoin.lake import table_names
 from rejoin.lake.iceberg import plan_columns
 from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.read.first_load import load_of
-from rejoin.lake.read.lookups import Access, Keys
+from rejoin.lake.read.lookups import LookupKeys, Lookups
 from rejoin.plan.model.plan import Edge, Node, Plan, Table, View
 from rejoin.statements import load_reference
 from rejoin.statements.dialect import Dialect, text
@@ -18,7 +18,7 @@ from rejoin.statements.own_columns import HASH, HELD_CODES, NOT_COMPUTABLE, PLAC
 _IS_HELD = f"_code IN ({', '.join(text(code) for code in HELD_CODES)})"
 
 
-class Reader(Access):
+class Reader(Lookups):
     """The tables of one topology as of one run, in the shapes that stages take.
 
     Args:
@@ -36,7 +36,7 @@ class Reader(Access):
         """A reader of the same tables, some at other snapshots."""
         return type(self)(self.engine, self._plan, {**self.states, **writes}, self.refs)
 
-    def changes(self, name: str, run: int) -> Rows | None:
+    def changes(self, name: str, run: int) -> Relation | None:
         """``Changes`` of a source table or output that the run made to its used columns; None if it was never written."""
         if self._plan.is_table(name):
             return self._source_changes(name, run)
@@ -50,7 +50,7 @@ class Reader(Access):
         )
         return self.engine.query(f"SELECT {sql.names(self._plan.key_of(name))}, _op, {sides} FROM found WHERE {RUN} = {run}", found=found)
 
-    def feed(self, name: str) -> Rows:
+    def feed(self, name: str) -> Relation:
         """The stored changes of all runs in an output that was written, with the rows that the first one has loaded."""
         table = table_names.changes(name)
         log = self.every(table, self.columns(table))
@@ -63,7 +63,7 @@ class Reader(Access):
         every = load_reference.changes(self.engine.sql, self._plan.key_of(name), images)
         return self.engine.query(every, log=log, stored=self.of_run(name, load))
 
-    def versions(self, name: str, keys: Keys | None, *, before: bool) -> Rows | None:
+    def versions(self, name: str, keys: LookupKeys | None, *, before: bool) -> Relation | None:
         """``Versions`` of a source table for some keys (None: all keys); None if it was never written.
 
         ``before``: with the version before; else ``_before`` is not there, and is not read.
@@ -83,23 +83,23 @@ class Reader(Access):
         found = self.engine.one("SELECT max(_version) AS newest FROM versions", versions=self.every(name, ["_version"]))
         return str(found["newest"] or "")
 
-    def lookup(self, name: str, keys: Keys, *, by: tuple[str, ...] = ()) -> Rows:
-        """``Rows`` of a source table or output for the given keys (columns: ``by``, else its key columns)."""
+    def lookup(self, name: str, keys: LookupKeys, *, by: tuple[str, ...] = ()) -> Relation:
+        """``Relation`` of a source table or output for the given keys (columns: ``by``, else its key columns)."""
         return self._rows(name, keys, by=by)
 
-    def hashes(self, name: str, keys: Keys) -> Rows:
+    def hashes(self, name: str, keys: LookupKeys) -> Relation:
         """The keys of an output's rows, of those given, each with ``_hash`` and ``_place``."""
         key = self._plan.key_of(name)
         return self.having(name, key, keys, [*key, HASH, PLACE], nulls=self._plan.null_keys(name))
 
-    def lookup_any(self, name: str, wanted: Sequence[tuple[tuple[str, ...], Keys]]) -> Rows:
-        """``Rows`` of an output that have one of the keys in one of some sets of columns, each row once.
+    def lookup_any(self, name: str, wanted: Sequence[tuple[tuple[str, ...], LookupKeys]]) -> Relation:
+        """``Relation`` of an output that have one of the keys in one of some sets of columns, each row once.
 
         Args:
             name: the output.
             wanted: columns of its key and the keys looked for in them.
         """
-        sql, found = self.engine.sql, list[Rows]()
+        sql, found = self.engine.sql, list[Relation]()
         for at, (by, keys) in enumerate(wanted):
             rows = self._rows(name, keys, by=by)
             earlier = {f"keys_{i}": before.rows for i, (_, before) in enumerate(wanted[:at])}
@@ -109,8 +109,8 @@ class Reader(Access):
         inputs = {f"part_{i}": rows for i, rows in enumerate(found)}
         return self.engine.query(" UNION ALL ".join(f"SELECT * FROM {part}" for part in inputs), **inputs)
 
-    def between(self, view: View, time: str, spans: Sequence[tuple[int, int]]) -> Rows:
-        """``Rows`` of a view's table whose event time, the column ``time`` of the view, is within some spans of microseconds."""
+    def between(self, view: View, time: str, spans: Sequence[tuple[int, int]]) -> Relation:
+        """``Relation`` of a view's table whose event time, the column ``time`` of the view, is within some spans of microseconds."""
         name, column = view.table, view.stored(time)
         if not self.has(name) or not spans:
             return self.none(name)
@@ -127,7 +127,7 @@ class Reader(Access):
             return None
         return self.largest_time(table.name, table.event_time)
 
-    def newest_by(self, view: View, time: str, by: Sequence[str]) -> Rows:
+    def newest_by(self, view: View, time: str, by: Sequence[str]) -> Relation:
         """``c_1``.. and ``newest``: the newest event time, in microseconds, of every value of the columns ``by`` of a view, from the table as a whole."""
         name, columns, sql = view.table, [view.stored(c) for c in (time, *by)], self.engine.sql
         newest = sql.time_micros(f"max({sql.name(columns[0])})", zoned=bool(self.schema(name).field(columns[0]).type.tz))
@@ -137,16 +137,16 @@ class Reader(Access):
         return self.engine.query(text, found=self.every(name, columns))
 
     def micros(self, view: View, time: str) -> str:
-        """The event time of ``Rows`` of a view's table, in microseconds, as SQL text."""
+        """The event time of ``Relation`` of a view's table, in microseconds, as SQL text."""
         column, sql = view.stored(time), self.engine.sql
         return sql.time_micros(sql.get("_row", column), zoned=bool(self.schema(view.table).field(column).type.tz))
 
-    def current(self, name: str, also: Sequence[str] = ()) -> Rows:
-        """``Rows`` of a whole source table or output. ``also``: stored columns that the plan no longer has."""
+    def current(self, name: str, also: Sequence[str] = ()) -> Relation:
+        """``Relation`` of a whole source table or output. ``also``: stored columns that the plan no longer has."""
         return self._rows(name, None, also)
 
-    def none(self, name: str) -> Rows:
-        """``Rows`` of a source table or output without any: what they look like."""
+    def none(self, name: str) -> Relation:
+        """``Relation`` of a source table or output without any: what they look like."""
         schema = self.schema(name)
         empty = self.engine.rows(schema.empty_table())
         key, row = self.engine.sql.names(self._plan.key_of(name)), self._row(name, schema)
@@ -157,28 +157,28 @@ class Reader(Access):
         kept = {RUN, HASH, *(p.name for p in node.columns)}
         return [f for f in self.schema(node.name) if f.name not in kept]
 
-    def subscribers(self, node: Node, edge: Edge, keys: Keys | None) -> Rows:
+    def subscribers(self, node: Node, edge: Edge, keys: LookupKeys | None) -> Relation:
         """Live ``Subscriptions`` of an edge to the given foreign keys (columns ``fk_1``..; None: all)."""
         return self._subscriptions(node, edge, keys, [HASH])
 
-    def subscribed(self, node: Node, edge: Edge, keys: Keys) -> Rows:
+    def subscribed(self, node: Node, edge: Edge, keys: LookupKeys) -> Relation:
         """Those of the given foreign keys (columns ``fk_1``..) that have a live subscription."""
         fks = self.engine.sql.names(numbered("fk", len(edge.foreign_key)))
         return self.engine.query(f"SELECT DISTINCT {fks} FROM live", live=self._subscriptions(node, edge, keys, []))
 
-    def _subscriptions(self, node: Node, edge: Edge, keys: Keys | None, also: Sequence[str]) -> Rows:
+    def _subscriptions(self, node: Node, edge: Edge, keys: LookupKeys | None, also: Sequence[str]) -> Relation:
         fks, pks = numbered("fk", len(edge.foreign_key)), numbered("pk", len(self._plan.left_key(node)))
         columns = [*fks, *pks, RUN, "_op", *also]
         found = self.having(table_names.subscriptions(node, edge), fks, keys, columns)
         newest = self._latest(table_names.subscriptions(node, edge), found, [*fks, *pks])
         return self.engine.query(f"SELECT {self.engine.sql.names(columns)} FROM newest WHERE _op = 'S'", newest=newest)
 
-    def sent(self, node: Node, edge: Edge, run: int) -> Rows | None:
+    def sent(self, node: Node, edge: Edge, run: int) -> Relation | None:
         """The ``Subscriptions`` that a run sent; None if there are none."""
         name = table_names.subscriptions(node, edge)
         return self.of_run(name, run) if self.has(name) else None
 
-    def responses(self, node: Node, edge: Edge) -> Rows | None:
+    def responses(self, node: Node, edge: Edge) -> Relation | None:
         """The ``Responses`` of an edge in the open run; None if the edge had nothing to respond to."""
         name, sql = table_names.responses(node, edge), self.engine.sql
         if not self.has(name):
@@ -188,12 +188,12 @@ class Reader(Access):
         pks = sql.names(numbered("pk", len(self._plan.left_key(node))))
         return self.engine.query(f"SELECT {pks}, left_hash, {right} AS {sql.name('right')} FROM found", found=found)
 
-    def candidates(self, node: Node) -> Rows | None:
+    def candidates(self, node: Node) -> Relation | None:
         """The ``Candidates`` of a node in the open run; None if it has none."""
         name = table_names.candidates(node.name)
         return self.every(name, self.columns(name)) if self.has(name) else None
 
-    def held(self, name: str, keys: Keys | None) -> Rows | None:
+    def held(self, name: str, keys: LookupKeys | None) -> Relation | None:
         """The rows of a table or node that are held back, as its quarantine table has them, for some keys (None: all)."""
         table = table_names.quarantine(name)
         if not self.has(table) or "_op" not in (columns := self.columns(table)):
@@ -204,15 +204,15 @@ class Reader(Access):
         )
         return self.engine.query(f"SELECT * FROM ({latest(self.engine.sql, columns, key)}) WHERE _op = 'Q'", found=entries)
 
-    def lefts(self, node: Node) -> Rows:
-        """``Rows`` of a node's left table, null where an expression of the node has no value for the row and it is held back for that."""
+    def lefts(self, node: Node) -> Relation:
+        """``Relation`` of a node's left table, null where an expression of the node has no value for the row and it is held back for that."""
         rows, keys = self.current(node.left.table), self.uncomputable(node)
         if keys is None:
             return rows
         text = without(self.engine.sql, rows.columns, keys.columns, ["_row"], nulls=self._plan.null_keys(node.left.table))
         return self.engine.query(text, lefts=rows, keys=keys)
 
-    def refused(self, name: str) -> Rows | None:
+    def refused(self, name: str) -> Relation | None:
         """The records of a source table that could not be applied and were neither replayed nor dropped; None if there were never any."""
         table = table_names.quarantine(name)
         if not self.has(table) or "_op" not in (columns := self.columns(table)):
@@ -221,7 +221,7 @@ class Reader(Access):
         newest = latest(self.engine.sql, columns, [SOURCE_FILE, "_line"])
         return self.engine.query(f"SELECT * FROM ({newest}) WHERE _op IS DISTINCT FROM 'R'", found=records)
 
-    def uncomputable(self, node: Node, *, right: bool = False) -> Rows | None:
+    def uncomputable(self, node: Node, *, right: bool = False) -> Relation | None:
         """The keys, named as those of the left table (or of the right one), that are held back because no expression has a value for them. Where rows
         have a key of both sides, those of rows of that side alone: what cannot be computed of a pair, or of the other side, says nothing of it.
         """
@@ -234,7 +234,7 @@ class Reader(Access):
         which = " AND ".join([f"_code = {text(NOT_COMPUTABLE)}", *alone])
         return self.engine.query(f"SELECT {sql.renamed(own, key)} FROM held WHERE {which}", held=held)
 
-    def _source_changes(self, name: str, run: int) -> Rows | None:
+    def _source_changes(self, name: str, run: int) -> Relation | None:
         if not self.has(name):
             return None
         found, key = self.of_run(name, run), self.engine.sql.names(self._plan.key_of(name))
@@ -246,24 +246,24 @@ class Reader(Access):
         """The version before, as all columns of the plan and the hash; the key columns are those of the row."""
         return plan_columns.struct(self.engine, schema, "_before", self._fields(name), self._plan.key_of(name))
 
-    def _rows(self, name: str, keys: Keys | None, also: Sequence[str] = (), by: tuple[str, ...] = ()) -> Rows:
+    def _rows(self, name: str, keys: LookupKeys | None, also: Sequence[str] = (), by: tuple[str, ...] = ()) -> Relation:
         key = self._plan.key_of(name)
         if self._plan.is_table(name):
             return self._framed(name, self._newest(name, key, keys, before=False, by=by), also)
         found = self.having(name, by or key, keys, [*self.columns(name), PLACE], nulls=self._plan.null_keys(name))
         return self._framed(name, found, also, place=f", {PLACE}")
 
-    def _framed(self, name: str, found: Rows, also: Sequence[str] = (), place: str = "") -> Rows:
-        """Stored rows, of a source table the newest of each key, as ``Rows``."""
+    def _framed(self, name: str, found: Relation, also: Sequence[str] = (), place: str = "") -> Relation:
+        """Stored rows, of a source table the newest of each key, as ``Relation``."""
         key, row = self.engine.sql.names(self._plan.key_of(name)), self._row(name, self.schema(name), also)
         alive = " WHERE _op <> 'D'" if self._plan.is_table(name) else ""
         return self.engine.query(f"SELECT {key}, {row} AS _row{place} FROM found{alive}", found=found)
 
-    def _newest(self, name: str, key: tuple[str, ...], keys: Keys | None, *, before: bool, by: tuple[str, ...] = ()) -> Rows:
+    def _newest(self, name: str, key: tuple[str, ...], keys: LookupKeys | None, *, before: bool, by: tuple[str, ...] = ()) -> Relation:
         columns = [c for c in self.columns(name) if before or c != "_before"]
         return self._latest(name, self.having(name, by or key, keys, columns), key)
 
-    def _latest(self, name: str, rows: Rows, key: Sequence[str]) -> Rows:
+    def _latest(self, name: str, rows: Relation, key: Sequence[str]) -> Relation:
         """The newest version of each key, without a shuffle where each key has one version only."""
         return rows if self.unique(name, key[0]) else self.engine.query(latest(self.engine.sql, rows.columns, key), found=rows)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from rejoin.lake.iceberg.refs import Refs
-from rejoin.lake.iceberg.snapshot_files import Files, files_of
+from rejoin.lake.iceberg.snapshot_files import SnapshotFiles, files_of
 
 
 class Sizes:
@@ -16,7 +16,7 @@ class Sizes:
 
     def __init__(self, refs: Refs, states: Mapping[str, int]) -> None:
         self._refs, self._states = refs, states
-        self._known: dict[str, Files] = {}
+        self._known: dict[str, SnapshotFiles] = {}
 
     def rows(self, name: str) -> int:
         """At most so many, old versions and hidden rows included."""
@@ -26,9 +26,9 @@ class Sizes:
         """The rows of an output."""
         return self._files(name).live
 
-    def _files(self, name: str) -> Files:
+    def _files(self, name: str) -> SnapshotFiles:
         if name not in self._states:
-            return Files((), ())
+            return SnapshotFiles((), ())
         if name not in self._known:
             self._known[name] = files_of(self._refs.require(name, self._states[name]), self._states[name])
         return self._known[name]

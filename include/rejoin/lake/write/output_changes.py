@@ -24,7 +24,7 @@ DELETES = 500_000
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenChanges:
     """What one pass over changes has written: files of the changes table and of the output, which no snapshot holds yet, and the places of old rows."""
 
     log: list[DataFile]
@@ -62,7 +62,7 @@ def schema_of(changes: pa.Schema, columns: Sequence[str]) -> pa.Schema:
     return pa.schema([*((c, kinds[c]) for c in columns), (RUN, pa.int64()), (HASH, kinds[HASH])])
 
 
-def one_pass(changes: Iterator[pa.RecordBatch], log: Table, output: Table, columns: Sequence[str]) -> Written:
+def one_pass(changes: Iterator[pa.RecordBatch], log: Table, output: Table, columns: Sequence[str]) -> WrittenChanges:
     """Writes changes, in the order of their keys, to files of their table, and the rows that they make to files of the output."""
     kept, stored, gone = arrow_schema(log), arrow_schema(output), list[pa.Array]()
     with commits.DataFiles(log, at_once=1) as changed, commits.DataFiles(output, at_once=1) as added:
@@ -76,7 +76,7 @@ def one_pass(changes: Iterator[pa.RecordBatch], log: Table, output: Table, colum
             gone.append(pa.array(replaced(some, [PLACE])[PLACE].drop_null().to_numpy().copy()))
         changed.end()  # both write their last files at once
         added.end()
-        return Written(changed.done(), added.done(), gone)
+        return WrittenChanges(changed.done(), added.done(), gone)
 
 
 def deletes(table: Table, base: int, gone: Sequence[pa.Array], keys: int, run: int) -> list[DataFile]:

@@ -9,7 +9,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from rejoin.engines.arrow_tables import fitted, shaped
-from rejoin.engines.relation import Engine, Here, Rows
+from rejoin.engines.relation import Engine, LocalRelation, Relation
 from rejoin.lake import table_names
 from rejoin.lake.iceberg import column_bounds, commits
 from rejoin.lake.iceberg.refs import Refs
@@ -58,7 +58,7 @@ PROPERTIES = {
 
 
 @dataclass(frozen=True)
-class Logged:
+class LoggedChanges:
     """The changes of an output, written. ``apply`` writes the output with them applied, as many as they were counted to be.
 
     It raises InvariantBroken if a changed key has no row, or more than one.
@@ -87,19 +87,19 @@ class Writer:
         """A writer with branches of its own: what this one wrote stays behind as garbage."""
         return Writer(self._engine, self._refs, self._base, self._run, f"{self._attempt}_again")
 
-    def append(self, table: str, rows: Rows, key: Sequence[str], *, transient: bool = False) -> Write:
+    def append(self, table: str, rows: Relation, key: Sequence[str], *, transient: bool = False) -> Write:
         """The base state plus ``rows``. ``transient``: readable within this run only (its base is always empty)."""
         existing, base = self._table(table, rows.schema, key, transient=transient)
         return replace(self._put(existing, base, rows, key), transient=transient)
 
-    def replace(self, table: str, rows: Rows, key: Sequence[str]) -> Write:
+    def replace(self, table: str, rows: Relation, key: Sequence[str]) -> Write:
         """Only ``rows``, instead of the base state."""
         existing, _ = self._table(table, rows.schema, key)
         return self._put(existing, self._refs.empty(table), rows, key)
 
-    def _put(self, table: Table, base: int, rows: Rows, key: Sequence[str]) -> Write:
+    def _put(self, table: Table, base: int, rows: Relation, key: Sequence[str]) -> Write:
         """A snapshot plus ``rows``, of which only the table's columns count."""
-        if isinstance(rows, Here):
+        if isinstance(rows, LocalRelation):
             stored = _sorted(fitted(rows.arrow, arrow_schema(table)), key)
             made = self._committed(table, base, commits.data_files(table, stored))
             self._refs.recent.keep(made.snapshot_id, stored)
@@ -116,7 +116,7 @@ class Writer:
         name = table.name()[-1]
         return Write(name, self._refs.commit_files(name, self._branch, base, added, deletes))
 
-    def log(self, node: Node, rows: Rows) -> Logged:
+    def log(self, node: Node, rows: Relation) -> LoggedChanges:
         """Appends a run's changes of an output to its changes table.
 
         Args:
@@ -126,24 +126,24 @@ class Writer:
         columns = [p.name for p in node.columns]
         schema = output_changes.logged(rows.schema)
         table, base = self._table(table_names.changes(node.name), schema, node.key)
-        if isinstance(rows, Here):
+        if isinstance(rows, LocalRelation):
             here = _sorted(rows.arrow, node.key)
             old = output_changes.replaced(here, [*node.key, PLACE])
             if old[PLACE].null_count:  # Spark has found them, and does not say
                 log = self._put(table, base, rows, node.key)
-                return Logged(log, lambda made: self._upsert_found(node, here, old, log, made))
+                return LoggedChanges(log, lambda made: self._upsert_found(node, here, old, log, made))
             batches: Iterator[pa.RecordBatch] | None = iter(here.combine_chunks().to_batches())
         else:
             batches = self._engine.ordered(rows, node.key)
         if batches is None:
             log = self._put(table, base, rows, node.key)
-            return Logged(log, lambda made: self._upsert_by_spark(node, log, made))
+            return LoggedChanges(log, lambda made: self._upsert_by_spark(node, log, made))
         output, start = self._table(node.name, output_changes.schema_of(schema, columns), node.key)
         done = output_changes.one_pass(batches, table, output, columns)
         log = self._committed(table, base, done.log)
-        if isinstance(rows, Here):
+        if isinstance(rows, LocalRelation):
             self._refs.recent.keep(log.snapshot_id, fitted(here, arrow_schema(table)))
-        return Logged(log, lambda made: self._replaced(output, start, done.added, done.gone, made))
+        return LoggedChanges(log, lambda made: self._replaced(output, start, done.added, done.gone, made))
 
     def _upsert_found(self, node: Node, rows: pa.Table, old: pa.Table, log: Write, made: Changed) -> Write:
         """The output from changes in this process, in the order of their keys. Where the ``old`` rows lie has to be looked up."""

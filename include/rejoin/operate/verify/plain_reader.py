@@ -11,10 +11,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
-from rejoin.engines.relation import Rows
-from rejoin.engines.spark_engine import Frame
+from rejoin.engines.relation import Relation
+from rejoin.engines.spark_engine import SparkRelation
 from rejoin.lake.read import duckdb_lookup
-from rejoin.lake.read.lookups import Keys, Read, scanned
+from rejoin.lake.read.lookups import LookupKeys, TableRead, scanned
 from rejoin.lake.read.reader import Reader
 from rejoin.statements.dialect import SPARK
 
@@ -27,20 +27,20 @@ FILTERED = ("string", "bigint", "int", "date", "timestamp", "decimal")
 class PlainReader(Reader):
     """The tables of one topology as of one run, every read a whole one."""
 
-    def every(self, name: str, columns: Sequence[str]) -> Rows:
+    def every(self, name: str, columns: Sequence[str]) -> Relation:
         """All rows, as Iceberg itself says what these are."""
-        self.reads.append(Read(name, "scan", "a comparison reads by another way than a run", None))
-        return Frame(self.table(name).selectExpr(*scanned(columns)))
+        self.reads.append(TableRead(name, "scan", "a comparison reads by another way than a run", None))
+        return SparkRelation(self.table(name).selectExpr(*scanned(columns)))
 
     def having(
         self,
         name: str,
         key: Sequence[str],
-        keys: Keys | None,
+        keys: LookupKeys | None,
         columns: Sequence[str],
         *,
         nulls: bool = False,
-    ) -> Rows:
+    ) -> Relation:
         """The stored rows of some keys (None: all rows)."""
         rows = self.every(name, columns)
         if keys is None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from rejoin.engines.spark_engine import Frame, SparkEngine, by_key
+from rejoin.engines.spark_engine import SparkEngine, SparkRelation, by_key
 from rejoin.lake.read.reader import Reader, without
 from rejoin.operate.verify.settled_results import with_settled
 from rejoin.plan.model.match import SameKey, Window
@@ -80,7 +80,7 @@ class Recomputation:
         keys = self._reader.uncomputable(node, right=end == RIGHT)
         if keys is None:
             return None
-        made, rows = f"{self._plan.topology}__{node.name}{end}", Frame(self._engine.spark.table(given))
+        made, rows = f"{self._plan.topology}__{node.name}{end}", SparkRelation(self._engine.spark.table(given))
         nulls = self._plan.null_keys(node.left.table if end == LEFT else node.edges[0].right.table)
         statement = without(self._engine.sql, rows.columns, keys.columns, rows.columns, nulls=nulls)
         self._engine.frame_of(statement, lefts=rows, keys=keys).createOrReplaceTempView(made)

@@ -9,8 +9,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from rejoin.context.progress import SILENT, Progress, telling
-from rejoin.engines.relation import Rows
-from rejoin.engines.spark_engine import Frame, SparkEngine, by_key
+from rejoin.engines.relation import Relation
+from rejoin.engines.spark_engine import SparkEngine, SparkRelation, by_key
 from rejoin.failures.engine_errors import named_errors
 from rejoin.joins.foreign_key import resolve as star
 from rejoin.lake import table_names
@@ -162,10 +162,10 @@ class _Comparison:
     def _pks(self) -> list[str]:
         return numbered("pk", len(self.plan.left_key(self.node)))
 
-    def _lefts(self) -> Rows:
+    def _lefts(self) -> Relation:
         """``pk_1``.. and ``l`` of every left row that the left view shows."""
         sql, pks = self.engine.sql, self._pks
-        lefts = Frame(without_pushdown(self.engine.frame(self.reader.lefts(self.node))))
+        lefts = SparkRelation(without_pushdown(self.engine.frame(self.reader.lefts(self.node))))
         keys = sql.renamed(self.plan.key_of(self.node.left.table), pks)
         views = f"SELECT {sql.names(pks)}, {seen(sql, self.node.left)} AS l FROM (SELECT {keys}, _row AS t FROM lefts)"
         return self.engine.query(f"SELECT * FROM ({views}) WHERE l IS NOT NULL", lefts=lefts)

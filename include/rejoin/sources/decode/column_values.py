@@ -1,6 +1,6 @@
 """Whole columns of values -> Arrow arrays: ``values.converter`` for the forms that nearly all columns have, ten times faster.
 
-``converter`` is the definition. A ``Whole`` gives the array that its results would make, or raises ``Unsure`` or any error of
+``converter`` is the definition. A ``ColumnConverter`` gives the array that its results would make, or raises ``Unsure`` or any error of
 ``REFUSED``; which values are bad, and why, the caller finds out with the converter. Arrow's own parsers see a text only after a
 pattern has let it pass that leaves nothing to interpret: no more digits than the type holds, no offset but Z.
 """
@@ -41,7 +41,7 @@ FLOAT_TEXT = {"FLOAT": _float_text(9, 7, 1), "DOUBLE": _float_text(17, 15, 2)}
 
 
 @dataclass(frozen=True)
-class Told:
+class ColumnHints:
     """What a feed says of a column, and its converter remembers: the arguments of ``converter`` with these names."""
 
     unit: str = "us"
@@ -49,7 +49,7 @@ class Told:
     seen: set[str] = dataclasses.field(default_factory=set)
 
 
-class Whole:
+class ColumnConverter:
     """One column of one schema.
 
     Attributes:
@@ -63,10 +63,10 @@ class Whole:
         arrow: pa.DataType,
         convert: Convert,
         source: str,
-        told: Told | None = None,
+        told: ColumnHints | None = None,
     ) -> None:
         """As for ``converter``; ``source`` is "debezium", "json" or "csv", ``arrow`` the Arrow type of ``type_``."""
-        told = told or Told()
+        told = told or ColumnHints()
         known = told.field or Field()
         self._convert, self._arrow, self._type = convert, arrow, type_
         self._is_csv = source == "csv"

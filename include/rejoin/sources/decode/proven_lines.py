@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from rejoin.plan.sql.portable import UTC
 from rejoin.sources.decode.line_shape import Shape, learned
 from rejoin.sources.events import EventKind, Layout
-from rejoin.sources.formats.line_chunks import Chunk, Numbers, Rest, chunks
+from rejoin.sources.formats.line_chunks import Chunk, Numbers, RemainingLines, chunks
 from rejoin.statements.dialect import DUCKDB
 
 SAMPLE = 200
@@ -33,7 +33,7 @@ _PARTS = 4
 """Batches of a chunk, for several threads."""
 Numbered = tuple[int, bytes]
 T = TypeVar("T")
-Ahead = tuple[Chunk | Rest, Callable[[], T | None]]
+Ahead = tuple[Chunk | RemainingLines, Callable[[], T | None]]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Judge:
     holds: tuple[str, ...]
 
 
-class Careful(Protocol):
+class LineDecoder(Protocol):
     """The decoder of one file.
 
     Attributes:
@@ -81,11 +81,11 @@ def _database() -> duckdb.DuckDBPyConnection:
     return made
 
 
-def by_shape(file: str, index: int, pieces: Iterator[bytes], careful: Careful) -> Iterator[pa.RecordBatch]:
+def by_shape(file: str, index: int, pieces: Iterator[bytes], careful: LineDecoder) -> Iterator[pa.RecordBatch]:
     """The pieces of a file -> record batches of events, as ``careful`` would give them; those of a chunk in the order of their lines."""
     parts = ahead(chunks(pieces), _judging(careful))
     for part, judged in parts:
-        if isinstance(part, Rest):
+        if isinstance(part, RemainingLines):
             yield from careful.batches(file, index, part.lines)
             continue
         found = judged()
@@ -99,8 +99,8 @@ def by_shape(file: str, index: int, pieces: Iterator[bytes], careful: Careful) -
             yield from _together(part, found, file, index, careful)
 
 
-def ahead(parts: Iterator[Chunk | Rest], how: Callable[[Chunk], Callable[[Chunk], T | None] | None]) -> Iterator[Ahead[T]]:
-    """Every part, and what is made of it; that of the next one is made meanwhile. ``how``: asked of the first chunk; nothing is made of a ``Rest``."""
+def ahead(parts: Iterator[Chunk | RemainingLines], how: Callable[[Chunk], Callable[[Chunk], T | None] | None]) -> Iterator[Ahead[T]]:
+    """Every part, and what is made of it; that of the next one is made meanwhile. ``how``: asked of the first chunk; nothing is made of a ``RemainingLines``."""
     make: Callable[[Chunk], T | None] | None = None
     asked = False
     waiting: deque[Ahead[T]] = deque()
@@ -108,7 +108,7 @@ def ahead(parts: Iterator[Chunk | Rest], how: Callable[[Chunk], Callable[[Chunk]
         for part in parts:
             if not asked and isinstance(part, Chunk):
                 asked, make = True, how(part)
-            if make is None or isinstance(part, Rest):
+            if make is None or isinstance(part, RemainingLines):
                 waiting.append((part, lambda: None))
             else:
                 waiting.append((part, pool.submit(make, part).result))
@@ -117,7 +117,7 @@ def ahead(parts: Iterator[Chunk | Rest], how: Callable[[Chunk], Callable[[Chunk]
         yield from waiting
 
 
-def _judging(careful: Careful) -> Callable[[Chunk], Callable[[Chunk], pa.Table | None] | None]:
+def _judging(careful: LineDecoder) -> Callable[[Chunk], Callable[[Chunk], pa.Table | None] | None]:
     """The first chunk tells the shape of all."""
 
     def how(first: Chunk) -> Callable[[Chunk], pa.Table | None] | None:
@@ -127,8 +127,8 @@ def _judging(careful: Careful) -> Callable[[Chunk], Callable[[Chunk], pa.Table |
     return how
 
 
-def _lines(part: Chunk | Rest) -> Iterator[Numbered]:
-    return part.lines if isinstance(part, Rest) else part.lines()
+def _lines(part: Chunk | RemainingLines) -> Iterator[Numbered]:
+    return part.lines if isinstance(part, RemainingLines) else part.lines()
 
 
 def _unproven(chunk: Chunk, found: pa.Table) -> Iterator[Numbered]:
@@ -136,7 +136,7 @@ def _unproven(chunk: Chunk, found: pa.Table) -> Iterator[Numbered]:
         yield chunk.first + at, chunk.line(chunk.first + at)
 
 
-def _query(chunk: Chunk, careful: Careful) -> str | None:
+def _query(chunk: Chunk, careful: LineDecoder) -> str | None:
     """The statement over ``lines`` (``AT``, ``line``): ``AT``, the columns of events, and ``_proven``."""
     shape = learned((raw for _, raw in islice(chunk.lines(), SAMPLE)), careful.packed)
     judge = None if shape is None else careful.judge(shape)
@@ -177,7 +177,7 @@ def computed(lines: pa.RecordBatch, query: str) -> pa.Table:
     return found.drop_columns([AT])
 
 
-def _together(chunk: Chunk, found: pa.Table, file: str, index: int, careful: Careful) -> Iterator[pa.RecordBatch]:
+def _together(chunk: Chunk, found: pa.Table, file: str, index: int, careful: LineDecoder) -> Iterator[pa.RecordBatch]:
     proven = found["_proven"].to_numpy()
     numbers = np.flatnonzero(proven) + chunk.first
     fast = found if len(numbers) == len(proven) else found.filter(found["_proven"])

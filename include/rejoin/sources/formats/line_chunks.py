@@ -63,14 +63,14 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Rest:
+class RemainingLines:
     """All that is left of a file, line by line."""
 
     lines: Iterator[tuple[int, bytes]]
 
 
-def chunks(pieces: Iterator[bytes]) -> Iterator[Chunk | Rest]:
-    """Chunks of ``LINES`` lines, the last one shorter; or a ``Rest`` where the file is too small, or its lines too long."""
+def chunks(pieces: Iterator[bytes]) -> Iterator[Chunk | RemainingLines]:
+    """Chunks of ``LINES`` lines, the last one shorter; or a ``RemainingLines`` where the file is too small, or its lines too long."""
     number, parts, found, count, size = 1, list[bytes](), list[Numbers](), 0, 0
     for piece in pieces:
         ends = np.flatnonzero(np.frombuffer(piece, np.uint8) == ord("\n"))
@@ -104,5 +104,5 @@ def _after_mark(number: int, data: bytes) -> int:
     return len(BOM) if number == 1 and data.startswith(BOM) else 0
 
 
-def _rest(number: int, pieces: Iterator[bytes]) -> Rest:
-    return Rest(lines(pieces, number))
+def _rest(number: int, pieces: Iterator[bytes]) -> RemainingLines:
+    return RemainingLines(lines(pieces, number))

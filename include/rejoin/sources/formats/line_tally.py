@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.errors import InvariantBroken
-from rejoin.sources.formats.line_chunks import Chunk, Rest
+from rejoin.sources.formats.line_chunks import Chunk, RemainingLines
 
 
 class Tally:
@@ -22,11 +22,11 @@ class Tally:
             self._read += 1
             yield line
 
-    def parts(self, parts: Iterator[Chunk | Rest]) -> Iterator[Chunk | Rest]:
+    def parts(self, parts: Iterator[Chunk | RemainingLines]) -> Iterator[Chunk | RemainingLines]:
         """The same of lines in chunks."""
         for part in parts:
-            if isinstance(part, Rest):
-                yield Rest(self.lines(part.lines))
+            if isinstance(part, RemainingLines):
+                yield RemainingLines(self.lines(part.lines))
             else:
                 self._read += len(part.ends)
                 yield part

@@ -19,7 +19,7 @@ from rejoin.sources.decode.record_runs import Format, batches
 from rejoin.sources.decode.sql_values import Typed, typed
 from rejoin.sources.events import Layout
 from rejoin.sources.formats.csv_text import CsvReader, Record, plain_header
-from rejoin.sources.formats.line_chunks import Chunk, Numbers, Rest, chunks
+from rejoin.sources.formats.line_chunks import Chunk, Numbers, RemainingLines, chunks
 from rejoin.sources.formats.line_tally import Tally
 from rejoin.statements.dialect import DUCKDB
 
@@ -80,7 +80,7 @@ class _Lines(Iterator[Numbered]):
         at: which line of a chunk is the next one, from 0.
     """
 
-    part: Chunk | Rest | None
+    part: Chunk | RemainingLines | None
     judged: Callable[[], _Found | None]
     at: int
 
@@ -93,9 +93,9 @@ class _Lines(Iterator[Numbered]):
         self.part, self.judged = next(self._parts, (None, lambda: None))
         self.at = 0
 
-    def within(self, part: Chunk | Rest) -> bool:
+    def within(self, part: Chunk | RemainingLines) -> bool:
         """Whether the next line may be one of ``part``."""
-        return self.part is part and (isinstance(part, Rest) or self.at < len(part.ends))
+        return self.part is part and (isinstance(part, RemainingLines) or self.at < len(part.ends))
 
     def __next__(self) -> Numbered:
         while (part := self.part) is not None:
@@ -103,7 +103,7 @@ class _Lines(Iterator[Numbered]):
                 number = part.first + self.at
                 self.at += 1
                 return number, part.line(number)
-            if isinstance(part, Rest) and (line := next(part.lines, None)):
+            if isinstance(part, RemainingLines) and (line := next(part.lines, None)):
                 return line
             self.skip()
         raise StopIteration
@@ -115,7 +115,7 @@ class _Lines(Iterator[Numbered]):
 def _events(of: CsvFile, lines: _Lines, reader: CsvReader, tally: Tally) -> Iterator[pa.RecordBatch]:
     while (part := lines.part) is not None:
         found = lines.judged()
-        if isinstance(part, Rest) or found is None:
+        if isinstance(part, RemainingLines) or found is None:
             yield from of.careful(_records(part, lines, reader, tally))
         else:
             yield from _both_ways(of, part, found, lines, reader, tally)
@@ -123,7 +123,7 @@ def _events(of: CsvFile, lines: _Lines, reader: CsvReader, tally: Tally) -> Iter
             lines.skip()
 
 
-def _records(part: Chunk | Rest, lines: _Lines, reader: CsvReader, tally: Tally) -> Iterator[Record]:
+def _records(part: Chunk | RemainingLines, lines: _Lines, reader: CsvReader, tally: Tally) -> Iterator[Record]:
     """The records that begin in a part, from the next line on."""
     while lines.within(part) and (record := next(reader, None)) is not None:
         if record[2] is not None or tally.no_records(1):

@@ -10,7 +10,7 @@ import pyarrow as pa
 from rejoin.plan.extensions.dialects import dialect
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import DebeziumSource, FeedSource
-from rejoin.sources.decode.proven_lines import Careful, by_shape
+from rejoin.sources.decode.proven_lines import LineDecoder, by_shape
 
 
 def decode(table: Table, file: str, index: int, lines: Iterator[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
@@ -30,8 +30,8 @@ def decode_pieces(table: Table, file: str, index: int, pieces: Iterator[bytes]) 
     return by_shape(file, index, pieces, _decoder(table))
 
 
-def _decoder(table: Table) -> Careful:
+def _decoder(table: Table) -> LineDecoder:
     source = table.source
     assert isinstance(source, DebeziumSource | FeedSource)
-    made: Careful = dialect(source.dialect)(table)
+    made: LineDecoder = dialect(source.dialect)(table)
     return made

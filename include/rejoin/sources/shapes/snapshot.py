@@ -12,7 +12,7 @@ import pyarrow as pa
 from rejoin.errors import BadRecord
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import RecordsSource, SnapshotSource
-from rejoin.sources.decode.column_values import Whole
+from rejoin.sources.decode.column_values import ColumnConverter
 from rejoin.sources.decode.line_shape import Shape
 from rejoin.sources.decode.proven_lines import Judge, by_shape
 from rejoin.sources.decode.record_runs import batches
@@ -82,7 +82,7 @@ class _Rows:
         self._values = [(column.name, convert[column.name]) for column in self.layout.values]
         self._names = [name for name, _ in (*self._key, *self._values)]
         types = {column.name: str(column.type) for column in table.columns}
-        self._whole = [Whole(types[n], self.layout.schema.field(n).type, convert[n], source) for n in self._names]
+        self._whole = [ColumnConverter(types[n], self.layout.schema.field(n).type, convert[n], source) for n in self._names]
 
     def event(self, record: Record) -> Event:
         line, raw, _ = record

@@ -161,14 +161,14 @@ class Attempt:
         refs, key, columns = self._topology.refs, self._node.key, self._columns
         if log not in self._states:
             return iter(())
-        changes, stored = (change_feed.State(refs.require(name, self._states[name]), self._states[name]) for name in (log, output))
+        changes, stored = (change_feed.TableAt(refs.require(name, self._states[name]), self._states[name]) for name in (log, output))
         if not work.snapshot:
             several = self._deliveries.upkeep_between(work.done, work.upto) or sum(work.done < run <= work.upto for run in self._runs) > 1
-            between = change_feed.Between(work.done, work.upto, net=several)
+            between = change_feed.RunRange(work.done, work.upto, net=several)
             return change_feed.changes(changes, stored, between, key, columns, offset=work.offset)
         then = self._topology.ledger.states(work.upto)[output]
         gone = (changes, work.upto) if work.content is Content.REPLACEMENT else None
-        return change_feed.rows(change_feed.State(refs.require(output, then), then), key, columns, gone=gone, offset=work.offset)
+        return change_feed.rows(change_feed.TableAt(refs.require(output, then), then), key, columns, gone=gone, offset=work.offset)
 
 
 def _gained(before: Position, work: Position) -> tuple[str, ...]:

@@ -1,13 +1,13 @@
 """Whether a feed still has the declared columns: a column that was renamed at its source would become null without a word."""
 
 from rejoin import sources
-from rejoin.engines.relation import Engine, Rows
+from rejoin.engines.relation import Engine, Relation
 from rejoin.lake.read.reader import Reader
 from rejoin.plan.model.plan import Table
 from rejoin.steps.ingest.raw_records import raw_of
 
 
-def check_columns(engine: Engine, table: Table, events: Rows, before: Reader, pin: sources.Pin, root: str) -> None:
+def check_columns(engine: Engine, table: Table, events: Relation, before: Reader, pin: sources.Pin, root: str) -> None:
     """Stops the run if a declared column is gone from the feed, or was never there.
 
     An event may lack a column that its source did not have yet: it is older than one that has it, or than what is stored. So what counts

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rejoin.context.work import Cut, Outcome, Work
-from rejoin.engines.relation import Here, Rows
+from rejoin.engines.relation import LocalRelation, Relation
 from rejoin.lake import table_names
 from rejoin.lake.ledger.records import Write
 from rejoin.limits import limits
@@ -17,7 +17,7 @@ from rejoin.steps.ingest import held_versions as hold
 from rejoin.steps.ingest import statements
 from rejoin.steps.ingest.fates import Fate
 from rejoin.steps.ingest.raw_records import raw_of
-from rejoin.steps.ingest.record_checks import Kinds, Share, check_conservation, check_policy
+from rejoin.steps.ingest.record_checks import EventCounts, RecordCount, check_conservation, check_policy
 from rejoin.steps.validate.judging import Judging
 
 
@@ -36,7 +36,7 @@ class Storing:
         self._engine, self._sql = work.engine, work.engine.sql
         self._judge: Judging | None = None
 
-    def store(self, made: Rows, kinds: Kinds, refused: Rows, at_most: int, held: Rows | None) -> Outcome[Ingested]:
+    def store(self, made: Relation, kinds: EventCounts, refused: Relation, at_most: int, held: Relation | None) -> Outcome[Ingested]:
         """Judges the new versions and appends those that pass; appends what is kept aside; counts every record's fate and checks that none is lost (I4).
 
         Args:
@@ -49,7 +49,7 @@ class Storing:
         if not of_level(self._table.expectations, Level.ROW, Which.CHANGED):
             return self._append(made, kinds, refused, at_most, held)
         small = limits().small(at_most)
-        with self._engine.kept(Here(made.here()) if small else made) as kept:
+        with self._engine.kept(LocalRelation(made.here()) if small else made) as kept:
             judging = self.judging()
             bad = judging.changed_rows(self._engine.query(hold.new_rows(self._sql, self._table), made=kept), at_most)
             marked = kept
@@ -58,7 +58,7 @@ class Storing:
                 marked = self._engine.query(statement, made=kept, bad=self._engine.everywhere(bad))
             return replace(self._append(marked, kinds, refused, at_most, held), detail=judging.detail())
 
-    def write(self, made: Rows, at_most: int) -> tuple[Ingested, int, Write]:
+    def write(self, made: Relation, at_most: int) -> tuple[Ingested, int, Write]:
         """Appends the new versions, and counts the fate of every record among them, what changes, and the lines of what is refused."""
         effective = "(_op IN ('I', 'U') OR (_op = 'D' AND _before IS NOT NULL))"
         conditions = {str(fate): f"_real AND _fate = {text(fate)}" for fate in Fate} | {
@@ -76,21 +76,21 @@ class Storing:
         bad_lines = counts.pop("bad_lines")
         return Ingested.of(counts), bad_lines, write
 
-    def accounted(self, fates: Ingested, kinds: Kinds) -> Ingested:
+    def accounted(self, fates: Ingested, kinds: EventCounts) -> Ingested:
         """The result of the step: the fates of ``write``, and of the records that never came so far."""
         quarantined = fates.quarantined + kinds.quarantined
         done = replace(fates, read=kinds.read, skipped=kinds.skipped, truncates=kinds.truncates, quarantined=quarantined)
         check_conservation(self._table, done, self._facts.run.number)
         return done
 
-    def _append(self, made: Rows, kinds: Kinds, refused: Rows, at_most: int, held: Rows | None) -> Outcome[Ingested]:
+    def _append(self, made: Relation, kinds: EventCounts, refused: Relation, at_most: int, held: Relation | None) -> Outcome[Ingested]:
         fates, late_lines, write = self.write(made, at_most)
         late, writes = fates.quarantined, [write]
         done = self.accounted(fates, kinds)
         judged = self._engine.query(f"SELECT * FROM made WHERE {statements.COUNTED['_real']}", made=made)
         if done.quarantined:
             bad = self._bad(refused, judged) if late else refused
-            all_bad = Share(done.quarantined, kinds.quarantined_lines + late_lines)
+            all_bad = RecordCount(done.quarantined, kinds.quarantined_lines + late_lines)
             check_policy(self._engine, self._table, kinds.whole, all_bad, bad, self._facts.run.number)
         if done.quarantined or held is not None or self._facts.judged_again(self._table):
             inputs = {"refused": refused, "judged": self._as_written(judged) if late else judged, "made": made}
@@ -102,13 +102,13 @@ class Storing:
             )
         return Outcome(done, tuple(writes))
 
-    def _bad(self, refused: Rows, judged: Rows) -> Rows:
+    def _bad(self, refused: Relation, judged: Relation) -> Relation:
         """Where and why records of the cut are refused: those that could not be decoded, and those that were refused later."""
         where = "SELECT _code, _file, _line, _reason FROM"
         late = f"{where} judged WHERE _fate = {text(Fate.QUARANTINED)}"
         return self._engine.query(f"{where} refused UNION ALL {late}", refused=refused, judged=judged)
 
-    def _as_written(self, judged: Rows) -> Rows:
+    def _as_written(self, judged: Relation) -> Relation:
         """The records of the cut that were refused after they were decoded, with their text."""
         bad = self._engine.query(f"SELECT * FROM judged WHERE _fate = {text(Fate.QUARANTINED)}", judged=judged)
         places = self._engine.query("SELECT _file, _line FROM bad", bad=bad)

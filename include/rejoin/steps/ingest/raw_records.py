@@ -3,11 +3,11 @@
 from collections import defaultdict
 
 from rejoin import sources
-from rejoin.engines.relation import Engine, Rows
+from rejoin.engines.relation import Engine, Relation
 from rejoin.plan.model.plan import Table
 
 
-def raw_of(engine: Engine, table: Table, pin: sources.Pin, root: str, places: Rows) -> Rows:
+def raw_of(engine: Engine, table: Table, pin: sources.Pin, root: str, places: Relation) -> Relation:
     """``_file``, ``_line`` and ``_raw`` of the records of a pin at some places (``_file``, ``_line``)."""
     lines = defaultdict[str, set[int]](set)
     for row in places.here().to_pylist():

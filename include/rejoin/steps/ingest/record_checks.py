@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rejoin.engines.relation import Engine, Here, Rows
+from rejoin.engines.relation import Engine, LocalRelation, Relation
 from rejoin.errors import BadRecords, InvariantBroken, SnapshotEmpty, SnapshotShrunk
 from rejoin.limits import limits
 from rejoin.plan.model.plan import Table
@@ -17,7 +17,7 @@ from rejoin.statements.dialect import Dialect, aggregated, counted
 
 
 @dataclass(frozen=True)
-class Share:
+class RecordCount:
     """So many records, and so many lines that they take."""
 
     records: int
@@ -25,7 +25,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Kinds:
+class EventCounts:
     """How many events of each kind a cut holds. ``unplaced``: without a position of their own (tombstones). ``lines``,
     ``quarantined_lines``: how many lines the records take, and the refused ones of them. ``absent``: without a column that they should have.
     """
@@ -44,14 +44,14 @@ class Kinds:
     absent: int
 
     @property
-    def whole(self) -> Share:
+    def whole(self) -> RecordCount:
         """All records."""
-        return Share(self.read, self.lines)
+        return RecordCount(self.read, self.lines)
 
     @property
-    def refused(self) -> Share:
+    def refused(self) -> RecordCount:
         """The refused ones."""
-        return Share(self.quarantined, self.quarantined_lines)
+        return RecordCount(self.quarantined, self.quarantined_lines)
 
     @property
     def plain(self) -> bool:
@@ -60,7 +60,7 @@ class Kinds:
 
 
 def kind_counts(sql: Dialect, table: Table) -> dict[str, str]:
-    """What ``Kinds`` are made of, as aggregates over events."""
+    """What ``EventCounts`` are made of, as aggregates over events."""
     missing, no_key = f"{sql.size('_missing')} > 0", f"{sql.name(table.key[0])} IS NULL"
     counts = {
         "skipped": "_kind = 'skipped'",
@@ -81,26 +81,26 @@ def kind_counts(sql: Dialect, table: Table) -> dict[str, str]:
     }
 
 
-def alone(engine: Engine, table: Table, facts: Rows) -> bool:
+def alone(engine: Engine, table: Table, facts: Relation) -> bool:
     """Whether it is known that no two of many events have one key: then nothing has to be put in order."""
     if by_place(table):
         return True
-    if not engine.in_process or isinstance(facts, Here):
+    if not engine.in_process or isinstance(facts, LocalRelation):
         return False
     distinct = f"SELECT count(*) FROM (SELECT DISTINCT {engine.sql.names(table.key)} FROM facts)"
     return bool(engine.one(f"SELECT count(*) = ({distinct}) AS alone FROM facts", facts=facts)["alone"])
 
 
-def count_kinds(engine: Engine, table: Table, events: Rows) -> Kinds:
+def count_kinds(engine: Engine, table: Table, events: Relation) -> EventCounts:
     """Counts the events of a cut by kind."""
     found = engine.one(aggregated(engine.sql, kind_counts(engine.sql, table), "events"), events=events)
     counts: dict[str, Any] = {
         name: value if name == "truncated" else int(value) for name, value in found.items()
     }  # DuckDB's sums are decimals
-    return Kinds(**counts)
+    return EventCounts(**counts)
 
 
-def kinds_of(table: Table, events: pa.Table) -> Kinds:
+def kinds_of(table: Table, events: pa.Table) -> EventCounts:
     """The same of events on the driver."""
     kind, missing = events["_kind"], pc.greater(pc.list_value_length(events["_missing"]), 0)
 
@@ -110,7 +110,7 @@ def kinds_of(table: Table, events: pa.Table) -> Kinds:
     def has(name: str) -> pa.ChunkedArray:
         return pc.equal(kind, name)
 
-    return Kinds(
+    return EventCounts(
         read=events.num_rows,
         lines=count(events["_lines"]),
         quarantined_lines=count(events.filter(has("quarantined"))["_lines"]),
@@ -126,12 +126,12 @@ def kinds_of(table: Table, events: pa.Table) -> Kinds:
     )
 
 
-def no_kinds() -> Kinds:
+def no_kinds() -> EventCounts:
     """Of a cut without events."""
-    return Kinds(0, 0, 0, 0, 0, 0, 0, None, 0, 0, 0, 0)
+    return EventCounts(0, 0, 0, 0, 0, 0, 0, None, 0, 0, 0, 0)
 
 
-def with_replayed(cut: Kinds, replayed: Kinds) -> Kinds:
+def with_replayed(cut: EventCounts, replayed: EventCounts) -> EventCounts:
     """Of a cut and of records that come again with it: those are not read in this run, but may be incomplete or without position."""
     incomplete, adopted = cut.incomplete + replayed.incomplete, cut.adopted + replayed.adopted
     return replace(cut, incomplete=incomplete, adopted=adopted, unplaced=cut.unplaced + replayed.unplaced)
@@ -151,7 +151,7 @@ def check_conservation(table: Table, done: Ingested, run: int) -> None:
         )
 
 
-def check_policy(engine: Engine, table: Table, read: Share, refused: Share, records: Rows, run: int) -> None:
+def check_policy(engine: Engine, table: Table, read: RecordCount, refused: RecordCount, records: Relation, run: int) -> None:
     """The source's policy on records that cannot be applied. A record over several lines counts as that many: where the damage is a
     quote that is not closed, nobody knows how many records they were.
 
@@ -180,7 +180,7 @@ def check_policy(engine: Engine, table: Table, read: Share, refused: Share, reco
     )
 
 
-def check_any(engine: Engine, table: Table, kinds: Kinds, records: Rows, run: int) -> None:
+def check_any(engine: Engine, table: Table, kinds: EventCounts, records: Relation, run: int) -> None:
     """A source of which every record is refused as it is read is not what its declaration says, however few records these are. Records that are refused
     later (too late, without event time, without a known value) are the source's own, whose time has come or gone.
 
@@ -205,14 +205,14 @@ def check_any(engine: Engine, table: Table, kinds: Kinds, records: Rows, run: in
     )
 
 
-def _first(engine: Engine, records: Rows) -> str:
+def _first(engine: Engine, records: Relation) -> str:
     """Where and why the first few records are refused."""
     bad = "SELECT _code, _file, _line, _reason FROM records WHERE _code IS NOT NULL ORDER BY _file, _line LIMIT 5"
     first = engine.query(bad, records=records).here().to_pylist()
     return "; ".join(f"{r['_code']} at {r['_file']}:{r['_line']}: {r['_reason']}" for r in first)
 
 
-def check_rows(table: Table, kinds: Kinds, run: int) -> None:
+def check_rows(table: Table, kinds: EventCounts, run: int) -> None:
     """A snapshot without rows would delete everything.
 
     Raises:

@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 from rejoin import sources
 from rejoin.context.facts import watched
 from rejoin.context.work import Cut, Outcome, Work
-from rejoin.engines.relation import Here, Rows
+from rejoin.engines.relation import LocalRelation, Relation
 from rejoin.lake import table_names
 from rejoin.lake.iceberg.table_schemas import source_schema
 from rejoin.lake.ledger.records import Write
-from rejoin.lake.read.lookups import Keys
+from rejoin.lake.read.lookups import LookupKeys
 from rejoin.lake.read.reader import Reader
 from rejoin.limits import limits
 from rejoin.plan.check.expectations import of_level
@@ -29,7 +29,7 @@ from rejoin.steps.ingest import statements
 from rejoin.steps.ingest.column_drift import check_columns
 from rejoin.steps.ingest.new_versions import Storing
 from rejoin.steps.ingest.record_checks import (
-    Kinds,
+    EventCounts,
     alone,
     check_any,
     check_deletes,
@@ -75,11 +75,13 @@ class Ingesting:
         if pin is None:
             known, held = self._work.before.has(table.name), self._held(table, None)
             if known and held is not None and self._facts.judged_again(table):
-                return self._ingest_feed(table, Here(events_schema(table).empty_table()), no_kinds(), Keys(held, self._facts.held(table)))
+                return self._ingest_feed(
+                    table, LocalRelation(events_schema(table).empty_table()), no_kinds(), LookupKeys(held, self._facts.held(table))
+                )
             return Outcome(Ingested(), () if known else (self._touch(table),))
         here = sources.read_here(table, pin, self._cut.root)
         if here is not None:
-            return self._ingest(table, Here(here), kinds_of(table, here), here)
+            return self._ingest(table, LocalRelation(here), kinds_of(table, here), here)
         if self._engine.in_process:
             landed = self._engine.landed(events_schema(table), sources.read_along(table, pin, self._cut.root), sources.RARE)
             return self._ingest(table, landed, count_kinds(self._engine, table, landed), None)
@@ -90,7 +92,7 @@ class Ingesting:
         with self._engine.kept(events) as kept:  # decoding is the dearest part: once
             return self._ingest(table, kept, count_kinds(self._engine, table, kept), None)
 
-    def _load(self, table: Table, events: Rows) -> Outcome[Ingested] | None:
+    def _load(self, table: Table, events: Relation) -> Outcome[Ingested] | None:
         """The first load of a feed in one pass, if it turns out to be plain; None if it has to be looked at first: what was written is garbage.
 
         Events are counted before a shuffle: where Spark lost an executor it has counted some of them twice, and they are counted again in peace.
@@ -102,20 +104,20 @@ class Ingesting:
         statement = statements.feed(self._sql, table, stored=False, placed=True)
         classified = self._engine.query(statement, events=self._facts_of(observed))
         fates, _, write = self._storing.write(self._versions(table, classified, keep_unchanged=True), limits().large)
-        kinds = Kinds(**seen())
+        kinds = EventCounts(**seen())
         if not kinds.plain or fates.quarantined or kinds.read != kinds.skipped + fates.accounted:
             self._work = replace(self._work, writer=self._work.writer.again())
             self._storing = Storing(self._work, table, self._cut, self._results)
             return None
         return Outcome(self._storing.accounted(fates, kinds), (write,))
 
-    def _facts_of(self, events: Rows) -> Rows:
+    def _facts_of(self, events: Relation) -> Relation:
         return self._engine.query("SELECT * FROM events WHERE _kind IN ('upsert', 'delete')", events=events)
 
-    def _versions(self, table: Table, classified: Rows, *, keep_unchanged: bool) -> Rows:
+    def _versions(self, table: Table, classified: Relation, *, keep_unchanged: bool) -> Relation:
         return self._engine.query(statements.versions(self._sql, table, keep_unchanged=keep_unchanged), classified=classified)
 
-    def _ingest(self, table: Table, events: Rows, kinds: Kinds, here: pa.Table | None) -> Outcome[Ingested]:
+    def _ingest(self, table: Table, events: Relation, kinds: EventCounts, here: pa.Table | None) -> Outcome[Ingested]:
         check_policy(self._engine, table, kinds.whole, kinds.refused, events, self._facts.run.number)
         check_any(self._engine, table, kinds, events, self._facts.run.number)
         if isinstance(table.source, SnapshotSource):
@@ -124,7 +126,7 @@ class Ingesting:
             check_columns(self._engine, table, events, self._work.before, self._cut.given, self._cut.root)
         return self._ingest_feed(table, events, kinds, self._keys(table, events, here, kinds))
 
-    def _ingest_feed(self, table: Table, events: Rows, kinds: Kinds, keys: Keys) -> Outcome[Ingested]:
+    def _ingest_feed(self, table: Table, events: Relation, kinds: EventCounts, keys: LookupKeys) -> Outcome[Ingested]:
         parts, truncated = [self._facts_of(events)], kinds.truncated is not None
         again = self._facts.judged_again(table)
         held = self._held(table, None if truncated or again else keys)
@@ -136,7 +138,9 @@ class Ingesting:
             if replayed is not None:
                 parts.append(replayed[0])
                 kinds = with_replayed(kinds, replayed[1])
-            keys = Keys(self._looked_up(table, self._together(table, parts), kinds), keys.at_most + kinds.adopted + self._facts.held(table))
+            keys = LookupKeys(
+                self._looked_up(table, self._together(table, parts), kinds), keys.at_most + kinds.adopted + self._facts.held(table)
+            )
         facts = self._together(table, parts)
         looked = not by_place(table)  # no place comes twice
         stored = self._work.before.versions(table.name, None if truncated else keys, before=kinds.incomplete > 0) if looked else None
@@ -154,16 +158,16 @@ class Ingesting:
         at_most += self._facts.held(table) if again or held is not None else 0
         return self._storing.store(made, kinds, self._refused(events), at_most, held)
 
-    def _together(self, table: Table, parts: list[Rows]) -> Rows:
+    def _together(self, table: Table, parts: list[Relation]) -> Relation:
         """Events of several origins."""
         inputs = {f"part_{i}": part for i, part in enumerate(parts)}
         columns = self._sql.names(event_columns(table))
         return self._engine.query(" UNION ALL ".join(f"SELECT {columns} FROM {name}" for name in inputs), **inputs)
 
-    def _refused(self, events: Rows) -> Rows:
+    def _refused(self, events: Relation) -> Relation:
         return self._engine.query("SELECT * FROM events WHERE _kind = 'quarantined'", events=events)
 
-    def _ingest_snapshot(self, table: Table, events: Rows, kinds: Kinds) -> Outcome[Ingested]:
+    def _ingest_snapshot(self, table: Table, events: Relation, kinds: EventCounts) -> Outcome[Ingested]:
         check_rows(table, kinds, self._facts.run.number)
         rows, refused = self._engine.query("SELECT * FROM events WHERE _kind = 'upsert'", events=events), self._refused(events)
         key = self._sql.names(table.key)
@@ -176,11 +180,11 @@ class Ingesting:
         check_deletes(table, outcome.result, self._facts.run.number)
         return outcome
 
-    def _held(self, table: Table, keys: Keys | None) -> Rows | None:
+    def _held(self, table: Table, keys: LookupKeys | None) -> Relation | None:
         """The rows that are held back, of some keys or of all."""
         return self._work.before.held(table.name, keys) if self._facts.held(table) else None
 
-    def _replayed(self, table: Table) -> tuple[Rows, Kinds] | None:
+    def _replayed(self, table: Table) -> tuple[Relation, EventCounts] | None:
         """The records in quarantine that can be decoded now. The next snapshot decides about those of a snapshot, and those of ``records`` come anew."""
         refused = self._work.before.refused(table.name)
         if refused is None or table.source.meaning is not Meaning.FEED:
@@ -195,7 +199,7 @@ class Ingesting:
             again = spark.of(sources.read_again_on_workers(table, spark.frame(records)), records)
             return again, count_kinds(self._engine, table, again)
         found = sources.read_again_here(table, sorted(records.here().to_pylist(), key=lambda record: record["_arrival"]))
-        return Here(found), kinds_of(table, found)
+        return LocalRelation(found), kinds_of(table, found)
 
     def _measure(self, table: Table, one: Expectation, after: Reader) -> float | None:
         if one.type == "fresh":
@@ -209,15 +213,15 @@ class Ingesting:
     def _touch(self, table: Table) -> Write:
         return self._work.writer.touch(table.name, source_schema(table), table.order)
 
-    def _keys(self, table: Table, events: Rows, here: pa.Table | None, kinds: Kinds) -> Keys:
+    def _keys(self, table: Table, events: Relation, here: pa.Table | None, kinds: EventCounts) -> LookupKeys:
         """The keys whose stored versions matter: those of the events, and the old keys of rows that changed their key. ``here``: small events."""
         at_most = kinds.read + kinds.adopted
         if here is not None and not kinds.adopted:
             facts = here.filter(pc.is_in(here["_kind"], pa.array(["upsert", "delete"])))
-            return Keys(events, at_most, facts.select(list(table.key)))
-        return Keys(self._looked_up(table, self._facts_of(events), kinds), at_most)
+            return LookupKeys(events, at_most, facts.select(list(table.key)))
+        return LookupKeys(self._looked_up(table, self._facts_of(events), kinds), at_most)
 
-    def _looked_up(self, table: Table, facts: Rows, kinds: Kinds) -> Rows:
+    def _looked_up(self, table: Table, facts: Relation, kinds: EventCounts) -> Relation:
         statement = f"SELECT {self._sql.names(table.key)} FROM facts"
         if kinds.adopted:
             old = ", ".join(f"{self._sql.get('_old_key', k)} AS {self._sql.name(k)}" for k in table.key)

@@ -14,17 +14,17 @@ from collections.abc import Mapping
 import pyarrow.compute as pc
 
 from rejoin.context.work import Work
-from rejoin.engines.relation import Here, NeedsSpark, Rows
+from rejoin.engines.relation import LocalRelation, NeedsSpark, Relation
 from rejoin.joins.foreign_key import resolve as star
-from rejoin.lake.read.lookups import Keys
+from rejoin.lake.read.lookups import LookupKeys
 from rejoin.plan.change.fingerprint import fingerprint
 from rejoin.plan.model.plan import Node
 from rejoin.steps.resolve import statements
 from rejoin.steps.resolve.right_rows import filled, lacking
 
 
-def earlier(work: Work, node: Node, paired: Mapping[str, Rows], keys: Keys, held: Rows | None) -> Rows:
-    """``Rows`` of an output before this run.
+def earlier(work: Work, node: Node, paired: Mapping[str, Relation], keys: LookupKeys, held: Relation | None) -> Relation:
+    """``Relation`` of an output before this run.
 
     Args:
         work: the attempt.
@@ -34,23 +34,23 @@ def earlier(work: Work, node: Node, paired: Mapping[str, Rows], keys: Keys, held
         held: those of them that are held back before this run; None: none are.
     """
     try:
-        proven = Here(_proven(work, node, paired, keys, held).here())
+        proven = LocalRelation(_proven(work, node, paired, keys, held).here())
     except NeedsSpark:  # an expression has no value for a row that was held back
         return work.before.lookup(node.name, keys)
     others = proven.arrow.filter(pc.is_null(proven.arrow["_row"])).select(list(node.key))
     if not others.num_rows:
         return proven
-    read = work.before.lookup(node.name, Keys(Here(others), others.num_rows, others))
+    read = work.before.lookup(node.name, LookupKeys(LocalRelation(others), others.num_rows, others))
     return work.engine.query("SELECT * FROM proven WHERE _row IS NOT NULL UNION ALL SELECT * FROM read", proven=proven, read=read)
 
 
-def _proven(work: Work, node: Node, paired: Mapping[str, Rows], keys: Keys, held: Rows | None) -> Rows:
+def _proven(work: Work, node: Node, paired: Mapping[str, Relation], keys: LookupKeys, held: Relation | None) -> Relation:
     """The same, ``_row`` being null where it has to be read."""
     sql, spoken, key = work.engine.sql, work.engine.node(node), work.facts.plan.key_of(node.left.table)
-    sides: dict[str, Rows] = {name: paired[name] for name in ("changes", "lefts") if name in paired}
+    sides: dict[str, Relation] = {name: paired[name] for name in ("changes", "lefts") if name in paired}
     before = work.engine.query(star.lefts_before(sql, key, changed="changes" in sides, looked_up="lefts" in sides), **sides)
     pair = star.pair(sql, spoken, key, {}, changed=False, looked_up=True)
-    state = Here(work.engine.query(pair, lefts=before).here())
+    state = LocalRelation(work.engine.query(pair, lefts=before).here())
     known = filled(work, work.before, node, state, lacking(node, state.arrow), state)
     made = work.engine.query(statements.join(sql, spoken, fingerprint(work.facts.plan, node)), state=known)
     inputs = {"made": made, "stored": work.before.hashes(node.name, keys), **({} if held is None else {"held": held})}

@@ -6,15 +6,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.context.work import Work
-from rejoin.engines.relation import Rows
+from rejoin.engines.relation import Relation
 from rejoin.joins.foreign_key import resolve as star
-from rejoin.lake.read.lookups import Keys
+from rejoin.lake.read.lookups import LookupKeys
 from rejoin.lake.read.reader import Reader
 from rejoin.plan.model.plan import Node
 from rejoin.statements.dialect import counted
 
 
-def filled(work: Work, reader: Reader, node: Node, state: Rows, missing: Mapping[str, int], paired: Rows) -> Rows:
+def filled(work: Work, reader: Reader, node: Node, state: Relation, missing: Mapping[str, int], paired: Relation) -> Relation:
     """``state`` with every ``r<i>``.
 
     Args:
@@ -30,7 +30,7 @@ def filled(work: Work, reader: Reader, node: Node, state: Rows, missing: Mapping
         wanting = missing.get(f"lacks_{number}", 0)
         if wanting:
             wanted = work.engine.query(star.missing(work.engine.sql, number, edge, key), state=paired)
-            rights = reader.lookup(right, Keys(wanted, wanting))
+            rights = reader.lookup(right, LookupKeys(wanted, wanting))
         elif f"r{number}" not in state.columns:
             rights = reader.none(right)
         else:

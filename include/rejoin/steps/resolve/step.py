@@ -7,16 +7,17 @@ import pyarrow as pa
 
 from rejoin import crash
 from rejoin.context.new_output import CHANGED, COUNTS, applied, load, loading
-from rejoin.context.uncomputable_rows import Sieve, can_sift
+from rejoin.context.uncomputable_rows import UncomputableRows, can_sift
 from rejoin.context.work import Outcome, Work, left_changes
-from rejoin.engines.relation import Here, Rows
+from rejoin.engines.relation import LocalRelation, Relation
 from rejoin.errors import ChangeTooLarge, RefreshRefused
 from rejoin.joins.foreign_key import resolve as star
+from rejoin.joins.kind import JoinResults
 from rejoin.joins.outer.changes import Outer
-from rejoin.joins.registry import Found, kind_of
+from rejoin.joins.registry import kind_of
 from rejoin.lake import table_names
 from rejoin.lake.iceberg.schema_evolution import wider
-from rejoin.lake.read.lookups import Keys
+from rejoin.lake.read.lookups import LookupKeys
 from rejoin.limits import limits
 from rejoin.plan.change.fingerprint import fingerprint
 from rejoin.plan.model.match import AsOf, Window
@@ -31,7 +32,7 @@ from rejoin.steps.resolve.old_rows import earlier
 from rejoin.steps.resolve.right_rows import filled, lacking, lacks
 from rejoin.steps.validate import held_rows
 
-Kept = Callable[[], Rows | None]
+Kept = Callable[[], Relation | None]
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class Affected:
         paired: what their left rows are in: the inputs of ``star.pair``.
     """
 
-    keys: Keys
-    paired: Mapping[str, Rows]
+    keys: LookupKeys
+    paired: Mapping[str, Relation]
 
 
 class Resolving:
@@ -53,7 +54,7 @@ class Resolving:
     def __init__(self, work: Work) -> None:
         self._work, self._facts, self._writer = work, work.facts, work.writer
         self._engine, self._sql = work.engine, work.engine.sql
-        self._sieve: Sieve | None = None
+        self._sieve: UncomputableRows | None = None
 
     def run(self, node: Node) -> Outcome[Resolved]:
         try:
@@ -62,7 +63,7 @@ class Resolving:
             if not can_sift(error, self._at_most(node)):
                 raise
         # Once more, now looking at every row: what was written so far is garbage.
-        self._writer, self._sieve = self._writer.again(), Sieve(self._work, node, Verb.RESOLVE)
+        self._writer, self._sieve = self._writer.again(), UncomputableRows(self._work, node, Verb.RESOLVE)
         return self._resolved(node)
 
     def _at_most(self, node: Node) -> int:
@@ -71,10 +72,10 @@ class Resolving:
             return self._facts.now.rows(node.left.table) + self._facts.before.rows(node.name)
         return self._facts.affected(node)
 
-    def _lefts(self, rows: Rows, key: tuple[str, ...], column: str) -> Rows:
+    def _lefts(self, rows: Relation, key: tuple[str, ...], column: str) -> Relation:
         return rows if self._sieve is None else self._sieve.lefts(rows, key, column)
 
-    def _joined(self, node: Node, state: Rows) -> Rows:
+    def _joined(self, node: Node, state: Relation) -> Relation:
         """``resolve.join``; without a new row for what cannot be computed."""
         statement = statements.join(self._sql, self._engine.node(node), fingerprint(self._facts.plan, node))
         if self._sieve is None:
@@ -88,7 +89,7 @@ class Resolving:
         done, rows = self._follow(node) if kind is None else self._matched(node, kind.follow()), self._facts.now.rows(node.left.table)
         return replace(done, detail={"refresh": "incremental", "why": f"{self._facts.affected(node):,} of {rows:,} rows are affected"})
 
-    def _matched(self, node: Node, found: Found, stale: int = 0) -> Outcome[Resolved]:
+    def _matched(self, node: Node, found: JoinResults, stale: int = 0) -> Outcome[Resolved]:
         """Writes what changes of the results that were found, with so many stale responses."""
         made = self._joined(node, found.state)
         difference = self._compared(node, made, found.old, everything=True)
@@ -112,7 +113,7 @@ class Resolving:
             touched = self._work.now.none(node.left.table)
         if touched is not None:
             at_most = self._facts.answers(node) + self._facts.held(node)
-            inputs["lefts"] = self._lefts(self._work.now.lookup(node.left.table, Keys(touched, at_most)), key, "_row")
+            inputs["lefts"] = self._lefts(self._work.now.lookup(node.left.table, LookupKeys(touched, at_most)), key, "_row")
         answers = {e.name: f"answers_{i}" for i, e in enumerate(node.edges, start=1) if e.name in responses}
         flags = {"changed": changes is not None, "looked_up": touched is not None}
         paired = self._engine.query(star.pair(self._sql, self._engine.node(node), key, answers, **flags), **inputs)
@@ -120,9 +121,9 @@ class Resolving:
         sides = {n: r for n, r in (("changes", inputs.get("changes")), ("touched", touched)) if r is not None}
         left = self._facts.plan.left_key(node)
         which = star.affected(self._sql, key, left, changed=changes is not None, told=touched is not None)
-        keys = Keys(self._engine.query(which, **sides), self._facts.affected(node))
+        keys = LookupKeys(self._engine.query(which, **sides), self._facts.affected(node))
         if limits().small(keys.at_most):
-            kept = Here(paired.here())
+            kept = LocalRelation(paired.here())
             here = kept.arrow.select(numbered("pk", len(key))).rename_columns(list(left))
             return self._difference(node, kept, kept, lacking(node, kept.arrow), Affected(replace(keys, here=here), inputs))
         affected = Affected(keys, inputs)
@@ -132,7 +133,7 @@ class Resolving:
                 return outcome
         return self._in_two(node, paired, affected)
 
-    def _touched(self, node: Node, inputs: Mapping[str, Rows], again: Rows | None) -> Rows:
+    def _touched(self, node: Node, inputs: Mapping[str, Relation], again: Relation | None) -> Relation:
         """The keys of left rows that have to be looked up. ``again``: keys of the node that are judged again."""
         key, given = self._facts.plan.key_of(node.left.table), dict(inputs)
         if again is not None:
@@ -169,7 +170,7 @@ class Resolving:
         outcome = self._write_output(node, every, 0, at_most, lambda: None if held is None else unsettled(held))
         return replace(outcome, detail={"refresh": "full", "why": why})
 
-    def _starred(self, node: Node, key: tuple[str, ...]) -> Rows:
+    def _starred(self, node: Node, key: tuple[str, ...]) -> Relation:
         """``state`` of every left row, and of every right row that is in the output alone."""
         lefts, spoken = self._lefts(self._work.now.current(node.left.table), key, "_row"), self._engine.node(node)
         state = self._engine.query(star.pair(self._sql, spoken, key, {}, changed=False, looked_up=True), lefts=lefts)
@@ -180,7 +181,7 @@ class Resolving:
             state = self._engine.query(star.fill(self._sql, state.columns, number, edge, right_key), state=state, rights=rights)
         return Outer(self._work, node).everything(state) if node.two_sided else state
 
-    def _compared(self, node: Node, made: Rows, old: Rows | None, *, everything: bool, gone: Sequence[pa.Field] = ()) -> Rows:
+    def _compared(self, node: Node, made: Relation, old: Relation | None, *, everything: bool, gone: Sequence[pa.Field] = ()) -> Relation:
         """``resolve.difference``. Old values that are stored in a wider type are compared in that one: they may not fit into the new one."""
         stored = self._work.before.schema(node.name) if self._work.before.has(node.name) else pa.schema([])
         types = {n: self._engine.type(kind) for n, kind in wider(made.schema.field("new").type, stored).items()}
@@ -188,7 +189,7 @@ class Resolving:
         statement = statements.difference(self._sql, node, types, stored=old is not None, everything=everything, gone=lost)
         return self._engine.query(statement, made=made, **({} if old is None else {"old": old}))
 
-    def _at_once(self, node: Node, paired: Rows, affected: Affected) -> Outcome[Resolved] | None:
+    def _at_once(self, node: Node, paired: Relation, affected: Affected) -> Outcome[Resolved] | None:
         """In one pass, if every affected row turns out to have valid responses; else None, and what was written is garbage."""
         observed, seen = self._engine.counted(paired, lacks(node))
         outcome = self._difference(node, paired, observed, {}, affected)
@@ -197,13 +198,15 @@ class Resolving:
         self._writer = self._writer.again()
         return None
 
-    def _in_two(self, node: Node, paired: Rows, affected: Affected) -> Outcome[Resolved]:
+    def _in_two(self, node: Node, paired: Relation, affected: Affected) -> Outcome[Resolved]:
         """First find which right rows no valid response brought, then look them up."""
         with self._engine.kept(paired) as kept:
             found = self._engine.one(aggregated(self._sql, lacks(node), "state"), state=kept)
             return self._difference(node, kept, kept, {k: int(str(v)) for k, v in found.items()}, affected)
 
-    def _difference(self, node: Node, paired: Rows, state: Rows, missing: Mapping[str, int], affected: Affected) -> Outcome[Resolved]:
+    def _difference(
+        self, node: Node, paired: Relation, state: Relation, missing: Mapping[str, int], affected: Affected
+    ) -> Outcome[Resolved]:
         """Writes what changes.
 
         Args:
@@ -223,19 +226,19 @@ class Resolving:
         difference = self._compared(node, made, self._old(node, affected), everything=False)
         return self._write_output(node, difference, stale, keys.at_most, lambda: self._held(node, keys))
 
-    def _old(self, node: Node, affected: Affected) -> Rows:
-        """``Rows`` of the output before this run."""
+    def _old(self, node: Node, affected: Affected) -> Relation:
+        """``Relation`` of the output before this run."""
         keys = affected.keys
         at_hand = self._engine.in_process and keys.here is not None and self._sieve is None
         if at_hand and keys.at_most * len(node.columns) > limits().read_values:
             return earlier(self._work, node, affected.paired, keys, self._held(node, keys))
         return self._work.before.lookup(node.name, keys)
 
-    def _held(self, node: Node, keys: Keys | None) -> Rows | None:
+    def _held(self, node: Node, keys: LookupKeys | None) -> Relation | None:
         """The keys that are held back, of some keys or of all."""
         return self._work.before.held(node.name, keys) if self._facts.held(node) else None
 
-    def _write_candidates(self, node: Node, difference: Rows, stale: int, at_most: int, kept: Kept) -> Outcome[Resolved]:
+    def _write_candidates(self, node: Node, difference: Relation, stale: int, at_most: int, kept: Kept) -> Outcome[Resolved]:
         """For a node that can hold rows back: leaves to ``validate`` what becomes of the changes."""
         aside = self._sieve.aside(difference.schema) if self._sieve is not None and self._sieve.why else None
         held = kept()
@@ -249,7 +252,7 @@ class Resolving:
         made = Resolved.of({"stale": stale, **seen()}, Ending.PROPOSED)
         return self._withheld(node, made) or Outcome(made, (written,))
 
-    def _write_output(self, node: Node, difference: Rows, stale: int, at_most: int, kept: Kept) -> Outcome[Resolved]:
+    def _write_output(self, node: Node, difference: Relation, stale: int, at_most: int, kept: Kept) -> Outcome[Resolved]:
         """Writes changes. ``kept``: the keys held back, of those that were compared."""
         if self._facts.may_hold(node):
             return self._write_candidates(node, difference, stale, at_most, kept)

@@ -1,10 +1,10 @@
 """respond: the subscriptions of a run, and changed right rows, become responses."""
 
 from rejoin.context.work import Outcome, Work
-from rejoin.engines.relation import Rows
+from rejoin.engines.relation import Relation
 from rejoin.joins.foreign_key import respond
 from rejoin.lake import table_names
-from rejoin.lake.read.lookups import Keys
+from rejoin.lake.read.lookups import LookupKeys
 from rejoin.limits import limits
 from rejoin.plan.model.plan import Edge, Node
 from rejoin.plan.model.step_results import Responded
@@ -40,22 +40,22 @@ class Responding:
         write = self._writer.append(table_names.responses(node, edge), rows, numbered("pk", pks), transient=True)
         return Outcome(Responded(responses=seen()["responses"]), (write,))
 
-    def _answered(self, node: Node, edge: Edge, run: int, pks: int) -> Rows:
+    def _answered(self, node: Node, edge: Edge, run: int, pks: int) -> Relation:
         """The answers to this run's subscriptions."""
         right, key = edge.right.table, self._facts.plan.key_of(edge.right.table)
         sent = self._work.now.sent(node, edge, run)
         assert sent is not None  # the node has sent some
         wanted = self._engine.query(respond.wanted(self._sql, edge, key), subscriptions=sent)
-        rights = self._work.now.lookup(right, Keys(wanted, self._facts.subscribed(node).subscribed))
+        rights = self._work.now.lookup(right, LookupKeys(wanted, self._facts.subscribed(node).subscribed))
         return self._engine.query(respond.answer_subscriptions(self._sql, edge, key, pks), subscriptions=sent, rights=rights)
 
-    def _told(self, node: Node, edge: Edge, run: int, pks: int) -> tuple[Rows, int]:
+    def _told(self, node: Node, edge: Edge, run: int, pks: int) -> tuple[Relation, int]:
         """What subscribers are told of changed right rows, and how many they are at most."""
         right, key = edge.right.table, self._facts.plan.key_of(edge.right.table)
         changes = self._work.now.changes(right, run)
         assert changes is not None  # the right side has some
         moved = self._engine.query(respond.moved(self._sql, edge, key), changes=changes)
-        subscribers = self._work.now.subscribers(node, edge, Keys(moved, self._facts.changed(right)))
+        subscribers = self._work.now.subscribers(node, edge, LookupKeys(moved, self._facts.changed(right)))
         found = self._work.now.reads[-1].rows
         told = self._engine.query(respond.answer_right_changes(self._sql, edge, pks, run), subscribers=subscribers, moved=moved)
         return told, limits().large if found is None else found

@@ -7,12 +7,12 @@ from pathlib import Path
 from rejoin import crash, sources
 from rejoin.context.facts import Facts, watched
 from rejoin.context.work import Cut, Outcome, Work
-from rejoin.engines.placement import Size
+from rejoin.engines.placement import WorkSize
 from rejoin.engines.relation import Engine
 from rejoin.lake import validation_results
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.iceberg.refs import Refs
-from rejoin.lake.ledger.records import Known, Run
+from rejoin.lake.ledger.records import AttemptContext, Run
 from rejoin.lake.read.reader import Reader
 from rejoin.lake.read.table_sizes import Sizes
 from rejoin.lake.write.writer import Writer
@@ -33,7 +33,7 @@ SKIPPED: dict[Verb, Result] = {Verb.SUBSCRIBE: Subscribed(), Verb.RESPOND: Respo
 
 
 @dataclass(frozen=True)
-class Start:
+class AttemptStart:
     """What an attempt starts from. All of it can be sent to another process.
 
     Args:
@@ -45,7 +45,7 @@ class Start:
 
     config: LakeConfig
     run: Run
-    known: Known
+    known: AttemptContext
     root: str
 
     def results(self, name: str) -> Path | None:
@@ -61,7 +61,7 @@ class Attempt:
         refs: the branches of the topology's tables.
     """
 
-    def __init__(self, start: Start, refs: Refs) -> None:
+    def __init__(self, start: AttemptStart, refs: Refs) -> None:
         self.id = uuid.uuid4().hex[:10]
         self._refs, self._run, self._root, self._results = refs, start.run, start.root, start.results
         known = start.known
@@ -111,7 +111,7 @@ class Attempt:
             case _:
                 raise no_stage(step)
 
-    def size(self, step: Step) -> Size:
+    def size(self, step: Step) -> WorkSize:
         """How much a step that has something to do works on."""
         return size_of(step, self._facts, self._pins.get(step.target) if step.verb is Verb.INGEST else None)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rejoin.engines.choice import Choice, of_environment
+from rejoin.engines.choice import EngineChoice, of_environment
 from rejoin.errors import RunSuperseded, UnknownTable
 from rejoin.failures.engine_errors import at_the_rim, named_errors, told
 from rejoin.lake.config import lake_config
@@ -108,7 +108,7 @@ def _step(topology: Topology, run: Run, verb: Verb, target: str, spark: Session,
 def _by_spark(topology: Topology) -> Topology:
     """The topology, whose stages are Spark jobs unless its lake, or else the environment of the task, says ``local``: a scheduler chains jobs."""
     said = topology.config.engine or of_environment()
-    config = replace(topology.config, engine=Choice.LOCAL if said is Choice.LOCAL else Choice.SPARK)
+    config = replace(topology.config, engine=EngineChoice.LOCAL if said is EngineChoice.LOCAL else EngineChoice.SPARK)
     return Topology(topology.plan, config, topology.root)
 
 

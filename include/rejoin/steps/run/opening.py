@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Past:
+class PastRuns:
     """What a lake knows of a topology.
 
     ``head``: the newest committed run; ``stored``: tables that have rows; ``committed``: all committed runs, newest first; ``plan``: of one of them, parsed
@@ -48,21 +48,21 @@ class Past:
         yield from (n for n in self.committed() if n < self.head)
 
 
-def of_ledger(ledger: Ledger, columns: Columns) -> Past | None:
+def of_ledger(ledger: Ledger, columns: Columns) -> PastRuns | None:
     """What the ledger of an opened lake knows; None if nothing was committed yet. ``columns``: as ``stored_columns`` gives them."""
     head = ledger.head()
     if head is None:
         return None
-    return Past(head, frozenset(ledger.states(head)), ledger.committed, cache(lambda n: ledger.run(n).plan), columns)
+    return PastRuns(head, frozenset(ledger.states(head)), ledger.committed, cache(lambda n: ledger.run(n).plan), columns)
 
 
-def of_lake(url: str, topology: str, columns: Columns) -> Past | None:
+def of_lake(url: str, topology: str, columns: Columns) -> PastRuns | None:
     """The same for a reader: takes no lock and makes nothing, not even a ledger."""
     head = heads(url).get(topology)
     if head is None:
         return None
     history = History(url, topology)
-    return Past(head, frozenset(history.states(head)), history.committed, cache(history.plan), columns)
+    return PastRuns(head, frozenset(history.states(head)), history.committed, cache(history.plan), columns)
 
 
 def stored_columns(refs: "Callable[[], Refs]") -> Columns:
@@ -78,7 +78,7 @@ def stored_columns(refs: "Callable[[], Refs]") -> Columns:
     return of
 
 
-def refuse(past: Past, plan: Plan) -> None:
+def refuse(past: PastRuns, plan: Plan) -> None:
     """Stops what stored rows cannot become.
 
     Raises:

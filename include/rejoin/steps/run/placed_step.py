@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from rejoin.context.progress import Progress
 from rejoin.context.work import Outcome
-from rejoin.engines.duckdb_engine import ColumnarEngine
+from rejoin.engines.duckdb_engine import DuckdbEngine
 from rejoin.engines.placement import InTask, chosen, placed
 from rejoin.engines.relation import Engine
 from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.spark.session import JobCounter, only_executor
 from rejoin.plan.model.step_results import Result
 from rejoin.plan.model.steps import Step
-from rejoin.steps.run.attempt import Attempt, Start
+from rejoin.steps.run.attempt import Attempt, AttemptStart
 from rejoin.steps.run.spark_task import in_task
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ STARTED_ALREADY = 0.2
 
 
 @dataclass
-class Doing:
+class StepAttempts:
     """The attempts at one step.
 
     ``attempt`` is the id of the last one, ``jobs`` the Spark jobs it took (None: it cannot be told), ``waited`` the seconds until Spark was there: no
@@ -40,7 +40,7 @@ class Doing:
         progress: is told of Spark's tasks.
     """
 
-    start: Start
+    start: AttemptStart
     refs: Refs
     spark: "Callable[[], SparkSession]"
     progress: Progress
@@ -63,7 +63,7 @@ class Doing:
     def _tried(self, engine: Engine, step: Step) -> Outcome[Result]:
         attempt = Attempt(self.start, self.refs)  # what an earlier one wrote is garbage
         self.attempt = attempt.id
-        if isinstance(engine, ColumnarEngine):
+        if isinstance(engine, DuckdbEngine):
             return attempt.execute(engine, step)
         with self._counted(engine.by_spark(step.id).spark, step):
             return attempt.execute(engine, step)

@@ -24,7 +24,7 @@ from rejoin import crash, limits
 from rejoin.context.work import Outcome
 from rejoin.engines.deferred_relation import shrunk, sized
 from rejoin.engines.duckdb_connection import MEMORY_SETTING
-from rejoin.engines.duckdb_engine import ColumnarEngine
+from rejoin.engines.duckdb_engine import DuckdbEngine
 from rejoin.engines.relation import NeedsSpark
 from rejoin.errors import EngineFailed, RejoinError, StoreDenied, StoreDown, StoreMissing
 from rejoin.failures.engine_errors import TRACE, kind_of, named, tracing
@@ -32,7 +32,7 @@ from rejoin.lake.iceberg.refs import Refs
 from rejoin.plan.model.step_results import Result
 from rejoin.plan.model.steps import Step
 from rejoin.plan.sql import suspects
-from rejoin.steps.run.attempt import Attempt, Start
+from rejoin.steps.run.attempt import Attempt, AttemptStart
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +50,7 @@ _TOLD = (MEMORY_SETTING, TRACE, *crash.SETTINGS)
 
 
 @dataclass(frozen=True)
-class Parcel:
+class TaskInput:
     """What a task is sent.
 
     Args:
@@ -61,19 +61,19 @@ class Parcel:
         environment: variables to set; what is not there is unset.
     """
 
-    start: Start
+    start: AttemptStart
     step: Step
     cores: int
     limits: limits.Limits
     environment: dict[str, str]
 
 
-def called(start: Start, step: Step) -> str:
+def called(start: AttemptStart, step: Step) -> str:
     """How errors name a step."""
     return f"step {step.id} in run {start.run.number} of topology {start.run.topology!r}"
 
 
-def in_task(spark: "SparkSession", start: Start, step: Step, cores: int) -> Done:
+def in_task(spark: "SparkSession", start: AttemptStart, step: Step, cores: int) -> Done:
     """Does a step in a job of one task.
 
     Raises:
@@ -82,7 +82,7 @@ def in_task(spark: "SparkSession", start: Start, step: Step, cores: int) -> Done
     """
     bare = replace(start, config=replace(start.config, ledger="", sinks={}, spark={}))  # what a task does not need may hold secrets
     told = {name: os.environ[name] for name in _TOLD if name in os.environ}
-    parcel = pickle.dumps(Parcel(bare, step, cores, limits.limits(), told))
+    parcel = pickle.dumps(TaskInput(bare, step, cores, limits.limits(), told))
     try:
         (row,) = spark.range(0, 1, 1, 1).mapInArrow(partial(_answers, parcel), "came BINARY").collect()
     except RejoinError:
@@ -104,7 +104,7 @@ def _answers(parcel: bytes, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
         yield pa.RecordBatch.from_arrays([pa.array([came], pa.binary())], ["came"])
 
 
-def _came_to(parcel: Parcel) -> Done | NeedsSpark | RejoinError:
+def _came_to(parcel: TaskInput) -> Done | NeedsSpark | RejoinError:
     limits.in_force = parcel.limits  # the worker may have done a task of another process before
     for name in _TOLD:
         os.environ.pop(name, None)
@@ -113,7 +113,7 @@ def _came_to(parcel: Parcel) -> Done | NeedsSpark | RejoinError:
     try:
         with _alone(), _working(parcel.cores):
             attempt = Attempt(start, Refs(start.config, start.run.topology))
-            return attempt.id, attempt.execute(ColumnarEngine(attempt.plan), step)
+            return attempt.id, attempt.execute(DuckdbEngine(attempt.plan), step)
     except NeedsSpark as reason:
         return reason
     except Exception as error:  # noqa: BLE001  whatever it is, it is told

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from rejoin.lake.ledger.deliveries import Delivery
     from rejoin.steps.deliver.catch_up import Restart
-    from rejoin.steps.run.attempt import Start
+    from rejoin.steps.run.attempt import AttemptStart
 
 MOST_IGNORED = 20
 """So many paths that a cut did not look into are named; all are counted."""
@@ -131,7 +131,7 @@ class Topology(TopologyLake):
             f"topology {self.plan.topology!r}: {OPENINGS} attempts to open a run met runs that were committed", next_step="try again"
         )
 
-    def _on(self, past: opening.Past | None, plan: Plan | Callable[[Plan, int], Plan], kind: RunKind) -> Plan:
+    def _on(self, past: opening.PastRuns | None, plan: Plan | Callable[[Plan, int], Plan], kind: RunKind) -> Plan:
         """The plan of a run that starts from the newest committed run."""
         last = self.plan if past is None else past.plan(past.head)
         if callable(plan):
@@ -187,14 +187,14 @@ class Topology(TopologyLake):
 
         ``spark`` is called only if the step has work for it.
         """
-        from rejoin.steps.run.placed_step import Doing
+        from rejoin.steps.run.placed_step import StepAttempts
         from rejoin.steps.run.spark_task import called
 
         done = self.ledger.steps(run.number).get(step.id)
         if done is not None:
             return done
         started, start = time.monotonic(), self.start(run)
-        doing = Doing(start, self.refs, spark, progress)
+        doing = StepAttempts(start, self.refs, spark, progress)
         of_step = named_errors(called(start, step), suspects.of_step(run.plan, step.verb, step.target))
         with trying(self.ledger, run, step.id), of_step:
             outcome = doing.done(step)
@@ -202,11 +202,11 @@ class Topology(TopologyLake):
         record = StepRecord(step.id, made.counts, seconds, doing.jobs, outcome.detail, made.ending)
         return self._register(run, record, doing.attempt, outcome.writes)
 
-    def start(self, run: Run) -> "Start":
+    def start(self, run: Run) -> "AttemptStart":
         """What an attempt at a step of an open run starts from."""
-        from rejoin.steps.run.attempt import Start
+        from rejoin.steps.run.attempt import AttemptStart
 
-        return Start(self.config, run, self.ledger.known(run.number, run.base), self.root)
+        return AttemptStart(self.config, run, self.ledger.known(run.number, run.base), self.root)
 
     def publish(self, run: Run) -> StepRecord:
         """The commit, and its roll-forward. Idempotent.

@@ -1,8 +1,8 @@
 """subscribe: the left changes of a run become subscriptions to right rows."""
 
-from rejoin.context.uncomputable_rows import Sieve, can_sift
+from rejoin.context.uncomputable_rows import UncomputableRows, can_sift
 from rejoin.context.work import Outcome, Work, left_changes
-from rejoin.engines.relation import Rows
+from rejoin.engines.relation import Relation
 from rejoin.joins.foreign_key import subscribe
 from rejoin.lake import table_names
 from rejoin.plan.model.plan import Edge, Node
@@ -29,12 +29,16 @@ class Subscribing:
             if not can_sift(error, self._facts.left_rows(node)):
                 raise
         # Once more; what was written so far is garbage. A row that cannot be computed has no foreign key, before as well.
-        self._writer, sieve, key = self._writer.again(), Sieve(self._work, node, Verb.SUBSCRIBE), self._facts.plan.key_of(node.left.table)
+        self._writer, sieve, key = (
+            self._writer.again(),
+            UncomputableRows(self._work, node, Verb.SUBSCRIBE),
+            self._facts.plan.key_of(node.left.table),
+        )
         changes = sieve.lefts(sieve.lefts(changes, key, "_before", counts=False), key, "_after")
         sieve.check()
         return self._subscribed(node, changes)
 
-    def _subscribed(self, node: Node, changes: Rows) -> Outcome[Subscribed]:
+    def _subscribed(self, node: Node, changes: Relation) -> Outcome[Subscribed]:
         key, spoken = self._facts.plan.key_of(node.left.table), self._engine.node(node)
         counts, writes = {"subscribed": 0, "unsubscribed": 0}, []
         for edge, name in ((e, table_names.subscriptions(node, e)) for e in spoken.edges):

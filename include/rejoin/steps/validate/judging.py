@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rejoin.engines.relation import Engine, Rows
+from rejoin.engines.relation import Engine, Relation
 from rejoin.lake import validation_results
 from rejoin.lake.read.reader import Reader
 from rejoin.limits import limits
@@ -49,7 +49,7 @@ class Judging:
         self._session = Session(validation_results.emptied(results))
         self._verdicts: list[Verdict] = []
 
-    def changed_rows(self, rows: Rows, count: int) -> Rows | None:
+    def changed_rows(self, rows: Relation, count: int) -> Relation | None:
         """Judges the rows that the run would change.
 
         Args:
@@ -129,13 +129,13 @@ class Judging:
         what = f"{'table' if isinstance(self._of, Table) else 'output'} {self._of.name!r}"
         stop_if_needed(self._verdicts, what, self._run, report)
 
-    def _bad_here(self, rows: pa.Table, questions: list[Question]) -> Rows:
+    def _bad_here(self, rows: pa.Table, questions: list[Question]) -> Relation:
         why = reasons(self._of.expectations, self._session.bad_rows(rows, questions))
         at = sorted(why)
         bad = rows.select(list(self._of.key)).take(at).append_column("_reason", pa.array([why[i] for i in at], pa.string()))
         return self._engine.rows(bad)
 
-    def _bad(self, rows: Rows, questions: list[Question]) -> Rows:
+    def _bad(self, rows: Relation, questions: list[Question]) -> Relation:
         found = self._session.bad_keys(self._frame(rows), questions, self._of.key)
         keys = list(dict.fromkeys(k for bad in found.values() for k in bad))
         at = {key: i for i, key in enumerate(keys)}
@@ -146,10 +146,10 @@ class Judging:
             pa.table([*made, pa.array([why[i] for i in range(len(keys))], pa.string())], names=[*self._of.key, "_reason"])
         )
 
-    def _frame(self, rows: Rows) -> "DataFrame":
+    def _frame(self, rows: Relation) -> "DataFrame":
         return self._engine.by_spark(f"rows of {self._of.name!r} are judged").frame(rows)
 
-    def _with_conditions(self, rows: Rows, numbered: Numbered) -> Rows:
+    def _with_conditions(self, rows: Relation, numbered: Numbered) -> Relation:
         """All columns of ``_row``, and what every condition says of it. NaN becomes null: pandas cannot tell them apart, so no engine must."""
         sql, kind = self._engine.sql, rows.schema.field("_row").type
         spoken = dict(zip((n for n, _ in numbered), self._engine.conditions(self._of, [e for _, e in numbered]), strict=True))

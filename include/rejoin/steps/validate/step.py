@@ -5,7 +5,7 @@ from pathlib import Path
 from rejoin.context.facts import watched
 from rejoin.context.new_output import OPS, applied, load, loading
 from rejoin.context.work import Outcome, Work
-from rejoin.engines.relation import Rows
+from rejoin.engines.relation import Relation
 from rejoin.lake import table_names
 from rejoin.lake.ledger.records import Write
 from rejoin.lake.read.reader import Reader
@@ -46,7 +46,7 @@ class Validating:
         judging.computed(made.uncomputable, made.changes + made.uncomputable)
         return self._finish(node, judging, *self._split(node, candidates, bad))
 
-    def _split(self, node: Node, candidates: Rows, bad: Rows | None) -> tuple[Validated, tuple[Write, ...]]:
+    def _split(self, node: Node, candidates: Relation, bad: Relation | None) -> tuple[Validated, tuple[Write, ...]]:
         """Writes the output and its changes without the rows to be held back, and what happened to those."""
         run, made = self._facts.run.number, self._facts.resolved(node)
         inputs = {"candidates": candidates, **({} if bad is None else {"bad": self._engine.everywhere(bad)})}
@@ -69,7 +69,7 @@ class Validating:
             return Validated.of({**done.counts, **seen()}), (*writes, quarantine)
         return as_resolved(done), writes
 
-    def _new_rows(self, changes: Rows, node: Node) -> Rows:
+    def _new_rows(self, changes: Relation, node: Node) -> Relation:
         return self._engine.query(held_rows.new_rows(self._sql, node), changes=changes)
 
     def _finish(self, node: Node, judging: Judging, done: Validated, writes: tuple[Write, ...]) -> Outcome[Validated]:

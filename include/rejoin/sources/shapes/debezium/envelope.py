@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from rejoin.plan.model.plan import Column, Table
 from rejoin.plan.model.sources import DebeziumSource
-from rejoin.sources.decode.column_values import Told, Whole
+from rejoin.sources.decode.column_values import ColumnConverter, ColumnHints
 from rejoin.sources.decode.values import Convert, Field, converter
 from rejoin.sources.events import Layout
 from rejoin.sources.formats.json_text import Unsure, loads, prefix_before_payload, quick
@@ -17,8 +17,8 @@ class Readers(NamedTuple):
 
     key: Converters
     values: Converters
-    whole_key: tuple[Whole, ...]
-    whole_values: tuple[Whole, ...]
+    whole_key: tuple[ColumnConverter, ...]
+    whole_values: tuple[ColumnConverter, ...]
 
 
 class Unwrapper:
@@ -89,11 +89,15 @@ class Unwrapper:
         return document["payload"], self._of_schema
 
     def _compile(self, fields: dict[str, Field]) -> Readers:
-        def one(column: Column) -> tuple[str, Convert, Whole]:
+        def one(column: Column) -> tuple[str, Convert, ColumnConverter]:
             name, type_, seen = column.name, str(column.type), set[str]()
             unit, field = self._units.get(name, "us"), fields.get(name)
             convert = converter(name, type_, unit=unit, field=field, seen=seen)
-            return name, convert, Whole(type_, self._layout.schema.field(name).type, convert, "debezium", Told(unit, field, seen))
+            return (
+                name,
+                convert,
+                ColumnConverter(type_, self._layout.schema.field(name).type, convert, "debezium", ColumnHints(unit, field, seen)),
+            )
 
         key, values = [one(column) for column in self._layout.key], [one(column) for column in self._layout.values]
         converters = [tuple((name, convert) for name, convert, _ in part) for part in (key, values)]

@@ -10,7 +10,7 @@ from rejoin.errors import BadRecord
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.row_versions import DELETED, VALID_FROM, unversioned
 from rejoin.sources.decode.line_shape import Shape
-from rejoin.sources.decode.proven_lines import Careful, Judge
+from rejoin.sources.decode.proven_lines import Judge, LineDecoder
 from rejoin.sources.decode.record_runs import batches
 from rejoin.sources.events import Event, EventKind, Layout
 from rejoin.sources.formats.json_text import Unsure
@@ -18,7 +18,7 @@ from rejoin.sources.shapes.debezium.decoder import UNKNOWN_OP, Decoder
 from rejoin.sources.shapes.debezium.shapes import committed
 
 
-def decoder(table: Table) -> Careful:
+def decoder(table: Table) -> LineDecoder:
     """The decoder of one file."""
     return Decoder(table) if table.versions_of is None else _Versions(table)
 
