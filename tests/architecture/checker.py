@@ -104,6 +104,12 @@ STORAGE = (
 """What reads or writes tables and files with Spark or PyIceberg: the storage, the engine that hands statements to Spark, and the comparison that reads
 by a way of its own."""
 STORAGE_RULE = "only lake/, sources/ and sinks/ touch storage"
+FACES = frozenset(f"{kind}Relation" for kind in ("Counted", "Deferred", "Kept", "Local", "Picked", "SmallDeferred", "Spark")) | {
+    "DuckdbEngine",
+    "SparkEngine",
+}
+FACES_RULE = "what a relation or an engine is, it says itself: Relation.local, Engine.in_process, Engine.by_spark"
+
 SESSIONS = frozenset({"session", "spark"})
 OF_A_SESSION = frozenset(
     {"read", "readStream", "sql", "table"}
@@ -127,6 +133,8 @@ def violations(path: str, source: str) -> list[str]:
     if not _within(path, STORAGE):
         found += [f"{path}:{line} imports {name}: {STORAGE_RULE}" for line, name in imports_of(tree) if _matches(name, ("pyiceberg",))]
         found += [f"{path}:{line} uses {used}: {STORAGE_RULE}" for line, used in _storage_uses(tree)]
+    if not _within(path, (f"{PACKAGE}/engines",)):
+        found += [f"{path}:{line} asks whether something is a {name}: {FACES_RULE}" for line, name in _faces_asked_for(tree)]
     known = _imports_when_loaded(tree) if path == ENGINE else imports_of(tree)
     found += [f"{path}:{line} imports {name}: {ENGINE_RULE}" for line, name in known if _matches(name, ("great_expectations",))]
     return list(dict.fromkeys(found))
@@ -178,6 +186,12 @@ def _storage_uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
         of_a_frame = node.attr in OF_A_FRAME and id(node) in continued
         if of_a_session or of_a_frame or node.attr in ALWAYS_STORAGE:
             yield node.lineno, ast.unparse(node)
+
+
+def _faces_asked_for(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+            yield from ((node.lineno, name) for part in ast.walk(node.args[1]) if (name := getattr(part, "id", "")) in FACES)
 
 
 def _last_name(node: ast.expr) -> str:

@@ -93,6 +93,11 @@ BROKEN = {
     "a step that appends to a table": ("steps/x.py", "frame.writeTo('t').append()", "uses frame.writeTo"),
     "a step that runs SQL": ("steps/x.py", "self._session.sql('DROP TABLE t')", "uses self._session.sql"),
     "a repair that opens a table": ("operate/repair.py", "spark.table('t')", "uses spark.table"),
+    "a step that asks what a relation is": (
+        "steps/x.py",
+        "if isinstance(rows, LocalRelation):\n    pass",
+        "asks whether something is a LocalRelation",
+    ),
     "an answer that asks Spark": ("why/x.py", "def f():\n    from pyspark.sql import Row", "imports pyspark.sql.Row"),
     "a page that imports Spark in a function": ("page/x.py", "def f():\n    import pyspark", "imports pyspark"),
     "a page that imports a step": (

@@ -40,6 +40,11 @@ class Relation(ABC):
         """The names of its columns."""
         return list(self.schema.names)
 
+    @property
+    def local(self) -> pa.Table | None:
+        """Its rows, if they are few and belong to this process; None: they may be many, and are computed where somebody takes them."""
+        return None
+
 
 class OnSpark(Protocol):
     """An engine whose relations are Spark's frames."""
@@ -70,6 +75,10 @@ class LocalRelation(Relation):
         return pa.schema([(f.name, _loose(f.type)) for f in self.arrow.schema])
 
     def here(self) -> pa.Table:
+        return self.arrow
+
+    @property
+    def local(self) -> pa.Table:
         return self.arrow
 
 

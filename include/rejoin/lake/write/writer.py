@@ -9,7 +9,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from rejoin.engines.arrow_tables import fitted, shaped
-from rejoin.engines.relation import Engine, LocalRelation, Relation
+from rejoin.engines.relation import Engine, Relation
 from rejoin.lake import table_names
 from rejoin.lake.iceberg import column_bounds, commits
 from rejoin.lake.iceberg.refs import Refs
@@ -99,8 +99,8 @@ class Writer:
 
     def _put(self, table: Table, base: int, rows: Relation, key: Sequence[str]) -> Write:
         """A snapshot plus ``rows``, of which only the table's columns count."""
-        if isinstance(rows, LocalRelation):
-            stored = _sorted(fitted(rows.arrow, arrow_schema(table)), key)
+        if (local := rows.local) is not None:
+            stored = _sorted(fitted(local, arrow_schema(table)), key)
             made = self._committed(table, base, commits.data_files(table, stored))
             self._refs.recent.keep(made.snapshot_id, stored)
             return made
@@ -126,8 +126,8 @@ class Writer:
         columns = [p.name for p in node.columns]
         schema = output_changes.logged(rows.schema)
         table, base = self._table(table_names.changes(node.name), schema, node.key)
-        if isinstance(rows, LocalRelation):
-            here = _sorted(rows.arrow, node.key)
+        if (local := rows.local) is not None:
+            here = _sorted(local, node.key)
             old = output_changes.replaced(here, [*node.key, PLACE])
             if old[PLACE].null_count:  # Spark has found them, and does not say
                 log = self._put(table, base, rows, node.key)
@@ -141,7 +141,7 @@ class Writer:
         output, start = self._table(node.name, output_changes.schema_of(schema, columns), node.key)
         done = output_changes.one_pass(batches, table, output, columns)
         log = self._committed(table, base, done.log)
-        if isinstance(rows, LocalRelation):
+        if local is not None:
             self._refs.recent.keep(log.snapshot_id, fitted(here, arrow_schema(table)))
         return LoggedChanges(log, lambda made: self._replaced(output, start, done.added, done.gone, made))
 

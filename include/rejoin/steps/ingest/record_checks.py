@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rejoin.engines.relation import Engine, LocalRelation, Relation
+from rejoin.engines.relation import Engine, Relation
 from rejoin.errors import BadRecords, InvariantBroken, SnapshotEmpty, SnapshotShrunk
 from rejoin.limits import limits
 from rejoin.plan.model.plan import Table
@@ -85,7 +85,7 @@ def alone(engine: Engine, table: Table, facts: Relation) -> bool:
     """Whether it is known that no two of many events have one key: then nothing has to be put in order."""
     if by_place(table):
         return True
-    if not engine.in_process or isinstance(facts, LocalRelation):
+    if not engine.in_process or facts.local is not None:
         return False
     distinct = f"SELECT count(*) FROM (SELECT DISTINCT {engine.sql.names(table.key)} FROM facts)"
     return bool(engine.one(f"SELECT count(*) = ({distinct}) AS alone FROM facts", facts=facts)["alone"])

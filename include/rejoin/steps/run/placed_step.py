@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from rejoin.context.progress import Progress
 from rejoin.context.work import Outcome
-from rejoin.engines.duckdb_engine import DuckdbEngine
 from rejoin.engines.placement import InTask, chosen, placed
 from rejoin.engines.relation import Engine
 from rejoin.lake.iceberg.refs import Refs
@@ -63,7 +62,7 @@ class StepAttempts:
     def _tried(self, engine: Engine, step: Step) -> Outcome[Result]:
         attempt = Attempt(self.start, self.refs)  # what an earlier one wrote is garbage
         self.attempt = attempt.id
-        if isinstance(engine, DuckdbEngine):
+        if engine.in_process:
             return attempt.execute(engine, step)
         with self._counted(engine.by_spark(step.id).spark, step):
             return attempt.execute(engine, step)
