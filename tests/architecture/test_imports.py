@@ -52,7 +52,7 @@ def test_loading_topology_and_plan_takes_less_than_a_second() -> None:
 def test_loading_the_page_loads_neither_spark_nor_airflow_nor_what_runs() -> None:
     modules = set(load_in_fresh_interpreter(["rejoin.page.gather", "rejoin.page.render"])["modules"])
     loaded = {str(name).partition(".")[0] for name in modules}
-    assert not modules & {"rejoin.steps.run.topology", "rejoin.run"}, "the page runs nothing, so what it imports does not either"
+    assert not {m for m in modules if m.startswith("rejoin.steps")}, "the page runs nothing, so what it imports does not either"
     assert "pyiceberg" in loaded, "the page reads tables with PyIceberg: this test looks in the wrong place"
     assert not loaded & {"airflow", "fastapi", "great_expectations", "pyspark"}
 

@@ -20,7 +20,7 @@ _IMPORTED = (
     "rejoin.steps.run.job",
     "rejoin.steps.deliver.step",
     "rejoin.steps.deliver.catch_up",
-    "rejoin.run",
+    "rejoin.steps.run.placed_step",
     "rejoin.sinks.connect",
     "duckdb",
     "pandas",

@@ -7,7 +7,7 @@ MODULES = (
     "rejoin.steps.run.job",
     "rejoin.steps.deliver.step",
     "rejoin.steps.deliver.catch_up",
-    "rejoin.run",
+    "rejoin.steps.run.placed_step",
     "rejoin.sinks.connect",
     "pyspark.sql.connect.session",
     "pyspark.sql.connect.dataframe",
