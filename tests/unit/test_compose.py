@@ -13,7 +13,7 @@ from composed import FILE, ROOT, VARIABLE, filled, mounts, raw, secrets, service
 
 from rejoin.errors import SetupError
 from rejoin.lake.config import lake_config
-from rejoin.lake.spark.setup_check import JARS, spark_jars
+from rejoin.lake.spark.setup_check import JARS, fetch_jars, spark_jars
 
 BIN = Path(sys.executable).parent
 DOCKERFILE = ROOT / "docker" / "Dockerfile"
@@ -135,6 +135,21 @@ def test_a_warehouse_on_s3_without_its_jar_says_how_to_get_it(tmp_path: Path, mo
     assert len(spark_jars()) == len(JARS)
     with pytest.raises(SetupError, match=r"(?s)needs iceberg-aws-bundle.*rejoin setup --s3"):
         spark_jars(s3=True)
+
+
+def test_jars_are_fetched_where_a_machines_own_name_has_no_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As while an image is built in the network of its machine."""
+    given: dict[str, str] = {}
+
+    def run(command: list[str], *, env: dict[str, str], **more: object) -> subprocess.CompletedProcess[str]:
+        given.update(env)
+        return subprocess.CompletedProcess(command, 1, "", "unresolved dependency")
+
+    monkeypatch.setenv("REJOIN_JARS", str(tmp_path))
+    monkeypatch.setattr("rejoin.setup_check.subprocess.run", run)
+    with pytest.raises(SetupError, match="unresolved dependency"):
+        fetch_jars()
+    assert given["SPARK_LOCAL_IP"] == "127.0.0.1"
 
 
 def test_a_path_means_the_same_file_in_airflow_and_in_spark() -> None:

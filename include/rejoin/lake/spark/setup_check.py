@@ -164,6 +164,7 @@ def _resolve(jars: list[Jar], ivy: Path) -> None:
     # What the jars depend on is not wanted (see JARS); Spark itself always adds it, unless it is named here.
     command += ["--exclude-packages", "org.checkerframework:checker-qual,org.slf4j:slf4j-api", str(nothing)]
     environment = {
+        "SPARK_LOCAL_IP": "127.0.0.1",  # or Spark would ask for the address of the machine's own name, which need not have one while an image is built
         **os.environ,
         "SPARK_HOME": str(submit.parents[1]),
         "PYSPARK_PYTHON": sys.executable,
