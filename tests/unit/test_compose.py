@@ -66,6 +66,12 @@ def test_a_service_waits_for_every_service_that_it_talks_to(name: str) -> None:
     assert talks_to - {"spark-connect", "api-server"} <= waits_for(name)
 
 
+@pytest.mark.parametrize("name", sorted(OURS | {"object-store"}))
+def test_a_service_has_time_to_end_before_it_is_killed(name: str) -> None:
+    """By default there are ten seconds; SeaweedFS takes twelve, as do Airflow's parts on a loaded machine."""
+    assert services()[name]["stop_grace_period"] == "1m"
+
+
 def test_no_secret_stands_in_a_file() -> None:
     for name, service in raw()["services"].items():
         for key, value in service.get("environment", {}).items():
