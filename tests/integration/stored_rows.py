@@ -5,9 +5,9 @@ import sys
 
 from integration.shop import folded, output
 
-from rejoin.conduct import Topology
 from rejoin.lake.config import lake_config
-from rejoin.load import load
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.topology import Topology
 
 if __name__ == "__main__":
     topology = Topology(load(sys.argv[1]), lake_config(sys.argv[2]), sys.argv[3])

@@ -17,7 +17,7 @@ from composed import ROOT
 from integration.containers import Containers, containers, what_is_missing
 from integration.shop import SOURCE, Row, Shop
 
-from rejoin.airflow.client import Client
+from rejoin.airflow.local.client import Client
 
 pytestmark = [
     pytest.mark.nightly,
