@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from composed import ROOT
-from integration import podman_within
 from integration.stand_ins import STAND_INS, bases, settings_of_pip, stand_in
 
 TOOLS = ("podman", "runc", "buildah", "iptables", "nftables", "debootstrap", "netavark", "aardvark-dns", "catatonit", "iproute2")
@@ -129,8 +128,7 @@ class Containers:
         """``docker compose up --detach --wait``, for all services, or only these."""
         before = [f"--profile={profile}"] if profile else []
         self.compose("up", "--detach", *names, before=before)
-        for name in names or self.running():
-            podman_within.wait_for_health(self.namespace, self.container(name), seconds=300)
+        self.podman("wait", "--condition=healthy", *map(self.container, names or self.running()))
 
     def running(self) -> list[str]:
         """The services whose containers run."""
