@@ -121,7 +121,7 @@ def test_a_dag_runs_and_nobody_comes_in_without_a_key(composed: Composed) -> Non
         assert httpx.get("http://127.0.0.1:8333/lake?list-type=2").status_code == 403
     right = composed.secrets["S3_SECRET_KEY"]
     composed.secrets["S3_SECRET_KEY"] = "somebody else's"
-    with pytest.raises(AssertionError, match="STORE_DENIED"):
+    with pytest.raises(AssertionError, match="ACCESS_DENIED"):
         composed.rows()
     composed.secrets["S3_SECRET_KEY"] = right
 
