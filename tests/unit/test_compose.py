@@ -152,7 +152,7 @@ def test_jars_are_fetched_where_a_machines_own_name_has_no_address(tmp_path: Pat
         return subprocess.CompletedProcess(command, 1, "", "unresolved dependency")
 
     monkeypatch.setenv("REJOIN_JARS", str(tmp_path))
-    monkeypatch.setattr("rejoin.setup_check.subprocess.run", run)
+    monkeypatch.setattr("rejoin.lake.spark.setup_check.subprocess.run", run)
     with pytest.raises(SetupError, match="unresolved dependency"):
         fetch_jars()
     assert given["SPARK_LOCAL_IP"] == "127.0.0.1"
