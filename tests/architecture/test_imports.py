@@ -92,12 +92,19 @@ BROKEN = {
     "a step that writes": ("steps/x.py", "frame.write.parquet(path)", "uses frame.write"),
     "a step that appends to a table": ("steps/x.py", "frame.writeTo('t').append()", "uses frame.writeTo"),
     "a step that runs SQL": ("steps/x.py", "self._session.sql('DROP TABLE t')", "uses self._session.sql"),
-    "a repair that opens a table": ("operate/repair.py", "spark.table('t')", "uses spark.table"),
+    "a verifier that opens a table": ("operate/verify/verify.py", "spark.table('t')", "uses spark.table"),
     "a step that asks what a relation is": (
         "steps/x.py",
         "if isinstance(rows, LocalRelation):\n    pass",
         "asks whether something is a LocalRelation",
     ),
+    "an answer that knows a sink": ("why/x.py", "from rejoin.sinks.kafka import records", "imports rejoin.sinks.kafka.records"),
+    "a new file of a join that imports the lake": (
+        "joins/x/resolve.py",
+        "from rejoin.lake.read import reader",
+        "imports rejoin.lake.read.reader",
+    ),
+    "a source that knows Airflow": ("sources/x.py", "def f():\n    import airflow.sdk", "imports airflow.sdk"),
     "an answer that asks Spark": ("why/x.py", "def f():\n    from pyspark.sql import Row", "imports pyspark.sql.Row"),
     "a page that imports Spark in a function": ("page/x.py", "def f():\n    import pyspark", "imports pyspark"),
     "a page that imports a step": (

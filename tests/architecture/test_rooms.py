@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from checker import PACKAGE, ROOMS, ROOT
 from count import circles, climbs, imports, modules, rooms, sizes
 
@@ -53,6 +54,25 @@ def test_a_climb_is_seen_wherever_it_is_imported(tmp_path: Path) -> None:
         {"steps/x.py": "from rejoin.lake import y", "lake/y.py": below, "plan/z.py": "from rejoin.unknown.w import q", "unknown/w.py": ""},
     )
     assert climbs(imports(package)) == ["lake.y imports steps.x", "plan.z imports unknown.w"]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("statements/x.py", "from rejoin import lake"),
+        ("statements/x.py", "def f():\n    import rejoin.steps.run.attempt"),
+        ("engines/x.py", "from rejoin.steps.run.attempt import AttemptStart"),
+        ("sources/x.py", "import rejoin.steps"),
+        ("plan/x.py", "from rejoin.sinks import records"),
+        ("declare/x.py", "from rejoin.plan.model import plan"),
+        ("sinks/x.py", "from rejoin.steps.run.topology import Topology"),
+        ("page/routes.py", "from rejoin.airflow import dag"),
+    ],
+)
+def test_no_room_knows_who_uses_it_by_whatever_name_it_is_imported(tmp_path: Path, path: str, text: str) -> None:
+    above = ("lake", "steps/run/attempt", "steps/run/topology", "sinks/records", "plan/model/plan", "airflow/dag")
+    (climb,) = climbs(imports(made(tmp_path, {**{f"{name}.py" if "/" in name else f"{name}/a.py": "" for name in above}, path: text})))
+    assert climb.startswith(path.removesuffix(".py").replace("/", "."))
 
 
 def test_a_circle_is_seen_wherever_it_is_imported(tmp_path: Path) -> None:

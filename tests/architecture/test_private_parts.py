@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyiceberg
 import pytest
+from checker import PACKAGE, ROOT, imports_of
 from pyiceberg.table import Transaction
 from pyiceberg.table.update.snapshot import _FastAppendFiles
 from sqlglot import tokenizer_core
@@ -18,7 +19,6 @@ from rejoin.lake.iceberg.file_io import StoreFileIO
 from rejoin.lake.iceberg.snapshot_producers import ChangeTransaction, Rewrite, RowDelta, _DeleteManifestWriter
 from rejoin.lake.iceberg.sql_catalog import CachingSqlCatalog
 
-PACKAGE = Path(inspect.getfile(CachingSqlCatalog)).parents[2]
 THEIRS = sorted(Path(pyiceberg.__file__).parent.rglob("*.py"))
 IMPORTED = {
     ("pyiceberg.io.pyarrow", "_pyarrow_to_schema_without_ids"),
@@ -48,25 +48,24 @@ def bases(ours: type) -> list[type]:
     return [base for base in ours.__mro__ if base.__module__.startswith("pyiceberg.")]
 
 
-def imported(package: str) -> set[tuple[str, str, str]]:
-    """(The room that imports, the module, the name) of everything that is imported of a package."""
+def imported(package: str) -> set[tuple[str, str]]:
+    """(The room that imports, the full name) of everything that is imported of a package."""
     return {
-        ("/".join(file.relative_to(PACKAGE).parts[:-1]), node.module or "", alias.name)
-        for file in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == package
-        for alias in node.names
+        (file.parent.relative_to(ROOT / PACKAGE).as_posix(), name)
+        for file in (ROOT / PACKAGE).rglob("*.py")
+        for _, name in imports_of(ast.parse(file.read_text()))
+        if name.partition(".")[0] == package
     }
 
 
 def test_private_names_of_pyiceberg_are_imported_in_one_room_and_are_those_of_the_table() -> None:
-    found = {(room, module, name) for room, module, name in imported("pyiceberg") if name.startswith("_")}
-    assert {room for room, _, _ in found} == {"lake/iceberg"}
-    assert {(module, name) for _, module, name in found} == IMPORTED
+    found = {(room, name) for room, name in imported("pyiceberg") if name.rpartition(".")[2].startswith("_")}
+    assert {room for room, _ in found} == {"lake/iceberg"}
+    assert {name for _, name in found} == {f"{module}.{name}" for module, name in IMPORTED}
 
 
 def test_sqlglot_is_known_in_one_room() -> None:
-    assert {room for room, _, _ in imported("sqlglot")} == {"plan/sql"}
+    assert {room for room, _ in imported("sqlglot")} == {"plan/sql"}
 
 
 @pytest.mark.parametrize(("module", "name"), sorted(IMPORTED))
@@ -106,4 +105,5 @@ def test_what_is_derived_from_is_what_the_table_says() -> None:
 
 
 def test_sqlglot_has_its_tokens_where_they_are_imported() -> None:
-    assert {name for _, module, name in imported("sqlglot") if module == "sqlglot.tokenizer_core"} <= set(dir(tokenizer_core))
+    module = tokenizer_core.__name__
+    assert {name.removeprefix(f"{module}.") for _, name in imported("sqlglot") if name.startswith(f"{module}.")} <= set(dir(tokenizer_core))
