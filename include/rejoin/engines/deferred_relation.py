@@ -1,7 +1,7 @@
 """Rows that DuckDB has yet to compute: statements that rest on each other become one query.
 
-Of many rows (``DeferredRelation``) it runs within DuckDB's memory and spills the rest. Of few (``SmallDeferredRelation``) what costs is the query itself, a millisecond or two,
-so one for several statements takes half the time.
+Of many rows (``DeferredRelation``) it runs within DuckDB's memory and spills the rest. Of few (``SmallDeferredRelation``) what costs is the query
+itself, a millisecond or two, so one for several statements takes half the time.
 """
 
 import gc
