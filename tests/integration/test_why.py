@@ -79,7 +79,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Topology:
 
 
 def ask(shop: Topology, name: str, *key: str, run: int | None = None) -> dict[str, Any]:
-    answer = why(shop.ledger, shop.refs, shop.root, name, key, run)
+    answer = why(shop.ledger, shop.refs, shop.access, name, key, run)
     console = Console(file=StringIO(), width=160)
     console.print(tree(answer))
     assert console.file.getvalue().startswith(name)  # type: ignore[attr-defined]

@@ -20,7 +20,7 @@ from rejoin.lake.spark.session import session
 from rejoin.plan.check.compile import compile
 from rejoin.plan.model.plan import Column, Table
 from rejoin.plan.model.sources import SnapshotSource
-from rejoin.sources.transports.files import lines
+from rejoin.sources.stored_files import lines
 from rejoin.steps.run.schedule import run_topology
 
 # Spark's Python client leaves sockets to the garbage collector.

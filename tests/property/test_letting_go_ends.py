@@ -179,17 +179,17 @@ def test_pairs_of_a_record_that_was_let_go_stay_if_its_id_is_used_again(web: Web
 
 def test_why_says_that_a_record_was_let_go_and_not_that_it_never_was(web: Web) -> None:
     let_go(web)
-    ledger, refs, root = web.topology.ledger, web.topology.refs, str(web.history.root)
+    ledger, refs, access = web.topology.ledger, web.topology.refs, web.topology.access
     stored = {r["v"] for r in web.rows("views")}
     gone = next(r["v"] for r in web.history.taken["views"] if r["v"] not in stored)
-    record = why(ledger, refs, root, "views", (str(gone),)).row
+    record = why(ledger, refs, access, "views", (str(gone),)).row
     assert (record.state, record.to_dict()["record"]["op"]) == (State.LET_GO, "I")
     assert "let go by a compaction" in state_said(record)
     result = next(r for r in web.rows("left_pairs") if r["v"] == gone)
-    row = why(ledger, refs, root, "left_pairs", (str(gone), result["record"])).row
+    row = why(ledger, refs, access, "left_pairs", (str(gone), result["record"])).row
     assert isinstance(row, OutputRow)
     assert (row.state, row.reasons, row.left and row.left.state) == (State.THERE, (), State.LET_GO)
-    assert why(ledger, refs, root, "views", ("123456789",)).row.state is State.NEVER
+    assert why(ledger, refs, access, "views", ("123456789",)).row.state is State.NEVER
 
 
 def test_expiry_after_such_a_compaction_frees_their_storage(web: Web) -> None:

@@ -15,6 +15,7 @@ from rejoin.lake.config import lake_config
 from rejoin.lake.ledger.records import AttemptContext, Run
 from rejoin.plan.model.plan import Plan
 from rejoin.plan.model.steps import Step, Verb
+from rejoin.sources import SourceAccess
 from rejoin.steps.run import spark_task
 from rejoin.steps.run.attempt import AttemptStart
 
@@ -43,7 +44,7 @@ def test_spark_is_not_asked_for_what_the_object_store_refuses(
     monkeypatch.setattr(spark_task, "_working", lambda _: nullcontext())
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     run = Run("t", 1, "run", "open", "somebody", None, PLAN, (), 0.0, None, None)
-    start = AttemptStart(lake_config(str(tmp_path)), run, AttemptContext({}, {}, {}, {}), ".")
+    start = AttemptStart(lake_config(str(tmp_path)), run, AttemptContext({}, {}, {}, {}), SourceAccess("."))
     parcel = spark_task.TaskInput(start, Step(Verb.PUBLISH, "", ()), 0, limits.limits(), {})
     came = spark_task._came_to(pickle.loads(pickle.dumps(parcel)))
     assert type(came) is expected

@@ -28,11 +28,12 @@ def plan(topology_file: str, location: str, root: str, as_json: bool) -> None:
     next run would be refused.
     """
     from rejoin.lake.config import existing_config
+    from rejoin.lake.source_access import source_access
     from rejoin.operate.ahead import compared, measured, to_dict
     from rejoin.report import plan as report_plan
 
     wanted, config = loaded(topology_file), existing_config(location)
-    ahead = measured(wanted, config, compared(wanted, config), str(Path(root).resolve()))
+    ahead = measured(wanted, config, compared(wanted, config), source_access(config, str(Path(root).resolve())))
     if as_json:
         print_json(to_dict(ahead))
     else:

@@ -25,11 +25,12 @@ def why(output: str, key: tuple[str, ...], location: str, root: str, name: str |
     The records' lines are found by reading the files again; where these are gone or changed, only their names are told.
     """
     from rejoin.lake.query.typed_keys import typed
+    from rejoin.lake.source_access import source_access
     from rejoin.why.trace import why as answer
     from rejoin.why.tree import WIDE, tree
 
     topology = existing(location, name)
-    found = answer(topology.ledger, topology.refs, root, output, typed(key), run)
+    found = answer(topology.ledger, topology.refs, source_access(topology.config, root), output, typed(key), run)
     if as_json:
         print_json(found.to_dict())
     else:

@@ -11,7 +11,7 @@ from rejoin.lake.read.reader import Reader
 from rejoin.lake.write.writer import Writer
 from rejoin.plan.model.plan import Node
 from rejoin.plan.model.step_results import Result
-from rejoin.sources import Pin
+from rejoin.sources import Pin, SourceAccess
 
 R_co = TypeVar("R_co", bound=Result, covariant=True)
 
@@ -27,10 +27,10 @@ class Outcome(Generic[R_co]):
 
 @dataclass(frozen=True)
 class Cut:
-    """What a run reads of one source table, None if there is nothing new; and where relative paths start."""
+    """What a run reads of one source table, None if there is nothing new; and how the source is reached."""
 
     pin: Pin | None
-    root: str
+    access: SourceAccess
 
     @property
     def given(self) -> Pin:

@@ -13,6 +13,7 @@ A TOML file (``${NAME}`` is replaced by the environment variable, so that no sec
     [properties]                                    # passed to both Iceberg catalogs, for example s3.endpoint
     [spark]                                         # extra Spark settings, for example spark.master
     [sinks.kafka]                                   # where the sink of that name is (``sinks.config``)
+    [sources.kafka]                                 # and the system of that name that sources are read from (``source_access``)
 """
 
 import os
@@ -34,7 +35,9 @@ from rejoin.lake.locations import allowed, existing, made, native, whole
 CATALOG = "lake"
 """Name of the Iceberg catalog, in Spark and in PyIceberg: they must agree, the name is a column of the catalog's tables."""
 
-_KEYS = {"engine", "warehouse", "catalog", "uri", "ledger", "properties", "spark", "sinks"}
+_KEYS = {"engine", "warehouse", "catalog", "uri", "ledger", "properties", "spark", "sinks", "sources"}
+_NAMED = ("sinks", "sources")
+"""Sections of sections, one a system."""
 _CATALOGS = ("sqlite", "postgresql", "rest")
 
 
@@ -53,6 +56,7 @@ class LakeConfig:
     properties: dict[str, str] = field(default_factory=dict, repr=False)
     spark: dict[str, str] = field(default_factory=dict, repr=False)
     sinks: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
+    sources: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
     engine: EngineChoice | None = None
 
     @property
@@ -182,6 +186,7 @@ def _from_file(path: Path) -> LakeConfig:
         spark=_texts(data.get("spark", {})),
         engine=named(data["engine"], f"lake file {path}") if "engine" in data else None,
         sinks={name: _texts(settings) for name, settings in data.get("sinks", {}).items()},
+        sources={name: _texts(settings) for name, settings in data.get("sources", {}).items()},
     )
 
 
@@ -202,10 +207,8 @@ def _parsed(path: Path) -> dict[str, Any]:
 def _check_kinds(path: Path, data: dict[str, Any]) -> None:
     """Refuses settings that are no texts, and sections that are none."""
     wrong = [k for k in ("warehouse", "uri", "ledger") if not isinstance(data.get(k, ""), str)]
-    sections = [data.get(k, {}) for k in ("properties", "spark", "sinks")]
-    wrong += [k for k, v in zip(("properties", "spark", "sinks"), sections, strict=True) if not isinstance(v, dict)]
-    if not wrong and not all(isinstance(v, dict) for v in data.get("sinks", {}).values()):
-        wrong = ["sinks"]
+    wrong += [k for k in ("properties", "spark", *_NAMED) if not isinstance(data.get(k, {}), dict)]
+    wrong += [k for k in _NAMED if not wrong and not all(isinstance(v, dict) for v in data.get(k, {}).values())]
     if wrong:
         raise SetupError(f"lake file {path}: setting {', '.join(wrong)} is of another kind", expected="texts, and sections of them")
 

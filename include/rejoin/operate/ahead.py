@@ -14,6 +14,7 @@ from rejoin.steps.run import opening
 
 if TYPE_CHECKING:
     from rejoin.lake.iceberg.refs import Refs
+    from rejoin.sources import SourceAccess
 
 COMPARABLE = 10
 """The time of an earlier run is scaled to at most so many times its rows: small runs say little about large ones."""
@@ -88,20 +89,20 @@ def compared(plan: Plan, config: LakeConfig | None) -> Outlook:
     )
 
 
-def measured(plan: Plan, config: LakeConfig | None, found: Outlook, root: str | None) -> Ahead:
+def measured(plan: Plan, config: LakeConfig | None, found: Outlook, access: "SourceAccess | None") -> Ahead:
     """The outlook of this plan with numbers.
 
     Args:
         plan: to run.
         config: the lake, as above.
         found: what ``compared`` has said.
-        root: where relative source paths start; None: sources are not looked at. New files are read once, for their checksums.
+        access: how sources are reached; None: they are not looked at. New files are read once, for their checksums.
     """
     history = None
     if config is not None and plan.topology in heads(config.ledger):
         history = History(config.ledger, plan.topology)
     sizes = {} if config is None or history is None or found.run is None else _sizes(config, history, found.run, plan)
-    waiting = () if root is None else tuple(_waiting(plan, history, t.name, root) for t in plan.tables)
+    waiting = () if access is None else tuple(_waiting(plan, history, t.name, access) for t in plan.tables)
     return Ahead(found, sizes, _work(plan, found, sizes, history), waiting, None if history is None else history.open_run())
 
 
@@ -179,13 +180,17 @@ def _work(plan: Plan, found: Outlook, sizes: Mapping[str, StoredSize], history: 
     return tuple(made)
 
 
-def _waiting(plan: Plan, history: History | None, name: str, root: str) -> Waiting:
-    from rejoin.sources import Pin, PinnedFile, available
+def _waiting(plan: Plan, history: History | None, name: str, access: "SourceAccess") -> Waiting:
+    from rejoin.sources import Pin, waiting
 
-    consumed = () if history is None else tuple(PinnedFile(*f) for f in history.consumed(name))
     last = None if history is None else history.last_pin(name)
     try:
-        pin = available(plan.table(name), root, consumed, None if last is None else Pin.from_dict(last))
+        pin = waiting(
+            plan.table(name),
+            access,
+            None if last is None else Pin.from_dict(last),
+            lambda: () if history is None else history.consumed(name),
+        ).pin
     except RejoinError as error:
         return Waiting(name, error=error)
-    return Waiting(name) if pin is None else Waiting(name, len(pin.files), pin.size, pin.superseded)
+    return Waiting(name) if pin is None else Waiting(name, len(pin.parts), pin.size, pin.superseded)

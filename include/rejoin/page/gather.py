@@ -147,7 +147,7 @@ class Lake:
         plan = history.plan(head)
         tables = Tables(history, Refs(config, name), head, plan, history.runs(LOOKED_BACK))
         fresh = _fresh(history, table) if plan.is_table(table) else None
-        return tables.page(table, key, KeySource(config.ledger, root), fresh, history.published())
+        return tables.page(table, key, KeySource(config, root), fresh, history.published())
 
     def dag_of(self, name: str) -> str | None:
         """The DAG that ran a topology last, if one did lately."""

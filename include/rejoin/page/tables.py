@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rejoin.errors import QueryRefused, SnapshotExpired, UnknownTable
 from rejoin.lake import table_names
+from rejoin.lake.config import LakeConfig
 from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.ledger.history import History, RunLine
 from rejoin.lake.ledger.ledger import Ledger
@@ -14,6 +15,7 @@ from rejoin.lake.query import bounded_looks
 from rejoin.lake.query.bounded_looks import Newest, Refused, Skew
 from rejoin.lake.query.point_query import PointQuery
 from rejoin.lake.query.typed_keys import typed
+from rejoin.lake.source_access import source_access
 from rejoin.lake.table_roles import Role, state_tables
 from rejoin.page.model import RELEASED, Change, Fresh, KeyEvent, KeyView, Kind, Refusals, Rows, TableLine, TablePage
 from rejoin.plan.model.plan import Node, Plan
@@ -41,9 +43,9 @@ KEY_EVENTS = 100
 
 @dataclass(frozen=True)
 class KeySource:
-    """Where a key is looked up: the ledger's address, and where relative paths of sources start."""
+    """Where a key is looked up: the lake, and where relative paths of sources start."""
 
-    ledger: str
+    config: LakeConfig
     root: str
 
 
@@ -155,14 +157,14 @@ class Tables:
         )
 
     def _key_view(self, name: str, key: tuple[str, ...], source: KeySource) -> KeyView:
-        ledger = Ledger(source.ledger, self._plan.topology)
+        ledger = Ledger(source.config.ledger, self._plan.topology)
         query = PointQuery(ledger, self._refs, self._head)
         asked = typed(key)
         found = query.history(name, asked, KEY_EVENTS)
         when = self._history.published_at([r["run"] for r in found])
         events = tuple(KeyEvent(r["run"], when.get(r["run"]), row_change(r["op"], r["before"], r["after"])) for r in found)
         try:
-            path: Answer | str = why(ledger, self._refs, source.root, name, asked, self._head)
+            path: Answer | str = why(ledger, self._refs, source_access(source.config, source.root), name, asked, self._head)
         except QueryRefused as refused:
             path = refused.what
         return KeyView(key, query.get(name, asked), events, path)

@@ -4,11 +4,11 @@
 ``REJOIN_SINK_<NAME>`` does the same without a file, and wins: an address (``host:9092``, ``postgresql://...``), or settings as a JSON object.
 """
 
-import json
 import os
 from collections.abc import Mapping
 
 from rejoin.errors import SetupError
+from rejoin.lake.named_settings import settings
 
 ADDRESS = {"kafka": "bootstrap.servers", "postgres": "url"}
 """The setting that every sink of a kind must have."""
@@ -28,7 +28,7 @@ def connection(stated: Mapping[str, Mapping[str, str]], name: str, kind: str) ->
     variable, address = f"REJOIN_SINK_{name.upper()}", ADDRESS[kind]
     found = dict(stated.get(name, {}))
     if given := os.environ.get(variable):
-        found |= _settings(given, variable, address)
+        found |= settings(given, variable, address)
     if address not in found:
         raise SetupError(
             f"nothing says where the {kind} sink {name!r} is",
@@ -36,12 +36,3 @@ def connection(stated: Mapping[str, Mapping[str, str]], name: str, kind: str) ->
             next_step="write it there; the topology file has no addresses",
         )
     return found
-
-
-def _settings(given: str, variable: str, address: str) -> dict[str, str]:
-    if not given.lstrip().startswith("{"):
-        return {address: given}
-    try:
-        return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in json.loads(given).items()}
-    except json.JSONDecodeError as error:
-        raise SetupError(f"{variable} is no JSON object (line {error.lineno}, column {error.colno})", next_step="correct it") from None

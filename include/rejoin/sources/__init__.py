@@ -1,24 +1,25 @@
-"""Sources: bytes that others wrote -> events, exactly or quarantined, never guessed.
+"""Sources: records that others wrote -> events, exactly or quarantined, never guessed.
 
-``available`` finds what is new and pins it (the cut), ``read`` turns a pin into the events frame (ingest). pyspark is imported by
-``read`` only when it is called.
+``waiting`` finds what is new and pins it (the cut), ``read`` turns a pin into the events frame (ingest). A source is a transport (where records
+are), a format (how they are written) and a shape (what they say). pyspark is imported by ``read`` only when it is called.
 """
 
+from rejoin.plan.pin import Part, Pin
+from rejoin.sources.access import SourceAccess
 from rejoin.sources.declared_columns import drift
 from rejoin.sources.events import RARE
-from rejoin.sources.pins import Pin, available, ignored
 from rejoin.sources.raw_records import read_again_here, read_again_on_workers, read_raw, read_raw_here, row_columns
-from rejoin.sources.read import coded_errors, read, read_along, read_here, unpacked
-from rejoin.sources.transports.files import PinnedFile
+from rejoin.sources.read import coded_errors, read, read_along, read_here, unpacked, waiting
+from rejoin.sources.transports.transport import Waiting
 
 __all__ = [
     "RARE",
+    "Part",
     "Pin",
-    "PinnedFile",
-    "available",
+    "SourceAccess",
+    "Waiting",
     "coded_errors",
     "drift",
-    "ignored",
     "read",
     "read_again_here",
     "read_again_on_workers",
@@ -28,4 +29,5 @@ __all__ = [
     "read_raw_here",
     "row_columns",
     "unpacked",
+    "waiting",
 ]

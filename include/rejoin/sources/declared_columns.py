@@ -11,7 +11,7 @@ from rejoin.errors import BadRecord, SchemaDrift, SnapshotEmpty
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import Meaning
 from rejoin.sources.formats.json_text import loads
-from rejoin.sources.transports.files import Place, corrupt, first_lines
+from rejoin.sources.stored_files import Place, corrupt, first_lines
 
 # JSON writers may leave null members out, so the first record alone says little.
 _JSON_SAMPLE = 1000

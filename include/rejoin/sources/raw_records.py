@@ -11,16 +11,15 @@ import pyarrow.compute as pc
 from rejoin.errors import BadRecord
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.record_place import delivered
-from rejoin.plan.model.sources import DebeziumSource, Meaning, RecordsSource, SnapshotSource
-from rejoin.sources.events import RAW_BYTES, EventKind, events_ddl, events_schema, raw_text
-from rejoin.sources.formats.csv_text import csv_records
+from rejoin.plan.model.sources import DebeziumSource
+from rejoin.plan.pin import Part, Pin
+from rejoin.sources.access import SourceAccess
+from rejoin.sources.events import RAW_BYTES, EventKind, events_ddl, events_schema
 from rejoin.sources.formats.json_text import loads
-from rejoin.sources.pins import Pin, format_of
 from rejoin.sources.read import is_small, marked_errors, tasks
 from rejoin.sources.shapes import registry
-from rejoin.sources.shapes.parquet_rows import raw_rows
 from rejoin.sources.stream_columns import completed
-from rejoin.sources.transports.files import PinnedFile, lines, open_pinned
+from rejoin.sources.transports.registry import transport
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +30,9 @@ _RAW_DDL = "`_file` STRING, `_line` BIGINT, `_raw` STRING"
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def read_raw_here(table: Table, pin: Pin, root: str, places: Mapping[str, frozenset[int]], *, large: bool = False) -> pa.Table | None:
+def read_raw_here(
+    table: Table, pin: Pin, access: SourceAccess, places: Mapping[str, frozenset[int]], *, large: bool = False
+) -> pa.Table | None:
     """Records of a small pin as they were written: ``_file``, ``_line``, ``_raw``; None if it is large.
 
     They are read again, since keeping the text of every record beside its values would double what is held of each cut.
@@ -39,57 +40,45 @@ def read_raw_here(table: Table, pin: Pin, root: str, places: Mapping[str, frozen
     Args:
         table: the table.
         pin: what was read.
-        root: where relative paths start.
-        places: file -> the lines of the wanted ones.
+        access: how its source is reached.
+        places: id of a part -> the places (``_line``) of the wanted ones in it.
         large: read a large pin, too.
 
     Raises:
-        SourceFileMissing, SourceFileChanged: the pinned bytes are no longer there.
+        SourceError: the pinned records are no longer there.
     """
     if not (large or is_small(pin)):
         return None
-    found = [batch for file in pin.files if file.path in places for batch in _raw_of(table, root, file, places[file.path])]
+    found = [batch for part in pin.parts if part.id in places for batch in _raw_of(table, access, part, places[part.id])]
     return pa.Table.from_batches(found, _RAW)
 
 
-def read_raw(spark: "SparkSession", table: Table, pin: Pin, root: str, places: "DataFrame") -> "DataFrame":
+def read_raw(spark: "SparkSession", table: Table, pin: Pin, access: SourceAccess, places: "DataFrame") -> "DataFrame":
     """The same of any pin by Spark. ``places``: ``_file`` and ``_line`` of the wanted ones."""
     from pyspark.sql import functions as F
 
-    wanted = places.groupBy(F.col("_file").alias("path")).agg(F.collect_set("_line").alias("lines"))
-    work: Work = partial(_raw_rows, table, root)
-    return tasks(spark, pin).join(wanted, on="path").mapInArrow(work, _RAW_DDL)
+    wanted = places.groupBy(F.col("_file").alias("id")).agg(F.collect_set("_line").alias("lines"))
+    work: Work = partial(_raw_rows, table, pin, access)
+    return tasks(spark, pin).join(wanted, on="id").mapInArrow(work, _RAW_DDL)
 
 
-def _raw_rows(table: Table, root: str, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Runs on a worker: rows (path, size, sha256, lines) -> records."""
+def _raw_rows(table: Table, pin: Pin, access: SourceAccess, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Runs on a worker: rows (id, index, lines) -> records."""
     for batch in rows:
         for row in batch.to_pylist():
             with marked_errors():
-                yield from _raw_of(table, root, PinnedFile(row["path"], row["size"], row["sha256"]), frozenset(row["lines"]))
+                yield from _raw_of(table, access, pin.parts[row["index"]], frozenset(row["lines"]))
 
 
-def _raw_of(table: Table, root: str, file: PinnedFile, wanted: frozenset[int]) -> Iterator[pa.RecordBatch]:
-    """The records of one file that begin on these lines. Reads all of it, so that its bytes are verified."""
+def _raw_of(table: Table, access: SourceAccess, part: Part, wanted: frozenset[int]) -> Iterator[pa.RecordBatch]:
+    """The records of one part that stand at these places."""
     found: list[dict[str, Any]] = []
-    for line, raw in _records(table, root, file, wanted):
-        found.append({"_file": file.path, "_line": line, "_raw": raw})
+    for line, raw in transport(delivered(table), access).raw(part, wanted):
+        found.append({"_file": part.id, "_line": line, "_raw": raw})
         if len(found) == _BATCH:
             yield pa.RecordBatch.from_pylist(found, _RAW)
             found = []
     yield pa.RecordBatch.from_pylist(found, _RAW)
-
-
-def _records(table: Table, root: str, file: PinnedFile, wanted: frozenset[int]) -> Iterator[tuple[int, str]]:
-    if table.source.meaning is Meaning.FEED or format_of(file.path) == "json":
-        numbered = lines(open_pinned(root, file))
-    elif format_of(file.path) == "parquet":
-        return raw_rows(delivered(table), root, file, wanted)
-    else:
-        assert isinstance(table.source, SnapshotSource | RecordsSource)
-        records = csv_records(lines(open_pinned(root, file)), table.source.null, file.path, lambda _: None)
-        numbered = ((line, raw) for line, raw, _ in records)
-    return ((line, raw_text(raw)) for line, raw in numbered if line in wanted)
 
 
 def row_columns(raw: str) -> list[str]:

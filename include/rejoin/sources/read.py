@@ -1,8 +1,8 @@
 """A pin -> its events (the contract is in ``events``): in this process, or as a DataFrame. With ``raw`` the only module of the package that uses pyspark.
 
-Files are decoded by ``decode.decode_file``: in the driver while a pin is small, since starting Python workers costs more than
-decoding; else on the workers, one task a file. Uses no RDD and no SparkContext, so it works on Spark Connect. The workers must be able to
-import rejoin and, for local paths, see the same files.
+Parts are decoded by their transport: in the driver while a pin is small, since starting Python workers costs more than decoding; else on the
+workers, one task a part. Uses no RDD and no SparkContext, so it works on Spark Connect. The workers must be able to import rejoin and to reach
+the source: for local paths, see the same files.
 """
 
 import base64
@@ -19,10 +19,14 @@ from rejoin import errors
 from rejoin.errors import RejoinError
 from rejoin.limits import limits
 from rejoin.plan.model.plan import Table
+from rejoin.plan.model.record_place import delivered
+from rejoin.plan.pin import Pin
+from rejoin.sources.access import SourceAccess
 from rejoin.sources.events import events_ddl, events_schema
-from rejoin.sources.pinned_file import decode_file, decode_pin
-from rejoin.sources.pins import Pin, format_of
-from rejoin.sources.transports.files import PinnedFile, check_size
+from rejoin.sources.stored_files import format_of
+from rejoin.sources.stream_columns import completed
+from rejoin.sources.transports.registry import transport
+from rejoin.sources.transports.transport import Taken, Waiting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,32 +36,45 @@ _MAX_TASKS = 2_000
 _MARK = re.compile(r"<<rejoin:([A-Za-z0-9+/=]+)>>")
 
 
-def read(spark: "SparkSession", table: Table, pin: Pin, root: str) -> "DataFrame":
+def waiting(table: Table, access: SourceAccess, last: Pin | None, taken: Taken) -> Waiting:
+    """What the source of a table holds that no committed run has read (``transports.transport.Transport.waiting``)."""
+    return transport(table, access).waiting(last, taken)
+
+
+def events_of_part(table: Table, pin: Pin, index: int, access: SourceAccess) -> Iterator[pa.RecordBatch]:
+    """The events of one part of a pin, in batches. Raises as ``Transport.events`` does; what came before an error may not be used."""
+    given = delivered(table)
+    events = transport(given, access).events(pin, index)
+    return events if given == table else completed(table, events)
+
+
+def read(spark: "SparkSession", table: Table, pin: Pin, access: SourceAccess) -> "DataFrame":
     """The events of ``pin``, one row a record, columns and types as ``events.events_ddl(table)``.
 
-    Raises at once where the driver can see the cause: SourceFileMissing, SourceFileChanged (other size). Errors of workers come with the action
-    that runs the frame: run it inside ``coded_errors``.
+    Raises at once where the driver can see the cause (``Transport.check``). Errors of workers come with the action that runs the frame: run it
+    inside ``coded_errors``.
     """
-    for file in pin.files:
-        check_size(root, file)
-    work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]] = partial(_decode_rows, table, pin.kind, pin.ordinal, root)
+    _check(table, pin, access)
+    work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]] = partial(_decode_rows, table, pin, access)
     return tasks(spark, pin).mapInArrow(work, events_ddl(table))
 
 
-def read_here(table: Table, pin: Pin, root: str) -> pa.Table | None:
+def read_here(table: Table, pin: Pin, access: SourceAccess) -> pa.Table | None:
     """The events of a small pin, decoded in this process; None if it is large. Raises as ``read`` does."""
-    if not is_small(pin):
-        return None
-    for file in pin.files:
-        check_size(root, file)
-    return pa.Table.from_batches(decode_pin(table, pin, root), events_schema(table))
+    return pa.Table.from_batches(read_along(table, pin, access), events_schema(table)) if is_small(pin) else None
 
 
-def read_along(table: Table, pin: Pin, root: str) -> Iterator[pa.RecordBatch]:
+def read_along(table: Table, pin: Pin, access: SourceAccess) -> Iterator[pa.RecordBatch]:
     """The events of a pin of any size, in batches, decoded in this process. Raises as ``read`` does."""
-    for file in pin.files:
-        check_size(root, file)
-    yield from decode_pin(table, pin, root)
+    _check(table, pin, access)
+    for index in range(len(pin.parts)):
+        yield from events_of_part(table, pin, index, access)
+
+
+def _check(table: Table, pin: Pin, access: SourceAccess) -> None:
+    of = transport(table, access)
+    for part in pin.parts:
+        of.check(part)
 
 
 def is_small(pin: Pin) -> bool:
@@ -67,34 +84,26 @@ def is_small(pin: Pin) -> bool:
 
 def unpacked(pin: Pin) -> int:
     """About how many bytes of text a pin has."""
-    return sum(file.size * (_PACKED if file.path.endswith((".gz", ".parquet")) else 1) for file in pin.files)
+    return sum(part.size * (_PACKED if part.id.endswith((".gz", ".parquet")) else 1) for part in pin.parts)
 
 
 def is_parquet(pin: Pin) -> bool:
     """Whether its records are rows of Parquet files."""
-    return not pin.of_a_feed and format_of(pin.files[0].path) == "parquet"
+    return not pin.of_a_feed and format_of(pin.parts[0].id) == "parquet"
 
 
 def tasks(spark: "SparkSession", pin: Pin) -> "DataFrame":
-    """The files of a pin (index, path, size, sha256), one a partition as far as that is sensible."""
-    files = pa.table(
-        {
-            "index": pa.array(range(len(pin.files)), pa.int64()),
-            "path": [file.path for file in pin.files],
-            "size": pa.array([file.size for file in pin.files], pa.int64()),
-            "sha256": [file.sha256 for file in pin.files],
-        }
-    )
-    return spark.createDataFrame(files).repartition(min(len(pin.files), _MAX_TASKS))
+    """The parts of a pin (index, id), one a partition as far as that is sensible."""
+    parts = pa.table({"index": pa.array(range(len(pin.parts)), pa.int64()), "id": [part.id for part in pin.parts]})
+    return spark.createDataFrame(parts).repartition(min(len(pin.parts), _MAX_TASKS))
 
 
-def _decode_rows(table: Table, kind: str, ordinal: int, root: str, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Runs on a worker: rows (index, path, size, sha256) -> events."""
+def _decode_rows(table: Table, pin: Pin, access: SourceAccess, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Runs on a worker: rows (index, id) -> events."""
     for batch in rows:
-        for row in batch.to_pylist():
-            file = PinnedFile(row["path"], row["size"], row["sha256"])
+        for index in batch["index"].to_pylist():
             with marked_errors():
-                yield from decode_file(table, kind, ordinal, file, row["index"], root)
+                yield from events_of_part(table, pin, index, access)
 
 
 @contextmanager

@@ -12,24 +12,25 @@ from rejoin.errors import SourceError
 from rejoin.limits import limits
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.record_place import PLACE, by_place
+from rejoin.plan.pin import Pin
+from rejoin.sources.access import SourceAccess
 from rejoin.sources.events import EventKind, arrow_type
-from rejoin.sources.pinned_file import decode_file
-from rejoin.sources.pins import Pin
-from rejoin.sources.read import is_parquet, is_small
-from rejoin.sources.transports.files import PinnedFile, check_size, place
+from rejoin.sources.read import events_of_part, is_parquet, is_small
+from rejoin.sources.stored_files import place
+from rejoin.sources.transports.registry import transport
 
 Found = tuple[str, int]
 """A file as it was pinned, and the record's first line (from 1; the row number in Parquet)."""
 NO_RECORD = "its run's files have no such record"
 
 
-def locate(table: Table, pin: Pin, root: str, key: Mapping[str, Any], position: str) -> Found | str:
+def locate(table: Table, pin: Pin, access: SourceAccess, key: Mapping[str, Any], position: str) -> Found | str:
     """Where the record stands that became the version of ``key`` at ``position``; a text that says why that is not known.
 
     Args:
         table: the table, as the run that read the pin declared it.
         pin: what that run read.
-        root: where relative paths start.
+        access: how its source is reached.
         key: values of the key columns.
         position: the version's (``_version``).
     """
@@ -40,25 +41,25 @@ def locate(table: Table, pin: Pin, root: str, key: Mapping[str, Any], position: 
         return f"its run read more than {limits().fetched_bytes >> 20} MiB, which is not read again for one record"
     found: list[Found] = []
     problem = ""
-    for index, file in enumerate(pin.files):
+    for index, part in enumerate(pin.parts):
         try:
-            check_size(root, file)
-            found += _rows(table, root, file, key) if is_parquet(pin) else _records(table, pin, root, index, key, position)
+            transport(table, access).check(part)
+            found += _rows(table, access.root, part.id, key) if is_parquet(pin) else _records(table, pin, access, index, key, position)
         except SourceError as error:
             problem = problem or error.what
         except (pa.ArrowException, OSError):
-            problem = problem or f"source file {file.path!r} cannot be read"
+            problem = problem or f"source {part.id!r} cannot be read"
     if not found:
         return problem or NO_RECORD
     # Of equal rows of a snapshot, and of records with one id, the first counts; of events that repeat a position the last.
     return found[-1] if pin.of_a_feed else found[0]
 
 
-def _records(table: Table, pin: Pin, root: str, index: int, key: Mapping[str, Any], position: str) -> list[Found]:
+def _records(table: Table, pin: Pin, access: SourceAccess, index: int, key: Mapping[str, Any], position: str) -> list[Found]:
     """The records of one file, all of which is read, so that its bytes are those that were pinned."""
     found: list[Found] = []
     truncates: list[Found] = []
-    for batch in decode_file(table, pin.kind, pin.ordinal, pin.files[index], index, root):
+    for batch in events_of_part(table, pin, index, access):
         kind, at = batch["_kind"], pc.fill_null(pc.equal(batch["_position"], position), fill_value=False)
         if position.endswith("~"):  # what a delete without a position of its own got
             at = pc.or_(at, pc.and_(pc.is_null(batch["_position"]), pc.equal(kind, str(EventKind.DELETE))))
@@ -79,9 +80,9 @@ def _matches(table: Table, rows: pa.RecordBatch | pa.Table, key: Mapping[str, An
         yield pc.fill_null(pc.equal(rows[name].cast(types[name]), pa.scalar(value, types[name])), fill_value=False)
 
 
-def _rows(table: Table, root: str, file: PinnedFile, key: Mapping[str, Any]) -> list[Found]:
+def _rows(table: Table, root: str, file: str, key: Mapping[str, Any]) -> list[Found]:
     """The rows of a Parquet file with this key, by its key columns alone."""
-    where = place(root, file.path)
+    where = place(root, file)
     rows = pq.read_table(where.native, columns=list(key), filesystem=where.fs, partitioning=None)
     chosen = reduce(pc.and_, _matches(table, rows, key))
-    return [(file.path, n + 1) for n in pc.indices_nonzero(chosen).to_pylist()]
+    return [(file, n + 1) for n in pc.indices_nonzero(chosen).to_pylist()]

@@ -13,7 +13,7 @@ from rejoin.lake.query.quarantine_entries import open_entries
 from rejoin.plan.model.plan import Node
 from rejoin.plan.model.row_versions import unversioned
 from rejoin.plan.model.sources import SnapshotSource
-from rejoin.sources import Pin
+from rejoin.sources import Pin, SourceAccess
 from rejoin.sources.record_location import NO_RECORD, locate
 from rejoin.statements.own_columns import HASH, HELD_CODES, REPLAYED_CODE, SOURCE_FILE
 from rejoin.why.answer import APPLIED, NOOP, Answer, Change, OutputRow, Record, RightRow, SourceRow, State, differing
@@ -23,13 +23,13 @@ from rejoin.why.right_sides import named, side
 Row = Mapping[str, Any]
 
 
-def why(ledger: Ledger, refs: Refs, root: str, name: str, key: Sequence[str | None], run: int | None = None) -> Answer:
+def why(ledger: Ledger, refs: Refs, access: SourceAccess, name: str, key: Sequence[str | None], run: int | None = None) -> Answer:
     """Which records made, changed, withheld or removed the row of a table or output with this key (texts, in key order; None: null).
 
     Args:
         ledger: the topology's ledger.
         refs: its tables.
-        root: where relative source paths start, to find a record's line in its file.
+        access: how sources are reached, to find a record in what its run read.
         name: the table or output.
         key: the key.
         run: as of this committed run; None: the newest.
@@ -40,14 +40,14 @@ def why(ledger: Ledger, refs: Refs, root: str, name: str, key: Sequence[str | No
         SnapshotExpired: the run is beyond retention.
     """
     query = PointQuery(ledger, refs, run)
-    trace = _Trace(query, ledger, refs, root)
+    trace = _Trace(query, ledger, refs, access)
     query.get(name, tuple(key))  # refuses a name or key that nothing has
     return Answer(query.plan.topology, query.run, trace.row(name, key))
 
 
 class _Trace:
-    def __init__(self, query: PointQuery, ledger: Ledger, refs: Refs, root: str) -> None:
-        self.query, self.plan, self._ledger, self._refs, self._root = query, query.plan, ledger, refs, root
+    def __init__(self, query: PointQuery, ledger: Ledger, refs: Refs, access: SourceAccess) -> None:
+        self.query, self.plan, self._ledger, self._refs, self._access = query, query.plan, ledger, refs, access
         self._kept = ledger.kept(query.run)
 
     def row(self, name: str, key: Sequence[Any]) -> SourceRow | OutputRow:
@@ -55,7 +55,7 @@ class _Trace:
 
     def of_run(self, run: int) -> "_Trace":
         """The same as of another run."""
-        return _Trace(PointQuery(self._ledger, self._refs, run), self._ledger, self._refs, self._root)
+        return _Trace(PointQuery(self._ledger, self._refs, run), self._ledger, self._refs, self._access)
 
     def any(self, name: str, key: Sequence[Any]) -> tuple[SourceRow | OutputRow, Row | None]:
         """What is known of a key, and its stored row, if there is one, with its hash."""
@@ -168,11 +168,11 @@ class _Trace:
         pinned, table = self._ledger.pins(version["_run"]).get(name), self._ledger.run(version["_run"]).plan.table(name)
         table = table if table.versions_of is None else unversioned(table)  # the files have no such key
         pin = None if pinned is None else Pin.from_dict(pinned)
-        files = () if pin is None else tuple(f.path for f in pin.files)
+        files = () if pin is None else tuple(part.id for part in pin.parts)
         if files and version["_op"] == "D" and isinstance(table.source, SnapshotSource):
             return {"files": files, "absent": True}
         asked = {k: key[k] for k in table.key}
-        found = NO_RECORD if pin is None else locate(table, pin, self._root, asked, version["_version"])
+        found = NO_RECORD if pin is None else locate(table, pin, self._access, asked, version["_version"])
         # A record that had been refused and was tried again: where the run's own files do not have it.
         replayed = [r for r in kept if r["_code"] == REPLAYED_CODE and r["_run"] == version["_run"]]
         if found == NO_RECORD and len(replayed) == 1:

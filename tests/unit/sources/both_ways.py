@@ -17,7 +17,7 @@ from rejoin.sources.decode import proven_lines, record_runs
 from rejoin.sources.formats import line_chunks
 from rejoin.sources.shapes import registry, snapshot
 from rejoin.sources.shapes.debezium import decimals
-from rejoin.sources.transports.files import lines as numbered
+from rejoin.sources.stored_files import lines as numbered
 
 STYLES = ((",", ":"), (", ", ": "))
 

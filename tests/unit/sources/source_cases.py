@@ -11,7 +11,7 @@ from careful import decode_csv, decode_json
 from rejoin.plan.model.plan import Column, Table
 from rejoin.plan.model.sources import DebeziumSource, Source
 from rejoin.sources.shapes import registry
-from rejoin.sources.transports.files import lines as numbered
+from rejoin.sources.stored_files import lines as numbered
 
 CAPTURES = Path(__file__).parents[2] / "data" / "captures"
 

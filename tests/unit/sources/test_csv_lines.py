@@ -24,7 +24,7 @@ from rejoin.sources.events import MISSING_KEY
 from rejoin.sources.formats import line_chunks
 from rejoin.sources.formats.csv_text import BAD_CSV
 from rejoin.sources.shapes import csv_lines, snapshot
-from rejoin.sources.transports.files import lines as numbered
+from rejoin.sources.stored_files import lines as numbered
 
 TYPES = (
     "BOOLEAN", "INT", "BIGINT", "FLOAT", "DOUBLE", "STRING", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from followed import files
+from pinning import there
 
 from rejoin import Topology, feed
 from rejoin.errors import SchemaRefused, SetupError, TopologyError
@@ -16,7 +17,7 @@ from rejoin.plan.check.compile import compile
 from rejoin.plan.extensions import dialects
 from rejoin.plan.model import json_form
 from rejoin.plan.model.plan import Plan
-from rejoin.sources import available, read_again_here, read_here
+from rejoin.sources import SourceAccess, read_again_here, read_here
 from rejoin.sources.shapes.lines import LineDialect
 
 PIPES = '''
@@ -61,9 +62,9 @@ def events(root: Path, *lines: str) -> list[dict[str, object]]:
     (root / "landing").mkdir()
     (root / "landing" / "1.jsonl").write_text("".join(f"{line}\n" for line in lines))
     table = plan().table("people")
-    pin = available(table, str(root), (), None)
+    pin = there(table, str(root)).pin
     assert pin is not None
-    found = read_here(table, pin, str(root))
+    found = read_here(table, pin, SourceAccess(str(root)))
     assert found is not None
     return found.to_pylist()
 

@@ -22,7 +22,7 @@ from rejoin.sources.decode import record_runs
 from rejoin.sources.formats import json_text
 from rejoin.sources.shapes import registry, snapshot
 from rejoin.sources.shapes.debezium import plain
-from rejoin.sources.transports.files import lines as numbered
+from rejoin.sources.stored_files import lines as numbered
 
 TYPES = (
     "BOOLEAN", "INT", "BIGINT", "FLOAT", "DOUBLE", "STRING", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ",

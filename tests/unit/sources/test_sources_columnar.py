@@ -18,7 +18,7 @@ from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import SnapshotSource
 from rejoin.sources.events import events_schema
 from rejoin.sources.shapes.parquet_rows import decode_parquet, raw_rows
-from rejoin.sources.transports.files import PinnedFile
+from rejoin.sources.stored_files import PinnedFile
 
 NO_TEXT = b"Z\xfcrich"
 

@@ -7,7 +7,7 @@ import lzma
 from pathlib import Path
 
 import pytest
-from pinning import DDL, EVENTS, SNAPSHOTS, cut, paths, pinned, put
+from pinning import DDL, EVENTS, SNAPSHOTS, cut, decode_pin, paths, pinned, put
 from source_cases import rows, table
 
 from rejoin.errors import (
@@ -17,10 +17,15 @@ from rejoin.errors import (
     SourceFileMissing,
     SourceOutsideRoot,
 )
+from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import SnapshotSource
-from rejoin.sources import Pin
-from rejoin.sources.pinned_file import decode_pin
-from rejoin.sources.transports.files import open_pinned
+from rejoin.plan.pin import Pin
+from rejoin.sources.stored_files import PinnedFile, open_pinned
+from rejoin.sources.transports.files import pinned as as_file
+
+
+def pinned_files(of: Table, root: Path) -> list[PinnedFile]:
+    return [as_file(part) for part in pinned(of, root).parts]
 
 
 @pytest.mark.parametrize("path", ["../out", "a/../../out", "/etc", "link"])
@@ -68,7 +73,7 @@ def test_pinned_bytes_are_verified_while_reading(
     tmp_path: Path, name: str, before: bytes, after: bytes | None, error: type[RejoinError]
 ) -> None:
     put(tmp_path, **{f"src/{name}": before})
-    (file,) = pinned(EVENTS, tmp_path).files
+    (file,) = pinned_files(EVENTS, tmp_path)
     (tmp_path / "src" / name).unlink()
     if after is not None:
         put(tmp_path, **{f"src/{name}": after})
@@ -78,7 +83,7 @@ def test_pinned_bytes_are_verified_while_reading(
 
 def test_gzip_of_several_members_is_read_whole(tmp_path: Path) -> None:
     put(tmp_path, **{"src/a.gz": gzip.compress(b"x" * 50_000_000) + gzip.compress(b"y")})
-    (file,) = pinned(EVENTS, tmp_path).files
+    (file,) = pinned_files(EVENTS, tmp_path)
     assert sum(map(len, open_pinned(str(tmp_path), file))) == 50_000_001
 
 
@@ -107,4 +112,4 @@ def test_fault_a_packed_or_binary_file_of_a_feed_is_not_read_as_lines(tmp_path: 
 @pytest.mark.parametrize("text", [b"", b"x", b"PAR1,PAR2\n", b"BZh1,Obj\n", b"Object\n", b"PK,id\n", "(\u00b5\n".encode()])
 def test_text_that_begins_nearly_like_other_files_is_text(tmp_path: Path, text: bytes) -> None:
     put(tmp_path, **{"src/1": text})
-    assert b"".join(open_pinned(str(tmp_path), pinned(EVENTS, tmp_path).files[0])) == text
+    assert b"".join(open_pinned(str(tmp_path), pinned_files(EVENTS, tmp_path)[0])) == text

@@ -13,12 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from limited import limited
+from pinning import there
 from pyspark.sql.pandas.types import from_arrow_schema
 from source_cases import CAPTURES, table
 
 from rejoin.errors import SourceCorrupt, SourceFileChanged
 from rejoin.plan.model.sources import DebeziumSource, RecordsSource, SnapshotSource
-from rejoin.sources import available, coded_errors, read, read_here
+from rejoin.sources import SourceAccess, coded_errors, read, read_here
 from rejoin.sources.events import events_ddl
 
 reading = importlib.import_module("rejoin.sources.read")
@@ -84,17 +85,17 @@ def test_the_driver_and_the_workers_read_the_same_events_of_the_same_types(
     for name, content in files.items():
         laid(tmp_path, f"src/1/{name}" if source.kind == "snapshot" else f"src/{name}", content)
     of = table(ddl, source=source)
-    pin = available(of, str(tmp_path), (), None)
+    pin = there(of, str(tmp_path)).pin
     assert pin is not None
-    here = read_here(of, pin, str(tmp_path))
+    here = read_here(of, pin, SourceAccess(str(tmp_path)))
     assert here is not None
     limited(monkeypatch, fetched_bytes=0)
-    assert read_here(of, pin, str(tmp_path)) is None, "the pin is Spark's to read"
-    frame = read(spark, of, pin, str(tmp_path))
+    assert read_here(of, pin, SourceAccess(str(tmp_path))) is None, "the pin is Spark's to read"
+    frame = read(spark, of, pin, SourceAccess(str(tmp_path)))
     assert frame.schema == spark.createDataFrame([], events_ddl(of)).schema == from_arrow_schema(here.schema, prefer_timestamp_ntz=True)
-    there = frame.toArrow()
-    assert there.schema.types == here.schema.types or [str(t) for t in there.schema.types] == [str(t) for t in in_zone(here.schema)]
-    assert (here.num_rows, exactly(here)) == (count, exactly(there))
+    elsewhere = frame.toArrow()
+    assert elsewhere.schema.types == here.schema.types or [str(t) for t in elsewhere.schema.types] == [str(t) for t in in_zone(here.schema)]
+    assert (here.num_rows, exactly(here)) == (count, exactly(elsewhere))
 
 
 def in_zone(schema: pa.Schema) -> list[pa.DataType]:
@@ -105,17 +106,17 @@ def in_zone(schema: pa.Schema) -> list[pa.DataType]:
 def test_an_error_of_a_worker_keeps_its_type(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of = table("id BIGINT; name STRING", source=SnapshotSource("src"))
     laid(tmp_path, "src/1.csv", b"id,name\n1,paid\n")
-    pin = available(of, str(tmp_path), (), None)
+    pin = there(of, str(tmp_path)).pin
     assert pin is not None
     limited(monkeypatch, fetched_bytes=0)
     laid(tmp_path, "src/1.csv", b"id,name\n1,diap\n")
     with pytest.raises(SourceFileChanged, match=r"src/1\.csv"), coded_errors():
-        read(spark, of, pin, str(tmp_path)).collect()
+        read(spark, of, pin, SourceAccess(str(tmp_path))).collect()
     laid(tmp_path, "src/2.csv", b'id,name\n1,"paid\n')
-    pin = available(of, str(tmp_path), (), None)
+    pin = there(of, str(tmp_path)).pin
     assert pin is not None
     with pytest.raises(SourceCorrupt, match=r"src/2\.csv.*line 2"), coded_errors():
-        read(spark, of, pin, str(tmp_path)).collect()
+        read(spark, of, pin, SourceAccess(str(tmp_path))).collect()
 
 
 def test_parquet_is_read_with_names_positions_lines_and_quarantined_null_keys(spark: Any, tmp_path: Path) -> None:
@@ -124,9 +125,9 @@ def test_parquet_is_read_with_names_positions_lines_and_quarantined_null_keys(sp
         (tmp_path / "src/1").mkdir(parents=True, exist_ok=True)
         values = pa.table({"id": pa.array([i, None], type_), "v": pa.array([1, 2], pa.decimal128(4, 1))})
         pq.write_table(values, tmp_path / f"src/1/p+{i} [x]%20.parquet")
-    pin = available(of, str(tmp_path), (), None)
+    pin = there(of, str(tmp_path)).pin
     assert pin is not None
-    frame = read(spark, of, pin, str(tmp_path))
+    frame = read(spark, of, pin, SourceAccess(str(tmp_path)))
     assert [(f.name, f.dataType) for f in frame.schema] == [(f.name, f.dataType) for f in spark.createDataFrame([], events_ddl(of)).schema]
     rows = frame.orderBy("_arrival").collect()
     assert [(r["_kind"], r["id"], str(r["v"]), r["_line"], r["_arrival"] >> 40, r["_code"]) for r in rows] == [
@@ -135,7 +136,7 @@ def test_parquet_is_read_with_names_positions_lines_and_quarantined_null_keys(sp
         ("upsert", 1, "1.00", 1, 1, None),
         ("quarantined", None, "None", 2, 1, "MISSING_KEY"),
     ]
-    assert sorted({r["_file"] for r in rows}) == [file.path for file in pin.files]
+    assert sorted({r["_file"] for r in rows}) == [part.id for part in pin.parts]
 
 
 def test_parquet_files_of_records_may_have_one_name_in_two_folders(spark: Any, tmp_path: Path) -> None:
@@ -143,11 +144,11 @@ def test_parquet_files_of_records_may_have_one_name_in_two_folders(spark: Any, t
     for folder in ("2026-01-01", "2026-01-02", "."):
         (tmp_path / "src" / folder).mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.table({"id": pa.array([len(folder)], pa.int64()), "name": [folder]}), tmp_path / "src" / folder / "0.parquet")
-    pin = available(of, str(tmp_path), (), None)
+    pin = there(of, str(tmp_path)).pin
     assert pin is not None
-    here = read_here(of, pin, str(tmp_path))
+    here = read_here(of, pin, SourceAccess(str(tmp_path)))
     assert here is not None and here["name"].to_pylist() == [".", "2026-01-01", "2026-01-02"]
-    found = read(spark, of, pin, str(tmp_path)).orderBy("_arrival").collect()
+    found = read(spark, of, pin, SourceAccess(str(tmp_path))).orderBy("_arrival").collect()
     assert [(r["name"], r["_file"], r["_arrival"] >> 40) for r in found] == [
         (".", "src/0.parquet", 0),
         ("2026-01-01", "src/2026-01-01/0.parquet", 1),

@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 
 import pytest
-from pinning import DDL, RECORDS, SNAPSHOTS, cut, paths, pinned, put
+from pinning import DDL, RECORDS, SNAPSHOTS, cut, decode_pin, paths, pinned, put, there
 from source_cases import rows, table
 
 from rejoin.errors import (
@@ -14,8 +14,7 @@ from rejoin.errors import (
 )
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import RecordsSource
-from rejoin.sources import Pin, ignored
-from rejoin.sources.pinned_file import decode_pin
+from rejoin.plan.pin import Pin
 
 
 def test_every_file_of_records_is_pinned_once_in_natural_order_and_what_is_no_such_file_is_told(tmp_path: Path) -> None:
@@ -23,7 +22,7 @@ def test_every_file_of_records_is_pinned_once_in_natural_order_and_what_is_no_su
     put(tmp_path, **{f"src/{name}": "id,name\n1,a" for name in names})
     first = pinned(RECORDS, tmp_path)
     assert (paths(first), first.kind, first.columns) == (["src/9.csv", "src/10.csv", "src/2026-01-02/1.csv"], "records", ("id", "name"))
-    assert ignored(RECORDS, str(tmp_path)) == ("src/README.txt", "src/archive")
+    assert there(RECORDS, str(tmp_path)).ignored == ("src/README.txt", "src/archive")
     assert cut(RECORDS, tmp_path, first, first) is None
     put(tmp_path, **{"src/8.csv": "id,name\n1,a"})
     late = pinned(RECORDS, tmp_path, first, first)
@@ -76,7 +75,7 @@ def test_fault_a_file_of_records_with_nothing_in_it_has_no_records_whatever_its_
     if end.endswith(".gz"):
         put(tmp_path, **{f"src/2.{end}": gzip.compress(b"")})
     nothing = pinned(RECORDS, tmp_path)
-    assert len(nothing.files) == 1 + end.endswith(".gz") and nothing.columns == ()
+    assert len(nothing.parts) == 1 + end.endswith(".gz") and nothing.columns == ()
     assert rows(decode_pin(RECORDS, nothing, str(tmp_path))) == []
 
 

@@ -15,7 +15,7 @@ from rejoin.plan.model.sources import SnapshotSource
 from rejoin.sources.decode.record_runs import batches
 from rejoin.sources.shapes import csv_lines, snapshot
 from rejoin.sources.shapes.parquet_file import check_parquet
-from rejoin.sources.transports.files import PinnedFile
+from rejoin.sources.stored_files import PinnedFile
 
 OF = table("id BIGINT; name STRING; n INT", source=SnapshotSource("x"))
 

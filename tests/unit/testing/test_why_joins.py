@@ -18,7 +18,7 @@ DAY = "2026-01-01"
 def told(driver: Driver, name: str, *key: str | None, run: int | None = None) -> tuple[dict[str, Any], str]:
     """The answer as data and as a text."""
     topology = driver._topology
-    answer, out = why(topology.ledger, topology.refs, str(driver.root), name, key, run), io.StringIO()
+    answer, out = why(topology.ledger, topology.refs, topology.access, name, key, run), io.StringIO()
     Console(file=out, width=WIDE, highlight=False, color_system=None).print(tree(answer))
     return answer.to_dict(), out.getvalue()
 

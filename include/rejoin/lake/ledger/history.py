@@ -20,6 +20,7 @@ from rejoin.plan.model import json_form
 from rejoin.plan.model.plan import Plan
 from rejoin.plan.model.step_results import NET_CHANGES
 from rejoin.plan.model.steps import Verb, step_id
+from rejoin.plan.pin import Pin
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,7 @@ def _line(row: Row[tuple[object, ...]], steps: Sequence[StepLine]) -> RunLine:
 
 def _input(row: Row[tuple[object, ...]]) -> Input | None:
     pin = json.loads(row.pin)
-    return None if pin is None else Input(row.source, row.run, tuple((f["path"], f["size"]) for f in pin["files"]))
+    return None if pin is None else Input(row.source, row.run, tuple((part.id, part.size) for part in Pin.from_dict(pin).parts))
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from rejoin.lake.ledger.run_owner import Life
 from rejoin.lake.ledger.runs import RunKind, RunState
 from rejoin.plan.model import json_form
 from rejoin.plan.model.plan import Plan
+from rejoin.plan.pin import Pin
 
 LEASE_SECONDS = 60.0
 """How long a run counts as alive after its owner's last sign of life."""
@@ -264,11 +265,11 @@ class Ledger(Records):
     def _record_files(self, db: Connection, run: int) -> None:
         for row in db.execute(select(t.pins).where(self._is(t.pins, run))).all():
             pin = json.loads(row.pin)
-            for f in pin["files"] if pin else ():
-                at = and_(t.files.c.topology == self.topology, t.files.c.source == row.source, t.files.c.path == f["path"])
-                values = {"size": f["size"], "sha256": f["sha256"], "run": run}
+            for part in () if pin is None else Pin.from_dict(pin).files:
+                at = and_(t.files.c.topology == self.topology, t.files.c.source == row.source, t.files.c.path == part.id)
+                values = {"size": part.size, "sha256": part.place["sha256"], "run": run}
                 if db.execute(update(t.files).where(at).values(**values)).rowcount == 0:
-                    db.execute(insert(t.files).values(topology=self.topology, source=row.source, path=f["path"], **values))
+                    db.execute(insert(t.files).values(topology=self.topology, source=row.source, path=part.id, **values))
 
 
 def _of_step(step: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rejoin.errors import BadRecord
-from rejoin.sources.transports.files import corrupt
+from rejoin.sources.stored_files import corrupt
 
 BAD_CSV = "BAD_CSV"
 Record = tuple[int, bytes, dict[str, Any] | BadRecord | None]

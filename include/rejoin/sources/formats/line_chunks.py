@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rejoin.sources.events import BATCH_ROWS
-from rejoin.sources.transports.files import BOM, lines
+from rejoin.sources.stored_files import BOM, lines
 
 LINES = 4 * BATCH_ROWS
 """Lines in a chunk: whole batches of the careful way, so that its batches are the same whether or not it reads single chunks."""

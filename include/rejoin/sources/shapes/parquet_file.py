@@ -14,7 +14,7 @@ from rejoin.errors import SchemaDrift
 from rejoin.plan.model.plan import Table
 from rejoin.sources.declared_columns import parquet_file
 from rejoin.sources.decode.values import decimal_of
-from rejoin.sources.transports.files import PinnedFile, corrupt, place, verify
+from rejoin.sources.stored_files import PinnedFile, corrupt, place, verify
 
 BATCH_ROWS = 65_536
 

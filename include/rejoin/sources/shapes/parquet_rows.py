@@ -20,7 +20,7 @@ from rejoin.plan.model.plan import Table
 from rejoin.sources.events import MISSING_KEY, EventKind, Layout, raw_text
 from rejoin.sources.shapes.parquet_file import parquet_rows
 from rejoin.sources.shapes.snapshot import position_of
-from rejoin.sources.transports.files import PinnedFile
+from rejoin.sources.stored_files import PinnedFile
 
 _YEARS = (MIN_MICROS // 1_000_000, MAX_MICROS // 1_000_000 + 1)
 """Seconds since the epoch: the first of year 1, and the first that is too late."""

@@ -7,7 +7,7 @@ from rejoin.plan.model.plan import Table
 from rejoin.steps.ingest.raw_records import raw_of
 
 
-def check_columns(engine: Engine, table: Table, events: Relation, before: Reader, pin: sources.Pin, root: str) -> None:
+def check_columns(engine: Engine, table: Table, events: Relation, before: Reader, pin: sources.Pin, access: sources.SourceAccess) -> None:
     """Stops the run if a declared column is gone from the feed, or was never there.
 
     An event may lack a column that its source did not have yet: it is older than one that has it, or than what is stored. So what counts
@@ -19,7 +19,7 @@ def check_columns(engine: Engine, table: Table, events: Relation, before: Reader
         events: the events of the cut.
         before: the tables as of the run's base.
         pin: what the events were read from.
-        root: where relative paths start.
+        access: how the source is reached.
 
     Raises:
         SchemaDrift: the newest event lacks a column that is not declared as optional.
@@ -36,5 +36,5 @@ def check_columns(engine: Engine, table: Table, events: Relation, before: Reader
     if gone:
         having = f"_kind = 'upsert' AND {sql.has('_absent', sql.literal(gone[0]))}"
         last = engine.query(f"SELECT _file, _line FROM events WHERE {having} ORDER BY _position DESC LIMIT 1", events=events)
-        texts = raw_of(engine, table, pin, root, last).here()["_raw"].to_pylist()
+        texts = raw_of(engine, table, pin, access, last).here()["_raw"].to_pylist()
         raise sources.drift(table, "the newest event", gone, sources.row_columns(texts[0] if texts else ""))

@@ -112,7 +112,7 @@ class Storing:
         """The records of the cut that were refused after they were decoded, with their text."""
         bad = self._engine.query(f"SELECT * FROM judged WHERE _fate = {text(Fate.QUARANTINED)}", judged=judged)
         places = self._engine.query("SELECT _file, _line FROM bad", bad=bad)
-        texts = raw_of(self._engine, self._table, self._cut.given, self._cut.root, places)
+        texts = raw_of(self._engine, self._table, self._cut.given, self._cut.access, places)
         line = ", ".join("t._raw AS _raw" if c == "_raw" else f"b.{self._sql.name(c)}" for c in bad.columns)
         met = f"SELECT {line} FROM bad AS b LEFT JOIN texts AS t ON b._file = t._file AND b._line = t._line"
         written = self._engine.query(met, bad=bad, texts=texts)

@@ -79,14 +79,14 @@ class Ingesting:
                     table, LocalRelation(events_schema(table).empty_table()), no_kinds(), LookupKeys(held, self._facts.held(table))
                 )
             return Outcome(Ingested(), () if known else (self._touch(table),))
-        here = sources.read_here(table, pin, self._cut.root)
+        here = sources.read_here(table, pin, self._cut.access)
         if here is not None:
             return self._ingest(table, LocalRelation(here), kinds_of(table, here), here)
         if self._engine.in_process:
-            landed = self._engine.landed(events_schema(table), sources.read_along(table, pin, self._cut.root), sources.RARE)
+            landed = self._engine.landed(events_schema(table), sources.read_along(table, pin, self._cut.access), sources.RARE)
             return self._ingest(table, landed, count_kinds(self._engine, table, landed), None)
         spark = self._engine.by_spark(f"the input of {table.name!r} is large")
-        events = spark.of(sources.read(spark.spark, table, pin, self._cut.root))
+        events = spark.of(sources.read(spark.spark, table, pin, self._cut.access))
         if (loaded := self._load(table, events)) is not None:
             return loaded
         with self._engine.kept(events) as kept:  # decoding is the dearest part: once
@@ -123,7 +123,7 @@ class Ingesting:
         if isinstance(table.source, SnapshotSource):
             return self._ingest_snapshot(table, events, kinds)
         if kinds.absent:
-            check_columns(self._engine, table, events, self._work.before, self._cut.given, self._cut.root)
+            check_columns(self._engine, table, events, self._work.before, self._cut.given, self._cut.access)
         return self._ingest_feed(table, events, kinds, self._keys(table, events, here, kinds))
 
     def _ingest_feed(self, table: Table, events: Relation, kinds: EventCounts, keys: LookupKeys) -> Outcome[Ingested]:

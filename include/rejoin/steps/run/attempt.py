@@ -40,13 +40,13 @@ class AttemptStart:
         config: the lake.
         run: the open run; its pinned plan is what is executed.
         known: what the ledger knows of it.
-        root: where relative source paths start.
+        access: how sources are reached.
     """
 
     config: LakeConfig
     run: Run
     known: AttemptContext
-    root: str
+    access: sources.SourceAccess
 
     def results(self, name: str) -> Path | None:
         """Where the results of a table's or node's validation are kept."""
@@ -63,7 +63,7 @@ class Attempt:
 
     def __init__(self, start: AttemptStart, refs: Refs) -> None:
         self.id = uuid.uuid4().hex[:10]
-        self._refs, self._run, self._root, self._results = refs, start.run, start.root, start.results
+        self._refs, self._run, self._access, self._results = refs, start.run, start.access, start.results
         known = start.known
         self._pins, self._base = known.pins, known.base
         self._now = self._base | {w.table: w.snapshot_id for w in known.writes.values()}
@@ -126,7 +126,7 @@ class Attempt:
                 with sources.coded_errors():
                     table = plan.table(step.target)
                     pinned = self._pins[table.name]
-                    cut = Cut(None if pinned is None else sources.Pin.from_dict(pinned), self._root)
+                    cut = Cut(None if pinned is None else sources.Pin.from_dict(pinned), self._access)
                     outcome = Ingesting(work, cut, self._results(table.name)).run(table)
             case Verb.SUBSCRIBE:
                 outcome = Subscribing(work).run(plan.node(step.target))

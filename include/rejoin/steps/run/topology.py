@@ -5,6 +5,7 @@ The same functions serve one process that does everything (``schedule``) and a s
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rejoin import crash
@@ -17,6 +18,7 @@ from rejoin.lake.config import LakeConfig
 from rejoin.lake.ledger import run_owner
 from rejoin.lake.ledger.records import Run, StepRecord, Write, superseded
 from rejoin.lake.ledger.runs import RunKind, RunState
+from rejoin.lake.source_access import source_access
 from rejoin.plan.change.compatibility import left_behind
 from rejoin.plan.change.fingerprint import fingerprint
 from rejoin.plan.model.plan import Plan
@@ -60,7 +62,7 @@ class Topology(TopologyLake):
 
     def __init__(self, plan: Plan, config: LakeConfig, root: str, life: Callable[[str], run_owner.Life] = run_owner.life) -> None:
         super().__init__(plan, config)
-        self.root, self._life = root, life
+        self.root, self.access, self._life = root, source_access(config, root), life
 
     def open(self, who: str, options: RunOptions = EVERYTHING, progress: Progress = SILENT) -> Run:
         """The owner's open run, if it was opened with these options, or a new one; finishes first what a crash left between a commit and its
@@ -153,7 +155,7 @@ class Topology(TopologyLake):
 
     def _cut(self, run: Run, note: str) -> StepRecord:
         from rejoin import sources
-        from rejoin.sources import Pin, PinnedFile
+        from rejoin.sources import Pin
 
         started, found = time.monotonic(), dict[str, dict[str, Any] | None]()
         ignored: list[str] = []
@@ -161,16 +163,15 @@ class Topology(TopologyLake):
             if run.plan.repair:
                 found[table.name] = None
                 continue
-            consumed = tuple(PinnedFile(*f) for f in self.ledger.consumed(table.name))
-            last = self.ledger.last_pin(table.name)
-            pin = sources.available(table, self.root, consumed, None if last is None else Pin.from_dict(last))
-            found[table.name] = None if pin is None else pin.to_dict()
-            ignored += sources.ignored(table, self.root)
+            last, taken = self.ledger.last_pin(table.name), partial(self.ledger.consumed, table.name)
+            there = sources.waiting(table, self.access, None if last is None else Pin.from_dict(last), taken)
+            found[table.name] = None if there.pin is None else there.pin.to_dict()
+            ignored += there.ignored
         self.ledger.pin(run.number, found)
         crash.point("cut:pinned")
         pins = [Pin.from_dict(p) for p in self.ledger.pins(run.number).values() if p is not None]
         counts = {
-            "files": sum(len(p.files) for p in pins),
+            "files": sum(len(p.parts) for p in pins),
             "bytes": sum(p.size for p in pins),
             "superseded_snapshots": sum(p.superseded for p in pins),
             "ignored": len(set(ignored)),
@@ -206,7 +207,7 @@ class Topology(TopologyLake):
         """What an attempt at a step of an open run starts from."""
         from rejoin.steps.run.attempt import AttemptStart
 
-        return AttemptStart(self.config, run, self.ledger.known(run.number, run.base), self.root)
+        return AttemptStart(self.config, run, self.ledger.known(run.number, run.base), self.access)
 
     def publish(self, run: Run) -> StepRecord:
         """The commit, and its roll-forward. Idempotent.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pinning import DDL, EVENTS, RECORDS, SNAPSHOTS, cut, paths, pinned, put
+from pinning import DDL, EVENTS, RECORDS, SNAPSHOTS, cut, paths, pinned, put, there
 from source_cases import table
 
 from rejoin.errors import (
@@ -21,8 +21,8 @@ from rejoin.errors import (
 )
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import SnapshotSource
-from rejoin.sources import ignored, pins
-from rejoin.sources.transports.files import Place
+from rejoin.sources.stored_files import Place
+from rejoin.sources.transports import listing
 
 # --- change events ---------------------------------------------------------------------------------------------------
 
@@ -58,14 +58,14 @@ def test_fault_a_consumed_file_that_is_moved_away_while_the_cut_looks_is_fine(tm
     put(tmp_path, **{"src/a": "x"})
     first = pinned(EVENTS, tmp_path)
     put(tmp_path, **{"src/b": "x"})
-    listed = pins.children
+    listed = listing.children
 
     def then_moved(root: str, directory: Place) -> list[Place]:
         found = listed(root, directory)
         (tmp_path / "src/a").unlink()
         return found
 
-    monkeypatch.setattr(pins, "children", then_moved)
+    monkeypatch.setattr(listing, "children", then_moved)
     assert paths(cut(EVENTS, tmp_path, first, first)) == ["src/b"]
     assert not (tmp_path / "src/a").exists(), "it was moved"
 
@@ -213,9 +213,9 @@ def test_fault_look_files_of_events_are_read_in_the_order_of_their_numbers(tmp_p
 
 def test_fault_look_what_is_not_looked_into_is_named(tmp_path: Path) -> None:
     put(tmp_path, **{"src/a.jsonl": "", "src/2026-01-02/more/a.jsonl": "", "src/archive/a.jsonl": "", "src/_x/a.jsonl": ""})
-    assert ignored(EVENTS, str(tmp_path)) == ("src/2026-01-02/more", "src/archive")
-    put(tmp_path, **{"src/1.csv": "", "src/2.CSV": "", "src/README.txt": "", "src/3.csv.tmp": ""})
-    assert ignored(SNAPSHOTS, str(tmp_path)) == ("src/2.CSV", "src/README.txt")
+    assert there(EVENTS, str(tmp_path)).ignored == ("src/2026-01-02/more", "src/archive")
+    put(tmp_path / "rows", **{"src/1.csv": "id,name\n1,a", "src/2.CSV": "", "src/README.txt": "", "src/3.csv.tmp": ""})
+    assert there(SNAPSHOTS, str(tmp_path / "rows")).ignored == ("src/2.CSV", "src/README.txt")
 
 
 def test_columns_are_found_in_json_and_parquet_too(tmp_path: Path) -> None:

@@ -1,0 +1,72 @@
+"""The seam between where changes are and what they mean: a transport finds what is new, pins it, and reads it again as often as it is asked.
+
+A source's path names its transport: ``kafka://shop/orders`` has that of the scheme ``kafka``; a path without scheme, and one whose scheme no
+transport has, is one of files. A package adds a transport by an entry point in the group ``rejoin.transports``, named as its scheme.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from rejoin.plan.model.plan import Table
+from rejoin.plan.pin import Part, Pin
+from rejoin.sources.access import SourceAccess
+
+Taken = Callable[[], Collection[tuple[str, int, str]]]
+"""Path, size and SHA-256 of every file that committed runs have applied; asked for by the transport of files only."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What a source holds that no committed run has read.
+
+    Attributes:
+        pin: what a cut would pin now; None if there is nothing.
+        ignored: what lies beside it and is not looked into.
+    """
+
+    pin: Pin | None
+    ignored: tuple[str, ...] = ()
+
+
+class Transport(ABC):
+    """Made of a table and of how its source is reached; sent to workers."""
+
+    def __init__(self, table: Table, access: SourceAccess) -> None:
+        self.table, self.access = table, access
+
+    @abstractmethod
+    def waiting(self, last: Pin | None, taken: Taken) -> Waiting:
+        """What is new.
+
+        Args:
+            last: the pin of the last committed run that had one.
+            taken: the files of all committed runs.
+
+        Raises:
+            SourceError: of any kind: nothing is pinned then.
+        """
+
+    @abstractmethod
+    def check(self, part: Part) -> None:
+        """The cheap check before a part is read: it is there, and still the same as far as that is seen without reading.
+
+        Raises:
+            SourceError: it is not.
+        """
+
+    @abstractmethod
+    def events(self, pin: Pin, index: int) -> Iterator[pa.RecordBatch]:
+        """The events (``sources.events``) of the ``index``-th part of a pin, one row a record.
+
+        An error can come after batches: then none of them may be used.
+
+        Raises:
+            SourceError: the pinned records are not there any more, or cannot be read.
+        """
+
+    @abstractmethod
+    def raw(self, part: Part, wanted: Collection[int]) -> Iterator[tuple[int, str]]:
+        """The records at these places (``_line`` of events) of a part, as quarantine keeps them (``events.raw_text``)."""
