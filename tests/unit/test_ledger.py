@@ -1,5 +1,6 @@
 """The ledger's promises, on real SQLite files: one open run, first registration wins, one commit, nothing after it."""
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -23,6 +24,7 @@ from rejoin.lake.ledger.runs import RunKind
 from rejoin.lake.ledger.schema import RUNS_BY, connected
 from rejoin.plan.check.compile import compile
 from rejoin.plan.model.plan import Plan
+from rejoin.plan.pin import Part, Pin
 
 PRINTS = {"people": "f1"}
 
@@ -203,12 +205,13 @@ def test_an_unknown_run_is_named(ledger: Ledger) -> None:
 @pytest.mark.invariant("I6")
 def test_files_count_as_consumed_only_after_the_commit(ledger: Ledger) -> None:
     run = ledger.open("a", plan(), PRINTS).number
-    ledger.pin(run, {"persons": {"files": [{"path": "p/1", "size": 3, "sha256": "s"}]}})
+    pin = Pin("snapshot", (Part("p/1", 3, {"sha256": "s"}),), 1).to_dict()
+    ledger.pin(run, {"persons": pin})
     assert ledger.consumed("persons") == []
     assert ledger.last_pin("persons") is None
     ledger.publish(run)
     assert ledger.consumed("persons") == [("p/1", 3, "s")]
-    assert ledger.last_pin("persons") == {"files": [{"path": "p/1", "size": 3, "sha256": "s"}]}
+    assert ledger.last_pin("persons") == json.loads(json.dumps(pin))
 
 
 def test_two_topologies_share_a_ledger_without_meeting(tmp_path: Path) -> None:

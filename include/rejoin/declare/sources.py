@@ -3,6 +3,16 @@
 from rejoin.declare.declarations import SourceDeclaration, here
 
 
+def iceberg(table: str, *, at: str = "lake") -> str:
+    """The path of an Iceberg table, for ``snapshot(iceberg("bronze.orders"))``, and for ``records(...)`` of a table to which rows are only added.
+
+    Args:
+        table: namespace and name.
+        at: the catalog: ``"lake"`` is that of the lake itself; any other name stands in ``[sources.<name>]`` of the lake's file.
+    """
+    return f"iceberg://{at}/{table}"
+
+
 def snapshot(
     path: str,
     *,

@@ -38,6 +38,7 @@ class Pin:
         columns: the column names found in a snapshot, or in files of records.
         transport: which transport made it.
         mark: where the source stands after this pin, as JSON types; only that transport reads it.
+        partial: of a snapshot: these are its changes since the last pin, deletes included, not all of its rows.
     """
 
     kind: str
@@ -47,6 +48,7 @@ class Pin:
     columns: tuple[str, ...] = ()
     transport: str = FILES
     mark: Mapping[str, Any] = field(default_factory=dict)
+    partial: bool = False
 
     @property
     def of_a_feed(self) -> bool:
@@ -74,4 +76,4 @@ class Pin:
         if "v" not in data:
             return Pin(data["kind"], tuple(Part(f["path"], f["size"], {"sha256": f["sha256"]}) for f in data["files"]), *rest)
         parts = tuple(Part(part["id"], part["size"], part["place"]) for part in data["parts"])
-        return Pin(data["kind"], parts, *rest, data["transport"], data["mark"])
+        return Pin(data["kind"], parts, *rest, data["transport"], data["mark"], data["partial"])

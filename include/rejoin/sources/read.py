@@ -88,8 +88,8 @@ def unpacked(pin: Pin) -> int:
 
 
 def is_parquet(pin: Pin) -> bool:
-    """Whether its records are rows of Parquet files."""
-    return not pin.of_a_feed and format_of(pin.parts[0].id) == "parquet"
+    """Whether its records are rows of Parquet files, which can be looked up by their key alone."""
+    return bool(pin.files) and not pin.of_a_feed and format_of(pin.files[0].id) == "parquet"
 
 
 def tasks(spark: "SparkSession", pin: Pin) -> "DataFrame":

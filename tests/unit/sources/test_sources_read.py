@@ -14,12 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 from limited import limited
 from pinning import there
+from pyiceberg.catalog import load_catalog
+from pyiceberg.expressions import EqualTo
 from pyspark.sql.pandas.types import from_arrow_schema
 from source_cases import CAPTURES, table
 
 from rejoin.errors import SourceCorrupt, SourceFileChanged
 from rejoin.plan.model.sources import DebeziumSource, RecordsSource, SnapshotSource
-from rejoin.sources import SourceAccess, coded_errors, read, read_here
+from rejoin.sources import SourceAccess, coded_errors, read, read_here, waiting
 from rejoin.sources.events import events_ddl
 
 reading = importlib.import_module("rejoin.sources.read")
@@ -96,6 +98,27 @@ def test_the_driver_and_the_workers_read_the_same_events_of_the_same_types(
     elsewhere = frame.toArrow()
     assert elsewhere.schema.types == here.schema.types or [str(t) for t in elsewhere.schema.types] == [str(t) for t in in_zone(here.schema)]
     assert (here.num_rows, exactly(here)) == (count, exactly(elsewhere))
+
+
+def test_workers_read_the_rows_of_an_iceberg_table_and_what_changed_as_the_driver_does(spark: Any, tmp_path: Path) -> None:
+    settings = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}"}
+    catalog = load_catalog("bronze", **settings)
+    catalog.create_namespace("shop")
+    rows = pa.table({"id": pa.array(range(9), pa.int64()), "name": [None, *"abcdefgh"]})
+    there = catalog.create_table("shop.things", rows.schema)
+    there.append(rows)
+    of, access = table("id BIGINT; name STRING", source=SnapshotSource("iceberg://b/shop.things")), SourceAccess(".", {"b": {**settings, "name": "bronze"}})
+    whole = waiting(of, access, None, tuple).pin
+    assert whole is not None
+    there.delete(EqualTo("id", 4))
+    there.append(rows.slice(0, 1).set_column(0, "id", pa.array([77], pa.int64())))
+    changes = waiting(of, access, whole, tuple).pin
+    assert changes is not None
+    for pin, kinds in ((whole, ["upsert"] * 9), (changes, ["upsert", "delete"])):
+        here = read_here(of, pin, access)
+        assert here is not None
+        assert here["_kind"].to_pylist() == kinds
+        assert exactly(read(spark, of, pin, access).orderBy("_arrival").toArrow()) == exactly(here)
 
 
 def in_zone(schema: pa.Schema) -> list[pa.DataType]:

@@ -4,11 +4,12 @@ from typing import Final, NamedTuple
 
 from rejoin.declare.declarations import SourceDeclaration, TableDeclaration
 from rejoin.plan.check.tables import share
-from rejoin.plan.extensions import dialects
+from rejoin.plan.extensions import dialects, transports
 from rejoin.plan.model.column_names import by_name, folded
 from rejoin.plan.model.plan import Column
 from rejoin.plan.model.problems import BAD_OPTION, Reporter, did_you_mean
 from rejoin.plan.model.sources import SOURCES, DebeziumSource, FeedSource, Meaning, OnBadRecord, RecordsSource, SnapshotSource, Source
+from rejoin.plan.pin import FILES
 from rejoin.plan.sql import types
 
 NO_SOURCE: Final = SnapshotSource("")  # stands for a source with a mistake; such a plan is never returned
@@ -62,6 +63,11 @@ def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -
     elif declaration.stream is not None and isinstance(made, SnapshotSource):
         said = "snapshot(...) is for a table, whose rows a newer snapshot replaces"
         report(BAD_OPTION, f"{said}; a stream has records(...), of whose files each adds its records, debezium(...) or feed(...)")
+    elif declaration.key is None and transports.name_of(made.path) != FILES:
+        report(
+            BAD_OPTION,
+            "a stream without id= is told by its places in files, and these records are in none: id= names the columns of their key",
+        )
     elif declaration.key is None and made.meaning is Meaning.FEED:
         report(BAD_OPTION, "a stream of change events needs id=, the columns of their key; only files of records(...) are read once")
 

@@ -1,15 +1,27 @@
 """The transports that the path of a source can name: rejoin's own, and those of installed packages. Nothing is loaded but what is asked for."""
 
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from rejoin.plan.extensions.installed import loaded
+from rejoin.plan.pin import FILES
 
 GROUP = "rejoin.transports"
 """The entry points by which a package adds transports."""
-OWN = {"files": "rejoin.sources.transports.files:Files"}
+OWN = {"files": "rejoin.sources.transports.files:Files", "iceberg": "rejoin.sources.transports.iceberg:Iceberg"}
+
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+def name_of(path: str) -> str:
+    """The name of the transport of a source with this path: its scheme, or files where no transport has that scheme."""
+    scheme = _SCHEME.match(path)
+    name = scheme[1].lower() if scheme else FILES
+    return name if name in OWN or name in known() else FILES
 
 
 @cache
@@ -20,11 +32,6 @@ def known() -> dict[str, EntryPoint]:
 
 def _own() -> dict[str, EntryPoint]:
     return {name: EntryPoint(name, value, GROUP) for name, value in OWN.items()}
-
-
-def is_known(scheme: str) -> bool:
-    """Whether a path of this scheme has a transport of its own."""
-    return scheme in OWN or scheme in known()
 
 
 def transport(name: str) -> Callable[[Any, Any], Any]:

@@ -4,7 +4,7 @@ Names and types are checked before anything is read. Allowed are the declared ty
 digits on both sides; 8 and 16 bit integers count as INT.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -39,8 +39,19 @@ def parquet_rows(table: Table, root: str, file: PinnedFile) -> Iterator[pa.Recor
 
 def check_parquet(table: Table, opened: pq.ParquetFile, file: PinnedFile) -> None:
     """SchemaDrift if a declared column has a type in ``file`` that cannot be widened."""
-    schema = opened.schema_arrow
     int96 = {column.name for column in opened.schema if column.physical_type == "INT96"}
+    check_types(table, opened.schema_arrow, file.path, int96)
+
+
+def check_types(table: Table, schema: pa.Schema, place: str, int96: Collection[str] = ()) -> None:
+    """SchemaDrift if a declared column has a type in ``schema`` that cannot be widened.
+
+    Args:
+        table: the table.
+        schema: the columns as Arrow reads them.
+        place: what errors call the file or table.
+        int96: columns that are stored as INT96.
+    """
     for column in table.columns:
         positions = schema.get_all_field_indices(column.name)
         if not positions:
@@ -49,7 +60,7 @@ def check_parquet(table: Table, opened: pq.ParquetFile, file: PinnedFile) -> Non
         fits = len(positions) == 1 and (column.type == "TIMESTAMP" if column.name in int96 else _fits(found, str(column.type)))
         if not fits:
             raise SchemaDrift(
-                f"column {column.name!r} of table {table.name!r} has the type {found} in {file.path!r}, declared is {column.type}",
+                f"column {column.name!r} of table {table.name!r} has the type {found} in {place!r}, declared is {column.type}",
                 expected="the declared type, or one that can be widened to it without loss",
                 next_step="deliver the column in its declared type, or change the declared schema of the table",
             )

@@ -43,7 +43,7 @@ def decode_parquet(table: Table, ordinal: int, file: PinnedFile, index: int, roo
     layout, line = Layout(table), 1
     for rows in parquet_rows(table, root, file):
         lines = np.arange(line, line + rows.num_rows)
-        yield layout.arranged(_columns(layout, ordinal, rows), lines, file.path, index)  # type: ignore[arg-type]
+        yield layout.arranged(event_columns(layout, ordinal, rows), lines, file.path, index)  # type: ignore[arg-type]
         line += rows.num_rows
 
 
@@ -52,11 +52,11 @@ def raw_rows(table: Table, root: str, file: PinnedFile, wanted: Iterable[int]) -
     layout, first, numbers = Layout(table), 1, np.array(sorted(wanted))
     for rows in parquet_rows(table, root, file):
         here = numbers[(numbers >= first) & (numbers < first + rows.num_rows)]
-        yield from zip(here.tolist(), _raw_of(layout, rows.take(pa.array(here - first))), strict=True)
+        yield from zip(here.tolist(), shown_rows(layout, rows.take(pa.array(here - first))), strict=True)
         first += rows.num_rows
 
 
-def _columns(layout: Layout, ordinal: int, rows: pa.RecordBatch) -> dict[str, pa.Array]:
+def event_columns(layout: Layout, ordinal: int, rows: pa.RecordBatch) -> dict[str, pa.Array]:
     """Rows with the types of their file -> columns of events."""
     keys, found = [c.name for c in layout.key], dict(zip(rows.schema.names, rows.columns, strict=True))
     yes, no = (pa.repeat(pa.scalar(of), rows.num_rows) for of in (True, False))
@@ -73,7 +73,7 @@ def _columns(layout: Layout, ordinal: int, rows: pa.RecordBatch) -> dict[str, pa
         made["_kind"] = pc.if_else(refused, str(EventKind.QUARANTINED), made["_kind"])
         made["_code"] = _first([(w.rows, w.code) for w in wrong])
         made["_reason"] = _first([(w.rows, w.reason) for w in wrong])
-        made["_raw"] = _at(refused, _raw_of(layout, rows.filter(refused)), rows.num_rows)
+        made["_raw"] = _at(refused, shown_rows(layout, rows.filter(refused)), rows.num_rows)
     return made | {name: _cast(values, layout.schema.field(name).type) for name, values in found.items()}
 
 
@@ -143,7 +143,7 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return values if values.type == kind else values.cast(kind)
 
 
-def _raw_of(layout: Layout, rows: pa.RecordBatch) -> list[str]:
+def shown_rows(layout: Layout, rows: pa.RecordBatch) -> list[str]:
     """Rows as quarantine keeps them: as JSON, in the order of the declared columns."""
     found = dict(zip(rows.schema.names, rows.columns, strict=True))
     columns = [_shown(found[name]) if name in found else [None] * rows.num_rows for name in layout.names]

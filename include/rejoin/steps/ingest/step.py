@@ -121,7 +121,9 @@ class Ingesting:
         check_policy(self._engine, table, kinds.whole, kinds.refused, events, self._facts.run.number)
         check_any(self._engine, table, kinds, events, self._facts.run.number)
         if isinstance(table.source, SnapshotSource):
-            return self._ingest_snapshot(table, events, kinds)
+            return (
+                self._ingest_changes(table, events, kinds, here) if self._cut.given.partial else self._ingest_snapshot(table, events, kinds)
+            )
         if kinds.absent:
             check_columns(self._engine, table, events, self._work.before, self._cut.given, self._cut.access)
         return self._ingest_feed(table, events, kinds, self._keys(table, events, here, kinds))
@@ -178,6 +180,14 @@ class Ingesting:
         made = self._versions(table, self._engine.query(statement, **inputs), keep_unchanged=False)
         outcome = self._storing.store(made, kinds, refused, kinds.read + self._facts.before.rows(table.name), self._held(table, None))
         check_deletes(table, outcome.result, self._facts.run.number)
+        return outcome
+
+    def _ingest_changes(self, table: Table, events: Relation, kinds: EventCounts, here: pa.Table | None) -> Outcome[Ingested]:
+        """What changed since the snapshot that the last run read; the share of deletes is bounded as that of a whole snapshot."""
+        outcome = self._ingest_feed(table, events, kinds, self._keys(table, events, here, kinds))
+        if outcome.result.deleted:
+            live = self._live(self._work.before, table)
+            check_deletes(table, replace(outcome.result, implied=outcome.result.deleted, live=live), self._facts.run.number)
         return outcome
 
     def _held(self, table: Table, keys: LookupKeys | None) -> Relation | None:

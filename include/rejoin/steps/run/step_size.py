@@ -37,7 +37,7 @@ def no_stage(step: Step) -> ValueError:
 
 def _of_ingest(table: Table, facts: Facts, pin: sources.Pin | None) -> WorkSize:
     rows = facts.held(table) if facts.judged_again(table) else 0
-    if pin is not None and isinstance(table.source, SnapshotSource):
+    if pin is not None and isinstance(table.source, SnapshotSource) and not pin.partial:
         rows += facts.before.rows(table.name)  # it is compared with all of them
     return WorkSize(rows, 0 if pin is None else sources.unpacked(pin), judged=asks_of_rows(table))
 

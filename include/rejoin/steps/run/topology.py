@@ -18,7 +18,6 @@ from rejoin.lake.config import LakeConfig
 from rejoin.lake.ledger import run_owner
 from rejoin.lake.ledger.records import Run, StepRecord, Write, superseded
 from rejoin.lake.ledger.runs import RunKind, RunState
-from rejoin.lake.source_access import source_access
 from rejoin.plan.change.compatibility import left_behind
 from rejoin.plan.change.fingerprint import fingerprint
 from rejoin.plan.model.plan import Plan
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rejoin.lake.ledger.deliveries import Delivery
+    from rejoin.sources import SourceAccess
     from rejoin.steps.deliver.catch_up import Restart
     from rejoin.steps.run.attempt import AttemptStart
 
@@ -62,7 +62,14 @@ class Topology(TopologyLake):
 
     def __init__(self, plan: Plan, config: LakeConfig, root: str, life: Callable[[str], run_owner.Life] = run_owner.life) -> None:
         super().__init__(plan, config)
-        self.root, self.access, self._life = root, source_access(config, root), life
+        self.root, self._life = root, life
+
+    @property
+    def access(self) -> "SourceAccess":
+        """How the sources are reached."""
+        from rejoin.lake.source_access import source_access
+
+        return source_access(self.config, self.root)
 
     def open(self, who: str, options: RunOptions = EVERYTHING, progress: Progress = SILENT) -> Run:
         """The owner's open run, if it was opened with these options, or a new one; finishes first what a crash left between a commit and its

@@ -1,0 +1,235 @@
+"""Iceberg tables as sources: what other jobs, tools and topologies write. A path ``iceberg://<catalog>/<namespace.table>``.
+
+A run reads what changed between the snapshot that the last run read and the current one: by the difference of both lists of files, which is
+exact for any writer and any number of snapshots; a rewrite of files costs reading them and gives no changes. Where that is not known, all rows are
+read: in the first run, and where the old snapshot is expired or rolled back, the table is another one, or other columns are declared.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.schema import Schema
+from pyiceberg.table import FileScanTask
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.snapshots import Snapshot, ancestors_of
+
+from rejoin.errors import SnapshotExpired, SourceCorrupt, SourceMissing
+from rejoin.plan.model.plan import Table
+from rejoin.plan.model.sources import Meaning
+from rejoin.plan.pin import Part, Pin
+from rejoin.sources.access import SourceAccess
+from rejoin.sources.declared_columns import check_drift
+from rejoin.sources.events import EventKind, Layout
+from rejoin.sources.shapes.parquet_file import check_types
+from rejoin.sources.shapes.parquet_rows import event_columns, shown_rows
+from rejoin.sources.transports.table_difference import Change, Difference
+from rejoin.sources.transports.transport import Taken, Transport, Waiting
+
+NAME = "iceberg"
+OWN = "lake"
+"""The catalog of the lake itself."""
+_ONE_PART = 256 << 20
+"""So many bytes of files are one part at least."""
+_AS = {Change.ROW: EventKind.UPSERT, Change.GONE: EventKind.DELETE, Change.DOUBLED: EventKind.QUARANTINED}
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files of a snapshot, each with the delete files that hide rows of it."""
+
+    tasks: Mapping[tuple[str, tuple[str, ...]], FileScanTask]
+
+    def without(self, others: "_Files") -> list[FileScanTask]:
+        """Those that the other snapshot does not read just so."""
+        return [task for key, task in self.tasks.items() if key not in others.tasks]
+
+    def common(self, others: "_Files") -> list[FileScanTask]:
+        """Those that both read just so."""
+        return [task for key, task in self.tasks.items() if key in others.tasks]
+
+
+class Iceberg(Transport):
+    """The current rows of a table as snapshots, or its appended rows as records."""
+
+    def __init__(self, table: Table, access: SourceAccess) -> None:
+        super().__init__(table, access)
+        where, _, self._name = table.source.path.partition("://")[2].partition("/")
+        self._where = where
+
+    def waiting(self, last: Pin | None, taken: Taken) -> Waiting:  # noqa: ARG002 -- files are taken, snapshots are passed
+        """What changed since the last pin, or all rows. Reads metadata only.
+
+        Raises:
+            SourceMissing: there is no such table, or it has no snapshot.
+            SchemaDrift: it lacks a declared column, or has it in a type that cannot be widened.
+        """
+        found = self._found
+        now = found.current_snapshot()
+        if now is None:
+            raise self._missing("has no snapshot yet")
+        schema = self._schema(now.snapshot_id)
+        names = tuple(field.name for field in found.scan(snapshot_id=now.snapshot_id).projection().fields)
+        check_drift(self.table, names, last.columns if last else ())
+        check_types(self.table, schema, self.table.source.path)
+        mark = {
+            "uuid": str(found.metadata.table_uuid),
+            "snapshot": now.snapshot_id,
+            "declared": [[c.name, c.type] for c in self.table.columns],
+        }
+        since = self._since(last, mark, now)
+        if since == now.snapshot_id:
+            return Waiting(None)
+        parts = self._all(now.snapshot_id) if since is None else self._changes(since, now.snapshot_id)
+        ordinal = (last.ordinal if last else 0) + 1
+        return Waiting(Pin(self.table.source.kind, parts, ordinal, 0, names, NAME, mark, since is not None))
+
+    def check(self, part: Part) -> None:
+        """Both snapshots are still there.
+
+        Raises:
+            SnapshotExpired: one is not.
+        """
+        for snapshot in (part.place.get("from"), part.place["to"]):
+            if snapshot is not None and self._found.snapshot_by_id(snapshot) is None:
+                raise SnapshotExpired(
+                    f"snapshot {snapshot} of {self.table.source.path!r} was pinned by the cut and is expired",
+                    expected="snapshots that stay until the run that reads them has ended",
+                    next_step="abandon the run and start another: it reads the whole table; expire the snapshots of that table later",
+                )
+
+    def events(self, pin: Pin, index: int) -> Iterator[pa.RecordBatch]:
+        """All rows as upserts; of changes also deletes of keys that are gone."""
+        part, layout, line = pin.parts[index], Layout(self.table), 1
+        for change, rows in self._rows(part):
+            if (kinds := self._meant(change)) is None:
+                continue
+            columns = event_columns(layout, pin.ordinal, rows)
+            if kinds is not EventKind.UPSERT:
+                columns = {name: columns[name] for name in (*self.table.key, "_position")}
+                columns["_kind"] = pa.repeat(pa.scalar(str(kinds)), rows.num_rows)
+            if kinds is EventKind.QUARANTINED:
+                columns["_code"] = pa.repeat(pa.scalar("DUPLICATE_KEY"), rows.num_rows)
+                columns["_reason"] = pa.repeat(pa.scalar("different rows of the source table have this key"), rows.num_rows)
+                columns["_raw"] = pa.array(shown_rows(layout, rows), pa.string())
+            yield layout.arranged(columns, range(line, line + rows.num_rows), part.id, index)
+            line += rows.num_rows
+
+    def raw(self, part: Part, wanted: Collection[int]) -> Iterator[tuple[int, str]]:
+        """The rows as JSON."""
+        line, layout = 1, Layout(self.table)
+        for change, rows in self._rows(part):
+            if self._meant(change) is None:
+                continue
+            here = sorted(n - line for n in wanted if line <= n < line + rows.num_rows)
+            yield from zip((n + line for n in here), shown_rows(layout, rows.take(pa.array(here, pa.int64()))), strict=True)
+            line += rows.num_rows
+
+    def _meant(self, change: Change) -> EventKind | None:
+        """Records are only added: of those with one id the first counts, and nothing is said by one that is gone."""
+        if self.table.source.meaning is Meaning.RECORDS:
+            return None if change is Change.GONE else EventKind.UPSERT
+        return _AS[change]
+
+    # --- the table ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        stated = self.access.catalog if self._where == OWN else self.access.connections.get(self._where)
+        if not stated:
+            raise SourceMissing(
+                f"nothing says where the catalog {self._where!r} of table {self.table.name!r} is",
+                expected=f"[sources.{self._where}] in the lake's .toml file, with the properties of PyIceberg's catalog, or REJOIN_SOURCE_{self._where.upper()}",
+                next_step=f"write it there; iceberg(..., at={OWN!r}) is the catalog of the lake itself",
+            )
+        # A catalog in SQL has its name in its rows, so it has to be told where the section has another one.
+        return load_catalog(**{"name": self._where, **stated, "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"})
+
+    @cached_property
+    def _found(self) -> IcebergTable:
+        try:
+            return self._catalog.load_table(self._name)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            raise self._missing("does not exist") from None
+
+    def _missing(self, why: str) -> SourceMissing:
+        return SourceMissing(
+            f"source table {self.table.source.path!r} of table {self.table.name!r} {why}",
+            next_step="check its name and its catalog, or let its job run first",
+        )
+
+    def _since(self, last: Pin | None, mark: Mapping[str, Any], now: Snapshot) -> int | None:
+        """The snapshot from which changes are known; None: all rows have to be read."""
+        if last is None or last.transport != NAME or any(last.mark[k] != mark[k] for k in ("uuid", "declared")):
+            return None
+        lineage = {snapshot.snapshot_id for snapshot in ancestors_of(now, self._found.metadata)}
+        since: int = last.mark["snapshot"]
+        return since if since in lineage else None
+
+    def _schema(self, snapshot: int) -> pa.Schema:
+        """The declared columns that the table has, as Arrow reads them."""
+        declared = {c.name for c in self.table.columns}
+        schema = self._found.scan(snapshot_id=snapshot).projection().as_arrow()
+        return pa.schema([field for field in schema if field.name in declared])
+
+    def _projected(self, snapshot: int) -> Schema:
+        return self._found.scan(snapshot_id=snapshot).projection().select(*self._schema(snapshot).names)
+
+    # --- parts ----------------------------------------------------------------------------------------------------------
+
+    def _files(self, snapshot: int) -> _Files:
+        try:
+            tasks = list(self._found.scan(snapshot_id=snapshot).plan_files())
+        except (NotImplementedError, ValueError) as error:
+            raise SourceCorrupt(
+                f"the snapshot {snapshot} of {self.table.source.path!r} cannot be read: {error}",
+                expected="data files, and position deletes or deletion vectors",
+                next_step="compact that table (rewrite_data_files with delete-file-threshold=1): PyIceberg reads no equality deletes",
+            ) from None
+        return _Files({(t.file.file_path, tuple(sorted(d.file_path for d in t.delete_files))): t for t in tasks})
+
+    def _all(self, snapshot: int) -> tuple[Part, ...]:
+        """All rows, in parts of whole files."""
+        parts, files, size = list[Part](), list[str](), 0
+        tasks = sorted(self._files(snapshot).tasks.values(), key=lambda t: t.file.file_path)
+        for task in tasks:
+            files.append(task.file.file_path)
+            size += task.file.file_size_in_bytes
+            if size >= _ONE_PART or task is tasks[-1]:
+                parts.append(Part(self._id(snapshot, len(parts)), size, {"to": snapshot, "files": files}))
+                files, size = [], 0
+        return tuple(parts)
+
+    def _changes(self, since: int, to: int) -> tuple[Part, ...]:
+        before, after = self._files(since), self._files(to)
+        size = sum(task.file.file_size_in_bytes for task in (*before.without(after), *after.without(before)))
+        return (Part(self._id(to, 0), size, {"from": since, "to": to}),)
+
+    def _id(self, snapshot: int, part: int) -> str:
+        return f"{self.table.source.path}@{snapshot}" + (f"/{part}" if part else "")
+
+    def _rows(self, part: Part) -> Iterator[tuple[Change, pa.RecordBatch]]:
+        """Rows, and what those of a batch say."""
+        to = part.place["to"]
+        schema = self._projected(to)
+        after = self._files(to)
+        if "from" not in part.place:
+            wanted = set(part.place["files"])
+            tasks = [task for task in after.tasks.values() if task.file.file_path in wanted]
+            yield from ((Change.ROW, batch) for batch in self._scan(schema).to_record_batches(tasks))
+            return
+        before = self._files(part.place["from"])
+        come, gone = (self._scan(schema).to_table(tasks) for tasks in (after.without(before), before.without(after)))
+        keys = schema.select(*self.table.key)
+        others = after.common(before)
+        read_keys, read = (partial(self._scan(of).to_table, others) for of in (keys, schema))
+        yield from Difference(self.table.key, come, gone, read_keys, read).changes()
+
+    def _scan(self, schema: Schema) -> ArrowScan:
+        return ArrowScan(self._found.metadata, self._found.io, schema, AlwaysTrue())
