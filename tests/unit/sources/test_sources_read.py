@@ -107,7 +107,10 @@ def test_workers_read_the_rows_of_an_iceberg_table_and_what_changed_as_the_drive
     rows = pa.table({"id": pa.array(range(9), pa.int64()), "name": [None, *"abcdefgh"]})
     there = catalog.create_table("shop.things", rows.schema)
     there.append(rows)
-    of, access = table("id BIGINT; name STRING", source=SnapshotSource("iceberg://b/shop.things")), SourceAccess(".", {"b": {**settings, "name": "bronze"}})
+    of, access = (
+        table("id BIGINT; name STRING", source=SnapshotSource("iceberg://b/shop.things")),
+        SourceAccess(".", {"b": {**settings, "name": "bronze"}}),
+    )
     whole = waiting(of, access, None, tuple).pin
     assert whole is not None
     there.delete(EqualTo("id", 4))
