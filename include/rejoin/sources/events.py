@@ -1,13 +1,14 @@
 """The contract of the events frame: what every source hands to ``ingest``, whatever its format.
 
-One row is one record of the input, so that rows read = applied + ... + skipped + quarantined can be counted (I4).
+One row is one change that a record of the input says, so that rows read = applied + ... + skipped + quarantined can be counted (I4). Nearly
+every record says one; one of Canal can say many, an update of a key says two. A record without any is a row, too, and one that is refused is one row.
 
 | column | type | meaning |
 |---|---|---|
 | ``_kind`` | STRING | an ``EventKind`` |
 | key and value columns | declared | in declared order; null where the event carries none (a delete carries only its key) |
 | ``_position`` | STRING | order in the source, compared as text; null for a tombstone whose position is unknown and where there is none |
-| ``_arrival`` | BIGINT | order in the pin: (index of the file << 40) + line |
+| ``_arrival`` | BIGINT | order in the pin: (index of the part << 43) + (line << 13) + which change of its record, from 0 |
 | ``_missing`` | ARRAY<STRING> | declared columns that the event left out as unchanged (TOAST): keep the stored value |
 | ``_absent`` | ARRAY<STRING> | declared columns that the row of an upsert does not have, without those that it may lack (``Table.optional``) |
 | ``_old_key`` | STRUCT of the key columns | the key this row had before (``__debezium.oldkey``), else null |
@@ -38,7 +39,10 @@ BATCH_ROWS = 10_000
 RARE = ("_missing", "_absent", "_old_key", "_code", "_reason", "_raw")
 """Columns that hold nothing in nearly all events."""
 RAW_BYTES = 1 << 20  # of the size that Kafka takes by default, so that what was refused can be replayed
-ARRIVAL_BITS = 40
+INDEX_BITS, LINE_BITS = 43, 13
+"""Of ``_arrival``: so far left stand the part's index, and the line."""
+MOST_CHANGES = 1 << LINE_BITS
+"""A record says fewer changes than that."""
 MISSING_KEY = "MISSING_KEY"
 """The code of a record that has no value in a key column, in every format."""
 
@@ -68,6 +72,7 @@ class Event(NamedTuple):
     raw: str | None = None
     lines: int = 1
     absent: Sequence[str] = ()
+    nth: int = 0
 
 
 class Layout:
@@ -90,7 +95,7 @@ class Layout:
 
     def batch(self, events: Sequence[Event], file: str, index: int) -> pa.RecordBatch:
         """Events of one file -> a record batch of ``schema``. Raises UnicodeEncodeError for text that is not Unicode."""
-        kinds, lines, keys, values, positions, missing, old_keys, codes, reasons, raws, counts, absent = zip(*events, strict=True)
+        kinds, lines, keys, values, positions, missing, old_keys, codes, reasons, raws, counts, absent, nths = zip(*events, strict=True)
         columns: dict[str, Sequence[Any]] = {
             **dict(zip((c.name for c in self.key), zip(*keys, strict=True), strict=True)),
             **dict(zip((c.name for c in self.values), zip(*values, strict=True), strict=True)),
@@ -103,14 +108,24 @@ class Layout:
             "_reason": reasons,
             "_raw": raws,
             "_lines": counts,
+            "_nth": nths,
         }
-        return self.arranged({name: pa.array(column, self.schema.field(name).type) for name, column in columns.items()}, lines, file, index)
+        return self.arranged(
+            {name: pa.array(column, pa.int64() if name == "_nth" else self.schema.field(name).type) for name, column in columns.items()},
+            lines,
+            file,
+            index,
+        )
 
     def arranged(self, arrays: dict[str, pa.Array], lines: Sequence[int], file: str, index: int) -> pa.RecordBatch:
-        """Columns of the records on ``lines`` -> a record batch of ``schema``; columns left out are null, but lists are empty, ``_lines`` 1."""
+        """Columns of the records on ``lines`` -> a record batch of ``schema``; columns left out are null, but lists are empty, ``_lines`` 1.
+
+        ``_nth``: which change of its record a row is, where some say several; left out: each says one.
+        """
         n = len(lines)
         arrays["_line"] = pa.array(lines, pa.int64())
-        arrays["_arrival"] = pc.add(arrays["_line"], pa.scalar(index << ARRIVAL_BITS, pa.int64()))
+        places = pc.add(pc.shift_left(arrays["_line"], LINE_BITS), index << INDEX_BITS)
+        arrays["_arrival"] = pc.add(places, arrays.pop("_nth")) if "_nth" in arrays else places
         arrays["_file"] = pa.repeat(pa.scalar(file, pa.string()), n)
         for name in {"_missing", "_absent"} - arrays.keys():
             arrays[name] = pa.ListArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), n + 1), pa.array([], pa.string()))

@@ -94,7 +94,8 @@ def row_columns(raw: str) -> list[str]:
 def read_again(table: Table, records: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
     """The upserts and deletes among refused records of a feed that can be decoded now, as events.
 
-    A record whose text is not all that was written is left out. Records of one file that follow each other are decoded together, as
+    A record whose text is not all that was written is left out, and so are those of a feed whose order is arrival: where they would stand among those
+    that came later, nothing tells. Records of one file that follow each other are decoded together, as
     what one says of the feed (how it writes decimals) may help another.
 
     Args:
@@ -102,6 +103,8 @@ def read_again(table: Table, records: Iterable[Mapping[str, Any]]) -> Iterator[p
         records: ``_file``, ``_line``, ``_reason``, ``_raw`` and ``_arrival``: no two the same, ``REPLAYED`` or less, so that none is a
             record of the cut.
     """
+    if registry.is_by_arrival(delivered(table)):
+        return
     facts = pa.array([str(EventKind.UPSERT), str(EventKind.DELETE)])
     whole = (record for record in records if _is_as_written(table, record))
     for file, group in groupby(whole, key=lambda record: record["_file"]):

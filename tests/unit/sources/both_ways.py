@@ -47,7 +47,7 @@ def check(of: Table, data: bytes) -> tuple[int, int]:
         patches.enter_context(patch.object(proven_lines, "_judged", counted))
         pieces = iter([data[i : i + 1000] for i in range(0, len(data), 1000)])
         fast = rows(
-            registry.decode_pieces(of, "f.jsonl", 3, pieces) if is_feed else snapshot.decode_json_pieces(of, 7, "f.jsonl", 3, pieces)
+            registry.decode_pieces(of, 1, "f.jsonl", 3, pieces) if is_feed else snapshot.decode_json_pieces(of, 7, "f.jsonl", 3, pieces)
         )
     assert fast == careful
     return found, len(careful)

@@ -113,10 +113,16 @@ def test_fault_a_plan_that_is_used_without_the_package_says_what_to_install(tmp_
         dialects.dialect(made.table("people").source.dialect)  # type: ignore[union-attr]
 
 
-def test_an_update_of_a_key_is_refused_by_the_dialect_of_the_page() -> None:
+def test_an_update_of_a_key_is_two_events_in_the_dialect_of_the_page() -> None:
     page, scope = (Path(__file__).parents[3] / "docs" / "extending.md").read_text(), dict[str, Any]()
-    exec(files(page)["maxwell.py"], scope)
-    decoder: LineDialect = scope["Maxwell"](plan(only=None).table("people"))
-    event = {"database": "shop", "table": "people", "type": "update", "position": "b.1:2", "data": {"id": "b", "name": "Bob"}}
-    read = [decoder.event((1, json.dumps({**event, "old": old}).encode())) for old in ({"name": "Rob"}, {"id": "a"}, None)]
-    assert [(e.kind, e.code) for e in read] == [("upsert", None), ("quarantined", "MAXWELL_KEY"), ("upsert", None)]
+    exec(files(page)["journal.py"], scope)
+    decoder: LineDialect = scope["Journal"](plan(only=None).table("people"))
+    entry = {"n": 3, "of": "people", "did": "put", "row": {"id": "b", "name": "Bob"}}
+    lines = ((n, json.dumps({**entry, **more}).encode()) for n, more in enumerate(({}, {"was": {"name": "Rob"}}, {"was": {"id": "a"}}), 1))
+    [batch] = decoder.batches("f", 0, lines)
+    assert list(zip(batch["_line"].to_pylist(), batch["_kind"].to_pylist(), batch["id"].to_pylist(), strict=True)) == [
+        (1, "upsert", "b"),
+        (2, "upsert", "b"),
+        (3, "delete", "a"),
+        (3, "upsert", "b"),
+    ]

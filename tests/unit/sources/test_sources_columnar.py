@@ -73,7 +73,7 @@ def test_every_type_keeps_its_value(tmp_path: Path, declared: str, values: pa.Ar
     file = pinned(tmp_path, pa.table({"v": values, "more": [1, 2], "id": pa.array([1, 2], pa.int16())}))
     rows = events(of, file, tmp_path)
     assert [(r["_kind"], r["id"], r["v"], r["_line"], r["_arrival"], r["_position"], r["_code"]) for r in rows] == [
-        ("upsert", n, value, n, (3 << 40) + n, "00000000000000000007", None) for n, value in enumerate(expected, 1)
+        ("upsert", n, value, n, (3 << 43) + (n << 13), "00000000000000000007", None) for n, value in enumerate(expected, 1)
     ]
 
 

@@ -92,7 +92,7 @@ def test_a_blank_line_is_no_record() -> None:
 
 def test_arrival_orders_files_and_lines() -> None:
     rows = decode(ONE, event(after=NAMED), event(after=NAMED), index=3)
-    assert [row["_arrival"] for row in rows] == [(3 << 40) + 1, (3 << 40) + 2]
+    assert [row["_arrival"] for row in rows] == [(3 << 43) + (1 << 13), (3 << 43) + (2 << 13)]
 
 
 def test_the_key_comes_from_the_row_if_there_is_no_kafka_key() -> None:

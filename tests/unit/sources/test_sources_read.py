@@ -156,7 +156,7 @@ def test_parquet_is_read_with_names_positions_lines_and_quarantined_null_keys(sp
     frame = read(spark, of, pin, SourceAccess(str(tmp_path)))
     assert [(f.name, f.dataType) for f in frame.schema] == [(f.name, f.dataType) for f in spark.createDataFrame([], events_ddl(of)).schema]
     rows = frame.orderBy("_arrival").collect()
-    assert [(r["_kind"], r["id"], str(r["v"]), r["_line"], r["_arrival"] >> 40, r["_code"]) for r in rows] == [
+    assert [(r["_kind"], r["id"], str(r["v"]), r["_line"], r["_arrival"] >> 43, r["_code"]) for r in rows] == [
         ("upsert", 0, "1.00", 1, 0, None),
         ("quarantined", None, "None", 2, 0, "MISSING_KEY"),
         ("upsert", 1, "1.00", 1, 1, None),
@@ -175,7 +175,7 @@ def test_parquet_files_of_records_may_have_one_name_in_two_folders(spark: Any, t
     here = read_here(of, pin, SourceAccess(str(tmp_path)))
     assert here is not None and here["name"].to_pylist() == [".", "2026-01-01", "2026-01-02"]
     found = read(spark, of, pin, SourceAccess(str(tmp_path))).orderBy("_arrival").collect()
-    assert [(r["name"], r["_file"], r["_arrival"] >> 40) for r in found] == [
+    assert [(r["name"], r["_file"], r["_arrival"] >> 43) for r in found] == [
         (".", "src/0.parquet", 0),
         ("2026-01-01", "src/2026-01-01/0.parquet", 1),
         ("2026-01-02", "src/2026-01-02/0.parquet", 2),

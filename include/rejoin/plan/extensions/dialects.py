@@ -8,7 +8,12 @@ from rejoin.plan.extensions.installed import loaded
 
 GROUP = "rejoin.dialects"
 """The entry points by which a package adds dialects."""
-OWN = {"debezium": "rejoin.sources.shapes.debezium.versions:decoder"}
+OWN = {
+    "debezium": "rejoin.sources.shapes.debezium.versions:decoder",
+    "maxwell": "rejoin.sources.shapes.maxwell:Maxwell",
+    "canal": "rejoin.sources.shapes.canal:Canal",
+    "goldengate": "rejoin.sources.shapes.golden_gate:GoldenGate",
+}
 
 
 def known() -> dict[str, EntryPoint]:

@@ -195,7 +195,7 @@ def together(
     both = [*([_arranged(layout, fast, lines, file, index)] if fast.num_rows else []), *others]
     if len(both) > 1:
         events = pa.concat_batches(both)
-        both = [events.take(pc.sort_indices(events["_line"]))]
+        both = [events.take(pc.sort_indices(events["_arrival"]))]
     yield from both
 
 

@@ -24,6 +24,10 @@ _SHORT = 12
 _PARTS = 8
 
 
+NO_UNICODE = BadRecord("VALUE_TYPE", "a text is not valid Unicode (lone surrogate)")
+"""Why a record is refused that is not ``encodable``."""
+
+
 class Format(Protocol[R_contra]):
     """How the records of one file are read. ``event`` is the definition; ``plain`` and ``columns`` may refuse for any reason."""
 
@@ -105,13 +109,13 @@ class _Group(Generic[R]):
         try:
             return self._layout.batch(self._events, self._file, self._index)
         except UnicodeEncodeError:
-            raw, bad = self._how.raw, BadRecord("VALUE_TYPE", "a text is not valid Unicode (lone surrogate)")
             pairs = zip(self._events, records, strict=True)
-            checked = [e if _encodable(e) else self._layout.quarantined(e.line, bad, raw(r)) for e, r in pairs]
+            checked = [e if encodable(e) else self._layout.quarantined(e.line, NO_UNICODE, self._how.raw(r)) for e, r in pairs]
             return self._layout.batch(checked, self._file, self._index)
 
 
-def _encodable(event: Event) -> bool:
+def encodable(event: Event) -> bool:
+    """Whether all texts of an event are Unicode."""
     texts = (*event.key, *event.values, *(event.old_key or {}).values())
     try:
         "".join(text for text in texts if isinstance(text, str)).encode()

@@ -4,13 +4,26 @@ A dialect makes, of a table, the decoder of one file: ``lines.LineDialect`` is w
 """
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rejoin.plan.extensions.dialects import dialect
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import DebeziumSource, FeedSource
 from rejoin.sources.decode.proven_lines import LineDecoder, by_shape
+from rejoin.sources.events import EventKind
+
+
+class DialectDecoder(LineDecoder, Protocol):
+    """The decoder of one file.
+
+    Attributes:
+        by_arrival: its events have no positions: their order is that in which they arrive.
+    """
+
+    by_arrival: bool
 
 
 def decode(table: Table, file: str, index: int, lines: Iterator[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
@@ -25,13 +38,28 @@ def decode(table: Table, file: str, index: int, lines: Iterator[tuple[int, bytes
     return _decoder(table).batches(file, index, lines)
 
 
-def decode_pieces(table: Table, file: str, index: int, pieces: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
-    """The same of a whole file as it is read."""
-    return by_shape(file, index, pieces, _decoder(table))
+def decode_pieces(table: Table, ordinal: int, file: str, index: int, pieces: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
+    """The same of a whole file as it is read. ``ordinal``: of its pin; the position of events that have none begins with it."""
+    decoder = _decoder(table)
+    found = by_shape(file, index, pieces, decoder)
+    return (_placed(batch, ordinal) for batch in found) if decoder.by_arrival else found
 
 
-def _decoder(table: Table) -> LineDecoder:
+def _placed(batch: pa.RecordBatch, ordinal: int) -> pa.RecordBatch:
+    """Events whose order is their arrival, with positions."""
+    arrival = pc.utf8_lpad(batch["_arrival"].cast(pa.string()), 20, "0")
+    at = pc.binary_join_element_wise(pa.scalar(f"{ordinal:020d}"), arrival, ".")
+    fact = pc.is_in(batch["_kind"], pa.array([str(EventKind.UPSERT), str(EventKind.DELETE), str(EventKind.TRUNCATE)]))
+    return batch.set_column(batch.schema.get_field_index("_position"), "_position", pc.if_else(fact, at, pa.scalar(None, pa.string())))
+
+
+def is_by_arrival(table: Table) -> bool:
+    """Whether the order of a feed is that in which its records arrive."""
+    return _decoder(table).by_arrival
+
+
+def _decoder(table: Table) -> DialectDecoder:
     source = table.source
     assert isinstance(source, DebeziumSource | FeedSource)
-    made: LineDecoder = dialect(source.dialect)(table)
+    made: DialectDecoder = dialect(source.dialect)(table)
     return made

@@ -74,7 +74,7 @@ def _decoded(table: Table, pin: Pin, index: int, root: str) -> Iterator[pa.Recor
         return decode_parquet(table, pin.ordinal, file, index, root)
     pieces = open_pinned(root, file)
     if feed:
-        return registry.decode_pieces(table, file.path, index, pieces)
+        return registry.decode_pieces(table, pin.ordinal, file.path, index, pieces)
     if format_of(file.path) == "csv":
         return snapshot.decode_csv_pieces(table, pin.ordinal, file.path, index, pieces)
     return snapshot.decode_json_pieces(table, pin.ordinal, file.path, index, pieces)

@@ -73,6 +73,7 @@ def placeholders(text: str) -> frozenset[str]:
 class Decoder:
     """Decodes one file; remembers, per key, the position of a delete that a tombstone may follow."""
 
+    by_arrival = False
     packed: tuple[str, ...] = ("key", "value")
 
     def __init__(self, table: Table) -> None:

@@ -29,6 +29,7 @@ class _Versions:
     A tombstone repeats the delete before it. A truncate, which names no row, is refused.
     """
 
+    by_arrival = False
     packed = Decoder.packed
 
     def __init__(self, table: Table) -> None:
