@@ -22,6 +22,7 @@ from rejoin.plan.model.plan import Table
 from rejoin.plan.model.record_place import delivered
 from rejoin.plan.pin import Pin
 from rejoin.sources.access import SourceAccess
+from rejoin.sources.compression import PACKED
 from rejoin.sources.events import events_ddl, events_schema
 from rejoin.sources.stored_files import format_of
 from rejoin.sources.stream_columns import completed
@@ -84,7 +85,7 @@ def is_small(pin: Pin) -> bool:
 
 def unpacked(pin: Pin) -> int:
     """About how many bytes of text a pin has."""
-    return sum(part.size * (_PACKED if part.id.endswith((".gz", ".parquet")) else 1) for part in pin.parts)
+    return sum(part.size * (_PACKED if part.id.endswith((*PACKED, ".parquet")) else 1) for part in pin.parts)
 
 
 def is_parquet(pin: Pin) -> bool:

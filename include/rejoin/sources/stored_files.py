@@ -7,7 +7,6 @@ A path without scheme starts at the root and may not leave it, neither by ``..``
 import hashlib
 import os
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,28 +16,17 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from rejoin.errors import SourceCorrupt, SourceFileChanged, SourceFileMissing, SourceOutsideRoot
+from rejoin.sources.compression import CHUNK, Damaged, packing, unpacked
 
-CHUNK = 1 << 20
 BOM = b"\xef\xbb\xbf"
 _AT_ONCE = 4
-# What other kinds of files begin with; where that could be text, too, with what follows it there.
+# What other kinds of files begin with, packed twice or binary; where that could be text, too, with what follows it there.
 _BINARY = re.compile(
     rb"(?P<zstd>\x28\xb5\x2f\xfd)|(?P<gzip>\x1f\x8b)|(?P<bzip2>BZh[1-9]1AY&SY)|(?P<xz>\xfd7zXZ\x00)|(?P<zip>PK\x03\x04)"
-    rb"|(?P<Parquet>PAR1[\x00-\x08\x0e-\x1f])|(?P<Avro>Obj\x01)"
+    rb"|(?P<Parquet>PAR1[\x00-\x08\x0e-\x1f])|(?P<Avro>Obj\x01)|(?P<ORC>ORC[\x00-\x08\x0e-\x1f])"
 )
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-# Longest first: the format of a name is the first that it ends with.
-_FORMATS = {
-    ".csv.gz": "csv",
-    ".jsonl.gz": "json",
-    ".ndjson.gz": "json",
-    ".json.gz": "json",
-    ".parquet": "parquet",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".json": "json",
-    ".csv": "csv",
-}
+_FORMATS = {".parquet": "parquet", ".jsonl": "json", ".ndjson": "json", ".json": "json", ".csv": "csv"}
 
 
 @dataclass(frozen=True)
@@ -73,8 +61,10 @@ class Place:
 
 
 def format_of(path: str) -> str | None:
-    """csv, json or parquet by the end of the name; None for any other file."""
-    return next((format_ for end, format_ in _FORMATS.items() if path.endswith(end)), None)
+    """csv, json or parquet by the end of the name, before that of a packed file (``compression.PACKED``); None for any other file."""
+    plain = path.removesuffix(packing(path))
+    format_ = next((format_ for end, format_ in _FORMATS.items() if plain.endswith(end)), None)
+    return None if format_ == "parquet" and plain != path else format_
 
 
 def place(root: str, path: str) -> Place:
@@ -121,16 +111,16 @@ def pin_files(files: Sequence[Place]) -> tuple[PinnedFile, ...]:
 
 
 def open_pinned(root: str, file: PinnedFile) -> Iterator[bytes]:
-    """The content of a pinned file of text in pieces, unpacked if its name ends in ``.gz``.
+    """The content of a pinned file of text in pieces, unpacked if it is packed (``compression``).
 
     Raises SourceFileMissing, SourceFileChanged (other size or checksum, known at the latest after the last piece) or
-    SourceCorrupt (broken gzip, no text). What was read before an error must be thrown away.
+    SourceCorrupt (packed data that is cut or damaged, no text). What was read before an error must be thrown away.
     """
     where = place(root, file.path)
     digest = hashlib.sha256()
     raw = _hashed(where, file, digest)
     try:
-        yield from _text(_unzipped(raw, file.path) if file.path.endswith(".gz") else raw, file.path)
+        yield from _text(raw, file.path)
     except SourceCorrupt:
         for _ in raw:  # a changed file is reported as changed, not as corrupt
             pass
@@ -154,9 +144,7 @@ def check_size(root: str, file: PinnedFile) -> None:
 
 def first_lines(file: Place, limit: int) -> Iterator[bytes]:
     """The first lines of a file that is not pinned yet."""
-    raw = _raw(file)
-    pieces = _unzipped(raw, file.label) if file.label.endswith(".gz") else raw
-    for number, line in lines(pieces):
+    for number, line in lines(_unpacked(_raw(file), file.label)):
         if number > limit:
             return
         yield line
@@ -214,8 +202,9 @@ def _raw(file: Place) -> Iterator[bytes]:
         raise _missing(file.label) from None
 
 
-def _text(pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
-    """The same pieces; SourceCorrupt if they begin as a packed or binary file does, which has line feeds by chance only."""
+def _text(raw: Iterator[bytes], path: str) -> Iterator[bytes]:
+    """The content of a file; SourceCorrupt if it begins as a packed or binary file does, which has line feeds by chance only."""
+    pieces = _unpacked(raw, path)
     first = next(pieces, b"")
     if known := _BINARY.match(first):
         raise corrupt(path, f"it holds {known.lastgroup} data, not lines of text")
@@ -224,24 +213,11 @@ def _text(pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
     yield from pieces
 
 
-def _unzipped(raw: Iterator[bytes], path: str) -> Iterator[bytes]:
-    """Gzip of one or more members; anything cut or damaged is SourceCorrupt."""
-    engine = zlib.decompressobj(wbits=31)
+def _unpacked(raw: Iterator[bytes], path: str) -> Iterator[bytes]:
     try:
-        for chunk in raw:
-            rest = chunk
-            while rest:
-                if engine.eof:
-                    engine = zlib.decompressobj(wbits=31)
-                if piece := engine.decompress(rest, 16 * CHUNK):
-                    yield piece
-                rest = engine.unused_data if engine.eof else engine.unconsumed_tail
-        if rest := engine.flush():
-            yield rest
-    except zlib.error:
-        raise corrupt(path, "the gzip data is damaged") from None
-    if not engine.eof:
-        raise corrupt(path, "the gzip data is cut")
+        yield from unpacked(raw, path)
+    except Damaged as error:
+        raise corrupt(path, str(error)) from None
 
 
 def _remote(uri: str) -> Place:

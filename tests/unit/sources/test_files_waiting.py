@@ -197,7 +197,7 @@ def test_fault_look_two_snapshots_of_which_none_is_newer_stop_the_run_with_both_
         cut(SNAPSHOTS, tmp_path, first)
 
 
-@pytest.mark.parametrize("other", ["part-1.csv.zst", "de/part-2.csv", "de.csv/part-2.csv", "README"])
+@pytest.mark.parametrize("other", ["part-1.csv.zip", "part-1.parquet.gz", "de/part-2.csv", "de.csv/part-2.csv", "README"])
 def test_fault_a_snapshot_with_something_beside_its_files_is_refused_and_says_what(tmp_path: Path, other: str) -> None:
     put(tmp_path, **{"src/5/part-0.csv": "id,name\n1,a", "src/5/_SUCCESS": "", "src/5/.part-0.csv.crc": "", "src/5/_log/x": ""})
     assert paths(cut(SNAPSHOTS, tmp_path)) == ["src/5/part-0.csv"]

@@ -8,6 +8,7 @@ from rejoin.plan.model.plan import Table
 from rejoin.plan.model.record_place import delivered
 from rejoin.plan.model.sources import Meaning
 from rejoin.plan.pin import Part, Pin
+from rejoin.sources.compression import packing
 from rejoin.sources.declared_columns import check_drift, columns_of
 from rejoin.sources.stored_files import PinnedFile, Place, changed, children, corrupt, first_lines, format_of, pin_files, place
 from rejoin.sources.transports.transport import Taken
@@ -69,7 +70,7 @@ def columns_of_records(table: Table, root: str, fresh: tuple[PinnedFile, ...], l
 
 
 def _is_packed_nothing(file: Place) -> bool:
-    return file.label.endswith(".gz") and not list(first_lines(file, 1))
+    return bool(packing(file.label)) and not list(first_lines(file, 1))
 
 
 def missing(table: Table, why: str) -> SourceMissing:
