@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 from rejoin.errors import BadRecord, SchemaDrift, SnapshotEmpty
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import Meaning
+from rejoin.sources.formats.json_documents import document_lines
 from rejoin.sources.formats.json_text import loads
-from rejoin.sources.stored_files import Place, corrupt, first_lines
+from rejoin.sources.stored_files import Place, corrupt, first_lines, lines, open_file
 
 # JSON writers may leave null members out, so the first record alone says little.
 _JSON_SAMPLE = 1000
@@ -75,7 +76,8 @@ def csv_header(file: Place) -> tuple[str, ...]:
 
 def _json_keys(file: Place) -> tuple[str, ...]:
     found: dict[str, None] = {}
-    for line in islice((line for line in first_lines(file, _JSON_SAMPLE) if line.strip()), _JSON_SAMPLE):
+    numbered = islice(lines(document_lines(open_file(file), file.label)), _JSON_SAMPLE)
+    for line in (line for _, line in numbered if line.strip()):
         try:
             record = loads(line.decode())
         except (BadRecord, UnicodeDecodeError):

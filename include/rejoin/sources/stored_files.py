@@ -142,9 +142,14 @@ def check_size(root: str, file: PinnedFile) -> None:
         raise changed(file.path, "has another size")
 
 
+def open_file(file: Place) -> Iterator[bytes]:
+    """The content of a file that is not pinned yet in pieces, unpacked if it is packed."""
+    return _unpacked(_raw(file), file.label)
+
+
 def first_lines(file: Place, limit: int) -> Iterator[bytes]:
     """The first lines of a file that is not pinned yet."""
-    for number, line in lines(_unpacked(_raw(file), file.label)):
+    for number, line in lines(open_file(file)):
         if number > limit:
             return
         yield line

@@ -9,6 +9,7 @@ from rejoin.plan.model.sources import Meaning, RecordsSource, SnapshotSource
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.events import raw_text
 from rejoin.sources.formats.csv_text import csv_records
+from rejoin.sources.formats.json_documents import document_lines
 from rejoin.sources.shapes import registry, snapshot
 from rejoin.sources.shapes.parquet_rows import decode_parquet, raw_rows
 from rejoin.sources.stored_files import PinnedFile, check_size, format_of, lines, open_pinned, place, verify
@@ -49,7 +50,7 @@ class Files(Transport):
         """Reads all of the file, so that its bytes are verified."""
         table, root, file = self.table, self.access.root, pinned(part)
         if table.source.meaning is Meaning.FEED or format_of(file.path) == "json":
-            numbered = lines(open_pinned(root, file))
+            numbered = lines(document_lines(open_pinned(root, file), file.path))
         elif format_of(file.path) == "parquet":
             return raw_rows(table, root, file, wanted)
         else:
@@ -74,7 +75,7 @@ def _decoded(table: Table, pin: Pin, index: int, root: str) -> Iterator[pa.Recor
         return decode_parquet(table, pin.ordinal, file, index, root)
     pieces = open_pinned(root, file)
     if feed:
-        return registry.decode_pieces(table, pin.ordinal, file.path, index, pieces)
+        return registry.decode_pieces(table, pin.ordinal, file.path, index, document_lines(pieces, file.path))
     if format_of(file.path) == "csv":
         return snapshot.decode_csv_pieces(table, pin.ordinal, file.path, index, pieces)
-    return snapshot.decode_json_pieces(table, pin.ordinal, file.path, index, pieces)
+    return snapshot.decode_json_pieces(table, pin.ordinal, file.path, index, document_lines(pieces, file.path))
