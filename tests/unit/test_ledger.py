@@ -207,10 +207,10 @@ def test_files_count_as_consumed_only_after_the_commit(ledger: Ledger) -> None:
     run = ledger.open("a", plan(), PRINTS).number
     pin = Pin("snapshot", (Part("p/1", 3, {"sha256": "s"}),), 1).to_dict()
     ledger.pin(run, {"persons": pin})
-    assert ledger.consumed("persons") == []
+    assert ledger.consumed("persons") == {}
     assert ledger.last_pin("persons") is None
     ledger.publish(run)
-    assert ledger.consumed("persons") == [("p/1", 3, "s")]
+    assert ledger.consumed("persons") == {"p/1": 3}
     assert ledger.last_pin("persons") == json.loads(json.dumps(pin))
 
 

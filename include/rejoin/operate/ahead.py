@@ -189,7 +189,7 @@ def _waiting(plan: Plan, history: History | None, name: str, access: "SourceAcce
             plan.table(name),
             access,
             None if last is None else Pin.from_dict(last),
-            lambda: () if history is None else history.consumed(name),
+            lambda: {} if history is None else history.consumed(name),
         ).pin
     except RejoinError as error:
         return Waiting(name, error=error)

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from rejoin.errors import SourceCorrupt, SourceFileChanged, SourceFileMissing, SourceOutsideRoot
-from rejoin.sources.compression import CHUNK, Damaged, packing, unpacked
+from rejoin.sources.compression import CHUNK, PACKED, Damaged, unpacked
 
 BOM = b"\xef\xbb\xbf"
 _AT_ONCE = 4
@@ -26,7 +26,7 @@ _BINARY = re.compile(
     rb"|(?P<Parquet>PAR1[\x00-\x08\x0e-\x1f])|(?P<Avro>Obj\x01)|(?P<ORC>ORC[\x00-\x08\x0e-\x1f])"
 )
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_FORMATS = {".parquet": "parquet", ".jsonl": "json", ".ndjson": "json", ".json": "json", ".csv": "csv"}
+_FORMAT = re.compile(rf"\.(?:(?P<parquet>parquet)|(?:(?P<csv>csv)|(?P<json>jsonl|ndjson|json))(?:{'|'.join(map(re.escape, PACKED))})?)\Z")
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,8 @@ class Place:
 
 def format_of(path: str) -> str | None:
     """csv, json or parquet by the end of the name, before that of a packed file (``compression.PACKED``); None for any other file."""
-    plain = path.removesuffix(packing(path))
-    format_ = next((format_ for end, format_ in _FORMATS.items() if plain.endswith(end)), None)
-    return None if format_ == "parquet" and plain != path else format_
+    found = _FORMAT.search(path)
+    return found and found.lastgroup
 
 
 def place(root: str, path: str) -> Place:
@@ -85,12 +84,56 @@ def place(root: str, path: str) -> Place:
     return Place(pafs.LocalFileSystem(), full, label.replace(os.sep, "/"))
 
 
-def children(root: str, directory: Place) -> list[Place]:
-    """The entries of a directory in name order, without hidden ones (``_`` or ``.`` first)."""
-    entries = directory.fs.get_file_info(pafs.FileSelector(directory.native))
-    names = sorted(entry.base_name for entry in entries)
+class Entry(NamedTuple):
+    """What stands in a directory. ``size``: of a file, as the listing has it; None of a link that leads nowhere."""
+
+    name: str
+    is_directory: bool
+    size: int | None
+
+
+def entries(root: str, directory: Place) -> Iterator[Entry]:
+    """What stands in a directory, in one listing and any order, without hidden names (``is_hidden``).
+
+    Raises:
+        SourceOutsideRoot: a link leads out of the root.
+    """
+    if isinstance(directory.fs, pafs.LocalFileSystem):
+        yield from _local_entries(root, directory)
+        return
+    for info in directory.fs.get_file_info(pafs.FileSelector(directory.native)):
+        if not is_hidden(info.base_name):
+            yield Entry(info.base_name, info.type == pafs.FileType.Directory, info.size)
+
+
+def _local_entries(root: str, directory: Place) -> Iterator[Entry]:
+    with os.scandir(directory.native) as found:
+        for entry in found:
+            if is_hidden(entry.name):
+                continue
+            try:
+                if entry.is_symlink():
+                    place(root, child(directory, entry.name).label)
+                yield Entry(entry.name, entry.is_dir(), entry.stat().st_size)
+            except FileNotFoundError:  # moved away since it was listed
+                if entry.is_symlink():
+                    yield Entry(entry.name, is_directory=False, size=None)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a name is of something that is not meant for readers: ``.`` or ``_`` first, but for a partition (``_day=1``), as Spark has it."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def child(directory: Place, name: str) -> Place:
+    """What has this name in a directory."""
     front = "" if directory.label == "." else directory.label.rstrip("/") + "/"
-    return [place(root, front + name) for name in names if not name.startswith(("_", "."))]
+    return Place(directory.fs, f"{directory.native.rstrip('/')}/{name}", front + name)
+
+
+def children(root: str, directory: Place) -> list[Place]:
+    """The entries of a directory in name order."""
+    return [child(directory, entry.name) for entry in sorted(entries(root, directory))]
 
 
 def pin_file(file: Place) -> PinnedFile:

@@ -29,7 +29,7 @@ def paths(pin: Pin | None) -> list[str] | None:
 
 def there(of: Table, root: str, last: Pin | None = None, taken: Sequence[Part] = ()) -> Waiting:
     """What a cut finds. ``taken``: what committed runs have applied."""
-    return waiting(of, SourceAccess(root), last, lambda: [(part.id, part.size, part.place["sha256"]) for part in taken])
+    return waiting(of, SourceAccess(root), last, lambda: {part.id: part.size for part in taken})
 
 
 def decode_pin(of: Table, pin: Pin, root: str) -> Iterator[pa.RecordBatch]:

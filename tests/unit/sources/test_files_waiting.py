@@ -17,12 +17,13 @@ from rejoin.errors import (
     SnapshotOrder,
     SourceCorrupt,
     SourceFileChanged,
+    SourceFileMissing,
     SourceMissing,
 )
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import SnapshotSource
-from rejoin.sources.stored_files import Place
-from rejoin.sources.transports import listing
+from rejoin.sources import stored_files
+from rejoin.sources.stored_files import is_hidden
 
 # --- change events ---------------------------------------------------------------------------------------------------
 
@@ -58,16 +59,21 @@ def test_fault_a_consumed_file_that_is_moved_away_while_the_cut_looks_is_fine(tm
     put(tmp_path, **{"src/a": "x"})
     first = pinned(EVENTS, tmp_path)
     put(tmp_path, **{"src/b": "x"})
-    listed = listing.children
 
-    def then_moved(root: str, directory: Place) -> list[Place]:
-        found = listed(root, directory)
-        (tmp_path / "src/a").unlink()
-        return found
+    def then_moved(name: str) -> bool:
+        (tmp_path / "src/a").unlink(missing_ok=True)
+        return is_hidden(name)
 
-    monkeypatch.setattr(listing, "children", then_moved)
+    monkeypatch.setattr(stored_files, "is_hidden", then_moved)
     assert paths(cut(EVENTS, tmp_path, first, first)) == ["src/b"]
     assert not (tmp_path / "src/a").exists(), "it was moved"
+
+
+def test_fault_a_link_that_leads_nowhere_is_not_passed_over(tmp_path: Path) -> None:
+    put(tmp_path, **{"src/a": "x"})
+    (tmp_path / "src/b").symlink_to(tmp_path / "gone")
+    with pytest.raises(SourceFileMissing, match="src/b"):
+        cut(EVENTS, tmp_path)
 
 
 def test_a_source_of_events_may_be_one_file(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_documents_that_are_deep_or_long_are_found() -> None:
 # --- what is wrong ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bad", ['{"a": tru}', '{"a": NaN}', '{"a": 1, "a": 2}', "{}", '{"a" 1}'])
+@pytest.mark.parametrize("bad", ['{"a": nope}', '{"a": NaN}', '{"a": 1, "a": 2}', "{}", '{"a" 1}'])
 def test_fault_a_document_that_is_wrong_in_itself_is_one_line(bad: str) -> None:
     assert as_lines(A + bad + B).decode().splitlines() == [A, bad, B]
     assert as_lines(f"[{A},{bad},{B}]").decode().splitlines() == [A, bad, B]
@@ -131,7 +131,7 @@ def test_fault_values_in_an_array_that_are_no_objects_are_lines_of_their_own() -
         f"[{A},[{B}]]",
         f"[{A}]]",
         f"[{A}],{B}",
-        f"[{A}, nonsens",
+        f"[{A}, nope",
     ],
 )
 @pytest.mark.parametrize("size", [1, 1 << 20])
@@ -189,9 +189,9 @@ def test_a_source_reads_the_same_of_every_layout_and_finds_its_records_again(tmp
 
 def test_fault_a_bad_document_of_a_feed_is_quarantined_by_its_number(tmp_path: Any) -> None:
     first, last = (json.dumps(event(after={"id": i, "name": "a"}, lsn=i)) for i in (1, 2))
-    put(tmp_path, **{"src/1": first + '{"key": tru}' + last})
+    put(tmp_path, **{"src/1": first + '{"key": nope}' + last})
     found = rows(decode_pin(EVENTS, pinned(EVENTS, tmp_path), str(tmp_path)))
-    assert [(r["_kind"], r["_line"], r["_code"], r["_raw"]) for r in found][1] == ("quarantined", 2, "BAD_JSON", '{"key": tru}')
+    assert [(r["_kind"], r["_line"], r["_code"], r["_raw"]) for r in found][1] == ("quarantined", 2, "BAD_JSON", '{"key": nope}')
     assert [r["_kind"] for r in found] == ["upsert", "quarantined", "upsert"]
 
 

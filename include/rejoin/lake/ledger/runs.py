@@ -57,11 +57,11 @@ class CommittedRuns(ABC):
         with self._connected() as db:
             return self._states(db, run)
 
-    def consumed(self, source: str) -> list[tuple[str, int, str]]:
-        """(path, size, sha256) of all files of a source that committed runs have applied."""
-        found = select(t.files).where(t.files.c.topology == self.topology, t.files.c.source == source).order_by(t.files.c.path)
+    def consumed(self, source: str) -> dict[str, int]:
+        """Path -> size of all files of a source that committed runs have applied."""
+        found = select(t.files.c.path, t.files.c.size).where(t.files.c.topology == self.topology, t.files.c.source == source)
         with self._connected() as db:
-            return [(r.path, r.size, r.sha256) for r in db.execute(found)]
+            return {r.path: r.size for r in db.execute(found)}
 
     def last_pin(self, source: str) -> dict[str, Any] | None:
         """The newest pin of a source in a committed run that was not empty, or None."""

@@ -24,10 +24,10 @@ class Files(Transport):
     def waiting(self, last: Pin | None, taken: Taken) -> Waiting:
         """What is new of changes and records (``listing.new_files``), or the newest snapshot (``snapshot_files.newest_snapshot``)."""
         table, root = self.table, self.access.root
-        where = place(root, table.source.path)
         if table.source.meaning is Meaning.SNAPSHOT:
+            where = place(root, table.source.path)
             return Waiting(newest_snapshot(table, root, where, last), beside_snapshots(root, where))
-        fresh, ignored = new_files(table, root, where, taken)
+        fresh, ignored = new_files(table, root, taken)
         if not fresh:
             return Waiting(None, ignored)
         ordinal = (last.ordinal if last else 0) + 1

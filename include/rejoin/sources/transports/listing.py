@@ -1,6 +1,5 @@
-"""Which files of a directory are changes or records, and which of them are new."""
+"""Which files of changes or records are new."""
 
-import re
 from collections.abc import Iterable
 
 from rejoin.errors import SourceMissing
@@ -10,13 +9,12 @@ from rejoin.plan.model.sources import Meaning
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.compression import packing
 from rejoin.sources.declared_columns import check_drift, columns_of
-from rejoin.sources.stored_files import PinnedFile, Place, changed, children, corrupt, first_lines, format_of, pin_files, place
+from rejoin.sources.stored_files import PinnedFile, Place, changed, corrupt, first_lines, format_of, pin_files, place
+from rejoin.sources.transports.layout import layout, reading_order
 from rejoin.sources.transports.transport import Taken
 
 FEW = 5
 """So many names of what is not read are told in a message."""
-UNFINISHED = (".tmp", ".inprogress", ".crc", "._COPYING_")
-_DATED = re.compile(r"(?:\w+=)?\d{2,4}(?:-?\d{2}){0,3}(?:T\d{2,6})?")
 
 
 def parts_of(files: Iterable[PinnedFile]) -> tuple[Part, ...]:
@@ -24,34 +22,29 @@ def parts_of(files: Iterable[PinnedFile]) -> tuple[Part, ...]:
     return tuple(Part(file.path, file.size, {"sha256": file.sha256}) for file in files)
 
 
-def natural(name: str) -> tuple[str | int, ...]:
-    """The order of names, numbers in them by value: ``9.csv`` is before ``10.csv``. Dates and padded numbers sort as texts do."""
-    return tuple(int(part) if at % 2 else part for at, part in enumerate(re.split(r"([0-9]+)", name)))
+def new_files(table: Table, root: str, taken: Taken) -> tuple[tuple[PinnedFile, ...], tuple[str, ...]]:
+    """The files of a feed or of records (``layout``) that no committed run applied, in their order, pinned; and what is not looked into.
 
-
-def new_files(table: Table, root: str, where: Place, taken: Taken) -> tuple[tuple[PinnedFile, ...], tuple[str, ...]]:
-    """The files of a feed or of records that no committed run applied, in order of their paths, pinned; and what is not looked into.
-
-    Every file of the directory and of its dated sub-directories (``2026-11-21``, ``dt=20261121``, ``2026/11/21``) counts. A late file with an
-    old name is simply new. Other sub-directories are not looked into, and neither are files of records whose names end in no known format.
+    A late file with an old name is simply new.
 
     Raises:
         SourceMissing: the path does not exist; or there are files, and none of them is read or ever was.
         SourceFileChanged: an applied file has another size now.
     """
-    if not where.exists():
+    found = layout(root, table.source.path, lambda name: table.source.meaning is Meaning.FEED or format_of(name) is not None)
+    if found is None:
         raise missing(table, "does not exist")
-    found, others = _added_files(table, root, where)
-    known = {path: size for path, size, _ in taken()}
-    if others and not found and not known:
-        raise _unread(table, tuple(others))
+    known = taken()
+    if found.others and not found.files and not known:
+        raise _unread(table, found.others)
     fresh = []
-    for file in sorted(found, key=lambda f: (natural(f.label), f.label)):
-        if file.label not in known:
-            fresh.append(file)
-        elif file.info().size not in (known[file.label], None):  # None: it was moved away since it was listed
-            raise changed(file.label, "has another size")
-    return pin_files(fresh), tuple(others)
+    for label, file in found.files.items():
+        if label not in known:
+            fresh.append(label)
+        elif file.size not in (known[label], None):
+            raise changed(label, "has another size")
+    fresh.sort(key=reading_order)
+    return pin_files([found.files[label].place for label in fresh]), tuple(sorted(found.others))
 
 
 def columns_of_records(table: Table, root: str, fresh: tuple[PinnedFile, ...], last: Pin | None) -> tuple[str, ...]:
@@ -80,33 +73,11 @@ def missing(table: Table, why: str) -> SourceMissing:
     )
 
 
-def _unread(table: Table, others: tuple[str, ...]) -> SourceMissing:
-    what = "files in it" if table.source.meaning is Meaning.FEED else "files whose names end in .csv, .jsonl or .parquet (.gz, too)"
-    shown = ", ".join(others[:FEW]) + (f" and {len(others) - FEW} more" if len(others) > FEW else "")
+def _unread(table: Table, others: list[str]) -> SourceMissing:
+    what = "files in it" if table.source.meaning is Meaning.FEED else "files whose names end in .csv, .jsonl or .parquet (packed: .csv.gz)"
+    shown = ", ".join(sorted(others)[:FEW]) + (f" and {len(others) - FEW} more" if len(others) > FEW else "")
     return SourceMissing(
         f"source path {table.source.path!r} of table {table.name!r} holds nothing that is read, and never did: {shown}",
-        expected=f"{what}, and in sub-directories that are dates (2026-11-21, dt=20261121, 2026/11/21)",
-        next_step="name the directory that holds the files as the path of the source",
+        expected=f"{what}, and in sub-directories that are partitions (dt=2026-11-21, partition=0) or dates (2026/11/21)",
+        next_step="name the directory that holds the files as the path of the source, or a pattern: landing/**/*.json",
     )
-
-
-def _added_files(table: Table, root: str, where: Place) -> tuple[list[Place], list[str]]:
-    """The files of a feed or of records, and what is not looked into."""
-    if not where.is_directory():
-        return [where], []
-    found: list[Place] = []
-    others: list[str] = []
-    for entry in children(root, where):
-        if entry.is_directory() and _DATED.fullmatch(entry.name):
-            inner = _added_files(table, root, entry)
-            found += inner[0]
-            others += inner[1]
-        elif entry.is_directory():
-            others.append(entry.label)
-        elif entry.name.endswith(UNFINISHED):
-            continue
-        elif table.source.meaning is Meaning.FEED or format_of(entry.name):
-            found.append(entry)
-        else:
-            others.append(entry.label)
-    return found, others

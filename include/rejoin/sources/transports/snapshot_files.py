@@ -7,7 +7,8 @@ from rejoin.plan.model.plan import Table
 from rejoin.plan.pin import Pin
 from rejoin.sources.declared_columns import check_drift, columns_of
 from rejoin.sources.stored_files import PinnedFile, Place, changed, children, corrupt, format_of, pin_files, place
-from rejoin.sources.transports.listing import UNFINISHED, missing, natural, parts_of
+from rejoin.sources.transports.layout import UNFINISHED, natural
+from rejoin.sources.transports.listing import missing, parts_of
 
 
 def newest_snapshot(table: Table, root: str, where: Place, last: Pin | None) -> Pin | None:

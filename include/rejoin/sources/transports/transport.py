@@ -5,7 +5,7 @@ transport has, is one of files. A package adds a transport by an entry point in 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,8 +14,8 @@ from rejoin.plan.model.plan import Table
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.access import SourceAccess
 
-Taken = Callable[[], Collection[tuple[str, int, str]]]
-"""Path, size and SHA-256 of every file that committed runs have applied; asked for by the transport of files only."""
+Taken = Callable[[], Mapping[str, int]]
+"""Path and size of every file that committed runs have applied; asked for by the transport of files only."""
 
 
 @dataclass(frozen=True)
