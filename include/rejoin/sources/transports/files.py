@@ -10,10 +10,11 @@ from rejoin.plan.pin import Part, Pin
 from rejoin.sources.events import raw_text
 from rejoin.sources.formats.csv_text import csv_records
 from rejoin.sources.formats.json_documents import document_lines
+from rejoin.sources.formats.key_lines import message_lines
 from rejoin.sources.shapes import registry, snapshot
 from rejoin.sources.shapes.parquet_rows import decode_parquet, raw_rows
 from rejoin.sources.stored_files import PinnedFile, check_size, format_of, lines, open_pinned, place, verify
-from rejoin.sources.transports.listing import columns_of_records, new_files, parts_of
+from rejoin.sources.transports.listing import columns_of_records, new_files
 from rejoin.sources.transports.snapshot_files import beside_snapshots, newest_snapshot
 from rejoin.sources.transports.transport import Taken, Transport, Waiting
 
@@ -32,11 +33,13 @@ class Files(Transport):
             return Waiting(None, ignored)
         ordinal = (last.ordinal if last else 0) + 1
         columns = columns_of_records(table, root, fresh, last) if table.source.meaning is Meaning.RECORDS else ()
-        return Waiting(Pin(table.source.kind, parts_of(fresh), ordinal, columns=columns), ignored)
+        return Waiting(Pin(table.source.kind, fresh, ordinal, columns=columns), ignored)
 
     def check(self, part: Part) -> None:
-        """The file exists and has the pinned size."""
-        check_size(self.access.root, pinned(part))
+        """The file exists and has the pinned size, and so has that of its keys."""
+        for file in (pinned(part), _keys(part)):
+            if file is not None:
+                check_size(self.access.root, file)
 
     def events(self, pin: Pin, index: int) -> Iterator[pa.RecordBatch]:
         """Decodes a file; verifies its bytes on the way.
@@ -50,7 +53,7 @@ class Files(Transport):
         """Reads all of the file, so that its bytes are verified."""
         table, root, file = self.table, self.access.root, pinned(part)
         if table.source.meaning is Meaning.FEED or format_of(file.path) == "json":
-            numbered = lines(document_lines(open_pinned(root, file), file.path))
+            numbered = lines(_json_lines(root, part))
         elif format_of(file.path) == "parquet":
             return raw_rows(table, root, file, wanted)
         else:
@@ -65,17 +68,31 @@ def pinned(part: Part) -> PinnedFile:
     return PinnedFile(part.id, part.size, part.place["sha256"])
 
 
+def _keys(part: Part) -> PinnedFile | None:
+    """The file of its keys, if it has one."""
+    return PinnedFile(**part.place["keys"]) if "keys" in part.place else None
+
+
+def _json_lines(root: str, part: Part) -> Iterator[bytes]:
+    """The documents of a part, a line each, in pieces."""
+    file, keys = pinned(part), _keys(part)
+    values = document_lines(open_pinned(root, file), file.path)
+    if keys is None:
+        return values
+    return message_lines(values, document_lines(open_pinned(root, keys), keys.path), file.path, keys.path)
+
+
 def _decoded(table: Table, pin: Pin, index: int, root: str) -> Iterator[pa.RecordBatch]:
-    file, meaning = pinned(pin.parts[index]), table.source.meaning
+    part, meaning = pin.parts[index], table.source.meaning
+    file = pinned(part)
     if meaning is Meaning.RECORDS and not file.size:  # no gzip, no Parquet, but no records either
         verify(root, file)
         return iter(())
     feed = meaning is Meaning.FEED
     if not feed and format_of(file.path) == "parquet":
         return decode_parquet(table, pin.ordinal, file, index, root)
-    pieces = open_pinned(root, file)
     if feed:
-        return registry.decode_pieces(table, pin.ordinal, file.path, index, document_lines(pieces, file.path))
+        return registry.decode_pieces(table, pin.ordinal, file.path, index, _json_lines(root, part))
     if format_of(file.path) == "csv":
-        return snapshot.decode_csv_pieces(table, pin.ordinal, file.path, index, pieces)
-    return snapshot.decode_json_pieces(table, pin.ordinal, file.path, index, document_lines(pieces, file.path))
+        return snapshot.decode_csv_pieces(table, pin.ordinal, file.path, index, open_pinned(root, file))
+    return snapshot.decode_json_pieces(table, pin.ordinal, file.path, index, _json_lines(root, part))

@@ -17,7 +17,8 @@ from rejoin.sources.stored_files import Place, child, entries, place
 
 UNFINISHED = (".tmp", ".inprogress", ".crc", "._COPYING_")
 _DATED = re.compile(r"\d{1,4}(?:[-_]?\d{2}){0,5}(?:T\d{2,6}Z?)?")
-_CONNECT = re.compile(r"(?P<topic>[^+/]+)\+(?P<partition>\d+)\+(?P<offset>\d+)\.[^+/]+")
+CONNECT = re.compile(r"(?P<topic>[^+/]+)\+(?P<partition>\d+)\+(?P<offset>\d+)\.[^+/]+")
+"""Names that Kafka Connect gives to files."""
 
 
 class Listed(NamedTuple):
@@ -46,7 +47,7 @@ def natural(name: str) -> tuple[str | int, ...]:
 
 def reading_order(path: str) -> tuple[object, ...]:
     """Sorts files: those that Kafka Connect names (``<topic>+<partition>+<offset>.json``) by these three, wherever they lie, then others by their paths."""
-    if found := _CONNECT.fullmatch(path.rsplit("/", 1)[-1]):
+    if found := CONNECT.fullmatch(path.rsplit("/", 1)[-1]):
         return 0, found["topic"], int(found["partition"]), int(found["offset"]), path
     return 1, natural(path), path
 

@@ -1,15 +1,17 @@
 """Which files of changes or records are new."""
 
 from collections.abc import Iterable
+from dataclasses import asdict, replace
 
 from rejoin.errors import SourceMissing
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.record_place import delivered
-from rejoin.plan.model.sources import Meaning
+from rejoin.plan.model.sources import DebeziumSource, Meaning
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.compression import packing
 from rejoin.sources.declared_columns import check_drift, columns_of
 from rejoin.sources.stored_files import PinnedFile, Place, changed, corrupt, first_lines, format_of, pin_files, place
+from rejoin.sources.transports.key_files import taken_apart
 from rejoin.sources.transports.layout import layout, reading_order
 from rejoin.sources.transports.transport import Taken
 
@@ -22,10 +24,10 @@ def parts_of(files: Iterable[PinnedFile]) -> tuple[Part, ...]:
     return tuple(Part(file.path, file.size, {"sha256": file.sha256}) for file in files)
 
 
-def new_files(table: Table, root: str, taken: Taken) -> tuple[tuple[PinnedFile, ...], tuple[str, ...]]:
+def new_files(table: Table, root: str, taken: Taken) -> tuple[tuple[Part, ...], tuple[str, ...]]:
     """The files of a feed or of records (``layout``) that no committed run applied, in their order, pinned; and what is not looked into.
 
-    A late file with an old name is simply new.
+    A late file with an old name is simply new. Debezium's have the files of their keys with them (``key_files``).
 
     Raises:
         SourceMissing: the path does not exist; or there are files, and none of them is read or ever was.
@@ -34,27 +36,36 @@ def new_files(table: Table, root: str, taken: Taken) -> tuple[tuple[PinnedFile, 
     found = layout(root, table.source.path, lambda name: table.source.meaning is Meaning.FEED or format_of(name) is not None)
     if found is None:
         raise missing(table, "does not exist")
-    known = taken()
-    if found.others and not found.files and not known:
-        raise _unread(table, found.others)
+    beside, known = taken_apart(found.files, keys=isinstance(table.source, DebeziumSource)), taken()
     fresh = []
     for label, file in found.files.items():
         if label not in known:
             fresh.append(label)
         elif file.size not in (known[label], None):
             raise changed(label, "has another size")
-    fresh.sort(key=reading_order)
-    return pin_files([found.files[label].place for label in fresh]), tuple(sorted(found.others))
+    awaited = beside.awaited(fresh)
+    others = [*found.others, *beside.others, *awaited]
+    if others and not known and len(awaited) == len(fresh):
+        raise _unread(table, others)
+    fresh = sorted((label for label in fresh if label not in awaited), key=reading_order)
+    parts = parts_of(pin_files([found.files[label].place for label in fresh]))
+    keyed = [label for label in fresh if label in beside.keys]
+    keys = dict(zip(keyed, pin_files([beside.keys[label].place for label in keyed]), strict=True))
+    return tuple(_with_keys(part, keys.get(part.id)) for part in parts), tuple(sorted(others))
 
 
-def columns_of_records(table: Table, root: str, fresh: tuple[PinnedFile, ...], last: Pin | None) -> tuple[str, ...]:
+def _with_keys(part: Part, keys: PinnedFile | None) -> Part:
+    return part if keys is None else replace(part, place={**part.place, "keys": asdict(keys)})
+
+
+def columns_of_records(table: Table, root: str, fresh: tuple[Part, ...], last: Pin | None) -> tuple[str, ...]:
     """The columns that files of records have; a file of zero bytes, packed or not, has no records, and so lacks none."""
-    format_ = format_of(fresh[0].path)
+    format_ = format_of(fresh[0].id)
     if format_ is None:
-        raise corrupt(fresh[0].path, "its name ends in no known format")
-    if other := next((file.path for file in fresh if format_of(file.path) != format_), None):
-        raise corrupt(other, f"the new file {fresh[0].path!r} has another format, and a run reads one")
-    full = [where for where in (place(root, file.path) for file in fresh if file.size) if not _is_packed_nothing(where)]
+        raise corrupt(fresh[0].id, "its name ends in no known format")
+    if other := next((part.id for part in fresh if format_of(part.id) != format_), None):
+        raise corrupt(other, f"the new file {fresh[0].id!r} has another format, and a run reads one")
+    full = [where for where in (place(root, part.id) for part in fresh if part.size) if not _is_packed_nothing(where)]
     if not full:
         return last.columns if last else ()
     columns = columns_of(full, format_)
