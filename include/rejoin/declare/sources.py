@@ -38,7 +38,7 @@ def records(path: str, *, null: str = "", on_bad_record: str = "quarantine", max
     """Files of records of a stream: every file adds its records.
 
     Args:
-        path: the directory of the files.
+        path: the directory of the files, or a pattern (``landing/**/*.json.gz``).
         null: the text that means NULL in a CSV field.
         on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
         max_bad_share: more bad records than this share stop the run in any case.
@@ -59,7 +59,7 @@ def debezium(
     """Debezium change events, in files of JSON lines.
 
     Args:
-        path: the directory of the files.
+        path: the directory of the files, or a pattern (``landing/**/*.json.gz``).
         topic: read only the events of this topic.
         units: ``{"column": "ms" | "us" | "ns"}`` for integer timestamps of events without schema (default ``"us"``).
         placeholder: the text that stands for an unchanged large value.
@@ -76,7 +76,7 @@ def feed(
     """Change events in a dialect that an installed package brings (docs/extending.md), in files of lines.
 
     Args:
-        path: the directory of the files.
+        path: the directory of the files, or a pattern (``landing/**/*.json.gz``).
         dialect: its name.
         only: what the dialect chooses records by, such as the name of a table; None: all records.
         on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
