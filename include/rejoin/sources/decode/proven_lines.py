@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.plan.sql.portable import UTC
-from rejoin.sources.decode.line_shape import Shape, learned
+from rejoin.sources.decode.line_shape import Shape
+from rejoin.sources.decode.shape_learning import learned
 from rejoin.sources.events import EventKind, Layout
 from rejoin.sources.formats.line_chunks import Chunk, Numbers, RemainingLines, chunks
 from rejoin.statements.dialect import DUCKDB
@@ -146,7 +147,7 @@ def _query(chunk: Chunk, careful: LineDecoder) -> str | None:
     shown = ", ".join(f"{text} AS {DUCKDB.name(name)}" for name, text in judge.columns.items())
     return f"""
     SELECT {AT}, coalesce({" AND ".join(f"({h})" for h in holds)}, false) AS _proven, {shown}
-    FROM ({shape.structs("lines", f"{AT}, line")})"""
+    FROM ({shape.structs(f"(SELECT {AT}, {shape.short('line')} AS line FROM lines)", f"{AT}, line")})"""
 
 
 def _judged(chunk: Chunk, query: str) -> pa.Table | None:

@@ -35,7 +35,7 @@ from rejoin.errors import BadRecord
 from rejoin.plan.model.durations import MAX_MICROS, MIN_MICROS
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import DebeziumSource
-from rejoin.sources.decode.line_shape import TEXT, Shape, leaves
+from rejoin.sources.decode.line_shape import Shape
 from rejoin.sources.decode.proven_lines import Judge
 from rejoin.sources.decode.record_runs import batches
 from rejoin.sources.decode.values import decimal_of
@@ -46,7 +46,7 @@ from rejoin.sources.shapes.debezium.envelope import Converters, Readers, Unwrapp
 from rejoin.sources.shapes.debezium.message import Message, is_bookkeeping, is_of, message
 from rejoin.sources.shapes.debezium.plain import PlainEvents
 from rejoin.sources.shapes.debezium.positions import position
-from rejoin.sources.shapes.debezium.shapes import of_events
+from rejoin.sources.shapes.debezium.shapes import of_events, texts_of
 
 _KINDS = {
     "c": EventKind.UPSERT,
@@ -99,7 +99,7 @@ class Decoder:
 
     def judge(self, shape: Shape) -> Judge | None:
         found = of_events(self.layout, self._source, self._placeholders, shape)
-        self.decimals.texts = {path[-1] for path, leaf in leaves(shape.root) if leaf.kind == TEXT and path[:2] == ("value", "after")}
+        self.decimals.texts = texts_of(shape)
         return found
 
     def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[tuple[int, bytes]]) -> list[pa.RecordBatch] | None:
