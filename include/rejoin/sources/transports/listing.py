@@ -35,14 +35,14 @@ def new_files(table: Table, root: str, where: Place, taken: Taken) -> tuple[tupl
     old name is simply new. Other sub-directories are not looked into, and neither are files of records whose names end in no known format.
 
     Raises:
-        SourceMissing: the path does not exist; or there are files, and none of them is read or ever was.
+        SourceMissing: the path does not exist; or there are files below it, and none of them is read or ever was.
         SourceFileChanged: an applied file has another size now.
     """
     if not where.exists():
         raise missing(table, "does not exist")
     found, others = _added_files(table, root, where)
     known = {path: size for path, size, _ in taken()}
-    if others and not found and not known:
+    if others and not found and not _read_there(where, others, known):
         raise _unread(table, tuple(others))
     fresh = []
     for file in sorted(found, key=lambda f: (natural(f.label), f.label)):
@@ -51,6 +51,12 @@ def new_files(table: Table, root: str, where: Place, taken: Taken) -> tuple[tupl
         elif file.info().size not in (known[file.label], None):  # None: it was moved away since it was listed
             raise changed(file.label, "has another size")
     return pin_files(fresh), tuple(others)
+
+
+def _read_there(where: Place, others: Iterable[str], known: Iterable[str]) -> bool:
+    """Whether some of the files that were read lay where they would be looked for now, though they may be gone."""
+    front, aside = "" if where.label == "." else where.label.rstrip("/") + "/", tuple(f"{other}/" for other in others)
+    return any(path.startswith(front) and not path.startswith(aside) for path in known)
 
 
 def columns_of_records(table: Table, root: str, fresh: tuple[PinnedFile, ...], last: Pin | None) -> tuple[str, ...]:
