@@ -69,6 +69,12 @@ def test_bare_envelopes_are_read_and_their_tombstones_counted(place: Place) -> N
     done = place.run(FEED)
     assert done.returncode == 3
     assert "MISSING_KEY at landing/orders/2.jsonl:1: the key is not in the record" in (done.stdout + done.stderr)
+    (place.root / "landing/orders/2.jsonl").unlink()
+    place.land("3.jsonl", BARE.replace('"customer"', '"client"').replace('"lsn": 1', '"lsn": 9'))
+    done = place.run(FEED)
+    assert done.returncode == 3
+    assert "SCHEMA_DRIFT" in (done.stdout + done.stderr)
+    assert "it has, not declared (renamed?): client;" in (done.stdout + done.stderr)
 
 
 def test_records_that_are_skipped_do_not_make_up_for_it_and_one_good_record_does(place: Place) -> None:

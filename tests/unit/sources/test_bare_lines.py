@@ -1,6 +1,7 @@
 """Lines that are the value of a Kafka message alone, as sinks of files and object stores write it: what each is, and where its key stands."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -177,3 +178,12 @@ def test_the_columns_of_a_row_are_found_in_any_form(wrapped: bool, schema: bool,
 
 def test_what_has_no_row_has_no_columns() -> None:
     assert [row_columns(text) for text in ("null", "{", "5", json.dumps(bare("d")), json.dumps(with_schema(None)))] == [[]] * 5
+
+
+def test_the_lines_of_the_documentation_are_read_as_it_says() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "sources.md").read_text()
+    lines = page.partition("## Debezium")[2].partition("```json\n")[2].partition("```")[0].splitlines()
+    found = decode(table("id BIGINT; total DECIMAL(10,2)"), *(line.encode() for line in lines))
+    assert [(r["_kind"], r["id"], r["total"] and str(r["total"])) for r in found] == [
+        ("upsert", 7, "12.50"), ("upsert", 7, "13.00"), ("delete", 7, None), ("skipped", None, None),
+    ]  # fmt: skip
