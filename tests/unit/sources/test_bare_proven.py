@@ -62,6 +62,12 @@ def test_deletes_of_bare_lines_are_read_beside_the_proven_ones(form: str) -> Non
     assert check(ONE, b"\n".join(made)) == (72, 90)
 
 
+def test_updates_that_say_more_than_the_first_lines_are_proven() -> None:
+    made = [value("r", i, schema=False) for i in range(1_000)]
+    made += [value("u", i, schema=False, before=made[i % 7]["after"]) for i in range(1_000)]
+    assert check(ONE, b"\n".join(written("bare", one) for one in made), chunk=4_000) == (2_000, 2_000)
+
+
 CENTS = (
     0,
     1,
