@@ -33,7 +33,7 @@ _MARKS = re.compile(r"_fivetran_\w+|_airbyte_\w+|_ab_cdc_\w+|_sdc_\w+|Op")
 _MESSAGE = {"key", "value", "headers", "topic", "partition", "offset", "timestamp"}
 _DELIMITERS = (",", ";", "\t", "|")
 _ROWS = 'snapshot("...") reads them where a file has all rows that there are, records("...") where each file adds some'
-_DIALECT = 'feed("...", "{}") reads them with a dialect of that name, which a package brings (docs/extending.md)'
+_DIALECT = 'feed("...", "{}", only=...) reads them'
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _of_tool(value: dict[str, Any]) -> Form | None:
     """What tools write that wrap rows otherwise than Debezium."""
     names, data = value.keys(), value.get("data")
     if {"database", "table", "type"} <= names and (isinstance(data, list) or names & {"isDdl", "mysqlType"}):
-        return Form("changes of Canal", _DIALECT.format("canal"), ("canal", "canal-json"))
+        return Form("changes of Canal", _DIALECT.format("canal"), ("canal",))
     if {"database", "table", "type", "ts"} <= names:
         return Form("changes of Maxwell", _DIALECT.format("maxwell"), ("maxwell",))
     if {"table", "op_type", "op_ts"} <= names:
@@ -122,7 +122,7 @@ def _of_tool(value: dict[str, Any]) -> Form | None:
     if {"specversion", "type", "source", "id"} <= names:
         return Form("CloudEvents", 'write Debezium\'s envelopes as JSON, which debezium("...") reads')
     if "metadata" in names and isinstance(value["metadata"], dict) and {"operation", "record-type"} & value["metadata"].keys():
-        return Form("changes of AWS DMS", _DIALECT.format("dms"), ("dms",))
+        return Form("changes of AWS DMS", "a dialect of a package of yours would read them (docs/extending.md)")
     if {"before", "after", "op"} == names:
         return Form(
             "change events without 'source', as Flink writes them", "nothing in them tells which of two is newer; take those of Debezium"

@@ -85,7 +85,7 @@ def test_most_of_the_records_decide() -> None:
     ("source", "text"),
     [
         (DebeziumSource("x"), ENVELOPE), (SnapshotSource("x"), ROW), (RecordsSource("x"), ROW), (SnapshotSource("x"), "1,2"),
-        (FeedSource("x", "maxwell"), SAMPLES["changes of Maxwell"][0]), (FeedSource("x", "canal-json"), SAMPLES["changes of Canal"][0]),
+        (FeedSource("x", "maxwell"), SAMPLES["changes of Maxwell"][0]), (FeedSource("x", "canal"), SAMPLES["changes of Canal"][0]),
     ],
 )  # fmt: skip
 def test_what_a_source_is_declared_as_is_no_hint(source: DebeziumSource, text: str) -> None:
@@ -95,6 +95,6 @@ def test_what_a_source_is_declared_as_is_no_hint(source: DebeziumSource, text: s
 def test_a_hint_names_the_call_and_no_value() -> None:
     told = hint(SnapshotSource("x"), [ENVELOPE])
     assert told == 'they look like change events of Debezium: debezium("...") reads them; else '
-    assert 'feed("...", "maxwell")' in hint(DebeziumSource("x"), SAMPLES["changes of Maxwell"])
+    assert 'feed("...", "maxwell", only=...) reads them' in hint(DebeziumSource("x"), SAMPLES["changes of Maxwell"])
     assert "12.50" not in hint(DebeziumSource("x"), [ROW]) and 'snapshot("...")' in hint(DebeziumSource("x"), [ROW])
     assert ("changes(" in hint(DebeziumSource("x"), SAMPLES["rows that a tool landed (`Op`)"])) == ("changes" in SOURCES)
