@@ -1,4 +1,4 @@
-"""What was refused whole, or not read at all, never ends well: exit code 3, and what to do (issue 35, B1)."""
+"""What was refused whole, or not read at all, never ends well: exit code 3, and what to do (issue 35, B1; issue 37, 9 and 11)."""
 
 import gzip
 import os
@@ -17,6 +17,7 @@ orders.select(["id"]).named("ids")
 """
 GOOD = '{"key": {"id": 1}, "value": {"op": "c", "source": {"connector": "postgresql", "lsn": 1}, "after": {"id": 1, "customer": 7}}}\n'
 BARE = '{"before": null, "after": {"id": 1, "customer": 7}, "source": {"connector": "postgresql", "lsn": 1}, "op": "c"}\n'
+FLAT = '{"id": 1, "customer": 7, "__op": "c", "__lsn": 5}\n'
 HEARTBEAT = '{"key": {"serverName": "s"}, "value": {"ts_ms": 1}}\n'
 FEED = 'debezium("landing/orders", max_bad_share=1.0)'
 
@@ -30,8 +31,8 @@ class Place:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(gzip.compress(content.encode()) if path.endswith(".gz") else content.encode())
 
-    def run(self, source: str) -> subprocess.CompletedProcess[str]:
-        (self.root / "t.py").write_text(FILE.format(source=source))
+    def run(self, source: str = "", *, file: str = "") -> subprocess.CompletedProcess[str]:
+        (self.root / "t.py").write_text(file or FILE.format(source=source))
         words = ["run", str(self.root / "t.py"), "--lake", str(self.root / "lake"), "--root", str(self.root), "--engine", "local"]
         return Forked("rejoin.cli", words, {**os.environ}).wait(60)  # another owner each time
 
@@ -43,7 +44,7 @@ def place(tmp_path: Path) -> Place:
 
 @pytest.mark.parametrize("lines", [1, 2, 40])
 def test_a_feed_of_which_every_record_is_refused_stops_the_run_however_few_they_are(place: Place, lines: int) -> None:
-    place.land("1.jsonl", BARE * lines)
+    place.land("1.jsonl", FLAT * lines)
     done = place.run(FEED)
     assert done.returncode == 3, done.stdout + done.stderr
     assert "BAD_RECORDS " in (done.stdout + done.stderr)
@@ -51,27 +52,92 @@ def test_a_feed_of_which_every_record_is_refused_stops_the_run_however_few_they_
         done.stdout + done.stderr
     )
     assert "landing/orders/1.jsonl:1" in (done.stdout + done.stderr)
+    assert "they look like flattened rows of Debezium (`__op`, `__lsn`): " in (done.stdout + done.stderr)
+
+
+def test_bare_envelopes_are_read_and_their_tombstones_counted(place: Place) -> None:
+    gone = (
+        BARE.replace('"after"', '"x"')
+        .replace('"before": null', '"before": {"id": 1}')
+        .replace('"c"', '"d"')
+        .replace('"lsn": 1', '"lsn": 2')
+    )
+    place.land("1.jsonl", BARE + gone + "null\n" + BARE.replace('"id": 1', '"id": 2'))
+    done = place.run(FEED)
+    assert done.returncode == 0, done.stdout + done.stderr
+    place.land("2.jsonl", gone.replace('{"id": 1}', "null"))
+    done = place.run(FEED)
+    assert done.returncode == 3
+    assert "MISSING_KEY at landing/orders/2.jsonl:1: the key is not in the record" in (done.stdout + done.stderr)
+    (place.root / "landing/orders/2.jsonl").unlink()
+    place.land("3.jsonl", BARE.replace('"customer"', '"client"').replace('"lsn": 1', '"lsn": 9'))
+    done = place.run(FEED)
+    assert done.returncode == 3
+    assert "SCHEMA_DRIFT" in (done.stdout + done.stderr)
+    assert "it has, not declared (renamed?): client;" in (done.stdout + done.stderr)
 
 
 def test_records_that_are_skipped_do_not_make_up_for_it_and_one_good_record_does(place: Place) -> None:
-    place.land("1.jsonl", HEARTBEAT * 3 + BARE)
+    place.land("1.jsonl", HEARTBEAT * 3 + FLAT)
     assert place.run(FEED).returncode == 3
     place.land("2.jsonl", GOOD)
     done = place.run(FEED)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "quarantined" in (done.stdout + done.stderr)
-    place.land("3.jsonl", BARE)
+    place.land("3.jsonl", FLAT)
     assert place.run(FEED).returncode == 3
     (place.root / "landing/orders/3.jsonl").unlink()
     assert place.run(FEED).returncode == 0
 
 
-@pytest.mark.parametrize("source", ['snapshot("landing/orders", max_bad_share=1.0)'])
-def test_so_does_a_snapshot(place: Place, source: str) -> None:
-    place.land("1.csv", "id,customer\nx,1\ny,2\n")
-    done = place.run(source)
+SNAPSHOT = 'snapshot("landing/orders", max_bad_share=1.0)'
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("1.csv", "id,customer\nx,1\ny,2\n"),
+        ("1.csv", "id,customer\n1,1\n1,2\n"),  # the declared key is none
+        ("1.jsonl", '{"id": "x", "customer": 1}\n{"id": null, "customer": 1}\n'),
+    ],
+    ids=["no values", "no key", "no rows"],
+)
+def test_so_does_a_snapshot(place: Place, name: str, content: str) -> None:
+    place.land(name, content)
+    done = place.run(SNAPSHOT)
     assert done.returncode == 3, done.stdout + done.stderr
     assert "each of the 2 records of table 'orders'" in (done.stdout + done.stderr)
+
+
+VIEWS = """
+from rejoin import Topology, records
+
+t = Topology("t")
+views = t.stream("orders", id="id", key="id", event_time="timestamp_millis(at)", schema="id BIGINT, at BIGINT",
+                 source=records("landing/orders", max_bad_share=1.0))
+views.select(["id"]).named("ids")
+"""
+
+
+@pytest.mark.parametrize(
+    "content", ['{"id": "x", "at": 1}\n' * 2, '{"id": 1, "at": null}\n{"id": 2, "at": null}\n'], ids=["no id", "no time"]
+)
+def test_and_so_do_records(place: Place, content: str) -> None:
+    place.land("1.jsonl", content)
+    done = place.run(file=VIEWS)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "each of the 2 records of table 'orders'" in (done.stdout + done.stderr)
+    place.land("1.jsonl", content + '{"id": 3, "at": 1}\n')
+    assert place.run(file=VIEWS).returncode == 0
+
+
+@pytest.mark.parametrize("path", ["a.txt", "part/1.jsonl", "_delta_log/1.json"])
+@pytest.mark.parametrize("file", [FILE.format(source=SNAPSHOT), VIEWS], ids=["snapshot", "records"])
+def test_a_directory_that_holds_nothing_for_them_is_told(place: Place, file: str, path: str) -> None:
+    place.land(path, "x")
+    done = place.run(file=file)
+    hidden = path.startswith("_") and file == VIEWS  # no files yet
+    assert done.returncode == (0 if hidden else 3), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -102,3 +168,13 @@ def test_a_directory_without_files_yet_is_no_fault_and_neither_is_one_beside_fil
     done = place.run(FEED)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "not looked into (1): landing/orders/aside" in (done.stdout + done.stderr)
+
+
+def test_a_path_of_which_nothing_is_read_is_told_though_another_was_read_before(place: Place) -> None:
+    place.land("1.jsonl", GOOD)
+    assert place.run(FEED).returncode == 0
+    done = place.run(FEED.replace("landing/orders", "landing"))
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "source path 'landing' of table 'orders' holds nothing that is read, and never did: landing/orders" in (
+        done.stdout + done.stderr
+    )

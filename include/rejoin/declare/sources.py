@@ -56,7 +56,7 @@ def debezium(
     on_bad_record: str = "quarantine",
     max_bad_share: float = 0.05,
 ) -> SourceDeclaration:
-    """Debezium change events, in files of JSON lines.
+    """Debezium change events, in files of JSON lines: whole messages, or their values, with or without schema.
 
     Args:
         path: the directory of the files, or a pattern (``landing/**/*.json.gz``).

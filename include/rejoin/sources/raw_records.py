@@ -18,6 +18,7 @@ from rejoin.sources.events import RAW_BYTES, EventKind, events_ddl, events_schem
 from rejoin.sources.formats.json_text import loads
 from rejoin.sources.read import is_small, marked_errors, tasks
 from rejoin.sources.shapes import registry
+from rejoin.sources.shapes.debezium.message import message
 from rejoin.sources.stream_columns import completed
 from rejoin.sources.transports.registry import transport
 
@@ -84,7 +85,7 @@ def _raw_of(table: Table, access: SourceAccess, part: Part, wanted: frozenset[in
 def row_columns(raw: str) -> list[str]:
     """The column names of the row in the text of a change event; none if it cannot be read."""
     try:
-        value = loads(raw)["value"]
+        value = message(raw.encode()).value
         value = loads(value) if isinstance(value, str) else value
         return list(value.get("payload", value)["after"])
     except (BadRecord, KeyError, TypeError, AttributeError):

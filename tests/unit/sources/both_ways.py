@@ -27,8 +27,8 @@ def rows(batches: Iterator[pa.RecordBatch]) -> list[str]:
     return [repr(row) for batch in batches for row in batch.to_pylist()]
 
 
-def check(of: Table, data: bytes) -> tuple[int, int]:
-    """Reads a file both ways, in small chunks and batches. How many lines were proven, and how many records there are."""
+def check(of: Table, data: bytes, chunk: int = 30) -> tuple[int, int]:
+    """Reads a file both ways, in small batches and chunks of so many lines. How many lines were proven, and how many records there are."""
     is_feed, judged, found = isinstance(of.source, DebeziumSource), proven_lines._judged, 0
 
     def counted(chunk: line_chunks.Chunk, query: str) -> pa.Table | None:
@@ -42,7 +42,7 @@ def check(of: Table, data: bytes) -> tuple[int, int]:
             patches.enter_context(patch.object(module, "BATCH_ROWS", 10))
         lines = numbered(iter([data]))
         careful = rows(registry.decode(of, "f.jsonl", 3, lines) if is_feed else decode_json(of, 7, "f.jsonl", 3, lines))
-        for name, value in (("LINES", 30), ("FEWEST", 0)):
+        for name, value in (("LINES", chunk), ("FEWEST", 0)):
             patches.enter_context(patch.object(line_chunks, name, value))
         patches.enter_context(patch.object(proven_lines, "_judged", counted))
         pieces = iter([data[i : i + 1000] for i in range(0, len(data), 1000)])

@@ -192,6 +192,12 @@ def test_a_new_schema_in_the_middle_of_a_file_is_used_from_there_on() -> None:
     assert [str(r["v"]) for r in rows] == ["12.340", "12.340", "1.234", "12.340"]
 
 
+def test_fault_a_text_with_schema_and_white_space_is_a_record_like_any_other() -> None:
+    value = {"schema": {"type": "struct", "fields": []}, "payload": json.loads(event(after=NAMED)["value"])}
+    lines = [{"key": {"id": 1}, "value": json.dumps(value, indent=indent)} for indent in (None, 1)]
+    assert [(r["_line"], r["_kind"], r["name"]) for r in decode(ONE, *lines)] == [(1, "upsert", "a"), (2, "upsert", "a")]
+
+
 def test_a_version_without_a_commit_time_is_refused_and_only_where_versions_are_kept() -> None:
     timeless, timed = (
         event(after={"id": 1, "v": 2}),

@@ -52,7 +52,7 @@ class RecordsSource:
 
 @dataclass(frozen=True)
 class DebeziumSource:
-    """Change events as Debezium writes them: files of JSON lines ``{"key", "value", "headers"[, "topic"]}``.
+    """Change events as Debezium writes them: files of JSON lines, each a message ``{"key", "value", "headers"[, "topic"]}`` or its value alone.
 
     ``topic``: read only the lines of this topic (None: all lines).
     ``units``: (column, "ms" | "us" | "ns") for integer timestamps whose event carries no schema; default "us".

@@ -1,1 +1,1 @@
-"""Values and lines of any format as columns of events: one by one (``values``, ``record_runs``), by columns (``column_values``), or by DuckDB (``line_shape``, ``proven_lines``, ``sql_values``)."""
+"""Values and lines of any format as columns of events: one by one (``values``, ``record_runs``), by columns (``column_values``), or by DuckDB (``line_shape``, ``shape_learning``, ``proven_lines``, ``sql_values``)."""

@@ -1,6 +1,6 @@
 """Lines of one shape -> events by DuckDB, every other line by the careful decoder: the same events either way.
 
-A file's first lines tell the shape (``line_shape``); ``sql_values`` tells which values are beyond doubt. What a careful decoder remembers from line to line is
+Some lines of a file's first chunk tell the shape (``shape_learning``); ``sql_values`` tells which values are beyond doubt. What a careful decoder remembers from line to line is
 the decoder's affair: it says when a chunk has to be read by it as a whole.
 """
 
@@ -18,13 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.plan.sql.portable import UTC
-from rejoin.sources.decode.line_shape import Shape, learned
+from rejoin.sources.decode.line_shape import Shape
+from rejoin.sources.decode.shape_learning import learned
 from rejoin.sources.events import EventKind, Layout
 from rejoin.sources.formats.line_chunks import Chunk, Numbers, RemainingLines, chunks
 from rejoin.statements.dialect import DUCKDB
 
 SAMPLE = 200
-"""Lines that a shape is learned of."""
+"""So many lines a shape is learned of."""
 _AHEAD = 2
 """Chunks that are judged before they are asked for."""
 AT = "_at"
@@ -138,7 +139,7 @@ def _unproven(chunk: Chunk, found: pa.Table) -> Iterator[Numbered]:
 
 def _query(chunk: Chunk, careful: LineDecoder) -> str | None:
     """The statement over ``lines`` (``AT``, ``line``): ``AT``, the columns of events, and ``_proven``."""
-    shape = learned((raw for _, raw in islice(chunk.lines(), SAMPLE)), careful.packed)
+    shape = learned(_sample(chunk), careful.packed)
     judge = None if shape is None else careful.judge(shape)
     if shape is None or judge is None:
         return None
@@ -146,7 +147,13 @@ def _query(chunk: Chunk, careful: LineDecoder) -> str | None:
     shown = ", ".join(f"{text} AS {DUCKDB.name(name)}" for name, text in judge.columns.items())
     return f"""
     SELECT {AT}, coalesce({" AND ".join(f"({h})" for h in holds)}, false) AS _proven, {shown}
-    FROM ({shape.structs("lines", f"{AT}, line")})"""
+    FROM ({shape.structs(f"(SELECT {AT}, {shape.short('line')} AS line FROM lines)", f"{AT}, line")})"""
+
+
+def _sample(chunk: Chunk) -> Iterator[bytes]:
+    """Lines from all over a chunk: a feed may begin with rows of a snapshot, and go on with updates that say more."""
+    count = len(chunk.ends)
+    return (chunk.line(chunk.first + at) for at in islice(range(0, count, max(count // SAMPLE, 1)), SAMPLE))
 
 
 def _judged(chunk: Chunk, query: str) -> pa.Table | None:

@@ -94,7 +94,8 @@ class _Group(Generic[R]):
             self._plain_at += range(start, start + len(run))
 
     def _careful(self, start: int, stop: int) -> None:
-        self._events += map(self._how.event, self._records[start:stop])
+        # Not map: a StopIteration of an event would end it without a word.
+        self._events += [self._how.event(record) for record in self._records[start:stop]]
         self._events_at += range(start, stop)
 
     def _careful_batch(self) -> pa.RecordBatch:

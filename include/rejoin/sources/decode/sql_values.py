@@ -14,6 +14,10 @@ from rejoin.sources.decode.values import decimal_of
 _DAY = "[12][0-9]{3}-[0-9]{2}-[0-9]{2}"
 _CLOCK = rf"{_DAY}[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,6}})?(Z|\+00(:00)?)?"
 
+_OCTETS = "([A-Za-z0-9+/]{4}){0,4}([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"
+_WIDEST = 38
+"""Digits of DuckDB's widest decimals."""
+
 
 @dataclass(frozen=True)
 class Typed:
@@ -53,6 +57,21 @@ def typed(kind: str, written: str, type_: str, *, unit: str = "us", numbers: boo
     if type_ in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
         return _time(kind, written, type_, target, unit)
     return None
+
+
+def unscaled(written: str, type_: str) -> Typed | None:
+    """A decimal whose bytes are written as base64 of up to 15 of them, at the scale of its type; None of types that are too wide for that."""
+    target, (precision, scale) = duckdb_type(type_), decimal_of(type_) or (0, 0)
+    if precision + scale > _WIDEST:
+        return None
+    # Every part is an error for no text by itself: what occurs twice is computed once, and not inside of the TRY that stands around it.
+    octets = f"TRY(from_base64({written}))"
+    number = f"TRY_CAST(concat('0x', hex({octets})) AS HUGEINT)"
+    negative = f"CASE WHEN hex({octets}) >= '8' THEN CAST(1 AS HUGEINT) << (8 * least(octet_length({octets}), 15)) ELSE 0 END"
+    value = f"TRY_CAST({number} - {negative} AS DECIMAL({precision},0))"
+    if scale:
+        value = f"TRY_CAST({value} * CAST('0.{'1'.zfill(scale)}' AS DECIMAL({scale},{scale})) AS {target})"
+    return Typed(value, f"{_matches(written, _OCTETS)} AND {value} IS NOT NULL")
 
 
 def _decimal(kind: str, written: str, target: str, precision: int, scale: int, *, numbers: bool) -> Typed | None:

@@ -121,7 +121,10 @@ def prefix_before_payload(text: str) -> str | None:
     start, middle = '{"schema":', ',"payload":'
     if not text.startswith(start):
         return None
-    end = value_end(text, len(start))
+    try:
+        end = value_end(text, len(start))
+    except StopIteration:  # white space stands before the schema
+        return None
     return text[: end + len(middle)] if text.startswith(middle, end) else None
 
 

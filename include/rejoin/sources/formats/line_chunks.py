@@ -16,6 +16,7 @@ FEWEST = 2_000
 """A file of fewer lines is read the careful way before a statement is made for it."""
 LARGEST = 256 << 20
 """Bytes of a chunk; what has longer lines is read the careful way."""
+_PIECE = 1 << 18
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
@@ -47,7 +48,9 @@ class Chunk:
     @property
     def has_controls(self) -> bool:
         """Whether there is a control character but the line feeds."""
-        return bool(np.count_nonzero(np.frombuffer(self.data, np.uint8) < ord(" ")) != len(self.ends))
+        octets = np.frombuffer(self.data, np.uint8)
+        # In pieces, whose comparisons take memory that is at hand: a new one of the size of the chunk takes longer than comparing.
+        return sum(int(np.count_nonzero(octets[i : i + _PIECE] < ord(" "))) for i in range(0, len(octets), _PIECE)) != len(self.ends)
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """The lines with their numbers."""

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 from rejoin.plan.model.plan import Column
 from rejoin.plan.sql.portable import quoted
-from rejoin.sources.decode.line_shape import NULL, TEXT, Path, Shape, at, kind_at, part_at
+from rejoin.sources.decode.line_shape import NULL, TEXT, WHOLE, Path, Shape, at, kind_at, part_at
 from rejoin.sources.decode.proven_lines import Judge
-from rejoin.sources.decode.sql_values import Typed, typed
+from rejoin.sources.decode.sql_values import Typed, typed, unscaled
+from rejoin.sources.decode.values import CONNECT_DECIMAL, UNITS, Field, decimal_of
 from rejoin.sources.events import Layout
 
 
@@ -18,9 +19,12 @@ def of_rows(layout: Layout, position: str, shape: Shape) -> Judge | None:
 
 @dataclass(frozen=True)
 class Values:
-    """How values are written. ``numbers``: texts of decimals are numbers; ``units``: of integer timestamps; ``unchanged``: texts that stand for no value."""
+    """How values are written. ``numbers``: texts of decimals are numbers; ``units``: of integer timestamps; ``unchanged``: texts that stand for no value;
+    ``fields``: of the columns that have a schema, what it says of them.
+    """
 
     numbers: bool = False
+    fields: Mapping[str, Field] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     unchanged: Collection[str] = ()
 
@@ -38,7 +42,7 @@ def judged(layout: Layout, paths: Mapping[str, Path], shape: Shape, position: st
     """
     columns, keys = {"_position": position}, {c.name for c in layout.key}
     for column in (*layout.key, *layout.values):
-        found = _column(column, paths[column.name], shape, of.units.get(column.name, "us"), numbers=of.numbers)
+        found = _column(column, paths[column.name], shape, of)
         if found is None:
             return None
         written = at("j", paths[column.name])
@@ -53,8 +57,16 @@ def judged(layout: Layout, paths: Mapping[str, Path], shape: Shape, position: st
     return Judge(columns, tuple(holds))
 
 
-def _column(column: Column, path: Path, shape: Shape, unit: str, *, numbers: bool) -> Typed | None:
-    kind = kind_at(shape.root, path)
+def _column(column: Column, path: Path, shape: Shape, of: Values) -> Typed | None:
+    kind, type_ = kind_at(shape.root, path), str(column.type)
     if kind is None:  # the rows do not have it, or hold objects there
-        return typed(NULL, "", str(column.type)) if part_at(shape.root, path) is None else None
-    return typed(kind, at("j", path), str(column.type), unit=unit, numbers=numbers)
+        return typed(NULL, "", type_) if part_at(shape.root, path) is None else None
+    known = of.fields.get(column.name)
+    if known is not None and kind == TEXT and (decimal := decimal_of(type_)):
+        if known.name == CONNECT_DECIMAL and known.type == "bytes":
+            return unscaled(at("j", path), type_) if known.scale in (None, decimal[1]) else None
+        return typed(kind, at("j", path), type_, numbers=True) if known.type == "string" else None
+    unit = UNITS.get((known and known.name) or "", "days" if type_ == "DATE" else of.units.get(column.name, "us"))
+    if type_ == "DATE" and unit != "days" and kind == WHOLE:
+        return None
+    return typed(kind, at("j", path), type_, unit=unit, numbers=of.numbers)

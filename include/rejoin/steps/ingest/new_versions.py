@@ -17,7 +17,7 @@ from rejoin.steps.ingest import held_versions as hold
 from rejoin.steps.ingest import statements
 from rejoin.steps.ingest.fates import Fate
 from rejoin.steps.ingest.raw_records import raw_of
-from rejoin.steps.ingest.record_checks import EventCounts, RecordCount, check_conservation, check_policy
+from rejoin.steps.ingest.record_checks import EventCounts, RecordCount, check_any_applied, check_conservation, check_policy
 from rejoin.steps.validate.judging import Judging
 
 
@@ -92,6 +92,7 @@ class Storing:
             bad = self._bad(refused, judged) if late else refused
             all_bad = RecordCount(done.quarantined, kinds.quarantined_lines + late_lines)
             check_policy(self._engine, self._table, kinds.whole, all_bad, bad, self._facts.run.number)
+            check_any_applied(self._engine, self._table, done, bad, self._facts.run.number)
         if done.quarantined or held is not None or self._facts.judged_again(self._table):
             inputs = {"refused": refused, "judged": self._as_written(judged) if late else judged, "made": made}
             statement = hold.records_aside(self._sql, self._table, self._facts.run.number, held=held is not None)

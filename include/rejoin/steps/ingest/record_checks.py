@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rejoin import sources
 from rejoin.engines.relation import Engine, Relation
 from rejoin.errors import BadRecords, InvariantBroken, SnapshotEmpty, SnapshotShrunk
 from rejoin.limits import limits
@@ -13,7 +14,13 @@ from rejoin.plan.model.plan import Table
 from rejoin.plan.model.record_place import by_place
 from rejoin.plan.model.sources import OnBadRecord, SnapshotSource
 from rejoin.plan.model.step_results import Ingested
-from rejoin.statements.dialect import Dialect, aggregated, counted
+from rejoin.statements.dialect import Dialect, aggregated, counted, text
+from rejoin.statements.own_columns import HELD_CODE
+from rejoin.steps.ingest.statements import UNRESOLVED
+from rejoin.steps.ingest.stream_records import TOO_LATE
+
+OF_OTHERS = (TOO_LATE, UNRESOLVED, HELD_CODE)
+"""Codes of records that are refused for what is stored, or for what is expected of rows, and not for what they say themselves."""
 
 
 @dataclass(frozen=True)
@@ -176,13 +183,12 @@ def check_policy(engine: Engine, table: Table, read: RecordCount, refused: Recor
         f"{refused.records} of {read.records} records{lines} of table {table.name!r} cannot be applied in run {run}; nothing was committed; "
         f"first: {_first(engine, records)}",
         expected=f"{limit}, by on_bad_record={source.on_bad_record.value!r} and max_bad_share of the source",
-        next_step="mend the files or raise the limit, and run again: the same files are read again",
+        next_step=f"{_hint(engine, table, records)}mend the files or raise the limit, and run again: the same files are read again",
     )
 
 
 def check_any(engine: Engine, table: Table, kinds: EventCounts, records: Relation, run: int) -> None:
-    """A source of which every record is refused as it is read is not what its declaration says, however few records these are. Records that are refused
-    later (too late, without event time, without a known value) are the source's own, whose time has come or gone.
+    """A source of which every record is refused as it is read is not what its declaration says, however few records these are.
 
     Args:
         engine: as above.
@@ -195,14 +201,47 @@ def check_any(engine: Engine, table: Table, kinds: EventCounts, records: Relatio
         BadRecords: all of them are refused.
     """
     read = kinds.read - kinds.skipped
-    if not 0 < kinds.quarantined == read:
+    if 0 < kinds.quarantined == read:
+        raise _all_refused(engine, table, read, records, run)
+
+
+def check_any_applied(engine: Engine, table: Table, done: Ingested, records: Relation, run: int) -> None:
+    """Neither is one of which every record is refused, as it is read or later, for what it says itself: its event time, a key that others of its
+    snapshot have. Records that are too late, or have a value that is not known, are the source's own, whose time has come or gone.
+
+    Args:
+        engine: as above.
+        table: the table.
+        done: the fates of the cut's records.
+        records: where and why they are refused.
+        run: the run.
+
+    Raises:
+        BadRecords: all of them are refused.
+    """
+    read = done.read - done.skipped
+    if not 0 < done.quarantined == read:
         return
+    others = engine.one(f"SELECT count(*) AS n FROM records WHERE _code IN ({', '.join(map(text, OF_OTHERS))})", records=records)
+    if not int(str(others["n"])):
+        raise _all_refused(engine, table, read, records, run)
+
+
+def _all_refused(engine: Engine, table: Table, read: int, records: Relation, run: int) -> BadRecords:
     every = "the only record" if read == 1 else f"each of the {read} records"
-    raise BadRecords(
+    return BadRecords(
         f"{every} of table {table.name!r} cannot be applied in run {run}; nothing was committed; first: {_first(engine, records)}",
         expected="a record that can be: max_bad_share is about some of them",
-        next_step="compare the source's declaration with the file; mend the file or take it away, and run again",
+        next_step=f"{_hint(engine, table, records)}compare the source's declaration with the file; mend the file or take it away, and run again",
     )
+
+
+def _hint(engine: Engine, table: Table, records: Relation) -> str:
+    """What the first refused records look like, if their texts are at hand."""
+    if "_raw" not in records.columns:
+        return ""
+    some = f"SELECT _raw FROM records WHERE _raw IS NOT NULL ORDER BY _file, _line LIMIT {sources.SAMPLE}"
+    return sources.hint(table.source, engine.query(some, records=records).here()["_raw"].to_pylist())
 
 
 def _first(engine: Engine, records: Relation) -> str:

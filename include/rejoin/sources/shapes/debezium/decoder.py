@@ -1,13 +1,13 @@
 """Debezium change events as JSON lines -> events. Pure: no files, no clock, the same lines always give the same events.
 
-A line is ``{"key", "value", "headers"[, "topic"]}``; key and value are JSON text (as Kafka holds them), objects or null, with or
-without schema. What becomes what:
+A line is a message ``{"key", "value", "headers"[, "topic"]}``, whose key and value are JSON text (as Kafka holds them), objects or null, with or
+without schema; or its value alone (``message``). What becomes what:
 
 | value | event |
 |---|---|
 | op c, u, r with ``after`` | upsert; r at rank 0 of its position (see ``positions``) |
-| op d | delete by key; ``before`` is never read: under REPLICA IDENTITY DEFAULT it holds false zeros |
-| null (tombstone) | delete by key, at the position of the delete before it (see below) |
+| op d | delete by key |
+| null (tombstone) | delete by key, at the position of the delete before it (see below); skipped where the line is bare: the delete is a line of its own |
 | op t | truncate |
 | op m, heartbeat, BEGIN/END of a transaction, schema change, a line of another topic | skipped |
 | anything else | quarantined, never guessed |
@@ -15,9 +15,10 @@ without schema. What becomes what:
 A tombstone has no position of its own: if the event before it of the same key in the same file is a delete, it takes that position,
 so that it counts as a duplicate; otherwise its position is null.
 
-The key comes from the Kafka key; columns that it lacks come from ``after`` or ``before``. Without a Kafka key an update whose
-``before`` has another key is quarantined, because it would leave the old row behind. A line without ``topic`` belongs to every
-topic. The placeholder of an unchanged TOAST value is recognised as text, and as base64 or hex of its bytes; a real value that
+The key comes from the Kafka key; columns that it lacks come from ``after``, those of a delete from ``before``. No other column is ever read
+from ``before``: under REPLICA IDENTITY DEFAULT it holds false zeros. Without a Kafka key an update whose ``before`` has another key is
+quarantined, because it would leave the old row behind (Debezium writes a delete and an insert). A message without ``topic`` belongs to every
+topic, a bare envelope to the one that its ``source`` names. The placeholder of an unchanged TOAST value is recognised as text, and as base64 or hex of its bytes; a real value that
 equals the placeholder cannot be told apart from it (Debezium's own limit).
 """
 
@@ -34,17 +35,18 @@ from rejoin.errors import BadRecord
 from rejoin.plan.model.durations import MAX_MICROS, MIN_MICROS
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import DebeziumSource
-from rejoin.sources.decode.line_shape import TEXT, Shape, leaves
+from rejoin.sources.decode.line_shape import Shape
 from rejoin.sources.decode.proven_lines import Judge
 from rejoin.sources.decode.record_runs import batches
 from rejoin.sources.decode.values import decimal_of
 from rejoin.sources.events import MISSING_KEY, Event, EventKind, Layout
-from rejoin.sources.formats.json_text import BAD_JSON, loads_shallow
 from rejoin.sources.shapes.debezium.decimals import Decimals
+from rejoin.sources.shapes.debezium.deletes import LastDeletes
 from rejoin.sources.shapes.debezium.envelope import Converters, Readers, Unwrapper
+from rejoin.sources.shapes.debezium.message import Message, is_bookkeeping, is_of, message
 from rejoin.sources.shapes.debezium.plain import PlainEvents
 from rejoin.sources.shapes.debezium.positions import position
-from rejoin.sources.shapes.debezium.shapes import of_events
+from rejoin.sources.shapes.debezium.shapes import of_events, texts_of
 
 _KINDS = {
     "c": EventKind.UPSERT,
@@ -54,8 +56,6 @@ _KINDS = {
     "t": EventKind.TRUNCATE,
     "m": EventKind.SKIPPED,
 }
-_TRANSACTION = {"status", "id", "event_count", "data_collections"}
-_CLOCKS = {"ts_ms", "ts_us", "ts_ns"}
 MISSING_AFTER, TOAST_KEY, UNKNOWN_OP = "MISSING_AFTER", "TOAST_KEY", "UNKNOWN_OP"
 UNKNOWN_TIME = "UNKNOWN_TIME"
 
@@ -71,7 +71,7 @@ def placeholders(text: str) -> frozenset[str]:
 
 
 class Decoder:
-    """Decodes one file; remembers, per key, the position of a delete that a tombstone may follow."""
+    """Decodes one file; remembers, per Kafka key, the position of a delete that a tombstone may follow."""
 
     by_arrival = False
     packed: tuple[str, ...] = ("key", "value")
@@ -86,7 +86,7 @@ class Decoder:
         self._keys = Unwrapper(table, envelope=False)
         self._values = Unwrapper(table, envelope=True)
         self._old_keys = Unwrapper(table, envelope=False)
-        self._deleted_at: dict[tuple[Any, ...], str] = {}
+        self._deleted_at = LastDeletes()
         readers = zip(self.layout.values, self._values.readers(has_schema=False).whole_values, strict=True)
         seen = {column.name: whole.seen for column, whole in readers if decimal_of(str(column.type))}
         self.decimals, self.by_batch = Decimals(seen), bool(seen)
@@ -99,19 +99,24 @@ class Decoder:
 
     def judge(self, shape: Shape) -> Judge | None:
         found = of_events(self.layout, self._source, self._placeholders, shape)
-        self.decimals.texts = {path[-1] for path, leaf in leaves(shape.root) if leaf.kind == TEXT and path[:2] == ("value", "after")}
+        self.decimals.texts = texts_of(shape)
         return found
 
     def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[tuple[int, bytes]]) -> list[pa.RecordBatch] | None:
         """What is remembered from line to line: how texts of decimals are written, and where a row was deleted."""
         before, kept = dict(self._deleted_at), self.decimals.known()
+        self._deleted_at.asked = False
         others = self.decimals.apart(fast, slow, lambda: self.batches(file, index, iter(slow)))
-        if others is not None and not self._deletes_matter({key for batch in others for key in self._deletes(batch)} | before.keys(), fast):
+        if others is not None and not self._deletes_matter(self._deleted(others) | before.keys(), fast):
             return others
         self._deleted_at.clear()
         self._deleted_at.update(before)
         self.decimals.forget(kept)
         return None
+
+    def _deleted(self, others: Sequence[pa.RecordBatch]) -> AbstractSet[tuple[Any, ...]]:
+        """The keys of deletes that a tombstone may follow, and of tombstones."""
+        return {key for batch in others for key in self._deletes(batch)} if self._deleted_at.asked else frozenset()
 
     def _deletes_matter(self, deleted: AbstractSet[tuple[Any, ...]], fast: pa.Table) -> bool:
         """Whether one of these keys is among those of some events, or may be."""
@@ -128,23 +133,25 @@ class Decoder:
 
     def event(self, record: tuple[int, bytes]) -> Event:
         number, raw = record
-        line: Any = None
+        line: Message | None = None
         payload: Any = None
         try:
-            line = _line(raw)
-            if self._topic is not None and line.get("topic") not in (self._topic, None):
-                return self._bare(EventKind.SKIPPED, number)
-            payload, readers = self._values.unwrap(line["value"])
+            line = message(raw)
+            if self._topic is not None and line.topic not in (self._topic, None):
+                return self._without_row(EventKind.SKIPPED, number)
+            payload, readers = self._values.unwrap(line.value)
+            if line.bare and (payload is None or (self._topic is not None and not is_of(self._topic, payload))):
+                return self._without_row(EventKind.SKIPPED, number)
             if payload is None:
                 return self._tombstone(number, line, readers)
-            kind, op = _kind(payload, line)
+            kind, op = _kind(payload, line.topic)
             if kind is EventKind.UPSERT:
                 return self._upsert(number, line, payload, readers, op)
             if kind is EventKind.DELETE:
                 return self._delete(number, line, payload, readers)
             if kind is EventKind.TRUNCATE:
-                return self._bare(kind, number, position(payload.get("source"), 1, payload.get("transaction")))
-            return self._bare(kind, number)
+                return self._without_row(kind, number, position(payload.get("source"), 1, payload.get("transaction")))
+            return self._without_row(kind, number)
         except BadRecord as bad:
             key = self._key_or_none(line, payload)
             self._deleted_at.pop(key or (), None)
@@ -152,7 +159,7 @@ class Decoder:
 
     def committed(self, raw: bytes) -> int | None:
         """When the source committed an event that was decoded, in microseconds since the epoch; None for a tombstone."""
-        payload, _ = self._values.unwrap(_line(raw)["value"])
+        payload, _ = self._values.unwrap(message(raw).value)
         if payload is None:
             return None
         source = payload.get("source")
@@ -165,10 +172,10 @@ class Decoder:
                 return at
         raise BadRecord(UNKNOWN_TIME, "the event does not say when it was committed (source.ts_us, ts_ns or ts_ms)")
 
-    def _bare(self, kind: EventKind, number: int, at: str | None = None) -> Event:
+    def _without_row(self, kind: EventKind, number: int, at: str | None = None) -> Event:
         return Event(kind, number, self.layout.no_key, self.layout.no_values, at)
 
-    def _upsert(self, number: int, line: dict[str, Any], payload: dict[str, Any], readers: Readers, op: str) -> Event:
+    def _upsert(self, number: int, line: Message, payload: dict[str, Any], readers: Readers, op: str) -> Event:
         key = self._key(line, payload, readers)
         if self._deleted_at:
             self._deleted_at.pop(key, None)
@@ -189,24 +196,24 @@ class Decoder:
                     value = convert(value)
             values.append(value)
         absent = [name for name in self.layout.required if name not in after] if None in values else ()
-        headers = line.get("headers")
-        old = headers.get("__debezium.oldkey") if type(headers) is dict else None
+        old = line.headers.get("__debezium.oldkey") if type(line.headers) is dict else None
         was = None if old is None else self._old_key(old)
         return Event(EventKind.UPSERT, number, key, values, at, missing, was, absent=absent)
 
-    def _delete(self, number: int, line: dict[str, Any], payload: dict[str, Any], readers: Readers) -> Event:
+    def _delete(self, number: int, line: Message, payload: dict[str, Any], readers: Readers) -> Event:
         key = self._key(line, payload, readers)
         at = position(payload.get("source"), 1, payload.get("transaction"))
-        self._deleted_at[key] = at
+        if line.key is not None:
+            self._deleted_at.note(key, at)
         return Event(EventKind.DELETE, number, key, self.layout.no_values, at)
 
-    def _tombstone(self, number: int, line: dict[str, Any], readers: Readers) -> Event:
+    def _tombstone(self, number: int, line: Message, readers: Readers) -> Event:
         key = self._key(line, {}, readers)
-        return Event(EventKind.DELETE, number, key, self.layout.no_values, self._deleted_at.get(key))
+        return Event(EventKind.DELETE, number, key, self.layout.no_values, self._deleted_at.of(key))
 
-    def _key(self, line: Any, payload: Any, readers: Readers | None) -> tuple[Any, ...]:
+    def _key(self, line: Message, payload: Any, readers: Readers | None) -> tuple[Any, ...]:
         """The converted key columns, of which none is null; ``readers`` are those of the value."""
-        document, key_readers = self._keys.unwrap(line.get("key"))
+        document, key_readers = self._keys.unwrap(line.key)
         row = document if type(document) is dict else {}
         try:
             values = [row[name] for name, _ in key_readers.key]
@@ -215,15 +222,23 @@ class Decoder:
         return self._convert_key(values, key_readers.key)
 
     def _key_of_row(self, row: dict[str, Any], key_readers: Readers, payload: Any, readers: Readers | None) -> tuple[Any, ...]:
-        """The key of an event whose Kafka key is null or lacks columns: these come from the row."""
-        before, after = (part if type(part) is dict else {} for part in (payload.get("before"), payload.get("after")))
+        """The key of an event whose Kafka key is not written, is null or lacks columns: these come from the row."""
+        before, after = payload.get("before"), payload.get("after")
+        gone, had = payload.get("op") == "d", before if type(before) is dict else {}
+        now = had if gone or type(after) is not dict else after
         columns, values = [], []
         for of_key, of_value in zip(key_readers.key, (readers or key_readers).key, strict=True):
             name = of_key[0]
-            if name not in row and None not in (was := before.get(name), now := after.get(name)) and was != now:
-                raise BadRecord(MISSING_KEY, f"the event changes key column {name!r} but has no Kafka key that says so")
+            if name not in row:
+                if gone and had.get(name) is None:
+                    lacks = "is null" if before is None else f"lacks key column {name!r}"
+                    raise BadRecord(
+                        MISSING_KEY, f"the key is not in the record: no Kafka key has it, and 'before' {lacks} (see REPLICA IDENTITY)"
+                    )
+                if None not in (was := had.get(name), value := now.get(name)) and was != value:
+                    raise BadRecord(MISSING_KEY, f"the event changes key column {name!r} but has no Kafka key that says so")
             columns.append(of_key if name in row else of_value)
-            values.append(row[name] if name in row else (after or before).get(name))
+            values.append(row[name] if name in row else now.get(name))
         return self._convert_key(values, tuple(columns))
 
     def _convert_key(self, values: list[Any], columns: Converters) -> tuple[Any, ...]:
@@ -236,9 +251,9 @@ class Decoder:
             key.append(convert(value))
         return tuple(key)
 
-    def _key_or_none(self, line: Any, payload: Any) -> tuple[Any, ...] | None:
+    def _key_or_none(self, line: Message | None, payload: Any) -> tuple[Any, ...] | None:
         """The key of a record that is refused for another reason, if it can be read."""
-        if type(line) is not dict:
+        if line is None:
             return None
         try:
             return self._key(line, payload if type(payload) is dict else {}, None)
@@ -252,33 +267,12 @@ class Decoder:
         return {name: value for (name, _), value in zip(readers.key, key, strict=True)}
 
 
-def _line(raw: bytes) -> dict[str, Any]:
-    try:
-        line = loads_shallow(raw.decode())
-    except UnicodeDecodeError:
-        raise BadRecord(BAD_JSON, "the line is not UTF-8") from None
-    if type(line) is not dict or "value" not in line:
-        # A missing value is not a tombstone: that has an explicit null.
-        raise BadRecord(BAD_JSON, "the line is not an object with the members 'key' and 'value'")
-    return line
-
-
-def _kind(payload: Any, line: dict[str, Any]) -> tuple[EventKind, str]:
+def _kind(payload: Any, topic: Any) -> tuple[EventKind, str]:
     if type(payload) is not dict:
         raise BadRecord(UNKNOWN_OP, "the value is not a Debezium envelope")
     op = payload.get("op")
     if type(op) is str and op in _KINDS:
         return _KINDS[op], op
-    if op is None and _is_bookkeeping(payload, line):
+    if op is None and is_bookkeeping(payload, topic):
         return EventKind.SKIPPED, ""
     raise BadRecord(UNKNOWN_OP, "the value is no envelope with one of the operations c, r, u, d, t, m")
-
-
-def _is_bookkeeping(payload: dict[str, Any], line: dict[str, Any]) -> bool:
-    """Heartbeats, BEGIN and END of transactions, schema changes: told by exactly their members, as a flattened row could be similar."""
-    members = payload.keys() - _CLOCKS
-    if members == _TRANSACTION:
-        return payload["status"] in ("BEGIN", "END")
-    if not members:
-        return str(line.get("topic", "__debezium-heartbeat")).startswith("__debezium-heartbeat")
-    return "source" in members and "ddl" in members and ("databaseName" in members or "tableChanges" in members)

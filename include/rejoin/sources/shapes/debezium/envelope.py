@@ -1,13 +1,16 @@
 """The wrapping of a Debezium message: JSON text or object, with or without schema; which converters read its columns."""
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
+from rejoin.errors import BadRecord
 from rejoin.plan.model.plan import Column, Table
 from rejoin.plan.model.sources import DebeziumSource
 from rejoin.sources.decode.column_values import ColumnConverter, ColumnHints
 from rejoin.sources.decode.values import Convert, Field, converter
 from rejoin.sources.events import Layout
 from rejoin.sources.formats.json_text import Unsure, loads, prefix_before_payload, quick
+from rejoin.sources.shapes.debezium.message import has_schema
 
 Converters = tuple[tuple[str, Convert], ...]
 
@@ -47,7 +50,8 @@ class Unwrapper:
             return self._payload(document)
         prefix = self.prefix
         if prefix is not None and document.startswith(prefix) and document.endswith("}"):
-            return loads(document[len(prefix) : -1]), self._of_schema
+            with suppress(BadRecord):  # what it is then, the whole document says
+                return loads(document[len(prefix) : -1]), self._of_schema
         whole = loads(document)
         found = self._payload(whole)
         if whole is not found[0]:
@@ -77,15 +81,13 @@ class Unwrapper:
         return self._of_schema if has_schema else self._without_schema
 
     def _payload(self, document: Any) -> tuple[Any, Readers]:
-        if type(document) is not dict or document.keys() != {"schema", "payload"}:
+        if type(document) is not dict or not has_schema(document):
             return document, self._without_schema
         schema, self.prefix = document["schema"], None
         if schema is None:
             self.schema, self._of_schema = None, self._without_schema
-        elif type(schema) is not dict or "type" not in schema:
-            return document, self._without_schema  # a table whose columns are called schema and payload
         elif schema != self.schema:
-            self.schema, self._of_schema = schema, self._compile(_fields(schema, envelope=self._envelope))
+            self.schema, self._of_schema = schema, self._compile(fields_of(schema, envelope=self._envelope))
         return document["payload"], self._of_schema
 
     def _compile(self, fields: dict[str, Field]) -> Readers:
@@ -105,7 +107,7 @@ class Unwrapper:
         return Readers(converters[0], converters[1], wholes[0], wholes[1])
 
 
-def _fields(schema: dict[str, Any], *, envelope: bool) -> dict[str, Field]:
+def fields_of(schema: dict[str, Any], *, envelope: bool) -> dict[str, Field]:
     """The row's fields in a Connect schema: of the envelope's ``after``, or of the struct itself."""
     members = [f for f in schema.get("fields") or [] if type(f) is dict]
     if envelope:

@@ -1,6 +1,6 @@
 """Plain change events by whole columns: ``debezium`` for the inserts, updates, deletes and tombstones that most of a feed consists of.
 
-Plain is an event with a Kafka key that holds the whole key, a position, and JSON that ``jsontext.quick`` is sure of. Nothing here is
+Plain is an event with a Kafka key that holds the whole key, or a bare one whose row does, a position, and JSON that ``jsontext.quick`` is sure of. Nothing here is
 a rule of its own: what is not certain to become what ``debezium`` makes of it is refused.
 """
 
@@ -14,23 +14,26 @@ from rejoin.sources.decode.column_values import REFUSED
 from rejoin.sources.decode.values import decimal_of
 from rejoin.sources.events import EventKind, Layout
 from rejoin.sources.formats.json_text import Unsure
+from rejoin.sources.shapes.debezium.deletes import Key, LastDeletes
 from rejoin.sources.shapes.debezium.envelope import Readers, Unwrapper
+from rejoin.sources.shapes.debezium.message import is_bare, is_of
 from rejoin.sources.shapes.debezium.positions import position
 from rejoin.sources.shapes.debezium.schema_cut import SchemaCut
 
 _UPSERTS = {"c": 1, "u": 1, "r": 0}  # with the rank of its position
 _UPSERT, _DELETE, _SKIPPED = str(EventKind.UPSERT), str(EventKind.DELETE), str(EventKind.SKIPPED)
-Key = tuple[Any, ...]
-# Line, kind, position (None of a tombstone), whether the key has a schema, whether the values have, key and values as written. Flat
+# Line, kind, position (None of a tombstone), how the key is read (``_key_reader``), whether the values have a schema, key and values as written. Flat
 # and of simple values, so that Python's garbage collector does not go through tens of thousands of tuples again and again.
 Row = tuple[Any, ...]
+_OF_ROW = (2, 3)
+"""How a key is read that stands in a row without and with schema; 0 and 1: in a Kafka key."""
 
 
 class PlainEvents:
     """The fast half of the decoder of one file; shares its memory: schemas, and the position of the last delete of a key."""
 
     def __init__(
-        self, layout: Layout, topic: str | None, unchanged: frozenset[str], keys: Unwrapper, values: Unwrapper, deleted_at: dict[Key, str]
+        self, layout: Layout, topic: str | None, unchanged: frozenset[str], keys: Unwrapper, values: Unwrapper, deleted_at: LastDeletes
     ) -> None:
         self._layout, self._topic, self._unchanged = layout, topic, unchanged
         self._keys, self._values, self._deleted_at = keys, values, deleted_at
@@ -45,34 +48,52 @@ class PlainEvents:
 
     def plain(self, record: tuple[int, bytes]) -> Row:
         number, raw = record
+        if not self._able:
+            raise Unsure
         try:
-            line = self._cut_value.line(raw.decode(), self._cut_key)
+            text = raw.decode()
         except UnicodeDecodeError:
             raise Unsure from None
-        if type(line) is not dict or "value" not in line or not self._able:
+        prefix = self._values.prefix
+        if prefix is not None and text.startswith(prefix):
+            return self._bare(number, *self._values.peek(text))
+        line = self._cut_value.line(text, self._cut_key)
+        if line is None:
+            return self._skipped(number)
+        if type(line) is not dict:
             raise Unsure
+        return self._bare(number, *self._values.peek(line)) if is_bare(line) else self._message(number, line)
+
+    def _message(self, number: int, line: dict[str, Any]) -> Row:
         if self._topic is not None and line.get("topic") not in (self._topic, None):
-            return number, _SKIPPED, None, None, None, *self._nulls
+            return self._skipped(number)
         payload, has_schema = self._values.peek(line["value"])
         document, of_key = self._keys.peek(line.get("key"))
-        if type(document) is not dict:
-            raise Unsure
-        try:
-            key = self._key_of(document)
-        except KeyError:
-            raise Unsure from None
-        if None in key:
-            raise Unsure
+        key = self._key(document)
         if payload is None:
             return number, _DELETE, None, of_key, None, *key, *self._layout.no_values
+        if type(payload) is not dict or (payload.get("op") != "d" and _has_old_key(line)):
+            raise Unsure
+        return self._event(number, payload, key, of_key, has_schema=has_schema)
+
+    def _bare(self, number: int, payload: Any, has_schema: bool) -> Row:  # noqa: FBT001 -- as peek gives it
+        if payload is None or (self._topic is not None and not is_of(self._topic, payload)):
+            return self._skipped(number)
         if type(payload) is not dict:
             raise Unsure
+        before = payload.get("before")
+        key = self._key(before if payload.get("op") == "d" else payload.get("after"))
+        if before is not None and self._key(before) != key:
+            raise Unsure
+        return self._event(number, payload, key, _OF_ROW[has_schema], has_schema=has_schema)
+
+    def _event(self, number: int, payload: dict[str, Any], key: Key, of_key: int, *, has_schema: bool) -> Row:
         op = payload.get("op")
         if op == "d":
             at = position(payload.get("source"), 1, payload.get("transaction"))
             return number, _DELETE, at, of_key, None, *key, *self._layout.no_values
         after = payload.get("after")
-        if type(op) is not str or op not in _UPSERTS or type(after) is not dict or _has_old_key(line):
+        if type(op) is not str or op not in _UPSERTS or type(after) is not dict:
             raise Unsure
         at = position(payload.get("source"), _UPSERTS[op], payload.get("transaction"))
         try:
@@ -83,10 +104,28 @@ class PlainEvents:
             values = tuple(map(after.get, self._value_names))
         return number, _UPSERT, at, of_key, has_schema, *key, *values
 
+    def _key(self, row: Any) -> Key:
+        """The key columns of an object that has all of them."""
+        if type(row) is not dict:
+            raise Unsure
+        try:
+            key = self._key_of(row)
+        except KeyError:
+            raise Unsure from None
+        if None in key:
+            raise Unsure
+        return key
+
+    def _skipped(self, number: int) -> Row:
+        return number, _SKIPPED, None, None, None, *self._nulls
+
     def columns(self, run: Sequence[Row]) -> tuple[dict[str, pa.Array], Sequence[int]]:
         lines, kinds, positions, of_key, of_value, *columns = zip(*run, strict=True)
         keys, values = columns[: len(self._layout.key)], columns[len(self._layout.key) :]
-        key_reader, reader = _only(self._keys, of_key), _only(self._values, of_value)
+        key_reader, bare = self._key_reader(of_key)
+        reader = _only(self._values, of_value)
+        if bare and self._deleted_at:
+            raise Unsure  # messages, of which one may be a tombstone, among bare lines
         arrays: dict[str, pa.Array] = {}
         missing: dict[int, list[str]] = {}
         if key_reader is not None:
@@ -100,10 +139,17 @@ class PlainEvents:
             arrays["_missing"] = pa.array([missing.get(i, ()) for i in range(len(run))], pa.list_(pa.string()))
         deletes = _DELETE in kinds
         arrays["_kind"] = pa.array(kinds) if deletes or _SKIPPED in kinds else pa.repeat(_UPSERT, len(run))
-        if key_reader is not None and (deletes or self._deleted_at):
+        if key_reader is not None and not bare and (deletes or self._deleted_at):
             positions = tuple(self._remember_deletes(kinds, self._converted(keys, key_reader), positions))
         arrays["_position"] = pa.array(positions, pa.string())
         return arrays, lines
+
+    def _key_reader(self, flags: Sequence[int | None]) -> tuple[Readers | None, bool]:
+        """The readers that all keys have, and whether these stand in rows (``_OF_ROW``), not in Kafka keys."""
+        bare = any(flag in _OF_ROW for flag in set(flags))
+        if not bare:
+            return _only(self._keys, flags), False
+        return _only(self._values, [None if flag is None else _OF_ROW.index(flag) for flag in flags]), True
 
     def _value_arrays(self, reader: Readers, values: Sequence[Sequence[Any]], missing: dict[int, list[str]]) -> dict[str, pa.Array]:
         """The columns that are no key; what they made their converters remember is taken back if one of them is refused."""
@@ -150,9 +196,9 @@ class PlainEvents:
             elif kind is _DELETE:
                 at = positions[i]
                 if at is None:
-                    found[i] = deleted_at.get(key)
+                    found[i] = deleted_at.of(key)
                 else:
-                    deleted_at[key] = at
+                    deleted_at.note(key, at)
         return found
 
 
@@ -171,7 +217,7 @@ def _members(names: list[str]) -> Callable[[dict[str, Any]], Key]:
     return lambda row: (row[only],)
 
 
-def _only(unwrapper: Unwrapper, flags: Sequence[bool | None]) -> Readers | None:
+def _only(unwrapper: Unwrapper, flags: Sequence[int | None]) -> Readers | None:
     """The readers that all records have that need some (flags from ``Unwrapper.peek``, or None)."""
     different = set(flags) - {None}
     if len(different) > 1:

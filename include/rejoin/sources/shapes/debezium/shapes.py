@@ -1,22 +1,45 @@
 """Which values of lines of a shape become which columns of events: of PostgreSQL's envelopes, as ``decoder`` and ``versions`` read them."""
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from rejoin.plan.model.durations import MAX_MICROS
 from rejoin.plan.model.sources import DebeziumSource
 from rejoin.plan.sql.portable import quoted
-from rejoin.sources.decode.line_shape import NULL, TEXT, WHOLE, Branch, Leaf, Shape, at, kind_at, part_at
+from rejoin.sources.decode.line_shape import NULL, TEXT, WHOLE, Branch, Constant, Leaf, Path, Shape, at, kind_at, part_at
 from rejoin.sources.decode.proven_lines import Judge
 from rejoin.sources.decode.sql_values import Typed
-from rejoin.sources.decode.values import decimal_of
+from rejoin.sources.decode.values import Field, decimal_of
 from rejoin.sources.events import Layout
+from rejoin.sources.shapes.debezium.envelope import fields_of
+from rejoin.sources.shapes.debezium.message import named_by
 from rejoin.sources.shapes.rows import Values, judged
 
-_WRAPPED = {"schema", "payload"}
+_POSTGRESQL = "postgresql"
+
+
+@dataclass(frozen=True)
+class Document:
+    """A key or a value in lines of a shape.
+
+    Attributes:
+        path: where it stands, without its schema.
+        part: what stands there.
+        fields: what its schema says of the columns; None: it has none.
+    """
+
+    path: Path
+    part: Branch
+    fields: Mapping[str, Field] | None = field(default=None)
+
+    def names(self, columns: Collection[str]) -> dict[str, Field]:
+        """What is known of some columns that stand in it."""
+        return {} if self.fields is None else {name: self.fields.get(name, Field()) for name in columns}
 
 
 def of_events(layout: Layout, source: DebeziumSource, unchanged: Collection[str], shape: Shape) -> Judge | None:
-    """Of a feed: inserts, updates and reads of PostgreSQL, without schema and with a Kafka key.
+    """Of a feed: inserts, updates and reads of PostgreSQL, in messages or bare, with schema or without.
 
     Args:
         layout: the table's columns.
@@ -24,54 +47,130 @@ def of_events(layout: Layout, source: DebeziumSource, unchanged: Collection[str]
         unchanged: the texts that stand for an unchanged value.
         shape: of the lines.
     """
-    key, value = shape.root.members.get("key"), shape.root.members.get("value")
-    if not isinstance(key, Branch) or not isinstance(value, Branch) or _WRAPPED in (key.members.keys(), value.members.keys()):
+    value, key = value_of(shape.root), _key_of(shape.root)
+    if value is None or any(decimal_of(str(c.type)) for c in layout.key) or not _plain_headers(shape.root):
         return None
-    after, position = value.members.get("after"), _position(value)
-    if position is None or not isinstance(after, Branch) or not after.members.keys() >= set(layout.required):
+    after, position, topic = value.part.members.get("after"), _position(value), _topic(value, source, shape.root)
+    if position is None or topic is None or not isinstance(after, Branch) or not after.members.keys() >= set(layout.required):
         return None
-    if kind_at(value, ("op",)) != TEXT or any(decimal_of(str(c.type)) for c in layout.key) or not _plain_headers(shape.root):
+    if kind_at(value.part, ("op",)) != TEXT:
         return None
-    holds = [f"{at('j', ('value', 'op'))} IN ('c', 'u', 'r')", f"{at('j', ('value', 'after'))} IS NOT NULL"]
-    if source.topic is not None and "topic" in shape.root.members:
-        if kind_at(shape.root, ("topic",)) != TEXT:
+    row, keys = (*value.path, "after"), [c.name for c in layout.key]
+    holds = [f"{at('j', (*value.path, 'op'))} IN ('c', 'u', 'r')", f"{at('j', row)} IS NOT NULL", *topic]
+    paths, fields = {c.name: (*row, c.name) for c in (*layout.key, *layout.values)}, value.names([c.name for c in layout.values])
+    if key is not None:
+        paths |= {name: (*key.path, name) for name in keys}
+        fields |= key.names(keys)
+    else:
+        same = list(_same_keys(value, after, keys))
+        if "value" in shape.root.members or None in same:
             return None
-        holds.append(f"coalesce({at('j', ('topic',))} = {quoted(source.topic)}, true)")
-    paths = {c.name: ("key", c.name) for c in layout.key} | {c.name: ("value", "after", c.name) for c in layout.values}
-    values = Values(units=dict(source.units), unchanged=unchanged)
-    return judged(layout, paths, shape, position.value, [*holds, position.holds], values)
+        holds += [text for text in same if text]
+        fields |= value.names(keys)
+    return judged(layout, paths, shape, position.value, [*holds, position.holds], Values(False, fields, dict(source.units), unchanged))
+
+
+def value_of(root: Branch) -> Document | None:
+    """The value of the messages; None if it has no shape, or lines may be more than one thing (``message.is_bare``)."""
+    enveloped = {"op", "source"} <= root.members.keys()
+    if "value" in root.members:
+        return None if enveloped else _document(root, ("value",), envelope=True)
+    return _document(root, (), envelope=True) if enveloped or root.members.keys() == {"schema", "payload"} else None
+
+
+def texts_of(shape: Shape) -> set[str]:
+    """The columns without schema whose values are texts."""
+    value = value_of(shape.root)
+    after = None if value is None or value.fields is not None else value.part.members.get("after")
+    return (
+        {name for name, member in after.members.items() if isinstance(member, Leaf) and member.kind == TEXT}
+        if isinstance(after, Branch)
+        else set()
+    )
 
 
 def committed(shape: Shape) -> Typed | None:
     """What ``Decoder.committed`` makes of the clocks of an event: the first that says it, in microseconds."""
     known, of_millis = [], f"CASE WHEN {{0}} BETWEEN 0 AND {MAX_MICROS // 1000} THEN {{0}} * 1000 END"
+    value = value_of(shape.root)
+    if value is None:
+        return None
     for name, micros in (("ts_us", "{0}"), ("ts_ns", "CASE WHEN {0} >= 0 THEN {0} // 1000 END"), ("ts_ms", of_millis)):
-        member = part_at(shape.root, ("value", "source", name))
+        member = part_at(value.part, ("source", name))
         if isinstance(member, Leaf) and member.kind == WHOLE:
-            known.append((at("j", ("value", "source", name)), micros))
+            known.append((at("j", (*value.path, "source", name)), micros))
         elif member is not None and not (isinstance(member, Leaf) and member.kind == NULL):
             return None
     if not known:
         return None
-    value = f"CASE {' '.join(f'WHEN {text} IS NOT NULL THEN {micros.format(text)}' for text, micros in known)} END"
-    return Typed(value, f"coalesce({value} BETWEEN 0 AND {MAX_MICROS}, false)")  # before 1970, where // rounds up, the careful way
+    found = f"CASE {' '.join(f'WHEN {text} IS NOT NULL THEN {micros.format(text)}' for text, micros in known)} END"
+    return Typed(found, f"coalesce({found} BETWEEN 0 AND {MAX_MICROS}, false)")  # before 1970, where // rounds up, the careful way
 
 
-def _position(value: Branch) -> Typed | None:
+def _document(root: Branch, path: Path, *, envelope: bool) -> Document | None:
+    part = part_at(root, path)
+    if not isinstance(part, Branch):
+        return None
+    if part.members.keys() != {"schema", "payload"}:
+        return Document(path, part)
+    schema, payload = part.members["schema"], part.members["payload"]
+    if not isinstance(schema, Constant) or not isinstance(payload, Branch):
+        return None
+    said = json.loads(schema.text)
+    return Document((*path, "payload"), payload, fields_of(said, envelope=envelope)) if "type" in said else None
+
+
+def _key_of(root: Branch) -> Document | None:
+    return _document(root, ("key",), envelope=False) if "value" in root.members else None
+
+
+def _same_keys(value: Document, after: Branch, keys: Collection[str]) -> Iterator[str | None]:
+    """Of each key column the condition under which a bare event does not change it (an empty text: always); None if that is not told."""
+    before = value.part.members.get("before")
+    for name in keys:
+        was, now = part_at(before, (name,)), after.members.get(name)
+        if was is None or (isinstance(was, Leaf) and was.kind == NULL):
+            yield ""
+        elif isinstance(was, Leaf) and isinstance(now, Leaf) and was.kind == now.kind:
+            yield f"coalesce({at('j', (*value.path, 'before', name))} = {at('j', (*value.path, 'after', name))}, true)"
+        else:
+            yield None
+
+
+def _topic(value: Document, source: DebeziumSource, root: Branch) -> list[str] | None:
+    """Under which conditions a line is of the topic that is read; None if that is not told."""
+    if source.topic is None:
+        return []
+    if "value" in root.members:
+        if "topic" not in root.members:
+            return []
+        return [f"coalesce({at('j', ('topic',))} = {quoted(source.topic)}, true)"] if kind_at(root, ("topic",)) == TEXT else None
+    names = named_by(_POSTGRESQL)
+    if not all(kind_at(value.part, ("source", name)) == TEXT for name in names):
+        return None
+    parts = ", '.', ".join(at("j", (*value.path, "source", name)) for name in names)
+    return [f"concat({parts}) = {quoted(source.topic)}"]
+
+
+def _position(value: Document) -> Typed | None:
     """What ``positions.position`` makes of PostgreSQL's log positions."""
-    lsn, connector = ("source", "lsn"), ("source", "connector")
-    if kind_at(value, connector) != TEXT or kind_at(value, lsn) != WHOLE:
+    lsn, connector, total = ("source", "lsn"), ("source", "connector"), ("transaction", "total_order")
+    if kind_at(value.part, connector) != TEXT or kind_at(value.part, lsn) != WHOLE:
         return None
-    order, holds = quoted("0" * 20), [f"{at('j.value', connector)} = 'postgresql'", f"{at('j.value', lsn)} >= 0"]
-    total = part_at(value, ("transaction", "total_order"))
-    if isinstance(total, Branch) or (isinstance(total, Leaf) and total.kind not in (NULL, WHOLE)):
+
+    def told(path: Path) -> str:
+        return at("j", (*value.path, *path))
+
+    order, holds = quoted("0" * 20), [f"{told(connector)} = {quoted(_POSTGRESQL)}", f"{told(lsn)} >= 0"]
+    member = part_at(value.part, total)
+    if member is not None and not (isinstance(member, Leaf) and member.kind in (NULL, WHOLE)):
         return None
-    if isinstance(total, Leaf) and total.kind == WHOLE:
-        number = f"coalesce({at('j.value', ('transaction', 'total_order'))}, 0)"
+    if isinstance(member, Leaf) and member.kind == WHOLE:
+        number = f"coalesce({told(total)}, 0)"
         order = _padded(number)
         holds.append(f"{number} >= 0")
-    rank = f"CASE {at('j.value', ('op',))} WHEN 'r' THEN '.0.' ELSE '.1.' END"
-    return Typed(f"concat({_padded(at('j.value', lsn))}, {rank}, {order})", " AND ".join(holds))
+    rank = f"CASE {told(('op',))} WHEN 'r' THEN '.0.' ELSE '.1.' END"
+    return Typed(f"concat({_padded(told(lsn))}, {rank}, {order})", " AND ".join(holds))
 
 
 def _padded(number: str) -> str:
