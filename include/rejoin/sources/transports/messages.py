@@ -1,0 +1,164 @@
+"""What all transports share whose records are messages: a key and a value, either of which may be missing, at an offset of a log.
+
+Shapes read lines, so a message becomes one: ``{"key":K,"value":V,"topic":T}``, or its value alone (``registry.reads_messages``). Bytes of others become
+part of a line only if they are one JSON document, whole and nothing else; what is none becomes a text in it, which the shape then refuses as one
+that is no JSON. So no message can pass for something that nobody has written, and each has its fate from the same decoder as a line of a file.
+"""
+
+import json
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from rejoin.errors import BadRecord
+from rejoin.plan.model.sources import Meaning
+from rejoin.plan.pin import Part, Pin
+from rejoin.sources.events import raw_text
+from rejoin.sources.formats.json_text import loads_shallow
+from rejoin.sources.shapes import registry, snapshot
+from rejoin.sources.transports.transport import Transport
+
+Headers = Sequence[tuple[str, bytes | None]]
+KEY_CHANGES = ("__debezium.oldkey", "__debezium.newkey")
+"""The headers that shapes read; all others say nothing of a row."""
+_document = msgspec.json.Decoder(msgspec.Raw).decode
+_LF, _BLANK = b"\n", b" "
+
+
+class Message(NamedTuple):
+    """One record of a log. ``key``, ``value``: None if it has none."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers | None = None
+
+
+class MessageTransport(Transport):
+    """A transport of messages. A subclass says where they are, and reads them again by their offsets."""
+
+    @abstractmethod
+    def messages(self, part: Part, wanted: Collection[int] | None = None) -> Iterator[list[Message]]:
+        """The messages of a part in the order of their offsets, some at a time. ``wanted``: only those at these offsets, as far as they are there.
+
+        Raises:
+            SourceError, SourceDown: they are not all there any more, or cannot be read.
+        """
+
+    @abstractmethod
+    def topic(self, part: Part) -> str:
+        """The name that messages of a part have been sent to: letters, digits, and ``._-``."""
+
+    def events(self, pin: Pin, index: int) -> Iterator[pa.RecordBatch]:
+        """The messages of a part as events: ``_line`` is the offset."""
+        part, offsets = pin.parts[index], Offsets()
+        pieces = self._pieces(part, offsets)
+        if self.table.source.meaning is Meaning.FEED:
+            found = registry.decode_pieces(self.table, part.id, index, pieces)
+        else:
+            found = snapshot.decode_json_pieces(self.table, pin.ordinal, part.id, index, pieces)
+        for batch in found:
+            yield offsets.of_lines(batch)
+
+    def raw(self, part: Part, wanted: Collection[int]) -> Iterator[tuple[int, str]]:
+        """Messages as the lines that their shape has read."""
+        line = self._writer(part)
+        for some in self.messages(part, wanted):
+            yield from ((message.offset, raw_text(line(message))) for message in some)
+
+    def _pieces(self, part: Part, offsets: "Offsets") -> Iterator[bytes]:
+        line = self._writer(part)
+        for some in self.messages(part):
+            offsets.add([message.offset for message in some])
+            yield _LF.join([*map(line, some), b""])
+
+    def _writer(self, part: Part) -> "Line":
+        return Line(self.topic(part)) if registry.reads_messages(self.table) else Value()
+
+
+class Line:
+    """Makes lines of whole messages. ``topic``: where they have been sent to."""
+
+    def __init__(self, topic: str) -> None:
+        self._end = b',"topic":"%b"}' % topic.encode()
+
+    def __call__(self, message: Message) -> bytes:
+        """The line of a message."""
+        if message.headers and (kept := {name: value for name, value in message.headers if name in KEY_CHANGES}):
+            named = b",".join(b'"%b":%b' % (name.encode(), document(value)) for name, value in kept.items())
+            return b'{"key":%b,"value":%b,"headers":{%b}%b' % (document(message.key), document(message.value), named, self._end)
+        return b'{"key":%b,"value":%b%b' % (document(message.key), document(message.value), self._end)
+
+
+class Value(Line):
+    """Makes lines of the values of messages alone."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def __call__(self, message: Message) -> bytes:
+        """The line of a message."""
+        return document(message.value)
+
+
+def document(written: bytes | None) -> bytes:
+    """Bytes of others as a JSON document on one line: themselves if they are one, null if there are none, else a JSON text that holds them.
+
+    A document that is itself a text becomes a text of that, as shapes take a text for one that holds JSON.
+    """
+    if written is None:
+        return b"null"
+    try:
+        # Its letters may be no UTF-8, but for those that JSON is made of. A line of such is no UTF-8 either, which the shape sees.
+        found = bytes(_document(written))
+    except (msgspec.MsgspecError, RecursionError):
+        return _unsure(written)
+    if found.startswith(b'"'):
+        return _as_text(found)
+    return found.translate(_ON_ONE_LINE) if _LF in found or b"\r" in found else found
+
+
+_ON_ONE_LINE = bytes.maketrans(b"\n\r", b"  ")
+"""No text of JSON has a line feed in it: between members it is a blank."""
+
+
+def _unsure(written: bytes) -> bytes:
+    """What msgspec refuses, and Python may take: texts with half a surrogate."""
+    try:
+        text = written.decode()
+        found = loads_shallow(text)
+    except (BadRecord, UnicodeDecodeError):
+        return _as_text(written)
+    whole = text.strip(" \t\r\n").encode()
+    return _as_text(whole) if type(found) is str else whole.translate(_ON_ONE_LINE)
+
+
+def _as_text(written: bytes) -> bytes:
+    """A JSON text of these bytes, those that are no UTF-8 among them."""
+    return json.dumps(written.decode(errors="surrogateescape"), ensure_ascii=False).encode(errors="surrogateescape")
+
+
+class Offsets:
+    """At which offset the message of a line is. Lines are numbered from 1 on, and asked for in their order, each once."""
+
+    def __init__(self) -> None:
+        self._first, self._at = 1, [np.zeros(0, np.int64)]
+
+    def add(self, offsets: list[int]) -> None:
+        """The offsets of the next lines."""
+        self._at.append(np.array(offsets, np.int64))
+
+    def of_lines(self, events: pa.RecordBatch) -> pa.RecordBatch:
+        """Events with the offset of its message for the line of each."""
+        if not events.num_rows:
+            return events
+        known, lines = np.concatenate(self._at), events["_line"].to_numpy()
+        at = events.schema.get_field_index("_line")
+        found = events.set_column(at, events.schema.field(at), pa.array(known[lines - self._first]))
+        done = int(lines[-1]) + 1 - self._first
+        self._first, self._at = self._first + done, [known[done:]]
+        return found
