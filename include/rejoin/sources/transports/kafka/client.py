@@ -1,8 +1,8 @@
 """Clients of the cluster that a source is in, and their errors as ours. No address, no secret and no record gets into an error."""
 
 import logging
-import re
 from collections.abc import Callable, Mapping
+from concurrent.futures import wait
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
@@ -13,8 +13,11 @@ from rejoin.plan.topic_path import TopicPath
 from rejoin.sources.access import SourceAccess
 
 T = TypeVar("T")
-SECONDS = 30.0
-"""How long a cluster may take to answer, and to go on with the records of a range."""
+SECONDS = 10.0
+"""How long a cluster may take to answer a question."""
+STALLED = 30.0
+"""How long it may take to go on with the records of a range."""
+_LOOK = 0.1
 LOG = logging.getLogger("rejoin.kafka")
 LOG.addHandler(logging.NullHandler())
 ADDRESS, SERVERS, _OF_REGISTRY = "address", "bootstrap.servers", "schema.registry."
@@ -39,7 +42,6 @@ _DENIED = {
     KafkaError.ILLEGAL_SASL_STATE,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
 }
 _MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}  # noqa: SLF001
 
@@ -83,11 +85,16 @@ class Clients:
         Raises:
             SourceMissing, SourceDenied, SourceDown: it does not.
         """
+        waiting = set(asked.values())
+        while waiting:
+            waiting = wait(waiting, _LOOK).not_done
+            client.poll(0)  # what it has to say of the connection: it would try again for ever
+            if waiting and self._refused:
+                raise self.coded(self._refused[0], doing)
         try:
-            return {what: future.result(SECONDS + 5) for what, future in asked.items()}
-        except (KafkaException, TimeoutError) as error:
-            client.poll(0)  # what the client has to say of the connection
-            raise self.coded(error.args[0] if isinstance(error, KafkaException) else KafkaError(KafkaError._TIMED_OUT), doing) from None  # noqa: SLF001
+            return {what: future.result() for what, future in asked.items()}
+        except KafkaException as error:
+            raise self.coded(error.args[0], doing) from None
 
     def coded(self, error: KafkaError, doing: str) -> RejoinError:
         """The error to raise for the client's: that of the connection, where it has told one that does not pass."""
@@ -104,13 +111,14 @@ class Clients:
                 f"there is no topic {self._path}, or no right to see it; nothing was committed",
                 next_step="check its name, and that the connection is that of its cluster",
             )
-        return SourceDown(what, expected=f"an answer within {SECONDS:.0f} s", next_step="try again later: the same records are read then")
+        return SourceDown(what, next_step="try again later: the same records are read then")
 
     def _made(self, kind: Callable[[dict[str, Any]], T], settings: Mapping[str, Any]) -> T:
         try:
             return kind({"client.id": "rejoin", **self._settings, **settings, "logger": LOG, "error_cb": self._tell})
         except KafkaException as error:
-            named = ", ".join(re.findall(r'property:? "([^"]+)"', error.args[0].str()))
+            told = error.args[0].str()
+            named = ", ".join(name for name in self._settings if name in told)
             raise SetupError(
                 f"the settings of the source {self._path.at!r} are refused" + (f": {named}" if named else ""),
                 expected="settings that librdkafka knows",

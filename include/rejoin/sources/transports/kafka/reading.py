@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from rejoin.errors import RejoinError, SourceDown
 from rejoin.plan.topic_path import TopicPath
-from rejoin.sources.transports.kafka.client import SECONDS, Clients
+from rejoin.sources.transports.kafka.client import STALLED, Clients
 from rejoin.sources.transports.kafka.offsets import held, overrun
 from rejoin.sources.transports.messages import Message
 
@@ -59,11 +59,11 @@ class RangeReader:
                 yield from self._range(consumer, first, end)
 
     def _range(self, consumer: Consumer, at: int, end: int) -> Iterator[list[Message]]:
-        until = time.monotonic() + SECONDS
+        until = time.monotonic() + STALLED
         while at < end:
             found, reached = self._some(consumer, at, end)
             if reached > at or found:
-                at, until = reached, time.monotonic() + SECONDS
+                at, until = reached, time.monotonic() + STALLED
             elif time.monotonic() > until:
                 raise self._clients.coded(KafkaError(KafkaError._TIMED_OUT), self._doing(at))  # noqa: SLF001
             if found:
@@ -81,10 +81,11 @@ class RangeReader:
                     return found, end
                 found.append(Message(offset, message.key(), message.value(), message.headers()))
                 at = offset + 1
-            elif error.code() != _AT_END:
+            elif error.code() == _AT_END:
+                if offset >= end:  # behind the last record are marks of transactions only
+                    return found, end
+            elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # it asks for its group's offsets, which nobody needs
                 raise self._failed(error, at)
-            elif offset >= end:  # behind it are marks of transactions only
-                return found, end
         return found, at
 
     def _failed(self, error: KafkaError, at: int) -> RejoinError:
