@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Iterable
 from itertools import islice
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from rejoin.sources.formats.json_text import loads
 from rejoin.sources.stored_files import Place, corrupt, first_lines
 
 # JSON writers may leave null members out, so the first record alone says little.
-_JSON_SAMPLE = 1000
+JSON_SAMPLE = 1000
 
 
 def columns_of(files: list[Place], format_: str) -> tuple[str, ...]:
@@ -73,9 +74,20 @@ def csv_header(file: Place) -> tuple[str, ...]:
     return tuple(header)
 
 
+def check_records(table: Table, part: str, lines: Iterable[bytes]) -> None:
+    """The same of the first records of a part, as JSON lines."""
+    found = _names(lines)
+    if lacking := [column.name for column in table.columns if column.name not in found and column.name not in table.optional]:
+        raise drift(table, f"what {part} has of the rows", lacking, list(found))
+
+
 def _json_keys(file: Place) -> tuple[str, ...]:
+    return _names(line for line in first_lines(file, JSON_SAMPLE) if line.strip())
+
+
+def _names(lines: Iterable[bytes]) -> tuple[str, ...]:
     found: dict[str, None] = {}
-    for line in islice((line for line in first_lines(file, _JSON_SAMPLE) if line.strip()), _JSON_SAMPLE):
+    for line in islice(lines, JSON_SAMPLE):
         try:
             record = loads(line.decode())
         except (BadRecord, UnicodeDecodeError):

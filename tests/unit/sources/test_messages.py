@@ -10,6 +10,7 @@ import source_cases
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rejoin.errors import SchemaDrift
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import DebeziumSource, RecordsSource, Source
 from rejoin.plan.pin import Part, Pin
@@ -156,6 +157,11 @@ def test_records_of_a_stream_are_values() -> None:
         ("quarantined", 9, None),
         ("quarantined", 10, None),
     ]
+
+
+def test_records_that_lack_a_column_stop_the_run() -> None:
+    with pytest.raises(SchemaDrift, match=r"lacks: name; it has, not declared .renamed.*: Name"):
+        events([Message(4, None, b'{"id":1,"Name":"a"}')], RecordsSource(PATH))
 
 
 JSON: st.SearchStrategy[Any] = st.recursive(

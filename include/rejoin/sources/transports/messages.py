@@ -17,6 +17,7 @@ import pyarrow as pa
 from rejoin.errors import BadRecord
 from rejoin.plan.model.sources import Meaning
 from rejoin.plan.pin import Part, Pin
+from rejoin.sources.declared_columns import check_records
 from rejoin.sources.events import raw_text
 from rejoin.sources.formats.json_text import loads_shallow
 from rejoin.sources.shapes import registry, snapshot
@@ -54,13 +55,17 @@ class MessageTransport(Transport):
         """The name that messages of a part have been sent to: letters, digits, and ``._-``."""
 
     def events(self, pin: Pin, index: int) -> Iterator[pa.RecordBatch]:
-        """The messages of a part as events: ``_line`` is the offset."""
+        """The messages of a part as events: ``_line`` is the offset.
+
+        Raises:
+            SchemaDrift: what the first records of a stream have is not what is declared.
+        """
         part, offsets = pin.parts[index], Offsets()
         pieces = self._pieces(part, offsets)
         if self.table.source.meaning is Meaning.FEED:
             found = registry.decode_pieces(self.table, part.id, index, pieces)
         else:
-            found = snapshot.decode_json_pieces(self.table, pin.ordinal, part.id, index, pieces)
+            found = snapshot.decode_json_pieces(self.table, pin.ordinal, part.id, index, self._of_columns(part, pieces))
         for batch in found:
             yield offsets.of_lines(batch)
 
@@ -69,6 +74,13 @@ class MessageTransport(Transport):
         line = self._writer(part)
         for some in self.messages(part, wanted):
             yield from ((message.offset, raw_text(line(message))) for message in some)
+
+    def _of_columns(self, part: Part, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """The same pieces, if the first of them has the declared columns: one that was renamed would be null from then on."""
+        for number, piece in enumerate(pieces):
+            if not number:
+                check_records(self.table, part.id, piece.splitlines())
+            yield piece
 
     def _pieces(self, part: Part, offsets: "Offsets") -> Iterator[bytes]:
         line = self._writer(part)
