@@ -16,7 +16,7 @@ from rejoin.plan.model.sources import DebeziumSource, RecordsSource, Source
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.access import SourceAccess
 from rejoin.sources.shapes import registry
-from rejoin.sources.transports.messages import Line, Message, MessageTransport, Offsets, document
+from rejoin.sources.transports.messages import Line, Message, Messages, MessageTransport, Offsets, Value, document
 from rejoin.sources.transports.transport import Taken, Waiting
 
 PATH = "kafka://shop/orders"
@@ -29,7 +29,7 @@ def table(source: Source | None = None) -> Table:
 class Kept(MessageTransport):
     """Messages that are kept here."""
 
-    kept: list[list[Message]]
+    kept: list[Messages]
 
     def waiting(self, last: Pin | None, taken: Taken) -> Waiting:
         raise NotImplementedError
@@ -37,9 +37,9 @@ class Kept(MessageTransport):
     def check(self, part: Part) -> None:
         raise NotImplementedError
 
-    def messages(self, part: Part, wanted: Collection[int] | None = None) -> Iterator[list[Message]]:
+    def messages(self, part: Part, wanted: Collection[int] | None = None) -> Iterator[Messages]:
         for some in self.kept:
-            yield [m for m in some if wanted is None or m.offset in wanted]
+            yield Messages.of(m for m in some.each() if wanted is None or m.offset in wanted)
 
     def topic(self, part: Part) -> str:
         return "orders"
@@ -47,7 +47,7 @@ class Kept(MessageTransport):
 
 def kept(messages: list[Message], source: Source | None = None, at_once: int = 700) -> Kept:
     made = Kept(table(source), SourceAccess("."))
-    made.kept = [messages[i : i + at_once] for i in range(0, len(messages), at_once)]
+    made.kept = [Messages.of(messages[i : i + at_once]) for i in range(0, len(messages), at_once)]
     return made
 
 
@@ -72,7 +72,7 @@ def test_events_of_messages_are_those_of_the_same_lines_in_a_file_at_their_offse
     rows[2_200] = (None, change(7, 9_000)[1])
     rows[2_500] = (b"{", change(7, 9_001)[1])
     messages = [Message(10 + 3 * i + (i > 1_000), k, v) for i, (k, v) in enumerate(rows)]
-    lines = [Line("orders")(m) for m in messages]
+    lines = [Line("orders").one(m) for m in messages]
     plain = pa.Table.from_batches(registry.decode_pieces(table(), f"{PATH}/3", 1, iter([b"\n".join([*lines, b""])])))
     found = events(messages)
     assert found["_line"].to_pylist() == [m.offset for m in messages]
@@ -84,7 +84,7 @@ def test_events_of_messages_are_those_of_the_same_lines_in_a_file_at_their_offse
 def test_raw_text_is_the_line_that_was_decoded() -> None:
     messages = [Message(i * 5, *change(i, i)) for i in range(1_000)] + [Message(9_999, b"{x", b"\xff", [("other", b"1")])]
     found = dict(kept(messages).raw(pin().parts[1], {10, 9_999}))
-    assert found[10] == Line("orders")(messages[2]).decode()
+    assert found[10] == Line("orders").one(messages[2]).decode()
     assert found[9_999] == '{"key":"{x","value":"\ufffd","topic":"orders"}'
 
 
@@ -111,7 +111,7 @@ def test_what_is_no_json_is_refused_and_never_part_of_a_line(bad: bytes, where: 
     message = Message(3, bad, value) if where == "key" else Message(3, key, bad)
     [event] = events([message]).to_pylist()
     assert (event["_kind"], event["_code"], event["_line"]) == ("quarantined", "BAD_JSON", 3)
-    assert "\n" not in Line("t")(message).decode(errors="replace")
+    assert "\n" not in Line("t").one(message).decode(errors="replace")
 
 
 def test_no_utf8_inside_of_a_text_is_refused_with_its_reason() -> None:
@@ -184,9 +184,18 @@ def test_a_document_says_in_a_line_what_it_says(value: Any, indent: int | None, 
 
 @given(st.binary(max_size=40), st.binary(max_size=40))
 def test_bytes_of_others_are_two_members_whatever_they_are(key: bytes, value: bytes) -> None:
-    line = Line("t")(Message(0, key, value))
+    line = Line("t").one(Message(0, key, value))
     found = json.loads(line.decode(errors="replace"), object_pairs_hook=list)
     assert [name for name, _ in found] == ["key", "value", "topic"]
+
+
+@given(
+    st.lists(st.tuples(*[st.none() | st.binary(max_size=9) | st.sampled_from([b"{}", b'{"a":1}', b"[1]", b'"x"', b"7"])] * 2), max_size=4)
+)
+def test_lines_by_columns_are_those_one_by_one(written: list[tuple[bytes | None, bytes | None]]) -> None:
+    messages = [Message(i, *both, headers=[("__debezium.oldkey", both[0])] if i % 3 == 2 else None) for i, both in enumerate(written)]
+    for line in (Line("t%b"), Value()):
+        assert line.all(Messages.of(messages)) == b"".join(line.one(m) + b"\n" for m in messages)
 
 
 def test_offsets_follow_their_lines_and_are_forgotten() -> None:

@@ -7,8 +7,10 @@ that is no JSON. So no message can pass for something that nobody has written, a
 
 import json
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from operator import itemgetter, methodcaller
+from typing import NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -27,7 +29,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 KEY_CHANGES = ("__debezium.oldkey", "__debezium.newkey")
 """The headers that shapes read; all others say nothing of a row."""
 _document = msgspec.json.Decoder(msgspec.Raw).decode
-_LF, _BLANK = b"\n", b" "
+_LF = b"\n"
 
 
 class Message(NamedTuple):
@@ -39,11 +41,30 @@ class Message(NamedTuple):
     headers: Headers | None = None
 
 
+class Messages(NamedTuple):
+    """Some records of a log, by columns."""
+
+    offsets: list[int]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    headers: list[Headers | None]
+
+    @staticmethod
+    def of(messages: Iterable[Message]) -> "Messages":
+        """Single ones."""
+        found = list(messages)
+        return Messages([m.offset for m in found], [m.key for m in found], [m.value for m in found], [m.headers for m in found])
+
+    def each(self) -> Iterator[Message]:
+        """One by one."""
+        return map(Message, *self)
+
+
 class MessageTransport(Transport):
     """A transport of messages. A subclass says where they are, and reads them again by their offsets."""
 
     @abstractmethod
-    def messages(self, part: Part, wanted: Collection[int] | None = None) -> Iterator[list[Message]]:
+    def messages(self, part: Part, wanted: Collection[int] | None = None) -> Iterator[Messages]:
         """The messages of a part in the order of their offsets, some at a time. ``wanted``: only those at these offsets, as far as they are there.
 
         Raises:
@@ -73,7 +94,7 @@ class MessageTransport(Transport):
         """Messages as the lines that their shape has read."""
         line = self._writer(part)
         for some in self.messages(part, wanted):
-            yield from ((message.offset, raw_text(line(message))) for message in some)
+            yield from ((message.offset, raw_text(line.one(message))) for message in some.each())
 
     def _of_columns(self, part: Part, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """The same pieces, if the first of them has the declared columns: one that was renamed would be null from then on."""
@@ -85,8 +106,9 @@ class MessageTransport(Transport):
     def _pieces(self, part: Part, offsets: "Offsets") -> Iterator[bytes]:
         line = self._writer(part)
         for some in self.messages(part):
-            offsets.add([message.offset for message in some])
-            yield _LF.join([*map(line, some), b""])
+            if some.offsets:
+                offsets.add(some.offsets)
+                yield line.all(some)
 
     def _writer(self, part: Part) -> "Line":
         return Line(self.topic(part)) if registry.reads_messages(self.table) else Value()
@@ -97,13 +119,30 @@ class Line:
 
     def __init__(self, topic: str) -> None:
         self._end = b',"topic":"%b"}' % topic.encode()
+        self._whole = b'{"key":%b,"value":%b' + self._end.replace(b"%", b"%%")
 
-    def __call__(self, message: Message) -> bytes:
-        """The line of a message."""
+    def all(self, messages: Messages) -> bytes:
+        """The lines of messages, each with its line feed."""
+        lines = self._quick(messages)
+        return _LF.join([*(map(self.one, messages.each()) if lines is None else lines), b""])
+
+    def one(self, message: Message) -> bytes:
+        """The line of a message, without a line feed."""
         if message.headers and (kept := {name: value for name, value in message.headers if name in KEY_CHANGES}):
             named = b",".join(b'"%b":%b' % (name.encode(), document(value)) for name, value in kept.items())
             return b'{"key":%b,"value":%b,"headers":{%b}%b' % (document(message.key), document(message.value), named, self._end)
-        return b'{"key":%b,"value":%b%b' % (document(message.key), document(message.value), self._end)
+        return self._whole % (document(message.key), document(message.value))
+
+    def _quick(self, messages: Messages) -> list[bytes] | None:
+        """The same by columns, where every key and value can stand as it is; else None."""
+        keys, values = _as_they_are(messages.keys), _as_they_are(messages.values)
+        if keys is None or values is None:
+            return None
+        lines = [self._whole % both for both in zip(keys, values, strict=True)]
+        for at, headers in enumerate(messages.headers):
+            if headers and any(name in KEY_CHANGES for name, _ in headers):
+                lines[at] = self.one(Message(messages.offsets[at], messages.keys[at], messages.values[at], headers))
+        return lines
 
 
 class Value(Line):
@@ -112,9 +151,29 @@ class Value(Line):
     def __init__(self) -> None:
         super().__init__("")
 
-    def __call__(self, message: Message) -> bytes:
+    def one(self, message: Message) -> bytes:
         """The line of a message."""
         return document(message.value)
+
+    def _quick(self, messages: Messages) -> list[bytes] | None:
+        return _as_they_are(messages.values)
+
+
+def _as_they_are(written: Sequence[bytes | None]) -> list[bytes] | None:
+    """What ``document`` makes of each, if it is the bytes themselves (beside null); else None. A third of the time of asking one by one."""
+    given = [one for one in written if one is not None] if None in written else cast("Sequence[bytes]", written)
+    try:
+        deque(map(_document, given), maxlen=0)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    if not _NOT_FIRST.isdisjoint(map(_first, given)) or any(map(_has_line_feed, given)):
+        return None
+    return list(given) if given is written else [b"null" if one is None else one for one in written]
+
+
+_first, _has_line_feed = itemgetter(0), methodcaller("__contains__", _LF)
+_NOT_FIRST = frozenset(b'" \t\r\n')
+"""A text, or what stands before one."""
 
 
 def document(written: bytes | None) -> bytes:

@@ -11,7 +11,7 @@ from rejoin.errors import RejoinError, SourceDown
 from rejoin.plan.topic_path import TopicPath
 from rejoin.sources.transports.kafka.client import STALLED, Clients
 from rejoin.sources.transports.kafka.offsets import held, overrun
-from rejoin.sources.transports.messages import Message
+from rejoin.sources.transports.messages import Messages
 
 _AT_ONCE, _WAIT = 2_000, 0.1
 _NEAR = 5_000
@@ -46,7 +46,7 @@ class RangeReader:
     def __init__(self, clients: Clients, path: TopicPath, partition: int) -> None:
         self._clients, self._path, self._partition = clients, path, partition
 
-    def read(self, ranges: Iterator[tuple[int, int]]) -> Iterator[list[Message]]:
+    def read(self, ranges: Iterator[tuple[int, int]]) -> Iterator[Messages]:
         """The records in some ranges. Offsets have gaps: what was taken back, marks of transactions, what compaction has dropped.
 
         Raises:
@@ -58,35 +58,35 @@ class RangeReader:
                 consumer.assign([TopicPartition(self._path.topic, self._partition, first)])
                 yield from self._range(consumer, first, end)
 
-    def _range(self, consumer: Consumer, at: int, end: int) -> Iterator[list[Message]]:
+    def _range(self, consumer: Consumer, at: int, end: int) -> Iterator[Messages]:
         until = time.monotonic() + STALLED
         while at < end:
             found, reached = self._some(consumer, at, end)
-            if reached > at or found:
+            if reached > at:
                 at, until = reached, time.monotonic() + STALLED
             elif time.monotonic() > until:
                 raise self._clients.coded(KafkaError(KafkaError._TIMED_OUT), self._doing(at))  # noqa: SLF001
             if found:
-                yield found
+                yield Messages(
+                    [m.offset() for m in found], [m.key() for m in found], [m.value() for m in found], [m.headers() for m in found]
+                )
 
-    def _some(self, consumer: Consumer, at: int, end: int) -> tuple[list[Message], int]:
+    def _some(self, consumer: Consumer, at: int, end: int) -> tuple[list[Any], int]:
         """The next records before ``end``, and up to where it has been read."""
-        found: list[Message] = []
         # It waits until it has all that are asked for, so not for more than there are.
         some: list[Any] = consumer.consume(min(_AT_ONCE, end - at), _WAIT)
-        for message in some:
-            error, offset = message.error(), message.offset()
-            if error is None:
-                if offset >= end:
-                    return found, end
-                found.append(Message(offset, message.key(), message.value(), message.headers()))
-                at = offset + 1
-            elif error.code() == _AT_END:
-                if offset >= end:  # behind the last record are marks of transactions only
-                    return found, end
+        found = [message for message in some if message.error() is None]
+        reached_end = False
+        for message in some if len(found) < len(some) else ():
+            if (error := message.error()) is None:
+                continue
+            if error.code() == _AT_END:
+                reached_end |= message.offset() >= end  # behind the last record are marks of transactions only
             elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # it asks for its group's offsets, which nobody needs
-                raise self._failed(error, at)
-        return found, at
+                raise self._failed(error, found[-1].offset() + 1 if found else at)
+        if found and found[-1].offset() >= end:
+            found, reached_end = [message for message in found if message.offset() < end], True
+        return found, end if reached_end else found[-1].offset() + 1 if found else at
 
     def _failed(self, error: KafkaError, at: int) -> RejoinError:
         if error.code() != _OUTSIDE:

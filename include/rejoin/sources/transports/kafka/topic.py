@@ -11,7 +11,7 @@ from rejoin.plan.topic_path import SCHEME, TopicPath, topic_path
 from rejoin.sources.transports.kafka.client import Clients
 from rejoin.sources.transports.kafka.offsets import Held, Mark, held, overrun, starts, tombstones_kept, tombstones_lost
 from rejoin.sources.transports.kafka.reading import RangeReader, spans
-from rejoin.sources.transports.messages import Message, MessageTransport
+from rejoin.sources.transports.messages import Messages, MessageTransport
 from rejoin.sources.transports.transport import Taken, Waiting
 
 PART_OFFSETS = 1_000_000
@@ -58,13 +58,13 @@ class KafkaTopic(MessageTransport):
         if first < (earliest := now.earliest.get(partition, 0)):
             raise overrun(self._path, partition, first, earliest)
 
-    def messages(self, part: Part, wanted: Collection[int] | None = None) -> Iterator[list[Message]]:
+    def messages(self, part: Part, wanted: Collection[int] | None = None) -> Iterator[Messages]:
         """Reads a range, or the wanted ones in it; one that compaction has dropped is not there."""
         place = part.place
         found = RangeReader(self._clients, self._path, place["partition"]).read(spans(place["from"], place["to"], wanted))
         if wanted is None:
             return found
-        return ([message for message in some if message.offset in wanted] for some in found)
+        return (Messages.of(message for message in some.each() if message.offset in wanted) for some in found)
 
     def topic(self, part: Part) -> str:  # noqa: ARG002 -- all parts are of one
         """The topic."""
