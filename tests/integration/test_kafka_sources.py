@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from feeds import changes_of
+from followed import checkout, follow
 from integration.conftest import Sessions
 from integration.forked import Forked
 from integration.guarded_cluster import guarded
@@ -360,3 +361,9 @@ def test_a_cluster_with_users_certificates_and_rights(tmp_path: Path, sessions: 
             assert "s3cret" not in str(raised.value) and str(cluster.tls_port) not in str(raised.value)
     with pytest.raises(SourceDown, match="nothing was committed"):
         shop.run()
+
+
+def test_the_page_about_a_topic_and_a_joined_table_says_what_happens(tmp_path: Path, broker: KafkaServer) -> None:
+    (empty := tmp_path / "empty").mkdir()
+    environment = checkout(tmp_path / "bin") | {"REJOIN_SOURCE_KAFKA": broker.address}
+    follow((Path(__file__).parents[2] / "docs" / "kafka.md").read_text(), empty, environment)
