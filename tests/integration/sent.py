@@ -44,8 +44,9 @@ class Topic:
         place = TopicPartition(self.name, partition, before)
         self.admin.delete_records([place])[place].result(20)
 
-    def send(self, messages: Sequence[Sent]) -> None:
-        self._send(self._producer, messages)
+    def send(self, messages: Sequence[Sent]) -> list[int]:
+        """Sends messages, and gives their offsets."""
+        return self._send(self._producer, messages)
 
     def taken_back(self, messages: Sequence[Sent]) -> None:
         """Sends in a transaction that is taken back."""
@@ -60,10 +61,14 @@ class Topic:
         producer.begin_transaction()
         return producer
 
-    def _send(self, producer: Producer, messages: Sequence[Sent]) -> None:
+    def _send(self, producer: Producer, messages: Sequence[Sent]) -> list[int]:
+        found: list[int] = []
         for partition, key, value, headers in messages:
-            producer.produce(self.name, key=key, value=value, partition=partition, headers=list(headers.items()))
+            told = {"on_delivery": lambda error, message: found.append(-1 if error else message.offset())}
+            producer.produce(self.name, key=key, value=value, partition=partition, headers=list(headers.items()), **told)
         assert producer.flush(20) == 0
+        assert -1 not in found
+        return found
 
 
 def of_lines(lines: Sequence[str], partitions: int = 2) -> Iterator[Sent]:

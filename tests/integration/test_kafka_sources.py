@@ -22,7 +22,7 @@ from limited import limited
 
 from rejoin import crash
 from rejoin.cli import main
-from rejoin.errors import RejoinError, SchemaRefused, SourceDenied, SourceDown, SourceMissing, SourceOverrun, TopicReplaced
+from rejoin.errors import PartitionsAdded, RejoinError, SchemaRefused, SourceDenied, SourceDown, SourceMissing, SourceOverrun, TopicReplaced
 from rejoin.sources.transports.kafka import client, offsets
 from rejoin.sources.transports.kafka.topic import KafkaTopic
 from rejoin.steps.run.schedule import run_topology
@@ -195,6 +195,31 @@ def test_partitions_that_are_added_are_read_from_their_beginning(tmp_path: Path,
     assert shop.rows("enriched")[2]["note"] == "moved", "the position in the log of the database decides"
 
 
+CANAL = """
+t.table("orders", key="id", schema="id BIGINT, note STRING", source=feed(kafka({!r}), "canal", only="s.o")).filter("id > 0").named("published")
+"""
+
+
+def canal(kind: str, *rows: dict[str, str | None]) -> bytes:
+    return json.dumps({"database": "s", "table": "o", "type": kind, "isDdl": False, "data": rows, "old": None}).encode()
+
+
+def test_a_message_of_many_rows_and_partitions_that_are_added_where_they_are_the_order(
+    tmp_path: Path, sessions: Sessions, new: New
+) -> None:
+    topic = new(1)
+    shop = Lake(tmp_path, sessions, CANAL.format(topic.name))
+    topic.send([(0, None, canal("INSERT", *({"id": str(i), "note": f"n{i}"} for i in range(1, 4))), {})])
+    topic.send([(0, None, canal("UPDATE", {"id": "2", "note": "new"}, {"id": "1", "note": "new"}), {}), (0, None, None, {})])
+    topic.send([(0, None, canal("DELETE", {"id": "3", "note": None}), {})])
+    assert shop.run()["ingest.orders"]["quarantined"] == 1, "a message without a value is none of Canal's"
+    assert {key: row["note"] for key, row in shop.rows("published").items()} == {1: "new", 2: "new"}
+    topic.grow(2)
+    topic.send([(1, None, canal("INSERT", {"id": "9", "note": "x"}), {})])
+    with pytest.raises(PartitionsAdded, match="has 2 partitions and had 1"):
+        shop.run()
+
+
 def test_fault_s19_an_open_transaction_is_waited_for(tmp_path: Path, sessions: Sessions, new: New) -> None:
     topic = new(1)
     shop = fed(tmp_path, sessions, topic)
@@ -247,19 +272,19 @@ def test_refused_messages_are_kept_with_their_text_and_found_by_their_offset(
     shop = fed(tmp_path, sessions, topic)
     good: list[Sent] = [*of_lines([order(i, i) for i in range(1, 40)], 1)]
     [unchanged] = of_lines([put(90, 77, customer=1, note=UNCHANGED)], 1)
-    topic.taken_back(good[:5])  # offsets 0 to 4, and a mark
-    topic.send([*good, (0, b'{"id":50}', b'{"cut', {}), (0, b"\xff", None, {}), unchanged])
+    topic.taken_back(good[:5])
+    *_, cut, no_text, late = topic.send([*good, (0, b'{"id":50}', b'{"cut', {}), (0, b"\xff", None, {}), unchanged])
     counts = shop.run()["ingest.orders"]
     assert (counts["read"], counts["applied"], counts["quarantined"]) == (42, 39, 3)
     part = f"kafka://kafka/{topic.name}/0"
     kept = shop.kept_aside("orders")
     assert {at: code for at, (code, _) in kept.items()} == {
-        (part, 45): "BAD_JSON",
-        (part, 46): "BAD_JSON",
-        (part, 47): "TOAST_UNRESOLVED",
+        (part, cut): "BAD_JSON",
+        (part, no_text): "BAD_JSON",
+        (part, late): "TOAST_UNRESOLVED",
     }
-    assert kept[part, 45][1] == f'{{"key":{{"id":50}},"value":"{{\\"cut","topic":"{topic.name}"}}'
-    assert json.loads(kept[part, 47][1])["value"]["after"]["id"] == 77, "read again by its offset"
+    assert kept[part, cut][1] == f'{{"key":{{"id":50}},"value":"{{\\"cut","topic":"{topic.name}"}}'
+    assert json.loads(kept[part, late][1])["value"]["after"]["id"] == 77, "read again by its offset"
 
 
 def test_people_are_told_records_and_offsets_and_never_the_address(tmp_path: Path, sessions: Sessions, new: New) -> None:

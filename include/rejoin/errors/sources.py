@@ -54,6 +54,12 @@ class TopicReplaced(SourceError):
     code = "TOPIC_REPLACED"
 
 
+class PartitionsAdded(SourceError):
+    """A topic has more partitions than before, and the order of the changes of a row is that in which one partition has them."""
+
+    code = "PARTITIONS_ADDED"
+
+
 class SourceDenied(SourceError):
     """The system that holds a source lets rejoin not in, or not read it."""
 

@@ -73,7 +73,7 @@ def test_events_of_messages_are_those_of_the_same_lines_in_a_file_at_their_offse
     rows[2_500] = (b"{", change(7, 9_001)[1])
     messages = [Message(10 + 3 * i + (i > 1_000), k, v) for i, (k, v) in enumerate(rows)]
     lines = [Line("orders").one(m) for m in messages]
-    plain = pa.Table.from_batches(registry.decode_pieces(table(), f"{PATH}/3", 1, iter([b"\n".join([*lines, b""])])))
+    plain = pa.Table.from_batches(registry.decode_pieces(table(), 7, f"{PATH}/3", 1, iter([b"\n".join([*lines, b""])])))
     found = events(messages)
     assert found["_line"].to_pylist() == [m.offset for m in messages]
     assert found.drop_columns("_line").equals(plain.drop_columns("_line"))

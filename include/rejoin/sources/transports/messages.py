@@ -84,7 +84,7 @@ class MessageTransport(Transport):
         part, offsets = pin.parts[index], Offsets()
         pieces = self._pieces(part, offsets)
         if self.table.source.meaning is Meaning.FEED:
-            found = registry.decode_pieces(self.table, part.id, index, pieces)
+            found = registry.decode_pieces(self.table, pin.ordinal, part.id, index, pieces)
         else:
             found = snapshot.decode_json_pieces(self.table, pin.ordinal, part.id, index, self._of_columns(part, pieces))
         for batch in found:
@@ -214,7 +214,7 @@ def _as_text(written: bytes) -> bytes:
 
 
 class Offsets:
-    """At which offset the message of a line is. Lines are numbered from 1 on, and asked for in their order, each once."""
+    """At which offset the message of a line is. Lines are numbered from 1 on, and asked for in their order."""
 
     def __init__(self) -> None:
         self._first, self._at = 1, [np.zeros(0, np.int64)]
@@ -230,6 +230,6 @@ class Offsets:
         known, lines = np.concatenate(self._at), events["_line"].to_numpy()
         at = events.schema.get_field_index("_line")
         found = events.set_column(at, events.schema.field(at), pa.array(known[lines - self._first]))
-        done = int(lines[-1]) + 1 - self._first
+        done = int(lines[-1]) - self._first
         self._first, self._at = self._first + done, [known[done:]]
         return found

@@ -7,7 +7,7 @@ from typing import Any, cast
 from confluent_kafka import IsolationLevel, TopicCollection, TopicPartition
 from confluent_kafka.admin import ConfigResource, OffsetSpec, ResourceType  # type: ignore[attr-defined]  # their own pages import them so
 
-from rejoin.errors import RejoinError, SourceDown, SourceOverrun, TopicReplaced
+from rejoin.errors import PartitionsAdded, RejoinError, SourceDown, SourceOverrun, TopicReplaced
 from rejoin.plan.topic_path import TopicPath
 from rejoin.sources.transports.kafka.client import SECONDS, Clients
 
@@ -80,13 +80,20 @@ def held(clients: Clients, path: TopicPath) -> Held:
     return Held(clients.answer(admin, cluster, doing)[""].cluster_id, topic, earliest, ends)
 
 
-def starts(path: TopicPath, last: Mark | None, now: Held) -> dict[int, int]:
+def starts(path: TopicPath, last: Mark | None, now: Held, *, by_arrival: bool) -> dict[int, int]:
     """Where each partition is to be read from.
 
-    A partition that was added is read from its beginning. Which of two changes of a row is newer, their positions in the log of their database
-    say, so it does not matter that a row may have moved to it.
+    A partition that was added is read from its beginning, if the positions of changes in the log of their database say which of two of a row is
+    newer: then it does not matter that a row may have moved to it.
+
+    Args:
+        path: the topic.
+        last: where the last run ended; None: nothing was read.
+        now: what it holds.
+        by_arrival: nothing but the order of a partition says which of two changes of a row is newer.
 
     Raises:
+        PartitionsAdded: there are more, and the order is theirs.
         SourceOverrun: records that were not read are gone.
         TopicReplaced: it is another topic.
     """
@@ -94,6 +101,13 @@ def starts(path: TopicPath, last: Mark | None, now: Held) -> dict[int, int]:
         return dict(now.earliest)
     if (last.cluster, last.topic) != (now.cluster, now.topic):
         raise _replaced(path, "another topic of that name" if last.cluster == now.cluster else "in another cluster")
+    added = sorted(now.earliest.keys() - last.next.keys())
+    if added and by_arrival:
+        raise PartitionsAdded(
+            f"topic {path} has {len(now.earliest)} partitions and had {len(last.next)}; nothing was committed",
+            expected="as many as before: the changes of a row have no positions, so all of them have to be on one partition",
+            next_step="let the producer write to a new topic with so many partitions, and declare the table under a new name with it",
+        )
     found = {}
     for partition, first in now.earliest.items():
         start, end = last.next.get(partition, first), now.ends[partition]

@@ -8,6 +8,7 @@ from rejoin.errors import SourceMissing, TopicReplaced
 from rejoin.plan.model.sources import Meaning
 from rejoin.plan.pin import Part, Pin
 from rejoin.plan.topic_path import SCHEME, TopicPath, topic_path
+from rejoin.sources.shapes import registry
 from rejoin.sources.transports.kafka.client import Clients
 from rejoin.sources.transports.kafka.offsets import Held, Mark, held, overrun, starts, tombstones_kept, tombstones_lost
 from rejoin.sources.transports.kafka.reading import RangeReader, spans
@@ -32,7 +33,8 @@ class KafkaTopic(MessageTransport):
         if mark is not None and mark.path != self.table.source.path:
             mark = None  # another topic, which somebody has written there: all of it is new
         now, at = self._held, int(time.time())
-        begin = starts(self._path, mark, now)
+        by_arrival = self.table.source.meaning is Meaning.FEED and registry.is_by_arrival(self.table)
+        begin = starts(self._path, mark, now, by_arrival=by_arrival)
         parts = tuple(part for p in sorted(begin) for part in _parts(self._path, p, begin[p], now))
         if not parts and (mark is None or mark.tombstones is None or 2 * (at - mark.cut_at) < mark.tombstones):
             return Waiting(None)
