@@ -100,7 +100,8 @@ IMPORT_RULES = (
 )
 
 CLIENTS = ("confluent_kafka", "psycopg")
-CLIENTS_RULE = "only sinks/ talks to Kafka and PostgreSQL as sinks"
+CLIENTS_RULE = "only sinks/ talks to Kafka and PostgreSQL as sinks, and to Kafka as a source only sources/transports/kafka/"
+OF_TOPICS = f"{PACKAGE}/sources/transports/kafka"
 ENGINE = f"{PACKAGE}/steps/validate/great_expectations.py"
 ENGINE_RULE = "only steps/validate/great_expectations.py imports Great Expectations, inside functions: it takes five seconds"
 
@@ -137,7 +138,8 @@ def violations(path: str, source: str) -> list[str]:
         if _matches(name, rule.never)
     ]
     if not _within(path, (f"{PACKAGE}/sinks",)):
-        found += [f"{path}:{line} imports {name}: {CLIENTS_RULE}" for line, name in imports_of(tree) if _matches(name, CLIENTS)]
+        banned = tuple(client for client in CLIENTS if client != "confluent_kafka" or not _within(path, (OF_TOPICS,)))
+        found += [f"{path}:{line} imports {name}: {CLIENTS_RULE}" for line, name in imports_of(tree) if _matches(name, banned)]
     if not _within(path, STORAGE):
         found += [f"{path}:{line} imports {name}: {STORAGE_RULE}" for line, name in imports_of(tree) if _matches(name, ("pyiceberg",))]
         found += [f"{path}:{line} uses {used}: {STORAGE_RULE}" for line, used in _storage_uses(tree)]

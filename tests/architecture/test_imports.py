@@ -87,6 +87,7 @@ BROKEN = {
     "a topology that imports Spark": ("declare/topology.py", "import pyspark", "imports pyspark"),
     "a DAG that loads Spark": ("airflow/x.py", "try:\n    import pyspark\nexcept ImportError:\n    pass", "imports pyspark"),
     "a source that talks to Kafka": ("sources/x.py", "from confluent_kafka import Consumer", "imports confluent_kafka.Consumer"),
+    "a transport of topics that talks to PostgreSQL": ("sources/transports/kafka/x.py", "import psycopg", "imports psycopg"),
     "a delivery that talks to PostgreSQL": ("steps/deliver/step.py", "import psycopg", "imports psycopg"),
     "a step that reads": ("steps/x.py", "rows = spark.read.parquet(path)", "uses spark.read"),
     "a step that writes": ("steps/x.py", "frame.write.parquet(path)", "uses frame.write"),
@@ -135,6 +136,7 @@ def test_the_checker_sees(file: str, source: str, message: str) -> None:
 ALLOWED = {
     "a step that loads Spark when it is needed": ("steps/x.py", "def f():\n    from pyspark.sql import functions as F"),
     "a join that looks rows up": ("joins/same_key/changes.py", "from rejoin.lake.read.lookups import Keys"),
+    "a transport of topics with its client": ("sources/transports/kafka/x.py", "import confluent_kafka"),
     "a sink with its client": ("sinks/x.py", "import confluent_kafka, psycopg"),
     "the lake with PyIceberg and writes": ("lake/x.py", "import pyiceberg\nframe.writeTo('t').append()\nspark.sql('SELECT 1')"),
     "a DAG that loads Spark when a task runs": ("airflow/x.py", "def task():\n    import pyspark"),

@@ -1,6 +1,9 @@
-"""What a user writes for where rows come from: ``snapshot``, ``records``, ``debezium``, ``feed``. Recorded; ``plan.check.sources`` checks."""
+"""What a user writes for where rows come from: ``snapshot``, ``records``, ``debezium``, ``feed``. Recorded; ``plan.check.sources`` checks.
 
-from rejoin.declare.declarations import SourceDeclaration, here
+Where files are is a path; a topic is ``kafka("orders")``, the same that names it as a sink.
+"""
+
+from rejoin.declare.declarations import SinkDeclaration, SourceDeclaration, here
 
 
 def iceberg(table: str, *, at: str = "lake") -> str:
@@ -34,11 +37,13 @@ def snapshot(
     return SourceDeclaration("snapshot", (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())
 
 
-def records(path: str, *, null: str = "", on_bad_record: str = "quarantine", max_bad_share: float = 0.05) -> SourceDeclaration:
-    """Files of records of a stream: every file adds its records.
+def records(
+    path: str | SinkDeclaration, *, null: str = "", on_bad_record: str = "quarantine", max_bad_share: float = 0.05
+) -> SourceDeclaration:
+    """Records of a stream: every file, or message of a topic, adds its own.
 
     Args:
-        path: the directory of the files, or a pattern (``landing/**/*.json.gz``).
+        path: the directory of the files, a pattern (``landing/**/*.json.gz``), or ``kafka(topic)``.
         null: the text that means NULL in a CSV field.
         on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
         max_bad_share: more bad records than this share stop the run in any case.
@@ -48,7 +53,7 @@ def records(path: str, *, null: str = "", on_bad_record: str = "quarantine", max
 
 
 def debezium(
-    path: str,
+    path: str | SinkDeclaration,
     *,
     topic: str | None = None,
     units: dict[str, str] | None = None,
@@ -56,10 +61,10 @@ def debezium(
     on_bad_record: str = "quarantine",
     max_bad_share: float = 0.05,
 ) -> SourceDeclaration:
-    """Debezium change events, in files of JSON lines: whole messages, or their values, with or without schema.
+    """Debezium change events, in files of JSON or on a topic: whole messages, or their values, with or without schema.
 
     Args:
-        path: the directory of the files, or a pattern (``landing/**/*.json.gz``).
+        path: the directory of the files, a pattern (``landing/**/*.json.gz``), or ``kafka(topic)``.
         topic: read only the events of this topic.
         units: ``{"column": "ms" | "us" | "ns"}`` for integer timestamps of events without schema (default ``"us"``).
         placeholder: the text that stands for an unchanged large value.
@@ -71,12 +76,12 @@ def debezium(
 
 
 def feed(
-    path: str, dialect: str, *, only: str | None = None, on_bad_record: str = "quarantine", max_bad_share: float = 0.05
+    path: str | SinkDeclaration, dialect: str, *, only: str | None = None, on_bad_record: str = "quarantine", max_bad_share: float = 0.05
 ) -> SourceDeclaration:
-    """Change events in a dialect that an installed package brings (docs/extending.md), in files of lines.
+    """Change events in a dialect that an installed package brings (docs/extending.md), in files of lines or on a topic.
 
     Args:
-        path: the directory of the files, or a pattern (``landing/**/*.json.gz``).
+        path: the directory of the files, a pattern (``landing/**/*.json.gz``), or ``kafka(topic)``.
         dialect: its name.
         only: what the dialect chooses records by, such as the name of a table; None: all records.
         on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rejoin.errors.base import TerminalError
+from rejoin.errors.base import TerminalError, TransientError
 
 
 class SourceError(TerminalError):
@@ -40,6 +40,36 @@ class SourceOutsideRoot(SourceError):
     """A source path leaves the root that relative paths start from."""
 
     code = "SOURCE_OUTSIDE_ROOT"
+
+
+class SourceOverrun(SourceError):
+    """Records that no run has read are no longer in the topic: retention or compaction was faster."""
+
+    code = "SOURCE_OVERRUN"
+
+
+class TopicReplaced(SourceError):
+    """A topic is another one than before: made anew, cut shorter, or of another cluster."""
+
+    code = "TOPIC_REPLACED"
+
+
+class PartitionsAdded(SourceError):
+    """A topic has more partitions than before, and the order of the changes of a row is that in which one partition has them."""
+
+    code = "PARTITIONS_ADDED"
+
+
+class SourceDenied(SourceError):
+    """The system that holds a source lets rejoin not in, or not read it."""
+
+    code = "SOURCE_DENIED"
+
+
+class SourceDown(TransientError):
+    """The system that holds a source does not answer, or stopped answering. Nothing is committed; the next try reads the same."""
+
+    code = "SOURCE_DOWN"
 
 
 class SchemaDrift(SourceError):

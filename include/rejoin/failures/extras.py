@@ -4,6 +4,7 @@ from importlib.util import find_spec
 
 from rejoin.errors import SetupError
 from rejoin.plan.model.plan import Plan
+from rejoin.plan.topic_path import names_topic
 
 _EXTRAS = {
     "airflow": "airflow",
@@ -33,9 +34,10 @@ def require(where: str, *packages: str) -> None:
 
 
 def require_for_run(plan: Plan) -> None:
-    """The same for a run of a plan, its sinks included."""
+    """The same for a run of a plan, its sources and sinks included."""
     asked = any(e.asked for name in plan.names for e in plan.expectations(name))
-    require(f"topology {plan.topology!r}", *_clients(plan), *(["great_expectations"] if asked else []))
+    topics = {_SINKS["kafka"] for table in plan.tables if names_topic(table.source.path)}
+    require(f"topology {plan.topology!r}", *sorted({*topics, *_clients(plan)}), *(["great_expectations"] if asked else []))
 
 
 def require_for_delivery(plan: Plan) -> None:

@@ -51,13 +51,14 @@ class Recompute:
 
 @dataclass(frozen=True)
 class Waiting:
-    """What a run that starts now would read of a source. ``skipped``: snapshots that a newer one replaces."""
+    """What a run that starts now would read of a source. ``skipped``: snapshots that a newer one replaces; ``records``: of topics, at most; ``bytes``: about."""
 
     table: str
     files: int = 0
     bytes: int = 0
     skipped: int = 0
     error: RejoinError | None = None
+    records: int | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,11 @@ def measured(plan: Plan, config: LakeConfig | None, found: Outlook, access: "Sou
     return Ahead(found, sizes, _work(plan, found, sizes, history), waiting, None if history is None else history.open_run())
 
 
+def _of_waiting(waiting: Waiting) -> dict[str, Any]:
+    found = {"table": waiting.table, "files": waiting.files, "bytes": waiting.bytes, "skipped_snapshots": waiting.skipped}
+    return found if waiting.records is None else {**found, "records": waiting.records}
+
+
 def to_dict(ahead: Ahead) -> dict[str, Any]:
     """The same as data: what ``--json`` prints."""
     work, found = {w.name: w for w in ahead.work}, ahead.outlook
@@ -120,7 +126,7 @@ def to_dict(ahead: Ahead) -> dict[str, Any]:
             seconds = None if w.seconds is None else round(w.seconds, 3)
             one |= {"computed_rows": w.rows, "read_bytes": w.bytes, "earlier": earlier, "seconds": seconds}
         entries.append(one)
-    waiting = [{"table": w.table, "files": w.files, "bytes": w.bytes, "skipped_snapshots": w.skipped} for w in ahead.waiting]
+    waiting = [_of_waiting(w) for w in ahead.waiting]
     refused = [{"code": e.code, "what": e.what, "expected": e.expected, "next_step": e.next_step} for e in ahead.refused]
     return {
         "topology": found.topology,
@@ -193,4 +199,6 @@ def _waiting(plan: Plan, history: History | None, name: str, access: "SourceAcce
         ).pin
     except RejoinError as error:
         return Waiting(name, error=error)
-    return Waiting(name) if pin is None else Waiting(name, len(pin.parts), pin.size, pin.superseded)
+    return (
+        Waiting(name) if pin is None else Waiting(name, 0 if pin.records else len(pin.parts), pin.size, pin.superseded, records=pin.records)
+    )

@@ -9,6 +9,7 @@ from rich.console import Console
 from rejoin.page.boxes import Box, Graph, Label, Link, drawn
 from rejoin.page.formats import value
 from rejoin.page.model import Kind
+from rejoin.plan.topic_path import names_topic
 from rejoin.why.answer import APPLIED, Answer, Change, OutputRow, Record, RightRow, SourceRow, State
 from rejoin.why.tree import DID, RECORD_DID, WIDE, record_said, state_said, tree, why_not
 
@@ -79,7 +80,10 @@ class _Path:
         """The record that made a row what it is; marked if it is the one that changed the row that was asked about."""
         name = f"{len(self._boxes)}"
         file = PurePath(record.file).name if record.file else "a file"
-        title = f"{file} line {record.line}" if record.line is not None else file if not record.absent else "not in the snapshot"
+        if record.file and names_topic(record.file):
+            title = file if record.line is None else f"partition {file} offset {record.line}"
+        else:
+            title = f"{file} line {record.line}" if record.line is not None else file if not record.absent else "not in the snapshot"
         cause = self._change is not None and (record.run, record.fate) == (self._change.run, APPLIED)
         lines = (f"{RECORD_DID[record.op]} in run {record.run}", "changed the row" if cause else record.fate)
         box = Box(name, "record", title, lines, self._columns - depth, f"/runs/{record.run}", "cause" if cause else "", record_said(record))

@@ -19,11 +19,13 @@ class Part:
         id: what errors, the column ``_file`` and ``rejoin why`` call it.
         size: its bytes as they are stored, or about so many; decides who reads it.
         place: what its transport finds the same records by, as JSON types.
+        records: how many it has at most; None: that is known when they are read.
     """
 
     id: str
     size: int
     place: Mapping[str, Any] = field(default_factory=dict)
+    records: int | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,12 @@ class Pin:
         return sum(part.size for part in self.parts)
 
     @property
+    def records(self) -> int | None:
+        """How many records it has at most, where that is known before they are read."""
+        known = [part.records for part in self.parts if part.records is not None]
+        return sum(known) if len(known) == len(self.parts) else None
+
+    @property
     def files(self) -> tuple[Part, ...]:
         """The parts that are files, which no later run may take again."""
         return self.parts if self.transport == FILES else ()
@@ -75,5 +83,5 @@ class Pin:
         rest = (data["ordinal"], data["superseded"], tuple(data["columns"]))
         if "v" not in data:
             return Pin(data["kind"], tuple(Part(f["path"], f["size"], {"sha256": f["sha256"]}) for f in data["files"]), *rest)
-        parts = tuple(Part(part["id"], part["size"], part["place"]) for part in data["parts"])
+        parts = tuple(Part(part["id"], part["size"], part["place"], part.get("records")) for part in data["parts"])
         return Pin(data["kind"], parts, *rest, data["transport"], data["mark"], data["partial"])

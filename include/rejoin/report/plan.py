@@ -67,6 +67,8 @@ def _sink(entry: Entry, ahead: Ahead) -> list[str]:
 def _input(waiting: Waiting) -> str:
     if waiting.error is not None:
         return f"refused, {waiting.error.code}"
+    if waiting.records:
+        return f"{many(waiting.records, 'new record')} of a topic, or fewer"
     if not waiting.files:
         return "nothing new"
     skipped = f", {waiting.skipped} older snapshots are passed over" if waiting.skipped else ""

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Iterable
 from itertools import islice
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from rejoin.sources.formats.json_text import loads
 from rejoin.sources.stored_files import Place, corrupt, first_lines, lines, open_file
 
 # JSON writers may leave null members out, so the first record alone says little.
-_JSON_SAMPLE = 1000
+JSON_SAMPLE = 1000
 
 
 def columns_of(files: list[Place], format_: str) -> tuple[str, ...]:
@@ -74,10 +75,21 @@ def csv_header(file: Place) -> tuple[str, ...]:
     return tuple(header)
 
 
+def check_records(table: Table, part: str, records: Iterable[bytes]) -> None:
+    """The same of the first records of a part, as JSON lines."""
+    found = _names(records)
+    if lacking := [column.name for column in table.columns if column.name not in found and column.name not in table.optional]:
+        raise drift(table, f"what {part} has of the rows", lacking, list(found))
+
+
 def _json_keys(file: Place) -> tuple[str, ...]:
+    numbered = lines(document_lines(open_file(file), file.label))
+    return _names(line for _, line in numbered if line.strip())
+
+
+def _names(records: Iterable[bytes]) -> tuple[str, ...]:
     found: dict[str, None] = {}
-    numbered = islice(lines(document_lines(open_file(file), file.label)), _JSON_SAMPLE)
-    for line in (line for _, line in numbered if line.strip()):
+    for line in islice(records, JSON_SAMPLE):
         try:
             record = loads(line.decode())
         except (BadRecord, UnicodeDecodeError):

@@ -12,6 +12,7 @@ from rich.tree import Tree
 
 from rejoin.lake.query.quarantine_entries import Entry
 from rejoin.lake.query.typed_keys import key_text
+from rejoin.plan.topic_path import place_said
 from rejoin.statements.own_columns import HELD_CODES
 from rejoin.why.answer import APPLIED, Answer, Cause, Change, Match, OutputRow, Reason, Record, RightRow, SourceRow, State, is_there
 
@@ -184,7 +185,7 @@ def _where(record: Record) -> str:
     if record.absent:
         return f"as the snapshot {files} lacks it"
     if record.line is not None:
-        return f"{record.file} line {record.line}"
+        return place_said(record.file or "", record.line)
     if record.file is not None:
         return f"{record.file} (line not known: {record.unlocated})"
     return f"from {files} (place not known: {record.unlocated})" if files else f"place not known: {record.unlocated}"
@@ -195,7 +196,7 @@ def _files(files: tuple[str, ...]) -> str:
 
 
 def _aside(entry: Entry) -> str:
-    where = "" if entry.file is None else f", {entry.file} line {entry.line}"
+    where = "" if entry.file is None or entry.line is None else f", {place_said(entry.file, entry.line)}"
     did = "held back" if entry.code in HELD_CODES else "a record was refused"
     return f"{did} in run {entry.run}: {entry.code} {entry.reason}{where}"
 

@@ -1,8 +1,10 @@
 """What a table or stream says of where its rows come from, checked."""
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from rejoin.declare.declarations import SourceDeclaration, TableDeclaration
+from rejoin.declare.declarations import SinkDeclaration, SourceDeclaration, TableDeclaration
+from rejoin.declare.sinks import kafka
 from rejoin.plan.check.tables import share
 from rejoin.plan.extensions import dialects, transports
 from rejoin.plan.model.column_names import by_name, folded
@@ -11,6 +13,7 @@ from rejoin.plan.model.problems import BAD_OPTION, Reporter, did_you_mean
 from rejoin.plan.model.sources import SOURCES, DebeziumSource, FeedSource, Meaning, OnBadRecord, RecordsSource, SnapshotSource, Source
 from rejoin.plan.pin import FILES
 from rejoin.plan.sql import types
+from rejoin.plan.topic_path import SCHEME, names_topic, topic_path
 
 NO_SOURCE: Final = SnapshotSource("")  # stands for a source with a mistake; such a plan is never returned
 _UNITS: Final = ("ms", "us", "ns")
@@ -63,7 +66,9 @@ def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -
     elif declaration.stream is not None and isinstance(made, SnapshotSource):
         said = "snapshot(...) is for a table, whose rows a newer snapshot replaces"
         report(BAD_OPTION, f"{said}; a stream has records(...), of whose files each adds its records, debezium(...) or feed(...)")
-    elif declaration.key is None and transports.name_of(made.path) != FILES:
+    elif isinstance(made, SnapshotSource) and names_topic(made.path):
+        report(BAD_OPTION, "snapshot(...) reads files: a topic has changes, debezium(...) or feed(...), or records(...) of a stream")
+    elif declaration.key is None and transports.name_of(made.path) not in (FILES, SCHEME):
         report(
             BAD_OPTION,
             "a stream without id= is told by its places in files, and these records are in none: id= names the columns of their key",
@@ -116,11 +121,26 @@ def _units(value: object, found: tuple[Column, ...], report: Reporter, *, comple
 
 
 def _path(options: Options, report: Reporter) -> str:
+    """The path of files, or that of a topic, which ``kafka(...)`` names as it does for a sink."""
     path = options["path"]
+    if isinstance(path, SinkDeclaration) and path.kind == SCHEME:
+        path = _topic(dict(path.options), report)
     if not isinstance(path, str) or not path.strip():
-        report(BAD_OPTION, "path must be a text that is not empty")
+        report(BAD_OPTION, "path must be a text that is not empty, or kafka(topic)")
+        return ""
+    if names_topic(path) and topic_path(path) is None:
+        report(
+            BAD_OPTION, f"{path!r} names no topic; expected {SCHEME}://<connection>/<topic>, the topic of letters, digits, '.', '_' and '-'"
+        )
         return ""
     return path
+
+
+def _topic(given: Mapping[str, object], report: Reporter) -> str:
+    told = dict(kafka("").options)
+    if of_sinks := [name for name, value in given.items() if name not in ("topic", "name") and value != told[name]]:
+        report(BAD_OPTION, f"kafka(...) of a source has a topic and a name; {', '.join(of_sinks)} is about a sink")
+    return f"{SCHEME}://{given['name']}/{given['topic']}"
 
 
 def _text(name: str, options: Options, report: Reporter) -> str:

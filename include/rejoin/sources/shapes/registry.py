@@ -58,6 +58,11 @@ def is_by_arrival(table: Table) -> bool:
     return _decoder(table).by_arrival
 
 
+def reads_messages(table: Table) -> bool:
+    """Whether a line is a whole message, with its key, for the shape of a table; else it is the value of one. Records of a stream have no keys."""
+    return isinstance(table.source, DebeziumSource | FeedSource) and "value" in _decoder(table).packed
+
+
 def _decoder(table: Table) -> DialectDecoder:
     source = table.source
     assert isinstance(source, DebeziumSource | FeedSource)

@@ -178,11 +178,13 @@ class Topology(TopologyLake):
         crash.point("cut:pinned")
         pins = [Pin.from_dict(p) for p in self.ledger.pins(run.number).values() if p is not None]
         counts = {
-            "files": sum(len(p.parts) for p in pins),
-            "bytes": sum(p.size for p in pins),
+            "files": sum(len(p.parts) for p in pins if p.records is None),
+            "bytes": sum(p.size for p in pins if p.records is None),
             "superseded_snapshots": sum(p.superseded for p in pins),
             "ignored": len(set(ignored)),
         }
+        if records := sum(p.records or 0 for p in pins):
+            counts["records"] = records
         detail: dict[str, Any] = {"note": note} if note else {}
         if ignored:
             detail["ignored"] = sorted(set(ignored))[:MOST_IGNORED]

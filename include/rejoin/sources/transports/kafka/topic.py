@@ -1,0 +1,97 @@
+"""The transport of Kafka's topics. A part is a range of offsets of one partition; the mark has the topic's id and where to go on (docs/sources.md)."""
+
+import time
+from collections.abc import Collection, Iterator
+from functools import cached_property
+
+from rejoin.errors import SourceMissing, TopicReplaced
+from rejoin.plan.model.sources import Meaning
+from rejoin.plan.pin import Part, Pin
+from rejoin.plan.topic_path import SCHEME, TopicPath, topic_path
+from rejoin.sources.shapes import registry
+from rejoin.sources.transports.kafka.client import Clients
+from rejoin.sources.transports.kafka.offsets import Held, Mark, held, overrun, starts, tombstones_kept, tombstones_lost
+from rejoin.sources.transports.kafka.reading import RangeReader, spans
+from rejoin.sources.transports.messages import Messages, MessageTransport
+from rejoin.sources.transports.transport import Taken, Waiting
+
+PART_OFFSETS = 1_000_000
+"""A longer range is several parts, for several tasks."""
+RECORD_BYTES = 1_024
+"""What a record is taken to have before it is read: a change with short rows has less, one with its schema three times as much."""
+
+
+class KafkaTopic(MessageTransport):
+    """Records of a topic that are committed, once each, from the oldest one on."""
+
+    def waiting(self, last: Pin | None, taken: Taken) -> Waiting:  # noqa: ARG002 -- offsets say what was taken
+        """The ranges from where the last run ended to the last stable offsets.
+
+        A pin without parts says nothing but that the topic was looked at, and had nothing new: so much has to be known of a compacted one.
+        """
+        mark = None if last is None or last.transport != SCHEME else Mark.from_dict(last.mark)
+        if mark is not None and mark.path != self.table.source.path:
+            mark = None  # another topic, which somebody has written there: all of it is new
+        now, at = self._held, int(time.time())
+        by_arrival = self.table.source.meaning is Meaning.FEED and registry.is_by_arrival(self.table)
+        begin = starts(self._path, mark, now, by_arrival=by_arrival)
+        parts = tuple(part for p in sorted(begin) for part in _parts(self._path, p, begin[p], now))
+        if not parts and (mark is None or mark.tombstones is None or 2 * (at - mark.cut_at) < mark.tombstones):
+            return Waiting(None)
+        kept = tombstones_kept(self._clients, self._path) if self.table.source.meaning is Meaning.FEED else None
+        if parts and mark is not None and kept is not None and at - mark.cut_at > kept:
+            raise tombstones_lost(self._path, at - mark.cut_at, kept)
+        made = Mark(self.table.source.path, now.cluster, now.topic, dict(now.ends), at, kept)
+        ordinal = (last.ordinal if last else 0) + 1
+        return Waiting(Pin(self.table.source.kind, parts, ordinal, transport=SCHEME, mark=made.to_dict()))
+
+    def check(self, part: Part) -> None:
+        """It is the pinned topic, and the range is there.
+
+        Raises:
+            TopicReplaced, SourceOverrun, SourceMissing, SourceDenied, SourceDown.
+        """
+        now, first, partition = self._held, part.place["from"], part.place["partition"]
+        if now.topic != part.place["topic_id"]:
+            raise TopicReplaced(
+                f"topic {self._path} is another topic of that name than the cut has pinned; nothing was committed",
+                next_step="abandon the run and start another",
+            )
+        if first < (earliest := now.earliest.get(partition, 0)):
+            raise overrun(self._path, partition, first, earliest)
+
+    def messages(self, part: Part, wanted: Collection[int] | None = None) -> Iterator[Messages]:
+        """Reads a range, or the wanted ones in it; one that compaction has dropped is not there."""
+        place = part.place
+        found = RangeReader(self._clients, self._path, place["partition"]).read(spans(place["from"], place["to"], wanted))
+        if wanted is None:
+            return found
+        return (Messages.of(message for message in some.each() if message.offset in wanted) for some in found)
+
+    def topic(self, part: Part) -> str:  # noqa: ARG002 -- all parts are of one
+        """The topic."""
+        return self._path.topic
+
+    @cached_property
+    def _path(self) -> TopicPath:
+        found = topic_path(self.table.source.path)
+        if found is None:
+            raise SourceMissing(f"source path {self.table.source.path!r} names no topic", expected="kafka://<connection>/<topic>")
+        return found
+
+    @cached_property
+    def _clients(self) -> Clients:
+        return Clients(self.access, self._path)
+
+    @cached_property
+    def _held(self) -> Held:
+        return held(self._clients, self._path)
+
+
+def _parts(path: TopicPath, partition: int, begin: int, now: Held) -> Iterator[Part]:
+    """What is new of a partition."""
+    end = now.ends[partition]
+    for first in range(begin, end, PART_OFFSETS):
+        to = min(first + PART_OFFSETS, end)
+        place = {"topic_id": now.topic, "partition": partition, "from": first, "to": to}
+        yield Part(f"{path}/{partition}", (to - first) * RECORD_BYTES, place, to - first)

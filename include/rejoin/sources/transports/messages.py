@@ -1,0 +1,235 @@
+"""What all transports share whose records are messages: a key and a value, either of which may be missing, at an offset of a log.
+
+Shapes read lines, so a message becomes one: ``{"key":K,"value":V,"topic":T}``, or its value alone (``registry.reads_messages``). Bytes of others become
+part of a line only if they are one JSON document, whole and nothing else; what is none becomes a text in it, which the shape then refuses as one
+that is no JSON. So no message can pass for something that nobody has written, and each has its fate from the same decoder as a line of a file.
+"""
+
+import json
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from operator import itemgetter, methodcaller
+from typing import NamedTuple, cast
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from rejoin.errors import BadRecord
+from rejoin.plan.model.sources import Meaning
+from rejoin.plan.pin import Part, Pin
+from rejoin.sources.declared_columns import check_records
+from rejoin.sources.events import raw_text
+from rejoin.sources.formats.json_text import loads_shallow
+from rejoin.sources.shapes import registry, snapshot
+from rejoin.sources.transports.transport import Transport
+
+Headers = Sequence[tuple[str, bytes | None]]
+KEY_CHANGES = ("__debezium.oldkey", "__debezium.newkey")
+"""The headers that shapes read; all others say nothing of a row."""
+_document = msgspec.json.Decoder(msgspec.Raw).decode
+_LF = b"\n"
+
+
+class Message(NamedTuple):
+    """One record of a log. ``key``, ``value``: None if it has none."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers | None = None
+
+
+class Messages(NamedTuple):
+    """Some records of a log, by columns."""
+
+    offsets: list[int]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    headers: list[Headers | None]
+
+    @staticmethod
+    def of(messages: Iterable[Message]) -> "Messages":
+        """Single ones."""
+        found = list(messages)
+        return Messages([m.offset for m in found], [m.key for m in found], [m.value for m in found], [m.headers for m in found])
+
+    def each(self) -> Iterator[Message]:
+        """One by one."""
+        return map(Message, *self)
+
+
+class MessageTransport(Transport):
+    """A transport of messages. A subclass says where they are, and reads them again by their offsets."""
+
+    @abstractmethod
+    def messages(self, part: Part, wanted: Collection[int] | None = None) -> Iterator[Messages]:
+        """The messages of a part in the order of their offsets, some at a time. ``wanted``: only those at these offsets, as far as they are there.
+
+        Raises:
+            SourceError, SourceDown: they are not all there any more, or cannot be read.
+        """
+
+    @abstractmethod
+    def topic(self, part: Part) -> str:
+        """The name that messages of a part have been sent to: letters, digits, and ``._-``."""
+
+    def events(self, pin: Pin, index: int) -> Iterator[pa.RecordBatch]:
+        """The messages of a part as events: ``_line`` is the offset.
+
+        Raises:
+            SchemaDrift: what the first records of a stream have is not what is declared.
+        """
+        part, offsets = pin.parts[index], Offsets()
+        pieces = self._pieces(part, offsets)
+        if self.table.source.meaning is Meaning.FEED:
+            found = registry.decode_pieces(self.table, pin.ordinal, part.id, index, pieces)
+        else:
+            found = snapshot.decode_json_pieces(self.table, pin.ordinal, part.id, index, self._of_columns(part, pieces))
+        for batch in found:
+            yield offsets.of_lines(batch)
+
+    def raw(self, part: Part, wanted: Collection[int]) -> Iterator[tuple[int, str]]:
+        """Messages as the lines that their shape has read."""
+        line = self._writer(part)
+        for some in self.messages(part, wanted):
+            yield from ((message.offset, raw_text(line.one(message))) for message in some.each())
+
+    def _of_columns(self, part: Part, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """The same pieces, if the first of them has the declared columns: one that was renamed would be null from then on."""
+        for number, piece in enumerate(pieces):
+            if not number:
+                check_records(self.table, part.id, piece.splitlines())
+            yield piece
+
+    def _pieces(self, part: Part, offsets: "Offsets") -> Iterator[bytes]:
+        line = self._writer(part)
+        for some in self.messages(part):
+            if some.offsets:
+                offsets.add(some.offsets)
+                yield line.all(some)
+
+    def _writer(self, part: Part) -> "Line":
+        return Line(self.topic(part)) if registry.reads_messages(self.table) else Value()
+
+
+class Line:
+    """Makes lines of whole messages. ``topic``: where they have been sent to."""
+
+    def __init__(self, topic: str) -> None:
+        self._end = b',"topic":"%b"}' % topic.encode()
+        self._whole = b'{"key":%b,"value":%b' + self._end.replace(b"%", b"%%")
+
+    def all(self, messages: Messages) -> bytes:
+        """The lines of messages, each with its line feed."""
+        lines = self._quick(messages)
+        return _LF.join([*(map(self.one, messages.each()) if lines is None else lines), b""])
+
+    def one(self, message: Message) -> bytes:
+        """The line of a message, without a line feed."""
+        if message.headers and (kept := {name: value for name, value in message.headers if name in KEY_CHANGES}):
+            named = b",".join(b'"%b":%b' % (name.encode(), document(value)) for name, value in kept.items())
+            return b'{"key":%b,"value":%b,"headers":{%b}%b' % (document(message.key), document(message.value), named, self._end)
+        return self._whole % (document(message.key), document(message.value))
+
+    def _quick(self, messages: Messages) -> list[bytes] | None:
+        """The same by columns, where every key and value can stand as it is; else None."""
+        keys, values = _as_they_are(messages.keys), _as_they_are(messages.values)
+        if keys is None or values is None:
+            return None
+        lines = [self._whole % both for both in zip(keys, values, strict=True)]
+        for at, headers in enumerate(messages.headers):
+            if headers and any(name in KEY_CHANGES for name, _ in headers):
+                lines[at] = self.one(Message(messages.offsets[at], messages.keys[at], messages.values[at], headers))
+        return lines
+
+
+class Value(Line):
+    """Makes lines of the values of messages alone."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def one(self, message: Message) -> bytes:
+        """The line of a message."""
+        return document(message.value)
+
+    def _quick(self, messages: Messages) -> list[bytes] | None:
+        return _as_they_are(messages.values)
+
+
+def _as_they_are(written: Sequence[bytes | None]) -> list[bytes] | None:
+    """What ``document`` makes of each, if it is the bytes themselves (beside null); else None. A third of the time of asking one by one."""
+    given = [one for one in written if one is not None] if None in written else cast("Sequence[bytes]", written)
+    try:
+        deque(map(_document, given), maxlen=0)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    if not _NOT_FIRST.isdisjoint(map(_first, given)) or any(map(_has_line_feed, given)):
+        return None
+    return list(given) if given is written else [b"null" if one is None else one for one in written]
+
+
+_first, _has_line_feed = itemgetter(0), methodcaller("__contains__", _LF)
+_NOT_FIRST = frozenset(b'" \t\r\n')
+"""A text, or what stands before one."""
+
+
+def document(written: bytes | None) -> bytes:
+    """Bytes of others as a JSON document on one line: themselves if they are one, null if there are none, else a JSON text that holds them.
+
+    A document that is itself a text becomes a text of that, as shapes take a text for one that holds JSON.
+    """
+    if written is None:
+        return b"null"
+    try:
+        # Its letters may be no UTF-8, but for those that JSON is made of. A line of such is no UTF-8 either, which the shape sees.
+        found = bytes(_document(written))
+    except (msgspec.MsgspecError, RecursionError):
+        return _unsure(written)
+    if found.startswith(b'"'):
+        return _as_text(found)
+    return found.translate(_ON_ONE_LINE) if _LF in found or b"\r" in found else found
+
+
+_ON_ONE_LINE = bytes.maketrans(b"\n\r", b"  ")
+"""No text of JSON has a line feed in it: between members it is a blank."""
+
+
+def _unsure(written: bytes) -> bytes:
+    """What msgspec refuses, and Python may take: texts with half a surrogate."""
+    try:
+        text = written.decode()
+        found = loads_shallow(text)
+    except (BadRecord, UnicodeDecodeError):
+        return _as_text(written)
+    whole = text.strip(" \t\r\n").encode()
+    return _as_text(whole) if type(found) is str else whole.translate(_ON_ONE_LINE)
+
+
+def _as_text(written: bytes) -> bytes:
+    """A JSON text of these bytes, those that are no UTF-8 among them."""
+    return json.dumps(written.decode(errors="surrogateescape"), ensure_ascii=False).encode(errors="surrogateescape")
+
+
+class Offsets:
+    """At which offset the message of a line is. Lines are numbered from 1 on, and asked for in their order."""
+
+    def __init__(self) -> None:
+        self._first, self._at = 1, [np.zeros(0, np.int64)]
+
+    def add(self, offsets: list[int]) -> None:
+        """The offsets of the next lines."""
+        self._at.append(np.array(offsets, np.int64))
+
+    def of_lines(self, events: pa.RecordBatch) -> pa.RecordBatch:
+        """Events with the offset of its message for the line of each."""
+        if not events.num_rows:
+            return events
+        known, lines = np.concatenate(self._at), events["_line"].to_numpy()
+        at = events.schema.get_field_index("_line")
+        found = events.set_column(at, events.schema.field(at), pa.array(known[lines - self._first]))
+        done = int(lines[-1]) - self._first
+        self._first, self._at = self._first + done, [known[done:]]
+        return found

@@ -1,0 +1,394 @@
+"""Topics as sources, with a real broker: what is read is what is committed, once, and whatever a topic can do to a reader is told (S5, S6, S19, F1)."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from feeds import changes_of
+from followed import checkout, follow
+from integration.conftest import Sessions
+from integration.forked import Forked
+from integration.guarded_cluster import guarded
+from integration.sent import Sent, Topic, of_lines
+from integration.servers import KafkaServer
+from integration.texts import UNCHANGED, Lake, line, put
+from limited import limited
+
+from rejoin import crash
+from rejoin.cli import main
+from rejoin.errors import PartitionsAdded, RejoinError, SchemaRefused, SourceDenied, SourceDown, SourceMissing, SourceOverrun, TopicReplaced
+from rejoin.sources.transports.kafka import client, offsets
+from rejoin.sources.transports.kafka.topic import KafkaTopic
+from rejoin.steps.run.schedule import run_topology
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(300)]
+JOINED = """
+orders = t.table("orders", key="id", schema="id BIGINT, customer BIGINT, note STRING", source={orders})
+customers = t.table("customers", key="id", schema="id BIGINT, name STRING", source=snapshot("customers"))
+orders.join(customers, foreign_key="customer").named("enriched")
+"""
+New = Callable[..., Topic]
+
+
+@pytest.fixture
+def new(broker: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> New:
+    """Makes a topic on the broker that sources are read from."""
+    monkeypatch.setenv("REJOIN_SOURCE_KAFKA", broker.address)
+    return lambda *a, **k: Topic(broker.address, *a, **k)
+
+
+def lake(root: Path, sessions: Sessions, orders: str) -> Lake:
+    root.mkdir(exist_ok=True)
+    made = Lake(root, sessions, JOINED.format(orders=orders))
+    made.land("customers/1.csv", "id,name\n" + "".join(f"{i},n{i}\n" for i in range(10)))
+    return made
+
+
+def of_topic(topic: Topic) -> str:
+    return f"debezium(kafka({topic.name!r}))"
+
+
+def fed(root: Path, sessions: Sessions, topic: Topic) -> Lake:
+    return lake(root, sessions, of_topic(topic))
+
+
+def order(lsn: int, key: int, note: str = "", **more: Any) -> str:
+    return put(lsn, key, customer=lsn % 10, note=note or f"note {lsn}", **more)
+
+
+def gone(lsn: int, key: int) -> list[str]:
+    return [line("d", lsn, {"id": key}), json.dumps({"key": {"id": key}, "value": None, "headers": {}})]
+
+
+def batches() -> list[list[str]]:
+    first = [order(i, i % 300) for i in range(1, 1_000)] + gone(1_001, 7) + gone(1_002, 8)
+    moved = [line("d", 2_000, {"id": 12}), put(2_000, 900, 12, customer=3, note=UNCHANGED)]
+    unkeyed = line("u", 2_010, None, {"id": 13, "customer": 4, "note": "without key"})
+    return [first, [*moved, unkeyed, *gone(2_020, 14), order(2_021, 14), order(50, 15, "late"), line("m", 2_030, None, None)]]
+
+
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.by_spark)])
+def test_a_topic_makes_the_rows_and_changes_that_files_of_its_records_make(
+    tmp_path: Path, sessions: Sessions, new: New, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REJOIN_ENGINE", engine)
+    if engine == "spark":
+        limited(monkeypatch, fetched_bytes=1, task_bytes=1 << 40)  # tasks of Spark read
+    topic = new()
+    read, filed = fed(tmp_path / "topic", sessions, topic), lake(tmp_path / "files", sessions, "debezium('orders')")
+    for run, lines in enumerate(batches()):
+        topic.taken_back(list(of_lines([order(9_000 + run, 1, "never happened")])))
+        topic.send(list(of_lines(lines)))
+        topic.taken_back(list(of_lines([order(9_500 + run, 2, "never happened")])))
+        filed.land(f"orders/{run}.jsonl", "\n".join(lines))
+        counts = read.run()["ingest.orders"], filed.run()["ingest.orders"]
+        assert counts[0] == counts[1] and counts[0]["read"] == len(lines)
+        assert read.rows("enriched") == filed.rows("enriched") != {}
+    assert "ingest.orders" in read.run(), "nothing is new"
+    ours, theirs = (sorted(map(str, changes_of(of.topology, "enriched"))) for of in (read, filed))
+    assert ours == theirs
+
+
+def again(shop: Lake, sessions: Sessions, who: str) -> dict[str, int]:
+    """What was read by a run of this owner: the one that is open, or a new one."""
+    topology = shop.topology
+    done = run_topology(topology, lambda: sessions(topology), who)
+    return topology.ledger.steps(done.number)["ingest.orders"].counts
+
+
+def test_a_retry_reads_the_same_range_and_the_next_run_goes_on(
+    tmp_path: Path, sessions: Sessions, new: New, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new()
+    shop = fed(tmp_path, sessions, topic)
+    topic.send(list(of_lines([order(1, 1), order(2, 22)])))
+
+    def fails(name: str) -> None:
+        if name == "ingest.orders:written":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(crash, "point", fails)
+        with pytest.raises(KeyboardInterrupt):
+            again(shop, sessions, "one")
+    topic.send(list(of_lines([order(3, 3)])))
+    assert again(shop, sessions, "one")["read"] == 2
+    assert again(shop, sessions, "two")["read"] == 1
+    assert shop.rows("enriched").keys() == {1, 3, 22}
+
+
+@pytest.mark.parametrize("point", ["cut:pinned", "ingest.orders:written", "publish:before", "publish:committed"])
+def test_a_run_that_is_killed_loses_nothing_and_repeats_nothing(tmp_path: Path, sessions: Sessions, new: New, point: str) -> None:
+    topic = new()
+    shop = fed(tmp_path, sessions, topic)
+    topic.send(list(of_lines([order(1, 1)])))
+    shop.run()
+    topic.send(list(of_lines([order(i, i) for i in range(2, 30)])))
+    words = ["run", str(tmp_path / "t.py"), "--lake", str(tmp_path / "lake"), "--root", str(tmp_path)]
+    killed = Forked("rejoin.cli", words, {**os.environ, "REJOIN_CRASH": point}).wait(120)
+    assert killed.returncode == -signal.SIGKILL, f"the fault at {point} did not fire: {killed.stderr}"
+    topic.send(list(of_lines([*gone(40, 5), order(41, 6, "new")])))
+    shop.run()
+    rows = shop.rows("enriched")
+    assert rows.keys() == set(range(1, 30)) - {5} and rows[6]["note"] == "new"
+    made = [c for c in changes_of(shop.topology, "enriched") if c["_op"] == "I"]
+    assert len(made) == len({c["id"] for c in made})
+
+
+def test_fault_s5_records_that_are_gone_before_they_are_read_stop_the_run(tmp_path: Path, sessions: Sessions, new: New) -> None:
+    topic = new(1)
+    shop = fed(tmp_path, sessions, topic)
+    topic.send([*of_lines([order(i, i) for i in range(1, 11)], 1)])
+    shop.run()
+    topic.send([*of_lines([order(i, i) for i in range(11, 101)], 1)])
+    topic.forget(0, 50)
+    told = f"SOURCE_OVERRUN partition 0 of topic kafka://kafka/{topic.name} begins at offset 50, and 10 is the next to be read: 40 offsets are lost"
+    with pytest.raises(SourceOverrun, match=told):
+        shop.run()
+    assert shop.rows("enriched").keys() == set(range(1, 11)), "nothing was committed"
+    shop.declare(JOINED.format(orders=of_topic(topic)).replace('"orders"', '"orders2"').replace('"enriched"', '"enriched2"'))
+    assert shop.run()["ingest.orders2"]["read"] == 50, "the way out that the error names"
+
+
+def test_a_range_that_goes_while_it_is_read_stops_the_run(
+    tmp_path: Path, sessions: Sessions, new: New, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new(1)
+    shop = fed(tmp_path, sessions, topic)
+    topic.send([*of_lines([order(i, i) for i in range(1, 11)], 1)])
+    monkeypatch.setattr(KafkaTopic, "check", lambda self, part: topic.forget(0, 4))  # behind the check
+    with pytest.raises(SourceOverrun, match="begins at offset 4, and 0 is the next"):
+        shop.run()
+
+
+def test_fault_s6_a_topic_that_is_made_anew_stops_the_run(tmp_path: Path, sessions: Sessions, new: New) -> None:
+    topic = new(1)
+    shop = fed(tmp_path, sessions, topic)
+    topic.send([*of_lines([order(1, 1)], 1)])
+    shop.run()
+    topic.drop()
+    with pytest.raises(SourceMissing, match="there is no topic"):
+        shop.run()
+    topic.make(1)
+    topic.send([*of_lines([order(i, i) for i in range(2, 20)], 1)])
+    with pytest.raises(TopicReplaced, match="another topic of that name"):
+        shop.run()
+
+
+def test_partitions_that_are_added_are_read_from_their_beginning(tmp_path: Path, sessions: Sessions, new: New) -> None:
+    topic = new(1)
+    shop = fed(tmp_path, sessions, topic)
+    topic.send([*of_lines([order(1, 1), order(5, 2, "old")], 1)])
+    shop.run()
+    topic.grow(3)
+    [(_, key, value, headers)] = of_lines([order(7, 2, "moved")], 1)
+    topic.send([(2, key, value, headers)])
+    [late] = of_lines([order(6, 2, "not the newest")], 1)
+    topic.send([late])
+    assert shop.run()["ingest.orders"]["read"] == 2
+    assert shop.rows("enriched")[2]["note"] == "moved", "the position in the log of the database decides"
+
+
+CANAL = """
+t.table("orders", key="id", schema="id BIGINT, note STRING", source=feed(kafka({!r}), "canal", only="s.o")).filter("id > 0").named("published")
+"""
+
+
+def canal(kind: str, *rows: dict[str, str | None]) -> bytes:
+    return json.dumps({"database": "s", "table": "o", "type": kind, "isDdl": False, "data": rows, "old": None}).encode()
+
+
+def test_a_message_of_many_rows_and_partitions_that_are_added_where_they_are_the_order(
+    tmp_path: Path, sessions: Sessions, new: New
+) -> None:
+    topic = new(1)
+    shop = Lake(tmp_path, sessions, CANAL.format(topic.name))
+    topic.send([(0, None, canal("INSERT", *({"id": str(i), "note": f"n{i}"} for i in range(1, 4))), {})])
+    topic.send([(0, None, canal("UPDATE", {"id": "2", "note": "new"}, {"id": "1", "note": "new"}), {}), (0, None, None, {})])
+    topic.send([(0, None, canal("DELETE", {"id": "3", "note": None}), {})])
+    assert shop.run()["ingest.orders"]["quarantined"] == 1, "a message without a value is none of Canal's"
+    assert {key: row["note"] for key, row in shop.rows("published").items()} == {1: "new", 2: "new"}
+    topic.grow(2)
+    topic.send([(1, None, canal("INSERT", {"id": "9", "note": "x"}), {})])
+    with pytest.raises(PartitionsAdded, match="has 2 partitions and had 1"):
+        shop.run()
+
+
+def test_fault_s19_an_open_transaction_is_waited_for(tmp_path: Path, sessions: Sessions, new: New) -> None:
+    topic = new(1)
+    shop = fed(tmp_path, sessions, topic)
+    topic.send([*of_lines([order(1, 1)], 1)])
+    shop.run()
+    producer = topic.transaction()
+    [(_, key, value, _)] = of_lines([order(2, 2)], 1)
+    producer.produce(topic.name, key=key, value=value, partition=0)
+    producer.flush(20)
+    topic.send([*of_lines([order(3, 3)], 1)])
+    assert shop.run()["ingest.orders"]["read"] == 0
+    producer.commit_transaction(20)
+    for _ in range(50):  # its mark is written a moment later
+        shop.run()
+        if shop.rows("enriched").keys() == {1, 2, 3}:
+            break
+        time.sleep(0.1)
+    assert shop.rows("enriched").keys() == {1, 2, 3}
+
+
+def test_a_compacted_topic_that_is_looked_at_too_rarely_stops_the_run(
+    tmp_path: Path, sessions: Sessions, new: New, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new(1, **{"cleanup.policy": "compact", "delete.retention.ms": "600000"})
+    shop = fed(tmp_path, sessions, topic)
+    topic.send([*of_lines([order(1, 1)], 1)])
+    shop.run()
+    now = time.time()
+    for minutes in (6, 12, 18):  # it is looked at, and has nothing new: the marks of deleted rows that come are all seen
+        monkeypatch.setattr(time, "time", lambda at=now + 60 * minutes: at)
+        shop.run()
+    topic.send([*of_lines([order(2, 2)], 1)])
+    shop.run()
+    topic.send([*of_lines([order(3, 3)], 1)])
+    monkeypatch.setattr(time, "time", lambda: now + 60 * 29)
+    with pytest.raises(
+        SourceOverrun, match="is compacted and keeps tombstones for 600 s, and was last read 660 s ago: deletes may be lost"
+    ):
+        shop.run()
+
+
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.by_spark)])
+def test_refused_messages_are_kept_with_their_text_and_found_by_their_offset(
+    tmp_path: Path, sessions: Sessions, new: New, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REJOIN_ENGINE", engine)
+    if engine == "spark":
+        limited(monkeypatch, fetched_bytes=1, task_bytes=1 << 40)
+    topic = new(1)
+    shop = fed(tmp_path, sessions, topic)
+    good: list[Sent] = [*of_lines([order(i, i) for i in range(1, 40)], 1)]
+    [unchanged] = of_lines([put(90, 77, customer=1, note=UNCHANGED)], 1)
+    topic.taken_back(good[:5])
+    *_, cut, no_text, late = topic.send([*good, (0, b'{"id":50}', b'{"cut', {}), (0, b"\xff", None, {}), unchanged])
+    counts = shop.run()["ingest.orders"]
+    assert (counts["read"], counts["applied"], counts["quarantined"]) == (42, 39, 3)
+    part = f"kafka://kafka/{topic.name}/0"
+    kept = shop.kept_aside("orders")
+    assert {at: code for at, (code, _) in kept.items()} == {
+        (part, cut): "BAD_JSON",
+        (part, no_text): "BAD_JSON",
+        (part, late): "TOAST_UNRESOLVED",
+    }
+    assert kept[part, cut][1] == f'{{"key":{{"id":50}},"value":"{{\\"cut","topic":"{topic.name}"}}'
+    assert json.loads(kept[part, late][1])["value"]["after"]["id"] == 77, "read again by its offset"
+
+
+def test_people_are_told_records_and_offsets_and_never_the_address(tmp_path: Path, sessions: Sessions, new: New) -> None:
+    topic = new(1)
+    shop = fed(tmp_path, sessions, topic)
+    topic.send([*of_lines([order(i, i) for i in range(1, 4)], 1)])
+    where = ["--lake", str(tmp_path / "lake"), "--root", str(tmp_path)]
+    told = CliRunner().invoke(main, ["plan", str(tmp_path / "t.py"), *where], catch_exceptions=False).output
+    assert "orders 3 new records of a topic, or fewer" in " ".join(told.split())
+    shop.run()
+    told += CliRunner().invoke(main, ["plan", str(tmp_path / "t.py"), *where], catch_exceptions=False).output
+    assert "orders nothing new" in " ".join(told.split())
+    why = CliRunner().invoke(main, ["why", "enriched", "2", "--lake", where[1], "--root", where[3]], catch_exceptions=False).output
+    assert f"kafka://kafka/{topic.name}/0 offset 1  <- made it" in why
+    told += why + CliRunner().invoke(main, ["explain", str(tmp_path / "t.py")], catch_exceptions=False).output
+    assert os.environ["REJOIN_SOURCE_KAFKA"] not in told
+    pins = json.dumps(shop.topology.ledger.pins(1))
+    assert os.environ["REJOIN_SOURCE_KAFKA"] not in pins and topic.name in pins
+
+
+def test_a_table_goes_on_from_files_to_a_topic(tmp_path: Path, sessions: Sessions, new: New) -> None:
+    topic = new(1)
+    shop = lake(tmp_path, sessions, "debezium('orders')")
+    shop.land("orders/1.jsonl", "\n".join([order(1, 1), order(2, 2)]))
+    shop.run()
+    topic.send([*of_lines([order(1, 1), order(2, 2), order(3, 1, "newer")], 1)])
+    shop.declare(JOINED.format(orders=of_topic(topic)))
+    counts = shop.run()["ingest.orders"]
+    assert (counts["read"], counts["duplicate"], counts["applied"]) == (3, 2, 1)
+    shop.declare('t.table("x", key="id", schema="id BIGINT", source=snapshot("customers")).filter("id > 0").named("y")')
+    shop.run()
+    shop.declare(JOINED.format(orders="debezium('orders')"))
+    with pytest.raises(SchemaRefused, match="is now read from debezium 'orders'"):
+        shop.run()
+
+
+def test_twenty_topics_without_news_take_less_than_a_second(tmp_path: Path, sessions: Sessions, new: New) -> None:
+    topics = [new(2) for _ in range(20)]
+    table = 't.table("{0}", key="id", schema="id BIGINT, note STRING", source=debezium(kafka("{1}"))).filter("id > 0").named("{0}_out")'
+    shop = Lake(tmp_path, sessions, "\n".join(table.format(f"t{i}", topic.name) for i, topic in enumerate(topics)))
+    for topic in topics:
+        topic.send([*of_lines([order(1, 1)])])
+    shop.run()
+    took = []
+    for _ in range(3):
+        began = time.monotonic()
+        topology = shop.topology
+        run = topology.open(f"test {began}")
+        topology.cut(run)
+        took.append(time.monotonic() - began)
+        topology.ledger.abandon(run.number, "only its cut is measured")
+    assert min(took) < 1.0
+
+
+def test_records_of_a_topic_are_a_stream(tmp_path: Path, sessions: Sessions, new: New) -> None:
+    topic = new(1)
+    shop = Lake(
+        tmp_path,
+        sessions,
+        f"""
+clicks = t.stream("clicks", id=None, schema="page STRING, at TIMESTAMP", event_time="at", source=records(kafka({topic.name!r})))
+clicks.filter("page <> ''").named("pages")
+""",
+    )
+    topic.send([(0, None, json.dumps({"page": page, "at": "2026-01-01T00:00:00Z"}).encode(), {}) for page in "aab"])
+    assert shop.run()["ingest.clicks"]["applied"] == 3
+    topic.send([(0, None, json.dumps({"page": "c", "at": "2026-01-01T00:00:00Z"}).encode(), {})])
+    assert shop.run()["ingest.clicks"]["applied"] == 1
+
+
+DENIED = {
+    "another password": ({"sasl.password": "s3cret-wrong"}, SourceDenied, "_AUTHENTICATION"),
+    "an unknown certificate": ({"ssl.ca.location": ""}, SourceDenied, "_SSL"),
+    "no right to see the topic": ({"sasl.username": "none", "sasl.password": "nothing"}, SourceDenied, "TOPIC_AUTHORIZATION_FAILED"),
+    "no right to read it": ({"sasl.username": "looks", "sasl.password": "looking"}, SourceDenied, "TOPIC_AUTHORIZATION_FAILED"),
+    "no TLS": ({"security.protocol": "PLAINTEXT"}, SourceDown, "_TIMED_OUT|_TRANSPORT"),
+}
+
+
+def test_a_cluster_with_users_certificates_and_rights(tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "SECONDS", 3.0)
+    monkeypatch.setattr(offsets, "SECONDS", 3.0)
+    with guarded(tmp_path) as cluster:
+        topic = Topic(cluster.address, 1)
+        cluster.let(topic.admin, topic.name, "shop", read=True)
+        cluster.let(topic.admin, topic.name, "looks", read=False)
+        shop = fed(tmp_path / "shop", sessions, topic)
+        for number, settings in enumerate((cluster.with_password, cluster.with_tls), 1):
+            topic.send([*of_lines([order(number, number)], 1)])
+            monkeypatch.setenv("REJOIN_SOURCE_KAFKA", json.dumps(settings))
+            shop.run()
+        assert shop.rows("enriched").keys() == {1, 2}
+        topic.send([*of_lines([order(3, 3)], 1)])
+        for changed, kind, name in DENIED.values():
+            monkeypatch.setenv("REJOIN_SOURCE_KAFKA", json.dumps({k: v for k, v in {**cluster.with_tls, **changed}.items() if v}))
+            with pytest.raises(RejoinError, match=name) as raised:
+                shop.run()
+            assert raised.type is kind
+            assert "s3cret" not in str(raised.value) and str(cluster.tls_port) not in str(raised.value)
+    with pytest.raises(SourceDown, match="nothing was committed"):
+        shop.run()
+
+
+def test_the_page_about_a_topic_and_a_joined_table_says_what_happens(tmp_path: Path, broker: KafkaServer) -> None:
+    (empty := tmp_path / "empty").mkdir()
+    environment = checkout(tmp_path / "bin") | {"REJOIN_SOURCE_KAFKA": broker.address}
+    follow((Path(__file__).parents[2] / "docs" / "kafka.md").read_text(), empty, environment)
