@@ -9,6 +9,7 @@ _EXTRAS = {
     "airflow": "airflow",
     "confluent_kafka": "kafka",
     "fastapi": "airflow",
+    "fastavro": "avro",
     "great_expectations": "validation",
     "httpx": "airflow",
     "jinja2": "airflow",
