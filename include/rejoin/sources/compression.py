@@ -196,7 +196,7 @@ def _framed(pieces: Iterator[bytes]) -> Iterator[bytes]:
     for head in stored.lengths():
         kind, data = head[0], stored.exactly(int.from_bytes(head[1:], "little"))
         if kind in (0, 1):
-            plain = _snappy(data[4:]) if kind == 0 else data[4:]
+            plain = snappy_block(data[4:]) if kind == 0 else data[4:]
             if _masked(plain).to_bytes(4, "little") != data[:4]:
                 raise Damaged("the snappy data is damaged")
             yield plain
@@ -216,7 +216,7 @@ def _java(pieces: Iterator[bytes]) -> Iterator[bytes]:
         if head == b"\x82SNA":
             stored.exactly(12)
         else:
-            yield _snappy(stored.exactly(int.from_bytes(head, "big")))
+            yield snappy_block(stored.exactly(int.from_bytes(head, "big")))
 
 
 def _hadoop(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -225,14 +225,15 @@ def _hadoop(pieces: Iterator[bytes]) -> Iterator[bytes]:
     for head in stored.lengths():
         left = int.from_bytes(head, "big")
         while left > 0:
-            plain = _snappy(stored.exactly(int.from_bytes(stored.exactly(4), "big")))
+            plain = snappy_block(stored.exactly(int.from_bytes(stored.exactly(4), "big")))
             left -= len(plain)
             yield plain
         if left:
             raise Damaged("the snappy data is damaged")
 
 
-def _snappy(data: bytes) -> bytes:
+def snappy_block(data: bytes) -> bytes:
+    """A block of snappy without any framing."""
     size = 0
     for at, byte in enumerate(data[:5]):
         size |= (byte & 0x7F) << 7 * at

@@ -170,9 +170,14 @@ def open_pinned(root: str, file: PinnedFile) -> Iterator[bytes]:
         raise
 
 
+def pinned_bytes(root: str, file: PinnedFile) -> Iterator[bytes]:
+    """The bytes of a pinned file as they are stored; raises as ``open_pinned`` does of missing and changed files."""
+    return _hashed(place(root, file.path), file, hashlib.sha256())
+
+
 def verify(root: str, file: PinnedFile) -> None:
     """Reads a pinned file once to see that it still has the pinned bytes."""
-    for _ in _hashed(place(root, file.path), file, hashlib.sha256()):
+    for _ in pinned_bytes(root, file):
         pass
 
 

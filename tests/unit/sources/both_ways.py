@@ -29,12 +29,11 @@ def rows(batches: Iterator[pa.RecordBatch]) -> list[str]:
 
 def check(of: Table, data: bytes, chunk: int = 30) -> tuple[int, int]:
     """Reads a file both ways, in small batches and chunks of so many lines. How many lines were proven, and how many records there are."""
-    is_feed, judged, found = isinstance(of.source, DebeziumSource), proven_lines._judged, 0
+    is_feed, judged, found = isinstance(of.source, DebeziumSource), proven_lines._judged, list[int]()
 
     def counted(chunk: line_chunks.Chunk, query: str) -> pa.Table | None:
-        nonlocal found
         made = judged(chunk, query)
-        found += 0 if made is None else sum(made["_proven"].to_pylist())
+        found.append(0 if made is None else sum(made["_proven"].to_pylist()))  # by several threads
         return made
 
     with ExitStack() as patches:
@@ -50,7 +49,7 @@ def check(of: Table, data: bytes, chunk: int = 30) -> tuple[int, int]:
             registry.decode_pieces(of, 1, "f.jsonl", 3, pieces) if is_feed else snapshot.decode_json_pieces(of, 7, "f.jsonl", 3, pieces)
         )
     assert fast == careful
-    return found, len(careful)
+    return sum(found), len(careful)
 
 
 FORMS = ("objects", "texts", "rows")

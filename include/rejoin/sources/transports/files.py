@@ -8,6 +8,7 @@ from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import Meaning, RecordsSource, SnapshotSource
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.events import raw_text
+from rejoin.sources.formats.binary_documents import BINARY, binary_documents
 from rejoin.sources.formats.csv_text import csv_records
 from rejoin.sources.formats.json_documents import document_lines
 from rejoin.sources.formats.key_lines import message_lines
@@ -76,10 +77,17 @@ def _keys(part: Part) -> PinnedFile | None:
 def _json_lines(root: str, part: Part) -> Iterator[bytes]:
     """The documents of a part, a line each, in pieces."""
     file, keys = pinned(part), _keys(part)
-    values = document_lines(open_pinned(root, file), file.path)
     if keys is None:
-        return values
-    return message_lines(values, document_lines(open_pinned(root, keys), keys.path), file.path, keys.path)
+        return _documents(root, file, alone=True)
+    values, of_keys = (_documents(root, of, alone=False) for of in (file, keys))
+    return message_lines(values, of_keys, file.path, keys.path)
+
+
+def _documents(root: str, file: PinnedFile, *, alone: bool) -> Iterator[bytes]:
+    """The same of one file, whatever it is written in."""
+    if file.path.endswith(BINARY):
+        return binary_documents(root, file, alone=alone)
+    return document_lines(open_pinned(root, file), file.path)
 
 
 def _decoded(table: Table, pin: Pin, index: int, root: str) -> Iterator[pa.RecordBatch]:
