@@ -10,6 +10,7 @@ _EXTRAS = {
     "airflow": "airflow",
     "confluent_kafka": "kafka",
     "fastapi": "airflow",
+    "fastavro": "kafka",
     "great_expectations": "validation",
     "httpx": "airflow",
     "jinja2": "airflow",
