@@ -1,5 +1,6 @@
 """Topics as sources, with a real broker: what is read is what is committed, once, and whatever a topic can do to a reader is told (S5, S6, S19, F1)."""
 
+import io
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 from click.testing import CliRunner
 from feeds import changes_of
@@ -17,12 +19,23 @@ from integration.forked import Forked
 from integration.guarded_cluster import guarded
 from integration.sent import Sent, Topic, of_lines
 from integration.servers import KafkaServer
+from integration.sinks.schema_registry import registry
 from integration.texts import UNCHANGED, Lake, line, put
 from limited import limited
 
 from rejoin import crash
 from rejoin.cli import main
-from rejoin.errors import PartitionsAdded, RejoinError, SchemaRefused, SourceDenied, SourceDown, SourceMissing, SourceOverrun, TopicReplaced
+from rejoin.errors import (
+    PartitionsAdded,
+    RejoinError,
+    SchemaRefused,
+    SchemaUnknown,
+    SourceDenied,
+    SourceDown,
+    SourceMissing,
+    SourceOverrun,
+    TopicReplaced,
+)
 from rejoin.sources.transports.kafka import client, offsets
 from rejoin.sources.transports.kafka.topic import KafkaTopic
 from rejoin.steps.run.schedule import run_topology
@@ -353,6 +366,43 @@ clicks.filter("page <> ''").named("pages")
     assert shop.run()["ingest.clicks"]["applied"] == 3
     topic.send([(0, None, json.dumps({"page": "c", "at": "2026-01-01T00:00:00Z"}).encode(), {})])
     assert shop.run()["ingest.clicks"]["applied"] == 1
+
+
+def test_messages_in_avro_are_read_by_the_schemas_of_a_registry(
+    tmp_path: Path, sessions: Sessions, new: New, broker: KafkaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = [{"name": "id", "type": "long"}, {"name": "customer", "type": ["null", "long"]}, {"name": "note", "type": ["null", "string"]}]
+    row = {"type": "record", "name": "Row", "fields": fields}
+    origin = {"type": "record", "name": "Source", "fields": [{"name": "connector", "type": "string"}, {"name": "lsn", "type": "long"}]}
+    parts = [("before", ["null", row]), ("after", ["null", "Row"]), ("op", "string"), ("source", origin)]
+    envelope = {"type": "record", "name": "Envelope", "fields": [{"name": name, "type": type_} for name, type_ in parts]}
+    key = {"type": "record", "name": "Key", "fields": fields[:1]}
+
+    def wire(id_: int, schema: object, value: object) -> bytes:
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)  # type: ignore[arg-type]
+        return b"\0" + id_.to_bytes(4, "big") + out.getvalue()
+
+    def change(lsn: int, id_: int, schema: int = 2) -> tuple[int, bytes, bytes, dict[str, bytes]]:
+        after = {"id": id_, "customer": 3, "note": f"note {lsn}"}
+        value = {"before": None, "after": after, "op": "c", "source": {"connector": "postgresql", "lsn": lsn}}
+        return 0, wire(1, key, {"id": id_}), wire(schema, envelope, value), {}
+
+    topic = new(1)
+    shop = fed(tmp_path, sessions, topic)
+    with registry() as (url, schemas):
+        schemas += [json.dumps(key), json.dumps(envelope)]
+        monkeypatch.setenv("REJOIN_SOURCE_KAFKA", json.dumps({"address": broker.address, "schema.registry.url": url}))
+        _, named, value, _ = change(4, 9)
+        *_, cut = topic.send([change(1, 1), change(2, 2), change(3, 1), (0, named, value[:-3], {})])
+        assert shop.run()["ingest.orders"]["quarantined"] == 1
+        assert {k: (r["note"], r["name"]) for k, r in shop.rows("enriched").items()} == {1: ("note 3", "n3"), 2: ("note 2", "n3")}
+        assert list(shop.kept_aside("orders")) == [(f"kafka://kafka/{topic.name}/0", cut)]
+        topic.send([change(5, 5, schema=7)])
+        with pytest.raises(SchemaUnknown, match=r"does not give schema 7 \(HTTP 404\)"):
+            shop.run()
+    with pytest.raises(SourceDown, match="the schema registry of source 'kafka' gave no answer"):
+        shop.run()
 
 
 DENIED = {

@@ -60,6 +60,12 @@ class PartitionsAdded(SourceError):
     code = "PARTITIONS_ADDED"
 
 
+class SchemaUnknown(SourceError):
+    """A message names a schema that the registry does not have, or that is none of Avro."""
+
+    code = "SCHEMA_UNKNOWN"
+
+
 class SourceDenied(SourceError):
     """The system that holds a source lets rejoin not in, or not read it."""
 

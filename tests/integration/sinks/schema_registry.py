@@ -20,6 +20,13 @@ class Answers(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(json.dumps({"id": self.schemas.index(body) + 1}).encode())
 
+    def do_GET(self) -> None:
+        id_ = int(self.path.removeprefix("/schemas/ids/"))
+        self.send_response(200 if 0 < id_ <= len(self.schemas) else 404)
+        self.end_headers()
+        if 0 < id_ <= len(self.schemas):
+            self.wfile.write(json.dumps({"schema": self.schemas[id_ - 1]}).encode())
+
     def log_message(self, *_: object) -> None:
         pass
 

@@ -97,6 +97,9 @@ def _feed(options: Options, common: _Common, report: Reporter) -> FeedSource:
 
 def _debezium(options: Options, common: _Common, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> DebeziumSource:
     topic = None if options["topic"] is None else _text("topic", options, report)
+    read = topic_path(common.path)
+    if read is not None and topic not in (None, read.topic):
+        report(BAD_OPTION, f"topic is {topic!r}, and all that is read comes from {read.topic!r}; topic= chooses among events of files")
     units = _units(options["units"], found, report, complete=complete)
     return DebeziumSource(common.path, topic, units, _text("placeholder", options, report), common.policy, common.share)
 

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 from rejoin.errors import RejoinError, SetupError, SourceDenied, SourceDown, SourceMissing
 from rejoin.plan.topic_path import TopicPath
 from rejoin.sources.access import SourceAccess
+from rejoin.sources.transports.kafka.schema_registry import URL, SchemaRegistry
 
 T = TypeVar("T")
 SECONDS = 10.0
@@ -49,6 +50,9 @@ _MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaEr
 class Clients:
     """Makes the clients of a topic's cluster.
 
+    Attributes:
+        registry: of the schemas of messages; None where no setting names one.
+
     Args:
         access: how sources are reached.
         path: the topic.
@@ -68,6 +72,7 @@ class Clients:
                 expected=f"{SERVERS} in [sources.{path.at}] of the lake's .toml file, or the environment variable REJOIN_SOURCE_{path.at.upper()}",
                 next_step="write it there: an address (host:9092), or settings of librdkafka as a JSON object; topologies have no addresses",
             )
+        self.registry = SchemaRegistry(path.at, given) if URL in given else None
         self._settings = {name: value for name, value in given.items() if not name.startswith(_OF_REGISTRY)}
         self._refused: list[KafkaError] = []
 

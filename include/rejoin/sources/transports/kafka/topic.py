@@ -12,6 +12,7 @@ from rejoin.sources.shapes import registry
 from rejoin.sources.transports.kafka.client import Clients
 from rejoin.sources.transports.kafka.offsets import Held, Mark, held, overrun, starts, tombstones_kept, tombstones_lost
 from rejoin.sources.transports.kafka.reading import RangeReader, spans
+from rejoin.sources.transports.kafka.wire_format import WireFormat
 from rejoin.sources.transports.messages import Messages, MessageTransport
 from rejoin.sources.transports.transport import Taken, Waiting
 
@@ -64,6 +65,9 @@ class KafkaTopic(MessageTransport):
         """Reads a range, or the wanted ones in it; one that compaction has dropped is not there."""
         place = part.place
         found = RangeReader(self._clients, self._path, place["partition"]).read(spans(place["from"], place["to"], wanted))
+        if self._avro is not None:
+            document = self._avro.document
+            found = (some._replace(keys=[*map(document, some.keys)], values=[*map(document, some.values)]) for some in found)
         if wanted is None:
             return found
         return (Messages.of(message for message in some.each() if message.offset in wanted) for some in found)
@@ -82,6 +86,12 @@ class KafkaTopic(MessageTransport):
     @cached_property
     def _clients(self) -> Clients:
         return Clients(self.access, self._path)
+
+    @cached_property
+    def _avro(self) -> WireFormat | None:
+        """Reads keys and values with schemas; only Debezium's rows come in such."""
+        registry_ = self._clients.registry
+        return None if registry_ is None or not registry.reads_messages(self.table) else WireFormat(registry_)
 
     @cached_property
     def _held(self) -> Held:
