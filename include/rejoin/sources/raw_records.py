@@ -11,13 +11,14 @@ import pyarrow.compute as pc
 from rejoin.errors import BadRecord
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.record_place import delivered
-from rejoin.plan.model.sources import DebeziumSource
+from rejoin.plan.model.sources import ChangesSource, DebeziumSource
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.access import SourceAccess
 from rejoin.sources.events import RAW_BYTES, EventKind, events_ddl, events_schema
 from rejoin.sources.formats.json_text import loads
 from rejoin.sources.read import is_small, marked_errors, tasks
 from rejoin.sources.shapes import registry
+from rejoin.sources.shapes.mapped import decoder as mapped
 from rejoin.sources.stream_columns import completed
 from rejoin.sources.transports.registry import transport
 
@@ -111,7 +112,9 @@ def read_again(table: Table, records: Iterable[Mapping[str, Any]]) -> Iterator[p
         those = list(group)
         arrival = {record["_line"]: record["_arrival"] for record in those}
         numbered = ((record["_line"], record["_raw"].encode()) for record in those)
-        for batch in completed(table, registry.decode(delivered(table), file, 0, numbered)):
+        given = delivered(table)
+        decode = mapped.decode_lines if isinstance(table.source, ChangesSource) else partial(registry.decode, index=0)
+        for batch in completed(table, decode(given, file, lines=numbered)):
             at = pa.array([arrival[line] for line in batch["_line"].to_pylist()], pa.int64())
             yield batch.set_column(batch.schema.get_field_index("_arrival"), "_arrival", at).filter(pc.is_in(batch["_kind"], facts))
 
@@ -125,7 +128,7 @@ def _is_as_written(table: Table, record: Mapping[str, Any]) -> bool:
     text = record["_raw"]
     if text is None or len(text.encode()) >= RAW_BYTES:
         return False
-    return "\ufffd" not in text or (isinstance(table.source, DebeziumSource) and "UTF-8" not in record["_reason"])
+    return "\ufffd" not in text or (isinstance(table.source, DebeziumSource | ChangesSource) and "UTF-8" not in record["_reason"])
 
 
 def read_again_here(table: Table, records: Iterable[Mapping[str, Any]]) -> pa.Table:

@@ -3,14 +3,27 @@
 from typing import Final, NamedTuple
 
 from rejoin.declare.declarations import SourceDeclaration, TableDeclaration
+from rejoin.plan.check.formats import format_of
+from rejoin.plan.check.mapping import mapping
 from rejoin.plan.check.tables import share
 from rejoin.plan.extensions import dialects, transports
 from rejoin.plan.model.column_names import by_name, folded
 from rejoin.plan.model.plan import Column
 from rejoin.plan.model.problems import BAD_OPTION, Reporter, did_you_mean
-from rejoin.plan.model.sources import SOURCES, DebeziumSource, FeedSource, Meaning, OnBadRecord, RecordsSource, SnapshotSource, Source
+from rejoin.plan.model.sources import (
+    SOURCES,
+    ChangesSource,
+    DebeziumSource,
+    FeedSource,
+    Meaning,
+    OnBadRecord,
+    RecordsSource,
+    SnapshotSource,
+    Source,
+)
 from rejoin.plan.pin import FILES
 from rejoin.plan.sql import types
+from rejoin.plan.sql.raw_fields import unqualified
 
 NO_SOURCE: Final = SnapshotSource("")  # stands for a source with a mistake; such a plan is never returned
 _UNITS: Final = ("ms", "us", "ns")
@@ -31,11 +44,14 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], report: Rep
     if isinstance(written, Source):
         options: Options = {name: value for name, value in vars(written).items() if name != "kind"}
         options["units"] = dict(written.units) if isinstance(written, DebeziumSource) else {}
+        if isinstance(written, ChangesSource):
+            options |= {"order_by": tuple(map(unqualified, written.order)), "columns": {c: unqualified(sql) for c, sql in written.columns}}
+            options["deleted"] = None if written.deleted is None else unqualified(written.deleted)
     elif isinstance(written, SourceDeclaration):
         report, options = Reporter(report.problems, written.place, report.prefix), dict(written.options)
     else:
         report(
-            BAD_OPTION, f"source must be {'snapshot(...)' if declaration.stream is None else 'records(...)'}, debezium(...) or feed(...)"
+            BAD_OPTION, f"source must be {'snapshot(...)' if declaration.stream is None else 'records(...)'}, debezium(...), changes(...) or feed(...)"
         )
         return None
     before = len(report.problems.found)
@@ -46,6 +62,8 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], report: Rep
         made = _debezium(options, common, found, report, complete=complete)
     elif kind is FeedSource:
         made = _feed(options, common, report)
+    elif kind is ChangesSource:
+        made = _changes(options, common, found, report, complete=complete)
     elif kind is RecordsSource:
         made = RecordsSource(common.path, _text("null", options, report), common.policy, common.share, declaration.key is None)
     else:
@@ -58,11 +76,11 @@ def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -
     """Rows of a table are replaced and deleted, records of a stream only added."""
     if declaration.stream is None and isinstance(made, RecordsSource):
         report(
-            BAD_OPTION, "records(...) is for a stream, whose records are only added; a table has snapshot(...), debezium(...) or feed(...)"
+            BAD_OPTION, "records(...) is for a stream, whose records are only added; a table has snapshot(...), debezium(...), changes(...) or feed(...)"
         )
     elif declaration.stream is not None and isinstance(made, SnapshotSource):
         said = "snapshot(...) is for a table, whose rows a newer snapshot replaces"
-        report(BAD_OPTION, f"{said}; a stream has records(...), of whose files each adds its records, debezium(...) or feed(...)")
+        report(BAD_OPTION, f"{said}; a stream has records(...), of whose files each adds its records, debezium(...), changes(...) or feed(...)")
     elif declaration.key is None and transports.name_of(made.path) != FILES:
         report(
             BAD_OPTION,
@@ -94,6 +112,13 @@ def _debezium(options: Options, common: _Common, found: tuple[Column, ...], repo
     topic = None if options["topic"] is None else _text("topic", options, report)
     units = _units(options["units"], found, report, complete=complete)
     return DebeziumSource(common.path, topic, units, _text("placeholder", options, report), common.policy, common.share)
+
+
+def _changes(options: Options, common: _Common, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> ChangesSource:
+    if transports.name_of(common.path) != FILES:
+        report(BAD_OPTION, f"changes(...) reads files, and {common.path!r} is of another kind")
+    made, written = mapping(options, found, report, complete=complete), format_of(options["format"], report)
+    return ChangesSource(common.path, made.order, made.deleted, made.columns, written, common.policy, common.share)
 
 
 def _units(value: object, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> tuple[tuple[str, str], ...]:

@@ -1,8 +1,9 @@
 """Where the rows of a table come from, as a plan says it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class Meaning(StrEnum):
@@ -18,6 +19,53 @@ class OnBadRecord(StrEnum):
 
     QUARANTINE = "quarantine"  # kept with reason and coordinates, counted; the run goes on below ``max_bad_share``
     FAIL = "fail"  # the run stops before anything is visible
+
+
+@dataclass(frozen=True)
+class JsonFormat:
+    """Lines, a JSON object each."""
+
+    kind: str = "json"
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """CSV as its writer writes it.
+
+    ``quote``: None: there are no quotes. ``escape``: what stands before a quote in a quoted field; None: a quote is doubled.
+    ``header``: the first line names the fields; else ``names`` do, or are what the header is replaced by.
+    ``null``: the text that means NULL. ``trim``: white space around a field does not count.
+    """
+
+    delimiter: str = ","
+    quote: str | None = '"'
+    escape: str | None = None
+    header: bool = True
+    names: tuple[str, ...] = ()
+    encoding: str = "utf-8"
+    null: str = ""
+    trim: bool = False
+    kind: str = "csv"
+
+
+@dataclass(frozen=True)
+class ParquetFormat:
+    """Parquet files."""
+
+    kind: str = "parquet"
+
+
+Format = JsonFormat | CsvFormat | ParquetFormat
+FORMATS: dict[str, type[Format]] = {"json": JsonFormat, "csv": CsvFormat, "parquet": ParquetFormat}
+"""By ``kind``, which is also the name of the function that a topology calls."""
+
+
+def format_from(data: Mapping[str, Any] | None) -> Format | None:
+    """The format of a plan that was written as JSON."""
+    if data is None:
+        return None
+    written: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+    return FORMATS[data["kind"]](**written)
 
 
 @dataclass(frozen=True)
@@ -83,8 +131,36 @@ class FeedSource:
     meaning: ClassVar[Meaning] = Meaning.FEED
 
 
-Source = SnapshotSource | RecordsSource | DebeziumSource | FeedSource
-SOURCES: dict[str, type[Source]] = {"snapshot": SnapshotSource, "records": RecordsSource, "debezium": DebeziumSource, "feed": FeedSource}
+@dataclass(frozen=True)
+class ChangesSource:
+    """Files of rows, each of which says how a row is now, or that it is gone. What a field of a record is called there, and SQL over fields, which are texts,
+    stands here as SQL over ``t``; a field by itself is ``t.`name```.
+
+    ``order``: what says which version of a key is newer, the most telling first; empty: the order of files and of lines in them.
+    ``deleted``: true of a record of a row that is gone; None: there are none.
+    ``columns``: declared column -> what it is made of; any other one is the field of its name.
+    ``format``: None: what the name of a file says.
+    """
+
+    path: str
+    order: tuple[str, ...] = ()
+    deleted: str | None = None
+    columns: tuple[tuple[str, str], ...] = ()
+    format: Format | None = None
+    on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
+    max_bad_share: float = 0.05
+    kind: str = "changes"
+    meaning: ClassVar[Meaning] = Meaning.FEED
+
+
+Source = SnapshotSource | RecordsSource | DebeziumSource | FeedSource | ChangesSource
+SOURCES: dict[str, type[Source]] = {
+    "snapshot": SnapshotSource,
+    "records": RecordsSource,
+    "debezium": DebeziumSource,
+    "feed": FeedSource,
+    "changes": ChangesSource,
+}
 """By ``kind``, which is also the name of the function that a topology calls."""
 
 

@@ -13,10 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from rejoin.plan.sql.portable import duckdb_type, quoted
-from rejoin.sources.decode.line_shape import NUMBER, TEXT
 from rejoin.sources.decode.proven_lines import AT, Ahead, Numbered, ahead, computed, together
 from rejoin.sources.decode.record_runs import Format, batches
-from rejoin.sources.decode.sql_values import Typed, typed
+from rejoin.sources.decode.sql_values import of_text
 from rejoin.sources.events import Layout
 from rejoin.sources.formats.csv_text import CsvReader, Record, plain_header
 from rejoin.sources.formats.line_chunks import Chunk, Numbers, RemainingLines, chunks
@@ -24,7 +23,6 @@ from rejoin.sources.formats.line_tally import Tally
 from rejoin.statements.dialect import DUCKDB
 
 _LF, _CR, _COMMA = b"\n\r,"
-_FLAG, _TRUE = "[Tt]([Rr][Uu][Ee])?|[Ff]([Aa][Ll][Ss][Ee])?|[01]", "[Tt].*|1"
 
 
 @dataclass(frozen=True)
@@ -212,7 +210,7 @@ def _query(of: CsvFile, places: dict[str, int]) -> str | None:
             shown[column.name] = f"CAST(NULL AS {duckdb_type(type_)})"
             continue
         written = _name(places[column.name])
-        found = _field(written, type_)
+        found = of_text(written, type_)
         if found is None:
             return None
         shown[column.name] = found.value
@@ -223,14 +221,6 @@ def _query(of: CsvFile, places: dict[str, int]) -> str | None:
     fields = ", ".join(is_null.replace("{0}", _name(i)) for i in places.values())
     proven = f"coalesce({' AND '.join(f'({h})' for h in holds)}, false) AS _proven"
     return f"SELECT {AT}, {proven}, {listed} FROM (SELECT {AT}, {fields} FROM lines)"
-
-
-def _field(written: str, type_: str) -> Typed | None:
-    """What ``values.csv_converter`` makes of a text, where that is beyond doubt."""
-    if type_ == "BOOLEAN":
-        # No list of texts: of a long one DuckDB makes a join, and the rows come in another order than the lines.
-        return Typed(f"regexp_full_match({written}, '{_TRUE}')", f"regexp_full_match({written}, '{_FLAG}')")
-    return typed(NUMBER if type_ in ("INT", "BIGINT", "FLOAT", "DOUBLE") else TEXT, written, type_, numbers=True)
 
 
 def _name(field: int) -> str:

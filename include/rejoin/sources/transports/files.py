@@ -5,11 +5,12 @@ from collections.abc import Collection, Iterator
 import pyarrow as pa
 
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.sources import Meaning, RecordsSource, SnapshotSource
+from rejoin.plan.model.sources import ChangesSource, Meaning, RecordsSource, SnapshotSource
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.events import raw_text
 from rejoin.sources.formats.csv_text import csv_records
 from rejoin.sources.shapes import registry, snapshot
+from rejoin.sources.shapes.mapped import decoder as mapped
 from rejoin.sources.shapes.parquet_rows import decode_parquet, raw_rows
 from rejoin.sources.stored_files import PinnedFile, check_size, format_of, lines, open_pinned, place, verify
 from rejoin.sources.transports.listing import columns_of_records, new_files, parts_of
@@ -48,6 +49,9 @@ class Files(Transport):
     def raw(self, part: Part, wanted: Collection[int]) -> Iterator[tuple[int, str]]:
         """Reads all of the file, so that its bytes are verified."""
         table, root, file = self.table, self.access.root, pinned(part)
+        if isinstance(table.source, ChangesSource):
+            found = mapped.raw_records(table, file, root)
+            return ((line, raw if isinstance(raw, str) else raw_text(raw)) for line, raw in found if line in wanted)
         if table.source.meaning is Meaning.FEED or format_of(file.path) == "json":
             numbered = lines(open_pinned(root, file))
         elif format_of(file.path) == "parquet":
@@ -69,6 +73,8 @@ def _decoded(table: Table, pin: Pin, index: int, root: str) -> Iterator[pa.Recor
     if meaning is Meaning.RECORDS and not file.size:  # no gzip, no Parquet, but no records either
         verify(root, file)
         return iter(())
+    if isinstance(table.source, ChangesSource):
+        return mapped.decode(table, file, index, root)
     feed = meaning is Meaning.FEED
     if not feed and format_of(file.path) == "parquet":
         return decode_parquet(table, pin.ordinal, file, index, root)

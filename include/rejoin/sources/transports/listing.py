@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from rejoin.errors import SourceMissing
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.record_place import delivered
-from rejoin.plan.model.sources import Meaning
+from rejoin.plan.model.sources import ChangesSource, Meaning, Source
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.declared_columns import check_drift, columns_of
 from rejoin.sources.stored_files import PinnedFile, Place, changed, children, corrupt, first_lines, format_of, pin_files, place
@@ -26,6 +26,11 @@ def parts_of(files: Iterable[PinnedFile]) -> tuple[Part, ...]:
 def natural(name: str) -> tuple[str | int, ...]:
     """The order of names, numbers in them by value: ``9.csv`` is before ``10.csv``. Dates and padded numbers sort as texts do."""
     return tuple(int(part) if at % 2 else part for at, part in enumerate(re.split(r"([0-9]+)", name)))
+
+
+def reads_any_name(source: Source) -> bool:
+    """Whether files are read whatever their names: the source says how they are written."""
+    return source.format is not None if isinstance(source, ChangesSource) else source.meaning is Meaning.FEED
 
 
 def new_files(table: Table, root: str, where: Place, taken: Taken) -> tuple[tuple[PinnedFile, ...], tuple[str, ...]]:
@@ -80,7 +85,7 @@ def missing(table: Table, why: str) -> SourceMissing:
 
 
 def _unread(table: Table, others: tuple[str, ...]) -> SourceMissing:
-    what = "files in it" if table.source.meaning is Meaning.FEED else "files whose names end in .csv, .jsonl or .parquet (.gz, too)"
+    what = "files in it" if reads_any_name(table.source) else "files whose names end in .csv, .jsonl or .parquet (.gz, too)"
     shown = ", ".join(others[:FEW]) + (f" and {len(others) - FEW} more" if len(others) > FEW else "")
     return SourceMissing(
         f"source path {table.source.path!r} of table {table.name!r} holds nothing that is read, and never did: {shown}",
@@ -104,7 +109,7 @@ def _added_files(table: Table, root: str, where: Place) -> tuple[list[Place], li
             others.append(entry.label)
         elif entry.name.endswith(UNFINISHED):
             continue
-        elif table.source.meaning is Meaning.FEED or format_of(entry.name):
+        elif reads_any_name(table.source) or format_of(entry.name):
             found.append(entry)
         else:
             others.append(entry.label)

@@ -1,0 +1,61 @@
+"""A file of records whose fields a declaration names -> events: what this process and Spark's workers both call."""
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from rejoin.plan.model.plan import Table
+from rejoin.plan.model.sources import ChangesSource
+from rejoin.sources.decode.proven_lines import by_shape
+from rejoin.sources.shapes.mapped import parquet_fields
+from rejoin.sources.shapes.mapped.json_fields import JsonFields
+from rejoin.sources.shapes.mapped.mapping import Mapping
+from rejoin.sources.shapes.mapped.records import Records
+from rejoin.sources.shapes.mapped.statement import Statement
+from rejoin.sources.stored_files import PinnedFile, format_of, open_pinned
+from rejoin.sources.stored_files import lines as numbered
+
+Line = tuple[int, bytes]
+
+
+def kind_of(source: ChangesSource, path: str) -> str:
+    """How a file is written: json, csv or parquet."""
+    return source.format.kind if source.format is not None else format_of(path) or "json"
+
+
+def decode(table: Table, file: PinnedFile, index: int, root: str) -> Iterator[pa.RecordBatch]:
+    """A pinned file -> record batches of ``events_schema(table)``, one row a record. Raises as ``sources.pinned_file.decode_file`` does."""
+    mapping = Mapping(table)
+    if kind_of(mapping.source, file.path) == "parquet":
+        rows = parquet_fields.opened(mapping, root, file)
+        records = Records(mapping, rows.statement, file.path, index)
+        return (records.events(batch, rows.raw) for batch in rows.batches)
+    decoder = JsonFields(mapping.raw_layout())
+    return _events(mapping, file.path, index, by_shape(file.path, index, open_pinned(root, file), decoder))
+
+
+def decode_lines(table: Table, file: str, lines: Iterable[Line]) -> Iterator[pa.RecordBatch]:
+    """The same of texts of records that quarantine has kept, which are JSON, each on the line on which it was."""
+    mapping = Mapping(table)
+    return _events(mapping, file, 0, JsonFields(mapping.raw_layout()).batches(file, 0, iter(lines)))
+
+
+def raw_records(table: Table, file: PinnedFile, root: str) -> Iterator[tuple[int, str | bytes]]:
+    """The records of a file as they were written, with their lines."""
+    mapping = Mapping(table)
+    if kind_of(mapping.source, file.path) == "parquet":
+        rows, first = parquet_fields.opened(mapping, root, file), 1
+        for batch in rows.batches:
+            yield from enumerate(rows.raw(batch), first)
+            first += batch.num_rows
+    else:
+        yield from numbered(open_pinned(root, file))
+
+
+def _events(mapping: Mapping, file: str, index: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    records = Records(mapping, Statement(mapping, frozenset(mapping.reads), {}, frozenset()), file, index)
+    return (records.events(batch, _texts) for batch in batches if batch.num_rows)
+
+
+def _texts(records: pa.RecordBatch) -> list[str]:
+    return [text or "" for text in records["_raw"].to_pylist()]
