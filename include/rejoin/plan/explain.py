@@ -80,14 +80,10 @@ def _source(source: Source) -> str:
 
 def _promises(source: ChangesSource) -> list[str]:
     """What decides about records of such a source, and what it never says."""
-    order = ", then ".join(map(unqualified, source.order)) or "none but that of files by their names and of records in them"
+    order = ", then ".join(map(unqualified, source.order)) or "of files by their names, and of records in them: nothing in a record says it"
     gone = "never: the source says of no row that it is gone" if source.deleted is None else f"where {unqualified(source.deleted)}"
-    made = [f"    {name} is {unqualified(sql)}" for name, sql in source.columns]
-    return [
-        f"    order    {order}; of two records of a key with one position the later one of a run counts, and none of a later run",
-        f"    deleted  {gone}",
-        *made,
-    ]
+    made = [f"    {'made of' if not n else '':<9}{name} = {unqualified(sql)}" for n, (name, sql) in enumerate(source.columns)]
+    return [f"    order    {order}", f"    deleted  {gone}", *made]
 
 
 def written(format_: Format) -> str:

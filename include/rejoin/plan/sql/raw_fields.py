@@ -7,6 +7,7 @@ from functools import cache
 from rejoin.plan.sql.typing.cursor import Term
 from rejoin.plan.sql.typing.grammar import parse
 
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _PLAIN = re.compile(r"t\.`([^`]+)`")
 
 
@@ -17,7 +18,7 @@ def as_field(name: str) -> str:
 
 def unqualified(sql: str) -> str:
     """The text as a user writes it."""
-    return re.sub(r"\bt\.(?=`)", "", sql)
+    return re.sub(r"\bt\.`([^`]+)`", lambda name: name[1] if _WORD.fullmatch(name[1]) else f"`{name[1]}`", sql)
 
 
 def plain(sql: str) -> str | None:
