@@ -13,10 +13,12 @@ import pyarrow.compute as pc
 from rejoin import Topology, changes
 from rejoin.plan.check.compile import compile
 from rejoin.plan.model.plan import Table
+from rejoin.plan.pin import Part, Pin
+from rejoin.sources.access import SourceAccess
 from rejoin.sources.formats import line_chunks
-from rejoin.sources.pinned_file import decode_file
+from rejoin.sources.read import events_of_part
 from rejoin.sources.shapes.mapped import records
-from rejoin.sources.transports.files import PinnedFile
+from rejoin.sources.stored_files import PinnedFile
 
 SCHEMA = "id BIGINT, total DECIMAL(10,2), at TIMESTAMP, open BOOLEAN, note STRING, n INT, day DATE, f DOUBLE"
 
@@ -53,7 +55,8 @@ def decoded(of: Table, root: Path, file: PinnedFile, *, fast: bool = True) -> li
         patch.object(line_chunks, "LINES", 30 if fast else line_chunks.LINES),
         patch.object(records, "run", run if fast else unproven),
     ):
-        return [row for batch in decode_file(of, "changes", 1, file, 3, str(root)) for row in batch.to_pylist()]
+        pin = Pin("changes", (*[Part("other", 0)] * 3, Part(file.path, file.size, {"sha256": file.sha256})), 1)
+        return [row for batch in events_of_part(of, pin, 3, SourceAccess(str(root))) for row in batch.to_pylist()]
 
 
 def both_ways(of: Table, root: Path, name: str, data: bytes) -> list[dict[str, Any]]:

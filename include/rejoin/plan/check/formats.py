@@ -39,6 +39,8 @@ def _csv(options: dict[str, object], report: Reporter) -> Format | None:
         report(BAD_OPTION, "csv: without a header, names=[...] has to say which fields there are")
     if not isinstance(options["null"], str):
         report(BAD_OPTION, f"csv: null must be a text, not {options['null']!r}")
+    elif signs["escape"] is not None and signs["escape"] in str(options["null"]):
+        report(BAD_OPTION, f"csv: null {options['null']!r} has the escape in it: behind it nothing tells NULL from a text")
     encoding = _encoding(options["encoding"], report)
     if len(report.problems.found) > before:
         return None

@@ -51,7 +51,8 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], report: Rep
         report, options = Reporter(report.problems, written.place, report.prefix), dict(written.options)
     else:
         report(
-            BAD_OPTION, f"source must be {'snapshot(...)' if declaration.stream is None else 'records(...)'}, debezium(...), changes(...) or feed(...)"
+            BAD_OPTION,
+            f"source must be {'snapshot(...)' if declaration.stream is None else 'records(...)'}, debezium(...), changes(...) or feed(...)",
         )
         return None
     before = len(report.problems.found)
@@ -76,11 +77,14 @@ def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -
     """Rows of a table are replaced and deleted, records of a stream only added."""
     if declaration.stream is None and isinstance(made, RecordsSource):
         report(
-            BAD_OPTION, "records(...) is for a stream, whose records are only added; a table has snapshot(...), debezium(...), changes(...) or feed(...)"
+            BAD_OPTION,
+            "records(...) is for a stream, whose records are only added; a table has snapshot(...), debezium(...), changes(...) or feed(...)",
         )
     elif declaration.stream is not None and isinstance(made, SnapshotSource):
         said = "snapshot(...) is for a table, whose rows a newer snapshot replaces"
-        report(BAD_OPTION, f"{said}; a stream has records(...), of whose files each adds its records, debezium(...), changes(...) or feed(...)")
+        report(
+            BAD_OPTION, f"{said}; a stream has records(...), of whose files each adds its records, debezium(...), changes(...) or feed(...)"
+        )
     elif declaration.key is None and transports.name_of(made.path) != FILES:
         report(
             BAD_OPTION,

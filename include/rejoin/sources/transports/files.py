@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 import pyarrow as pa
 
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.sources import ChangesSource, Meaning, RecordsSource, SnapshotSource
+from rejoin.plan.model.sources import ChangesSource, CsvFormat, Meaning, RecordsSource, SnapshotSource
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.events import raw_text
 from rejoin.sources.formats.csv_text import csv_records
@@ -58,7 +58,7 @@ class Files(Transport):
             return raw_rows(table, root, file, wanted)
         else:
             assert isinstance(table.source, SnapshotSource | RecordsSource)
-            records = csv_records(lines(open_pinned(root, file)), table.source.null, file.path, lambda _: None)
+            records = csv_records(lines(open_pinned(root, file)), CsvFormat(null=table.source.null), file.path, lambda _: None)
             numbered = ((line, raw) for line, raw, _ in records)
         return ((line, raw_text(raw)) for line, raw in numbered if line in wanted)
 
