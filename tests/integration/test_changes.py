@@ -108,7 +108,7 @@ def test_what_is_refused_can_be_asked_for_and_is_replayed_when_columns_say_how_i
     assert lake.run()["ingest.orders"]["quarantined"] == 1
     assert lake.kept_aside("orders") == {("bronze/orders/1.jsonl", 3): ("VALUE_EXPRESSION", json.dumps(bad))}
     topology = lake.topology
-    answer = why(topology.ledger, topology.refs, topology.root, "enriched", ["1"], None)
+    answer = why(topology.ledger, topology.refs, topology.access, "enriched", ["1"], None)
     assert "file='bronze/orders/1.jsonl', line=2," in repr(answer)
     lake.declare(TOPOLOGY.replace("replace(amount, ',', '')", "replace(replace(amount, ',', ''), 'USD ', '')").format(**USUAL))
     lake.run(replay=("orders",))

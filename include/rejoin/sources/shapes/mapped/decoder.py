@@ -33,7 +33,7 @@ def csv_of(source: ChangesSource) -> CsvFormat:
 
 
 def decode(table: Table, file: PinnedFile, index: int, root: str) -> Iterator[pa.RecordBatch]:
-    """A pinned file -> record batches of ``events_schema(table)``, one row a record. Raises as ``sources.pinned_file.decode_file`` does."""
+    """A pinned file -> record batches of ``events_schema(table)``, one row a record. Raises as ``transports.files.Files.events`` does."""
     mapping = Mapping(table)
     if kind_of(mapping.source, file.path) == "parquet":
         rows = parquet_fields.opened(mapping, root, file)
