@@ -95,7 +95,7 @@ def row_columns(raw: str) -> list[str]:
 def read_again(table: Table, records: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
     """The upserts and deletes among refused records of a feed that can be decoded now, as events.
 
-    A record whose text is not all that was written is left out, and so are those of a feed whose order is arrival: where they would stand among those
+    A record whose text is not all that was written is left out, and so are those of a dialect whose order is arrival: where they would stand among those
     that came later, nothing tells. Records of one file that follow each other are decoded together, as
     what one says of the feed (how it writes decimals) may help another.
 
@@ -104,16 +104,16 @@ def read_again(table: Table, records: Iterable[Mapping[str, Any]]) -> Iterator[p
         records: ``_file``, ``_line``, ``_reason``, ``_raw`` and ``_arrival``: no two the same, ``REPLAYED`` or less, so that none is a
             record of the cut.
     """
-    if registry.is_by_arrival(delivered(table)):
+    given, named = delivered(table), isinstance(table.source, ChangesSource)
+    if not named and registry.is_by_arrival(given):
         return
+    decode = mapped.decode_lines if named else partial(registry.decode, index=0)
     facts = pa.array([str(EventKind.UPSERT), str(EventKind.DELETE)])
     whole = (record for record in records if _is_as_written(table, record))
     for file, group in groupby(whole, key=lambda record: record["_file"]):
         those = list(group)
         arrival = {record["_line"]: record["_arrival"] for record in those}
         numbered = ((record["_line"], record["_raw"].encode()) for record in those)
-        given = delivered(table)
-        decode = mapped.decode_lines if isinstance(table.source, ChangesSource) else partial(registry.decode, index=0)
         for batch in completed(table, decode(given, file, lines=numbered)):
             at = pa.array([arrival[line] for line in batch["_line"].to_pylist()], pa.int64())
             yield batch.set_column(batch.schema.get_field_index("_arrival"), "_arrival", at).filter(pc.is_in(batch["_kind"], facts))
