@@ -21,6 +21,7 @@ TAKEN = {
     "declare/changes.py:changes": 7,
     "declare/formats.py:csv": 8,
     "declare/sinks.py:kafka": 13,
+    "declare/sources.py:snapshot": 7,
     "declare/topology.py:stream": 8,
     # One too many.
 }

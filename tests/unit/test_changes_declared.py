@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from rejoin import Topology, arrival, changes, csv, json, parquet
+from rejoin import Topology, arrival, changes, csv, iceberg, json, parquet, snapshot
+from rejoin.declare.declarations import SourceDeclaration
 from rejoin.errors import TopologyError
 from rejoin.plan import explain
 from rejoin.plan.change.edits import table_edits
@@ -67,6 +68,25 @@ def test_a_mistake_is_told_when_the_topology_file_is_read(options: dict[str, Any
     assert message in problem.message
     assert problem.message.startswith("table 'orders': ")
     assert problem.file == __file__
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (snapshot("in", columns={"totl": "a"}), "columns['totl']: the schema has no such column"),
+        (snapshot("in", null="-", format=csv()), "null stands in csv(...), where a format is given"),
+        (snapshot(iceberg("a.b"), columns={"total": "a"}), "columns= and format= are about files"),
+        (snapshot("in", columns={"note": "NOTE", "n": "note"}), "must differ in more than case"),
+        (snapshot("in", format="csv"), "format must be json(...)"),  # type: ignore[arg-type]
+        (changes(iceberg("a.b"), order_by="n"), "changes(...) reads files"),
+    ],
+)
+def test_snapshots_say_the_same_of_fields(source: SourceDeclaration, message: str) -> None:
+    topology = Topology("t")
+    topology.table("orders", key="id", schema=SCHEMA, source=source).named("out")
+    with pytest.raises(TopologyError) as found:
+        compile(topology)
+    assert message in str(found.value)
 
 
 def test_explain_says_what_the_source_promises() -> None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from rejoin.errors import SourceCorrupt, SourceFileChanged, SourceFileMissing, SourceOutsideRoot
+from rejoin.plan.model.sources import NamedFields, Source
 
 CHUNK = 1 << 20
 BOM = b"\xef\xbb\xbf"
@@ -75,6 +76,12 @@ class Place:
 def format_of(path: str) -> str | None:
     """csv, json or parquet by the end of the name; None for any other file."""
     return next((format_ for end, format_ in _FORMATS.items() if path.endswith(end)), None)
+
+
+def written_as(source: Source, path: str) -> str | None:
+    """csv, json or parquet: what a source says of all its files, else what the name of the file says; None if neither does."""
+    declared = source.format if isinstance(source, NamedFields) else None
+    return format_of(path) if declared is None else declared.kind
 
 
 def place(root: str, path: str) -> Place:
@@ -152,11 +159,15 @@ def check_size(root: str, file: PinnedFile) -> None:
         raise changed(file.path, "has another size")
 
 
+def open_file(file: Place) -> Iterator[bytes]:
+    """The content of a file that is not pinned yet in pieces, unpacked if it is packed."""
+    raw = _raw(file)
+    return _unzipped(raw, file.label) if file.label.endswith(".gz") else raw
+
+
 def first_lines(file: Place, limit: int) -> Iterator[bytes]:
     """The first lines of a file that is not pinned yet."""
-    raw = _raw(file)
-    pieces = _unzipped(raw, file.label) if file.label.endswith(".gz") else raw
-    for number, line in lines(pieces):
+    for number, line in lines(open_file(file)):
         if number > limit:
             return
         yield line

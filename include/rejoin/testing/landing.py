@@ -41,6 +41,8 @@ def _below(source: Source) -> Source:
     if isinstance(source, ChangesSource):
         # What columns are made of cannot be undone: in a test fields are the declared columns.
         return replace(source, path=path, order=_ORDER, deleted=_GONE, columns=(), format=JsonFormat())
+    if isinstance(source, SnapshotSource | RecordsSource):
+        source = replace(source, columns=(), format=None)
     return replace(source, path=path, max_delete_share=1.0) if isinstance(source, SnapshotSource) else replace(source, path=path)
 
 

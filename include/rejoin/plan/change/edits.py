@@ -9,7 +9,7 @@ from rejoin.plan.model.expectations import Expectation
 from rejoin.plan.model.match import AsOf, Other, SameKey, Window
 from rejoin.plan.model.plan import Edge, Node, Plan, Projection, Table, View
 from rejoin.plan.model.sinks import Sink
-from rejoin.plan.model.sources import ChangesSource, Source
+from rejoin.plan.model.sources import NamedFields, Source
 from rejoin.plan.sql.raw_fields import as_field, unqualified
 
 SEEN = ("kind", "topic", "table", "value", "format", "key", "partitioner", "interceptors")
@@ -59,7 +59,7 @@ def sink_edits(old: Sink, new: Sink) -> dict[str, str]:
 
 def _source_edits(old: Source, new: Source) -> Iterator[str]:
     was, now = dataclasses.asdict(old), dataclasses.asdict(new)
-    if isinstance(old, ChangesSource) and isinstance(new, ChangesSource):
+    if isinstance(old, NamedFields) and isinstance(new, NamedFields):
         made = [dict(source.columns) for source in (old, new)]
         for column in dict.fromkeys([*made[0], *made[1]]):
             texts = [unqualified(of.get(column, as_field(column))) for of in made]

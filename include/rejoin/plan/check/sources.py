@@ -1,21 +1,25 @@
 """What a table or stream says of where its rows come from, checked."""
 
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from rejoin.declare.declarations import SourceDeclaration, TableDeclaration
 from rejoin.plan.check.formats import format_of
-from rejoin.plan.check.mapping import mapping
+from rejoin.plan.check.mapping import check_names, columns, mapping
 from rejoin.plan.check.tables import share
 from rejoin.plan.extensions import dialects, transports
 from rejoin.plan.model.column_names import by_name, folded
 from rejoin.plan.model.plan import Column
 from rejoin.plan.model.problems import BAD_OPTION, Reporter, did_you_mean
+from rejoin.plan.model.record_place import PLACE
 from rejoin.plan.model.sources import (
     SOURCES,
     ChangesSource,
+    CsvFormat,
     DebeziumSource,
     FeedSource,
     Meaning,
+    NamedFields,
     OnBadRecord,
     RecordsSource,
     SnapshotSource,
@@ -44,8 +48,10 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], report: Rep
     if isinstance(written, Source):
         options: Options = {name: value for name, value in vars(written).items() if name != "kind"}
         options["units"] = dict(written.units) if isinstance(written, DebeziumSource) else {}
+        if isinstance(written, NamedFields):
+            options["columns"] = {c: unqualified(sql) for c, sql in written.columns}
         if isinstance(written, ChangesSource):
-            options |= {"order_by": tuple(map(unqualified, written.order)), "columns": {c: unqualified(sql) for c, sql in written.columns}}
+            options["order_by"] = tuple(map(unqualified, written.order))
             options["deleted"] = None if written.deleted is None else unqualified(written.deleted)
     elif isinstance(written, SourceDeclaration):
         report, options = Reporter(report.problems, written.place, report.prefix), dict(written.options)
@@ -69,6 +75,8 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], report: Rep
         made = RecordsSource(common.path, _text("null", options, report), common.policy, common.share, declaration.key is None)
     else:
         made = _snapshot(options, common, report)
+    if isinstance(made, RecordsSource | SnapshotSource):
+        made = _with_fields(made, options, found, report, complete=complete)
     _check_fits(made, declaration, report)
     return made if len(report.problems.found) == before else None
 
@@ -97,6 +105,22 @@ def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -
 def _snapshot(options: Options, common: _Common, report: Reporter) -> SnapshotSource:
     deleted = share("max_delete_share", options, report)
     return SnapshotSource(common.path, deleted, _text("null", options, report), common.policy, common.share)
+
+
+def _with_fields(
+    made: RecordsSource | SnapshotSource, options: Options, found: tuple[Column, ...], report: Reporter, *, complete: bool
+) -> RecordsSource | SnapshotSource:
+    """The source with what it says of fields."""
+    own = tuple(c for c in found if c != PLACE)
+    given, written = columns(options["columns"], own, report, complete=complete), format_of(options["format"], report)
+    if not given and written is None:
+        return made
+    check_names(tuple(sql for _, sql in given), own, given, report)
+    if transports.name_of(made.path) != FILES:
+        report(BAD_OPTION, f"columns= and format= are about files, and {made.path!r} is of another kind")
+    if isinstance(written, CsvFormat) and made.null:
+        report(BAD_OPTION, "null stands in csv(...), where a format is given")
+    return replace(made, columns=given, format=written)
 
 
 def _feed(options: Options, common: _Common, report: Reporter) -> FeedSource:

@@ -31,7 +31,9 @@ def _table(data: dict[str, Any]) -> Table:
     if source["kind"] == "debezium":
         source["units"] = tuple((c, u) for c, u in source["units"])
     if source["kind"] == "changes":
-        source |= {"order": tuple(source["order"]), "columns": tuple((c, of) for c, of in source["columns"])}
+        source["order"] = tuple(source["order"])
+    if "columns" in source:
+        source["columns"] = tuple((c, of) for c, of in source["columns"])
     if "format" in source:
         source["format"] = format_from(source["format"])
     columns = tuple(Column(**c) for c in data["columns"])

@@ -73,7 +73,7 @@ class SnapshotSource:
     """Full snapshots: one completed file or directory each, in name order; rows that are absent were deleted.
 
     ``max_delete_share``: a snapshot that would delete more than this share of the live rows is refused.
-    ``null``: the text that means NULL in a CSV field.
+    ``null``: the text that means NULL in a CSV field. ``format``, ``columns``: as of ``ChangesSource``; with either of them fields are texts, as there.
     """
 
     path: str
@@ -81,19 +81,23 @@ class SnapshotSource:
     null: str = ""
     on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
     max_bad_share: float = 0.05
+    format: Format | None = None
+    columns: tuple[tuple[str, str], ...] = ()
     kind: str = "snapshot"
     meaning: ClassVar[Meaning] = Meaning.SNAPSHOT
 
 
 @dataclass(frozen=True)
 class RecordsSource:
-    """Files of records of a stream; none says anything of those that it lacks. ``null``: as of a snapshot. ``places``: records have no id (``record_place``)."""
+    """Files of records of a stream; none says anything of those that it lacks. ``null``, ``format``, ``columns``: as of a snapshot. ``places``: records have no id (``record_place``)."""
 
     path: str
     null: str = ""
     on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
     max_bad_share: float = 0.05
     places: bool = False
+    format: Format | None = None
+    columns: tuple[tuple[str, str], ...] = ()
     kind: str = "records"
     meaning: ClassVar[Meaning] = Meaning.RECORDS
 
@@ -162,6 +166,15 @@ SOURCES: dict[str, type[Source]] = {
     "changes": ChangesSource,
 }
 """By ``kind``, which is also the name of the function that a topology calls."""
+
+
+NamedFields = ChangesSource | SnapshotSource | RecordsSource
+"""Sources that can say how their files are written, and what columns are made of."""
+
+
+def names_fields(source: Source) -> bool:
+    """Whether a source says what is made of the fields of its records, or how they are written: then every field is a text."""
+    return isinstance(source, ChangesSource) or (isinstance(source, NamedFields) and (source.format is not None or bool(source.columns)))
 
 
 def meaning_of(kind: str) -> Meaning:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 import pyarrow as pa
 
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.sources import ChangesSource, CsvFormat, Meaning, RecordsSource, SnapshotSource
+from rejoin.plan.model.sources import CsvFormat, Meaning, RecordsSource, SnapshotSource, names_fields
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.events import raw_text
 from rejoin.sources.formats.csv_text import csv_records
@@ -26,7 +26,7 @@ class Files(Transport):
         table, root = self.table, self.access.root
         where = place(root, table.source.path)
         if table.source.meaning is Meaning.SNAPSHOT:
-            return Waiting(newest_snapshot(table, root, where, last), beside_snapshots(root, where))
+            return Waiting(newest_snapshot(table, root, where, last), beside_snapshots(table, root, where))
         fresh, ignored = new_files(table, root, where, taken)
         if not fresh:
             return Waiting(None, ignored)
@@ -49,7 +49,7 @@ class Files(Transport):
     def raw(self, part: Part, wanted: Collection[int]) -> Iterator[tuple[int, str]]:
         """Reads all of the file, so that its bytes are verified."""
         table, root, file = self.table, self.access.root, pinned(part)
-        if isinstance(table.source, ChangesSource):
+        if names_fields(table.source):
             found = mapped.raw_records(table, file, root)
             return ((line, raw if isinstance(raw, str) else raw_text(raw)) for line, raw in found if line in wanted)
         if table.source.meaning is Meaning.FEED or format_of(file.path) == "json":
@@ -73,8 +73,8 @@ def _decoded(table: Table, pin: Pin, index: int, root: str) -> Iterator[pa.Recor
     if meaning is Meaning.RECORDS and not file.size:  # no gzip, no Parquet, but no records either
         verify(root, file)
         return iter(())
-    if isinstance(table.source, ChangesSource):
-        return mapped.decode(table, file, index, root)
+    if names_fields(table.source):
+        return mapped.decode(table, pin.ordinal, file, index, root)
     feed = meaning is Meaning.FEED
     if not feed and format_of(file.path) == "parquet":
         return decode_parquet(table, pin.ordinal, file, index, root)

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from rejoin.errors import SourceMissing
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.record_place import delivered
-from rejoin.plan.model.sources import ChangesSource, Meaning, Source
+from rejoin.plan.model.sources import Meaning, NamedFields, Source
 from rejoin.plan.pin import Part, Pin
-from rejoin.sources.declared_columns import check_drift, columns_of
-from rejoin.sources.stored_files import PinnedFile, Place, changed, children, corrupt, first_lines, format_of, pin_files, place
+from rejoin.sources.declared_columns import check_drift, columns_of, csv_of
+from rejoin.sources.stored_files import PinnedFile, Place, changed, children, corrupt, first_lines, format_of, pin_files, place, written_as
 from rejoin.sources.transports.transport import Taken
 
 FEW = 5
@@ -30,7 +30,7 @@ def natural(name: str) -> tuple[str | int, ...]:
 
 def reads_any_name(source: Source) -> bool:
     """Whether files are read whatever their names: the source says how they are written."""
-    return source.format is not None if isinstance(source, ChangesSource) else source.meaning is Meaning.FEED
+    return source.format is not None if isinstance(source, NamedFields) else source.meaning is Meaning.FEED
 
 
 def new_files(table: Table, root: str, where: Place, taken: Taken) -> tuple[tuple[PinnedFile, ...], tuple[str, ...]]:
@@ -60,15 +60,15 @@ def new_files(table: Table, root: str, where: Place, taken: Taken) -> tuple[tupl
 
 def columns_of_records(table: Table, root: str, fresh: tuple[PinnedFile, ...], last: Pin | None) -> tuple[str, ...]:
     """The columns that files of records have; a file of zero bytes, packed or not, has no records, and so lacks none."""
-    format_ = format_of(fresh[0].path)
+    format_ = written_as(table.source, fresh[0].path)
     if format_ is None:
         raise corrupt(fresh[0].path, "its name ends in no known format")
-    if other := next((file.path for file in fresh if format_of(file.path) != format_), None):
+    if other := next((file.path for file in fresh if written_as(table.source, file.path) != format_), None):
         raise corrupt(other, f"the new file {fresh[0].path!r} has another format, and a run reads one")
     full = [where for where in (place(root, file.path) for file in fresh if file.size) if not _is_packed_nothing(where)]
     if not full:
         return last.columns if last else ()
-    columns = columns_of(full, format_)
+    columns = columns_of(full, format_, csv_of(table.source))
     check_drift(delivered(table), columns, last.columns if last else ())
     return columns
 

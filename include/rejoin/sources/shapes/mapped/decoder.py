@@ -6,7 +6,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.sources import ChangesSource, CsvFormat
+from rejoin.plan.model.sources import CsvFormat, Meaning, NamedFields
+from rejoin.sources.declared_columns import csv_of
 from rejoin.sources.decode.proven_lines import by_shape
 from rejoin.sources.formats.csv_text import csv_records
 from rejoin.sources.formats.encoded_text import as_utf8
@@ -16,25 +17,21 @@ from rejoin.sources.shapes.mapped.json_fields import JsonFields
 from rejoin.sources.shapes.mapped.mapping import Mapping
 from rejoin.sources.shapes.mapped.records import Records
 from rejoin.sources.shapes.mapped.statement import Statement
-from rejoin.sources.stored_files import PinnedFile, format_of, open_pinned
+from rejoin.sources.shapes.snapshot import position_of
+from rejoin.sources.stored_files import PinnedFile, open_pinned, written_as
 from rejoin.sources.stored_files import lines as numbered
 
 Line = tuple[int, bytes]
 
 
-def kind_of(source: ChangesSource, path: str) -> str:
+def kind_of(source: NamedFields, path: str) -> str:
     """How a file is written: json, csv or parquet."""
-    return source.format.kind if source.format is not None else format_of(path) or "json"
+    return written_as(source, path) or "json"
 
 
-def csv_of(source: ChangesSource) -> CsvFormat:
-    """How files of CSV are written."""
-    return source.format if isinstance(source.format, CsvFormat) else CsvFormat()
-
-
-def decode(table: Table, file: PinnedFile, index: int, root: str) -> Iterator[pa.RecordBatch]:
+def decode(table: Table, ordinal: int, file: PinnedFile, index: int, root: str) -> Iterator[pa.RecordBatch]:
     """A pinned file -> record batches of ``events_schema(table)``, one row a record. Raises as ``transports.files.Files.events`` does."""
-    mapping = Mapping(table)
+    mapping = Mapping(table, None if table.source.meaning is Meaning.FEED else position_of(ordinal))
     if kind_of(mapping.source, file.path) == "parquet":
         rows = parquet_fields.opened(mapping, root, file)
         records = Records(mapping, rows.statement, file.path, index)

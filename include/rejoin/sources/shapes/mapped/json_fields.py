@@ -12,6 +12,7 @@ from rejoin.sources.decode.proven_lines import Judge
 from rejoin.sources.decode.record_runs import batches
 from rejoin.sources.events import Event, EventKind, Layout, raw_text
 from rejoin.sources.formats.json_text import Number, Unsure, json_members
+from rejoin.sources.formats.line_tally import Tally
 
 Line = tuple[int, bytes]
 _AS_TEXT = {TEXT: "{}", NUMBER: "{}", WHOLE: "CAST({} AS VARCHAR)", FLAG: "CAST({} AS VARCHAR)", NULL: "CAST(NULL AS VARCHAR)"}
@@ -31,7 +32,9 @@ class JsonFields:
         self.layout = layout
 
     def batches(self, file: str, index: int, lines: Iterator[Line]) -> Iterator[pa.RecordBatch]:
-        return batches(self.layout, file, index, (line for line in lines if not line[1].isspace() and line[1]), self)
+        tally = Tally(file)
+        records = (line for line in tally.lines(lines) if line[1].strip() or tally.no_records(1))
+        return tally.checked(batches(self.layout, file, index, records, self))
 
     def judge(self, shape: Shape) -> Judge | None:
         columns, absent = {"_raw": "left(line, length(line) - 1)"}, []

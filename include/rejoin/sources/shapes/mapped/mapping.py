@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rejoin.plan.model.plan import Column, Table
-from rejoin.plan.model.sources import ChangesSource
+from rejoin.plan.model.sources import ChangesSource, NamedFields
 from rejoin.plan.sql.portable import printed
 from rejoin.plan.sql.raw_fields import as_field, fields, plain, unqualified
 from rejoin.sources.events import Layout
@@ -46,6 +46,10 @@ def _made(sql: str, what: str) -> Made:
 class Mapping:
     """Of one table.
 
+    Args:
+        table: the table.
+        position: of every record; None: records have theirs.
+
     Attributes:
         layout: the table's columns.
         columns: what each is made of, keys first, as in ``layout``.
@@ -54,17 +58,21 @@ class Mapping:
         reads: every field that is read.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, position: str | None = None) -> None:
         source = table.source
-        assert isinstance(source, ChangesSource)
+        assert isinstance(source, NamedFields)
+        order, deleted = (source.order, source.deleted) if isinstance(source, ChangesSource) else ((), None)
         declared = dict(source.columns)
-        self.layout, self.source = Layout(table), source
+        self.layout, self.source, self.position = Layout(table), source, position
         self.columns = [(c, _made(declared.get(c.name, as_field(c.name)), f"column {c.name!r}")) for c in self._declared()]
-        self.order = [_made(sql, f"order_by {unqualified(sql)}") for sql in source.order]
-        self.deleted = None if source.deleted is None else _made(source.deleted, "deleted")
+        self.order = [_made(sql, f"order_by {unqualified(sql)}") for sql in order]
+        self.deleted = None if deleted is None else _made(deleted, "deleted")
         every = [*(made for _, made in self.columns), *self.order, *([self.deleted] if self.deleted else [])]
         self.reads = tuple(dict.fromkeys(name for made in every for name in made.reads))
-        self._required = {c.name: set(made.reads) for c, made in self.columns if c.name in self.layout.required}
+        # Of snapshots and records the cut has seen whether a field is there.
+        self._required = (
+            {} if position is not None else {c.name: set(made.reads) for c, made in self.columns if c.name in self.layout.required}
+        )
         self._lacking: dict[tuple[str, ...], list[str]] = {}
 
     def _declared(self) -> Sequence[Column]:

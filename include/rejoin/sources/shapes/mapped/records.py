@@ -36,7 +36,7 @@ class Records:
     def __init__(self, mapping: Mapping, statement: Statement, file: str, index: int) -> None:
         self._mapping, self._layout, self._file, self._index = mapping, mapping.layout, file, index
         self._fast, self._slow, self._whole = statement.events(), statement.computed(), statement.whole
-        self._place = "" if mapping.order else positions.of_place(_below(file, mapping.source.path))
+        self._place = "" if mapping.order or mapping.position else positions.of_place(_below(file, mapping.source.path))
         self._judge = [_Value(column.name, str(column.type), made, column.name in self._whole) for column, made in mapping.columns]
 
     def events(self, records: pa.RecordBatch, raw: Raw) -> pa.RecordBatch:
@@ -72,7 +72,9 @@ class Records:
         upsert, delete = str(EventKind.UPSERT), str(EventKind.DELETE)
         gone = found["_gone"].combine_chunks() if "_gone" in found.column_names else None
         arrays["_kind"] = pa.repeat(upsert, len(records)) if gone is None else pc.if_else(gone, delete, upsert)
-        if self._place:
+        if self._mapping.position is not None:
+            arrays["_position"] = pa.repeat(self._mapping.position, len(records))
+        elif self._place:
             arrays["_position"] = pc.binary_join_element_wise(self._place, pc.utf8_lpad(records["_line"].cast(pa.string()), 20, "0"), "")
         arrays["_lines"] = records["_lines"]
         if pc.any(pc.greater(pc.list_value_length(records["_absent"]), 0)).as_py():
@@ -121,6 +123,8 @@ class Records:
         return bool(row["d"])
 
     def _position(self, row: Row[str, Any], line: int) -> str:
+        if self._mapping.position is not None:
+            return self._mapping.position
         if self._place:
             return f"{self._place}{line:020d}"
         return positions.SEPARATOR.join(self._part(made, row[f"o{i}"], row[f"no{i}"]) for i, made in enumerate(self._mapping.order))
