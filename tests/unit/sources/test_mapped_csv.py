@@ -158,6 +158,7 @@ def test_fault_a_record_that_is_not_as_declared_is_refused(tmp_path: Path, decla
         ({"names": ["a", "b"]}, HEADER + b"1,2,3,4,5\n", "its header has 5 fields, declared are 2 names"),
         ({"encoding": "utf-16"}, HEADER + b"1,A,x,1,5\n", "it is no text in utf-16"),
         ({}, b'"id\n",name\n1,2\n', "its header"),
+        ({}, b"id,name,name,lsn\n1,2,3,4\n", "its header names a field twice"),
     ],
 )  # fmt: skip
 def test_fault_a_file_that_is_not_as_declared_is_refused_as_a_whole(

@@ -280,6 +280,27 @@ def test_fault_a_field_without_single_values_is_drift_and_a_broken_file_corrupt(
         decoded(table(PEOPLE), tmp_path, pinned(tmp_path, "2.parquet", data[:-20]))
 
 
+def test_columns_of_rarer_types_are_texts_too(tmp_path: Path) -> None:
+    rows = {"id": pa.array([1, 2], pa.uint16()), "lsn": pa.array([Decimal("1.5"), Decimal(2)], pa.decimal128(38, 3)), "none": pa.nulls(2)}
+    rows |= {
+        "name": pa.array(["a", "a"]).dictionary_encode(),
+        "big": pa.array(["b", None], pa.large_string()),
+        "bytes": pa.array([b"\x00", b""]),
+    }
+    rows["clock"] = pa.array([3_600_000_000, 0], pa.time64("us"))
+    made = {"name": "concat(name, '!')", "clock": "clock", "bytes": "bytes", "text": "bytes"}
+    of = table("id BIGINT, name STRING, big STRING, none INT, clock STRING, bytes BINARY, text STRING", columns=made)
+    first, second = both_ways(of, tmp_path, "1.parquet", parquet(tmp_path, rows))
+    assert [first[c] for c in ("id", "name", "big", "none", "clock", "bytes", "text")] == [1, "a!", "b", None, "01:00:00", b"\x00", "AA=="]
+    assert (second["big"], second["bytes"], second["text"], first["_position"] < second["_position"]) == (None, b"", "", True)
+
+
+def test_fault_two_columns_with_one_name_are_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_arrays([pa.array([1])] * 3, names=["id", "name", "name"]), tmp_path / "x.parquet")
+    with pytest.raises(SourceCorrupt, match="several columns named 'name'"):
+        decoded(table(PEOPLE), tmp_path, pinned(tmp_path, "1.parquet", (tmp_path / "x.parquet").read_bytes()))
+
+
 def test_files_that_duckdb_writes_are_read(tmp_path: Path) -> None:
     of = table("id BIGINT, total DECIMAL(10,2), at TIMESTAMP", deleted="op = 'D'", columns={"at": "ts"})
     query = "SELECT i AS id, CAST(i AS DECIMAL(10,2)) / 4 AS total, TIMESTAMP '2026-01-01' + to_seconds(i) AS ts, i AS lsn, CASE i % 3 WHEN 0 THEN 'D' ELSE 'U' END AS op FROM range(100) AS r(i)"

@@ -21,6 +21,7 @@ from rejoin.sources.events import Layout
 from rejoin.sources.formats.csv_text import CsvReader, Record, named, plain_header
 from rejoin.sources.formats.line_chunks import Chunk, Numbers, RemainingLines, chunks
 from rejoin.sources.formats.line_tally import Tally
+from rejoin.sources.stored_files import corrupt
 from rejoin.statements.dialect import DUCKDB
 
 _LF, _CR = b"\n\r"
@@ -67,6 +68,8 @@ def by_columns(of: CsvFile, pieces: Iterator[bytes]) -> Iterator[pa.RecordBatch]
     tally = Tally(of.file)
     lines = _Lines(ahead(tally.parts(chunks(pieces)), partial(_judging, of)))
     reader = CsvReader(lines, of.written, of.file)
+    if of.position is None and reader.header is not None and len(set(reader.header)) < len(reader.header):
+        raise corrupt(of.file, "its header names a field twice")  # of snapshots and records the cut has seen that
     tally.no_records(reader.before)
     yield from tally.checked(_events(of, lines, reader, tally))
 

@@ -49,10 +49,12 @@ def opened(mapping: Mapping, root: str, file: PinnedFile) -> ParquetFields:
     found = parquet_file(place(root, file.path))
     schema, int96 = found.schema_arrow, {column.name for column in found.schema if column.physical_type == "INT96"}
     known = [name for name in mapping.reads if name in schema.names]
+    if twice := [name for name in known if schema.names.count(name) > 1]:
+        raise corrupt(file.path, f"it has several columns named {twice[0]!r}")
     types = {name: pa.timestamp("us", "UTC") if name in int96 else _plain(schema.field(name).type) for name in known}
     texts = {name: _text(name, kind, file) for name, kind in types.items()}
-    plain = [(made.field, str(column.type)) for column, made in mapping.columns if made.field is not None and made.field in types]
-    whole = frozenset(name for name, type_ in plain if fits(types[name], type_) and type_ != "STRING")
+    plain = [(column, made.field) for column, made in mapping.columns if made.field is not None and made.field in types]
+    whole = frozenset(c.name for c, field in plain if c.type != "STRING" and fits(types[field], str(c.type)))
     statement = Statement(mapping, frozenset(known), texts, whole)
     return ParquetFields(statement, _batches(found, types, mapping, file))
 
@@ -91,7 +93,7 @@ def _records(rows: pa.RecordBatch, types: dict[str, pa.DataType], absent: list[s
 def _plain(kind: pa.DataType) -> pa.DataType:
     if pat.is_dictionary(kind):
         kind = kind.value_type
-    if pat.is_large_string(kind):
+    if pat.is_large_string(kind) or pat.is_string_view(kind) or pat.is_null(kind):  # null: of a column in which nothing else is
         return pa.string()
     if pat.is_large_binary(kind) or pat.is_fixed_size_binary(kind):
         return pa.binary()
@@ -100,7 +102,8 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 _TEXTS: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (pat.is_string, "{}"),
-    (lambda t: pat.is_integer(t) or pat.is_boolean(t) or pat.is_floating(t) or pat.is_date(t), "CAST({} AS VARCHAR)"),
+    (lambda t: pat.is_integer(t) or pat.is_boolean(t) or pat.is_float32(t) or pat.is_float64(t), "CAST({} AS VARCHAR)"),
+    (lambda t: pat.is_date(t) or pat.is_time(t), "CAST({} AS VARCHAR)"),
     (lambda t: pat.is_timestamp(t) and t.tz is None, "CAST({} AS VARCHAR)"),
     (pat.is_timestamp, "CAST(CAST({} AS TIMESTAMP) AS VARCHAR) || 'Z'"),
     (pat.is_binary, "base64({})"),

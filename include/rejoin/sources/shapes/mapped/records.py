@@ -30,7 +30,6 @@ class Records:
         statement: for records of such a file.
         file: path as pinned.
         index: place of the file in the pin.
-        whole: columns whose values come as they are.
     """
 
     def __init__(self, mapping: Mapping, statement: Statement, file: str, index: int) -> None:

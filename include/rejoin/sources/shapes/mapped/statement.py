@@ -13,7 +13,9 @@ Both are made of the same relation of computed values, so that an expression mea
 
 from collections.abc import Mapping as Typed
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rejoin.plan.model.plan import Column
 from rejoin.plan.sql.portable import duckdb_type
@@ -31,7 +33,11 @@ def run(query: str, records: pa.Table) -> pa.Table:
     """What a statement over ``records`` gives, in their order."""
     with database().cursor() as cursor:
         cursor.register("records", records)
-        return cursor.sql(query).to_arrow_table()
+        found = cursor.sql(query).to_arrow_table()
+    # As in ``proven_lines.computed``: rows come in the order in which they went, unless DuckDB makes a join of something.
+    if AT in found.column_names and not np.array_equal(found[AT].to_numpy(), np.arange(found.num_rows)):
+        return found.take(pc.sort_indices(found[AT]))
+    return found
 
 
 class Statement:
@@ -41,18 +47,20 @@ class Statement:
         mapping: what is computed.
         texts: field -> SQL of its text over ``records``, where it is not a text there; those that ``records`` does not have are missing in ``known``.
         known: the fields that ``records`` has.
-        whole: fields whose values, as they are, are those of a column that is nothing but the field.
+        whole: columns that are nothing but a field, whose values are theirs as they are.
 
     Attributes:
-        whole: these columns.
         texts: ``records`` -> the fields that are read, as texts.
     """
 
     def __init__(self, mapping: Mapping, known: frozenset[str], texts: Typed[str, str], whole: frozenset[str]) -> None:
         self._mapping = mapping
-        self.whole = frozenset(c.name for c, made in mapping.columns if made.field in whole)
+        self.whole = whole
         shown = [f"{texts.get(f, DUCKDB.name(f)) if f in known else 'CAST(NULL AS VARCHAR)'} AS {DUCKDB.name(f)}" for f in mapping.reads]
-        kept = [f"{DUCKDB.name(f)} AS {DUCKDB.name(f'={f}')}" for f in sorted(whole)]
+        kept = [
+            f"{DUCKDB.name(f)} AS {DUCKDB.name(f'={f}')}"
+            for f in dict.fromkeys(made.field for c, made in mapping.columns if c.name in whole and made.field)
+        ]
         self._records = f"SELECT {', '.join([AT, *shown, *kept])} FROM records"
         self.texts = f"SELECT {', '.join(shown)} FROM records"
 
@@ -98,7 +106,7 @@ class Statement:
         names = ", ".join(DUCKDB.name(name) for name in shown if name != "_position")
         proven = f"coalesce({' AND '.join(f'({h})' for h in holds if h != '_position IS NOT NULL')}, false) AS _holds"
         proof = "_holds AND _position IS NOT NULL" if parts else "_holds"
-        return f"SELECT {proof} AS _proven, {position}{names} FROM (SELECT {proven}, {listed} FROM ({self.computed()}))"
+        return f"SELECT {AT}, {proof} AS _proven, {position}{names} FROM (SELECT {AT}, {proven}, {listed} FROM ({self.computed()}))"
 
     def _span(self, column: Column, made: Made) -> str | None:
         """DuckDB's name of the type of a date or time that is no text any more."""
