@@ -14,7 +14,7 @@ from rejoin.sources.shapes.snapshot import Lines
 def decode_csv(table: Table, ordinal: int, file: str, index: int, lines: Lines) -> Iterator[pa.RecordBatch]:
     """Numbered lines of a CSV file with header -> record batches of ``events_schema(table)``, one row a record."""
     of, tally = snapshot._csv_file(table, ordinal, file, index), Tally(file)
-    return tally.checked(of.careful(csv_records(tally.lines(lines), of.null, file, tally.no_records)))
+    return tally.checked(of.careful(csv_records(tally.lines(lines), of.written, file, tally.no_records)))
 
 
 def decode_json(table: Table, ordinal: int, file: str, index: int, lines: Lines) -> Iterator[pa.RecordBatch]:

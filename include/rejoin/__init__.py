@@ -3,7 +3,10 @@
 A topology file needs these names only, a notebook ``Lake`` as well; none of them imports Spark before it runs something.
 """
 
+from rejoin.declare.changes import arrival, changes
 from rejoin.declare.expectations import between, computable, condition, fresh, in_set, matched, matches, not_null, row_count, unique
+from rejoin.declare.formats import csv, json, parquet
+from rejoin.declare.landed_by import airbyte, dms, fivetran, flattened
 from rejoin.declare.sinks import kafka, postgres
 from rejoin.declare.sources import debezium, feed, iceberg, records, snapshot
 from rejoin.declare.topology import Topology
@@ -12,18 +15,27 @@ from rejoin.notebook import Lake
 __all__ = [
     "Lake",
     "Topology",
+    "airbyte",
+    "arrival",
     "between",
+    "changes",
     "computable",
     "condition",
+    "csv",
     "debezium",
+    "dms",
     "feed",
+    "fivetran",
+    "flattened",
     "fresh",
     "iceberg",
     "in_set",
+    "json",
     "kafka",
     "matched",
     "matches",
     "not_null",
+    "parquet",
     "postgres",
     "records",
     "row_count",

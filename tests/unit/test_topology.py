@@ -183,7 +183,11 @@ CASES = [
         't = shop.table("t", "a", "a INT, b INT", snapshot("t/"), optional=[1])',
         "table 't': optional must be a column name or a list of column names",
     ),
-    ("BAD_OPTION", 't = shop.table("t", "a", "a INT", "t/")', "table 't': source must be snapshot(...), debezium(...) or feed(...)"),
+    (
+        "BAD_OPTION",
+        't = shop.table("t", "a", "a INT", "t/")',
+        "table 't': source must be snapshot(...), debezium(...), changes(...) or feed(...)",
+    ),
     (
         "BAD_OPTION",
         't = shop.table("t", "a", "a INT", snapshot("t/", max_delete_share=3))',

@@ -1,9 +1,13 @@
 """What a user writes for where rows come from: ``snapshot``, ``records``, ``debezium``, ``feed``. Recorded; ``plan.check.sources`` checks.
 
+
 Where files are is a path; a topic is ``kafka("orders")``, the same that names it as a sink.
 """
 
+from collections.abc import Mapping
+
 from rejoin.declare.declarations import SinkDeclaration, SourceDeclaration, here
+from rejoin.declare.formats import FormatDeclaration
 
 
 def iceberg(table: str, *, at: str = "lake") -> str:
@@ -21,6 +25,8 @@ def snapshot(
     *,
     max_delete_share: float = 0.3,
     null: str = "",
+    columns: Mapping[str, str] | None = None,
+    format: FormatDeclaration | None = None,  # noqa: A002 -- as users say it
     on_bad_record: str = "quarantine",
     max_bad_share: float = 0.05,
 ) -> SourceDeclaration:
@@ -29,27 +35,37 @@ def snapshot(
     Args:
         path: the directory of the snapshots.
         max_delete_share: a snapshot that would delete more than this share of the rows is refused.
-        null: the text that means NULL in a CSV field.
+        null: the text that means NULL in a CSV field; with ``format=csv(...)`` that says it.
+        columns: ``{"column": "field, or SQL over fields"}``, as of ``changes``.
+        format: how all files are written; None: as their names say. With it, or ``columns``, every field is a text, as of ``changes``.
         on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
         max_bad_share: more bad records than this share stop the run in any case.
     """
-    options = (("path", path), ("max_delete_share", max_delete_share), ("null", null))
+    options = (("path", path), ("max_delete_share", max_delete_share), ("null", null), ("columns", columns), ("format", format))
     return SourceDeclaration("snapshot", (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())
 
 
 def records(
-    path: str | SinkDeclaration, *, null: str = "", on_bad_record: str = "quarantine", max_bad_share: float = 0.05
+    path: str | SinkDeclaration,
+    *,
+    null: str = "",
+    columns: Mapping[str, str] | None = None,
+    format: FormatDeclaration | None = None,  # noqa: A002 -- as users say it
+    on_bad_record: str = "quarantine",
+    max_bad_share: float = 0.05,
 ) -> SourceDeclaration:
     """Records of a stream: every file, or message of a topic, adds its own.
 
     Args:
         path: the directory of the files, a pattern (``landing/**/*.json.gz``), or ``kafka(topic)``.
-        null: the text that means NULL in a CSV field.
+        null: the text that means NULL in a CSV field; with ``format=csv(...)`` that says it.
+        columns: ``{"column": "field, or SQL over fields"}``, as of ``changes``.
+        format: how all files are written; None: as their names say. With it, or ``columns``, every field is a text, as of ``changes``.
         on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
         max_bad_share: more bad records than this share stop the run in any case.
     """
-    options = (("path", path), ("null", null), ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share))
-    return SourceDeclaration("records", options, here())
+    options = (("path", path), ("null", null), ("columns", columns), ("format", format))
+    return SourceDeclaration("records", (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())
 
 
 def debezium(

@@ -7,8 +7,9 @@ from rejoin.plan.model import durations
 from rejoin.plan.model.match import AsOf, JoinKind, Other, Window
 from rejoin.plan.model.plan import Edge, Node, Plan, Projection, Table, View
 from rejoin.plan.model.sinks import KafkaSink, Sink
-from rejoin.plan.model.sources import DebeziumSource, FeedSource, RecordsSource, SnapshotSource, Source
+from rejoin.plan.model.sources import ChangesSource, DebeziumSource, FeedSource, Format, NamedFields, RecordsSource, SnapshotSource, Source
 from rejoin.plan.model.steps import Step, Verb, steps
+from rejoin.plan.sql.raw_fields import unqualified
 from rejoin.plan.sql.unchecked import unchecked
 
 
@@ -51,6 +52,7 @@ def _table(plan: Plan, table: Table) -> list[str]:
         lines += [] if table.retention is None else [f"    old      {_old(plan, table)}"]
     lines += [f"    versions of {table.versions_of}"] if table.versions_of is not None else []
     lines += [f"    used     {', '.join(table.used) or '(only the key)'}", f"    source   {_source(table.source)}"]
+    lines += _promises(table.source) if isinstance(table.source, NamedFields) else []
     return lines + _expected(table)
 
 
@@ -71,7 +73,27 @@ def _source(source: Source) -> str:
         case DebeziumSource():
             units = ", ".join(f"{name} in {unit}" for name, unit in source.units)
             own = (f", topic {source.topic}" if source.topic is not None else "") + (f", {units}" if units else "")
+        case ChangesSource():
+            own = ""
+    if isinstance(source, NamedFields) and source.format is not None:
+        own += f", {written(source.format)}"
     return f"{source.kind} {source.path}{own}; bad records: {source.on_bad_record}, at most {source.max_bad_share:.0%}"
+
+
+def _promises(source: NamedFields) -> list[str]:
+    """What columns are made of; of changes also what decides about records, and what they never say."""
+    made = [f"    {'made of' if not n else '':<9}{name} = {unqualified(sql)}" for n, (name, sql) in enumerate(source.columns)]
+    if not isinstance(source, ChangesSource):
+        return made
+    order = ", then ".join(map(unqualified, source.order)) or "of files by their names, and of records in them: nothing in a record says it"
+    gone = "never: the source says of no row that it is gone" if source.deleted is None else f"where {unqualified(source.deleted)}"
+    return [f"    order    {order}", f"    deleted  {gone}", *made]
+
+
+def written(format_: Format) -> str:
+    """How files are written, as a user declares it."""
+    said = [f"{name}={value!r}" for name, value in vars(format_).items() if name != "kind" and value != getattr(type(format_)(), name)]
+    return f"{format_.kind}({', '.join(said)})"
 
 
 def _node(node: Node) -> list[str]:

@@ -1,8 +1,7 @@
 """The columns of a snapshot, or of files of records, against the declared ones: what may be null-filled and what is drift."""
 
-import csv
-import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
 
 import pyarrow as pa
@@ -10,19 +9,29 @@ import pyarrow.parquet as pq
 
 from rejoin.errors import BadRecord, SchemaDrift, SnapshotEmpty
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.sources import Meaning
+from rejoin.plan.model.sources import CsvFormat, Meaning, NamedFields, RecordsSource, SnapshotSource, Source
+from rejoin.plan.sql.raw_fields import fields
+from rejoin.sources.formats.csv_text import named, plain_header
+from rejoin.sources.formats.encoded_text import as_utf8
 from rejoin.sources.formats.json_documents import document_lines
 from rejoin.sources.formats.json_text import loads
-from rejoin.sources.stored_files import Place, corrupt, first_lines, lines, open_file
+from rejoin.sources.stored_files import Place, corrupt, lines, open_file
 
 # JSON writers may leave null members out, so the first record alone says little.
 JSON_SAMPLE = 1000
 
 
-def columns_of(files: list[Place], format_: str) -> tuple[str, ...]:
+def csv_of(source: Source) -> CsvFormat:
+    """How the files of CSV of a source are written."""
+    if isinstance(source, NamedFields) and isinstance(source.format, CsvFormat):
+        return source.format
+    return CsvFormat(null=source.null if isinstance(source, SnapshotSource | RecordsSource) else "")
+
+
+def columns_of(files: list[Place], format_: str, how: CsvFormat) -> tuple[str, ...]:
     """Column names of a snapshot: header, Parquet schema, or the keys of the first 1,000 JSON records of each file.
 
-    A column that some file of a CSV or Parquet snapshot lacks does not count as found. Files of zero bytes are left out.
+    A column that some file of a CSV or Parquet snapshot lacks does not count as found. Files of zero bytes are left out. ``how``: files of CSV are written.
     """
     full = [file for file in files if file.info().size > 0]
     if not full:
@@ -30,8 +39,12 @@ def columns_of(files: list[Place], format_: str) -> tuple[str, ...]:
             f"snapshot file {files[0].label!r} is empty: taken as it is, it would delete every row",
             next_step="deliver a complete snapshot under a later name",
         )
-    read = {"csv": csv_header, "json": _json_keys, "parquet": _parquet_names}[format_]
-    found = [read(file) for file in full]
+    readers: dict[str, Callable[[Place], tuple[str, ...]]] = {
+        "csv": partial(csv_header, how=how),
+        "json": _json_keys,
+        "parquet": _parquet_names,
+    }
+    found = [readers[format_](file) for file in full]
     if format_ == "json":
         return tuple(dict.fromkeys(name for names in found for name in names))
     return tuple(name for name in found[0] if all(name in names for names in found))
@@ -39,7 +52,9 @@ def columns_of(files: list[Place], format_: str) -> tuple[str, ...]:
 
 def check_drift(table: Table, found: tuple[str, ...], before: tuple[str, ...]) -> None:
     """Refuses what lacks a declared column, unless the topology says that it may (``optional``)."""
-    lacking = [column.name for column in table.columns if column.name not in found and column.name not in table.optional]
+    made = dict(table.source.columns) if isinstance(table.source, NamedFields) else {}
+    reads = {c.name: fields(made[c.name]) if c.name in made else (c.name,) for c in table.columns}
+    lacking = [name for name, of in reads.items() if not set(of) <= set(found) and name not in table.optional]
     if lacking:
         raise drift(
             table,
@@ -64,12 +79,18 @@ def drift(table: Table, what: str, lacking: list[str], others: list[str]) -> Sch
     )
 
 
-def csv_header(file: Place) -> tuple[str, ...]:
-    try:
-        text = "\n".join(line.decode() for line in first_lines(file, 1))
-        header = next(csv.reader(io.StringIO(text.rstrip("\r")), strict=True), [])
-    except (UnicodeDecodeError, csv.Error):
-        raise corrupt(file.label, "its first line is no CSV header in UTF-8") from None
+def csv_header(file: Place, how: CsvFormat) -> tuple[str, ...]:
+    """The names of the fields of a file of CSV.
+
+    Raises:
+        SourceCorrupt: its first line is no header.
+    """
+    if not how.header:
+        return how.names
+    first = b"".join(line for _, line in islice(lines(as_utf8(open_file(file), how.encoding, file.label)), 1))
+    header = named(plain_header(first.removesuffix(b"\r"), how) if first else [], how, file.label)
+    if header is None:
+        raise corrupt(file.label, f"its first line is no CSV header in {how.encoding.upper()}")
     if len(set(header)) != len(header):
         raise corrupt(file.label, "its header names a column twice")
     return tuple(header)

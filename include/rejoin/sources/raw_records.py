@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from rejoin.errors import BadRecord
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.record_place import delivered
-from rejoin.plan.model.sources import DebeziumSource
+from rejoin.plan.model.sources import ChangesSource, DebeziumSource
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.access import SourceAccess
 from rejoin.sources.events import RAW_BYTES, EventKind, events_ddl, events_schema
@@ -19,6 +19,7 @@ from rejoin.sources.formats.json_text import loads
 from rejoin.sources.read import is_small, marked_errors, tasks
 from rejoin.sources.shapes import registry
 from rejoin.sources.shapes.debezium.message import message
+from rejoin.sources.shapes.mapped import decoder as mapped
 from rejoin.sources.stream_columns import completed
 from rejoin.sources.transports.registry import transport
 
@@ -95,7 +96,7 @@ def row_columns(raw: str) -> list[str]:
 def read_again(table: Table, records: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
     """The upserts and deletes among refused records of a feed that can be decoded now, as events.
 
-    A record whose text is not all that was written is left out, and so are those of a feed whose order is arrival: where they would stand among those
+    A record whose text is not all that was written is left out, and so are those of a dialect whose order is arrival: where they would stand among those
     that came later, nothing tells. Records of one file that follow each other are decoded together, as
     what one says of the feed (how it writes decimals) may help another.
 
@@ -104,15 +105,17 @@ def read_again(table: Table, records: Iterable[Mapping[str, Any]]) -> Iterator[p
         records: ``_file``, ``_line``, ``_reason``, ``_raw`` and ``_arrival``: no two the same, ``REPLAYED`` or less, so that none is a
             record of the cut.
     """
-    if registry.is_by_arrival(delivered(table)):
+    given, named = delivered(table), isinstance(table.source, ChangesSource)
+    if not named and registry.is_by_arrival(given):
         return
+    decode = mapped.decode_lines if named else partial(registry.decode, index=0)
     facts = pa.array([str(EventKind.UPSERT), str(EventKind.DELETE)])
     whole = (record for record in records if _is_as_written(table, record))
     for file, group in groupby(whole, key=lambda record: record["_file"]):
         those = list(group)
         arrival = {record["_line"]: record["_arrival"] for record in those}
         numbered = ((record["_line"], record["_raw"].encode()) for record in those)
-        for batch in completed(table, registry.decode(delivered(table), file, 0, numbered)):
+        for batch in completed(table, decode(given, file, lines=numbered)):
             at = pa.array([arrival[line] for line in batch["_line"].to_pylist()], pa.int64())
             yield batch.set_column(batch.schema.get_field_index("_arrival"), "_arrival", at).filter(pc.is_in(batch["_kind"], facts))
 
@@ -126,7 +129,7 @@ def _is_as_written(table: Table, record: Mapping[str, Any]) -> bool:
     text = record["_raw"]
     if text is None or len(text.encode()) >= RAW_BYTES:
         return False
-    return "\ufffd" not in text or (isinstance(table.source, DebeziumSource) and "UTF-8" not in record["_reason"])
+    return "\ufffd" not in text or (isinstance(table.source, DebeziumSource | ChangesSource) and "UTF-8" not in record["_reason"])
 
 
 def read_again_here(table: Table, records: Iterable[Mapping[str, Any]]) -> pa.Table:

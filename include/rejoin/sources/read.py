@@ -20,6 +20,7 @@ from rejoin.errors import RejoinError
 from rejoin.limits import limits
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.record_place import delivered
+from rejoin.plan.model.sources import names_fields
 from rejoin.plan.pin import Pin
 from rejoin.sources.access import SourceAccess
 from rejoin.sources.compression import PACKED
@@ -88,9 +89,9 @@ def unpacked(pin: Pin) -> int:
     return sum(part.size * (_PACKED if part.id.endswith((*PACKED, ".parquet")) else 1) for part in pin.parts)
 
 
-def is_parquet(pin: Pin) -> bool:
-    """Whether its records are rows of Parquet files, which can be looked up by their key alone."""
-    return bool(pin.files) and not pin.of_a_feed and format_of(pin.files[0].id) == "parquet"
+def is_parquet(table: Table, pin: Pin) -> bool:
+    """Whether the records of a pin are rows of Parquet files with the columns of the table, which can be looked up by their key alone."""
+    return bool(pin.files) and not names_fields(table.source) and not pin.of_a_feed and format_of(pin.files[0].id) == "parquet"
 
 
 def tasks(spark: "SparkSession", pin: Pin) -> "DataFrame":

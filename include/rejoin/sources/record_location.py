@@ -37,14 +37,16 @@ def locate(table: Table, pin: Pin, access: SourceAccess, key: Mapping[str, Any],
     if by_place(table):
         path, _, line = str(key[PLACE.name]).rpartition(":")
         return path, int(line)
-    if not is_parquet(pin) and not is_small(pin):
+    if not is_parquet(table, pin) and not is_small(pin):
         return f"its run read more than {limits().fetched_bytes >> 20} MiB, which is not read again for one record"
     found: list[Found] = []
     problem = ""
     for index, part in enumerate(pin.parts):
         try:
             transport(table, access).check(part)
-            found += _rows(table, access.root, part.id, key) if is_parquet(pin) else _records(table, pin, access, index, key, position)
+            found += (
+                _rows(table, access.root, part.id, key) if is_parquet(table, pin) else _records(table, pin, access, index, key, position)
+            )
         except SourceError as error:
             problem = problem or error.what
         except (pa.ArrowException, OSError):

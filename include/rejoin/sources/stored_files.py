@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from rejoin.errors import SourceCorrupt, SourceFileChanged, SourceFileMissing, SourceOutsideRoot
+from rejoin.plan.model.sources import NamedFields, Source
 from rejoin.sources.compression import CHUNK, PACKED, Damaged, unpacked
 
 BOM = b"\xef\xbb\xbf"
@@ -64,6 +65,12 @@ def format_of(path: str) -> str | None:
     """csv, json or parquet by the end of the name, before that of a packed file (``compression.PACKED``); None for any other file."""
     found = _FORMAT.search(path)
     return found and found.lastgroup
+
+
+def written_as(source: Source, path: str) -> str | None:
+    """csv, json or parquet: what a source says of all its files, else what the name of the file says; None if neither does."""
+    declared = source.format if isinstance(source, NamedFields) else None
+    return format_of(path) if declared is None else declared.kind
 
 
 def place(root: str, path: str) -> Place:

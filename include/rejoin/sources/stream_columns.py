@@ -4,30 +4,17 @@ Times are computed by DuckDB, of each batch of events as it is decoded: in this 
 """
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.record_place import PLACE, by_place, delivered
-from rejoin.plan.sql.portable import DISABLED, UTC, printed
+from rejoin.plan.sql.portable import printed
+from rejoin.sources.decode.row_sql import database
 from rejoin.sources.events import EventKind, arrow_type, events_schema
 
 Arrays = Mapping[str, pa.Array]
-_ERROR = "CREATE MACRO error(m) AS [NULL][CAST(m AS INTEGER)]"
-"""An error like DuckDB's own, which has no value of any type: that one may not stand in TRY. No text of an error is a number."""
-_ALONE = f"SET disabled_optimizers = '{DISABLED},common_subexpressions'"
-"""As ``portable.SETTINGS``; and a part that stands twice would be computed outside of TRY."""
-
-
-@cache
-def _database() -> duckdb.DuckDBPyConnection:
-    made = duckdb.connect()
-    for setting in (UTC, _ALONE, "SET enable_progress_bar = false", "SET threads = 1", _ERROR):
-        made.execute(setting)
-    return made
 
 
 class Clock:
@@ -49,9 +36,9 @@ class Clock:
     def times(self, events: Arrays) -> pa.Array:
         """The times of records as delivered; null where there is none, and of what is no upsert."""
         known = pa.table({name: events[name] for name in (*self._reads, "_kind")})
-        with _database().cursor() as database:
-            database.register("events", known)
-            found = database.sql(self._query).to_arrow_table()["at"].combine_chunks().cast(self._type)
+        with database().cursor() as cursor:
+            cursor.register("events", known)
+            found = cursor.sql(self._query).to_arrow_table()["at"].combine_chunks().cast(self._type)
         return pc.if_else(pc.equal(events["_kind"], str(EventKind.UPSERT)), found, pa.scalar(None, self._type))
 
     def missing(self, events: Arrays) -> pa.Array:

@@ -12,7 +12,7 @@ from pathlib import Path
 from rejoin.errors import BadTestTable
 from rejoin.plan.model.plan import Plan, Table
 from rejoin.plan.model.record_place import delivered
-from rejoin.plan.model.sources import DebeziumSource, FeedSource, RecordsSource, SnapshotSource, Source
+from rejoin.plan.model.sources import ChangesSource, DebeziumSource, FeedSource, JsonFormat, RecordsSource, SnapshotSource, Source
 from rejoin.sources.events import arrow_type
 from rejoin.testing.text import Cell, lines, read, split
 from rejoin.testing.values import json_text, normal
@@ -38,7 +38,15 @@ def _below(source: Source) -> Source:
     path = _SCHEME.sub("", source.path).lstrip("/")
     if path.endswith(".parquet"):  # rejoin.testing writes text only
         path += JSON_LINES
+    if isinstance(source, ChangesSource):
+        # What columns are made of cannot be undone: in a test fields are the declared columns.
+        return replace(source, path=path, order=_ORDER, deleted=_GONE, columns=(), format=JsonFormat())
+    if isinstance(source, SnapshotSource | RecordsSource):
+        source = replace(source, columns=(), format=None)
     return replace(source, path=path, max_delete_share=1.0) if isinstance(source, SnapshotSource) else replace(source, path=path)
+
+
+_ORDER, _GONE = ("t.`__position`",), "t.`__deleted` = 'true'"
 
 
 @dataclass
@@ -83,7 +91,7 @@ class Owner:
         if not changed:
             return
         self.delivered += 1
-        if isinstance(self.table.source, DebeziumSource):
+        if isinstance(self.table.source, DebeziumSource | ChangesSource):
             events = [self._event(number, key, row, at) for number, (key, row) in enumerate(changed, 1)]
             self._write(f"{self.delivered:06d}-{self.table.name}{JSON_LINES}", "".join(f"{e}\n" for e in events).encode())
         elif isinstance(self.table.source, FeedSource):
@@ -168,13 +176,18 @@ class Owner:
         return "{" + ", ".join(f'"{c}": {json_text(row.get(c), self.types[c])}' for c in columns) + "}"
 
     def _event(self, number: int, key: Key, row: Row | None, at: datetime) -> str:
-        """A change event as Debezium's connector for PostgreSQL writes it. An upsert of a known key is not told from a new one."""
-        source = self.table.source
+        """A change event as Debezium's connector for PostgreSQL writes it, or a row with its position. An upsert of a known key is not told from a new one."""
+        source, position = self.table.source, self.delivered * 1_000_000 + number
+        if isinstance(source, ChangesSource):
+            own = self._object(
+                dict(zip(self.table.key, key, strict=True)) if row is None else row, self.table.key if row is None else self._columns
+            )
+            return f'{own[:-1]}, "__position": {position}, "__deleted": "{"true" if row is None else "false"}"}}'
         assert isinstance(source, DebeziumSource)
         named = self._object(dict(zip(self.table.key, key, strict=True)), self.table.key)
         after = "null" if row is None else self._object(row, self._columns)
         milliseconds = int(at.astimezone(UTC).timestamp() * 1000)
-        origin = f'{{"connector": "postgresql", "lsn": {self.delivered * 1_000_000 + number}, "ts_ms": {milliseconds}}}'
+        origin = f'{{"connector": "postgresql", "lsn": {position}, "ts_ms": {milliseconds}}}'
         value = f'{{"op": "{"d" if row is None else "u"}", "before": null, "after": {after}, "source": {origin}}}'
         topic = "" if source.topic is None else f', "topic": "{source.topic}"'
         return f'{{"key": {named}, "value": {value}{topic}}}'

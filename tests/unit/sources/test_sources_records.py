@@ -1,17 +1,20 @@
 """Files of records: what the cut pins of them, and what they hold."""
 
 import gzip
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from pinning import DDL, RECORDS, SNAPSHOTS, cut, decode_pin, paths, pinned, put, there
 from source_cases import rows, table
 
+from rejoin import Topology, records
 from rejoin.errors import (
     SchemaDrift,
     SourceCorrupt,
     SourceFileChanged,
 )
+from rejoin.plan.check.compile import compile
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import RecordsSource
 from rejoin.plan.pin import Pin
@@ -93,3 +96,14 @@ def test_fault_a_part_of_a_snapshot_that_is_no_gzip_is_damaged_also_if_it_is_emp
     put(tmp_path, **{"src/1/a.csv.gz": gzip.compress(b"id,name\n1,a\n"), "src/1/b.csv.gz": b""})
     with pytest.raises(SourceCorrupt, match=r"b\.csv\.gz"):
         rows(decode_pin(SNAPSHOTS, pinned(SNAPSHOTS, tmp_path), str(tmp_path)))
+
+
+def test_fault_a_time_that_cannot_be_computed_for_one_record_is_nobody_elses(tmp_path: Path) -> None:
+    """Of a list of five texts, as a cast to BOOLEAN has it, DuckDB makes a join, outside of TRY."""
+    topology = Topology("t")
+    time = "CASE WHEN CAST(name AS BOOLEAN) THEN timestamp_seconds(id) END"
+    topology.stream("clicks", id="id", schema=DDL.replace(";", ","), source=records("src"), event_time=time, lateness="1 hour").named("out")
+    of = compile(topology).table("clicks")
+    put(tmp_path, **{"src/1.csv": "id,name\n1,y\n2,perhaps\n"})
+    found = rows(decode_pin(of, pinned(of, tmp_path), str(tmp_path)))
+    assert [e["event_time"] for e in found] == [datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), None]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import rejoin
-from rejoin import Topology, computable, condition, debezium, snapshot
+from rejoin import Topology, arrival, changes, computable, condition, debezium, snapshot
 from rejoin.declare.declarations import SourceDeclaration
 from rejoin.errors import BadTestTable, EngineRefused, SnapshotEmpty, TopologyFileError, UnknownTable
 from rejoin.plan.model.policy import RunOptions
@@ -42,6 +42,10 @@ SOURCES = {
     "snapshots as files": lambda: (snapshot("in/orders.csv", null="-"), snapshot("in/customers.json.gz")),
     "snapshots elsewhere": lambda: (snapshot("/in/orders.parquet"), snapshot("s3a://bucket/customers")),
     "feeds": lambda: (debezium("in/orders"), debezium("/in/customers")),
+    "rows with their positions": lambda: (
+        changes("in/orders", order_by="lsn", columns={"total": "amount"}),
+        changes("in/c", order_by=arrival()),
+    ),
     "feeds in one folder": lambda: (debezium("in", topic="orders"), debezium("in", topic="customers")),
 }
 
@@ -49,7 +53,7 @@ SOURCES = {
 @pytest.mark.parametrize("sources", SOURCES.values(), ids=SOURCES)
 def test_a_test_is_the_same_whatever_the_source(sources) -> None:  # type: ignore[no-untyped-def]
     with Driver(shop(*sources())) as driver:
-        changes = driver.run(
+        made = driver.run(
             orders="""
               order_id | customer_id | total
               1        | 7           | 12.50
@@ -62,17 +66,17 @@ def test_a_test_is_the_same_whatever_the_source(sources) -> None:  # type: ignor
             """,
         )
         assert (
-            changes["orders_enriched"]
+            made["orders_enriched"]
             == """
           op | order_id | customer_id | total | customer
           I  | 1        | 7           | 12.5  | Ann
           I  | 2        | NULL        | 3     | NULL
         """
         )
-        changes = driver.run(orders="1 | 8 | 12.50", customers="- 7")
-        assert changes["customers"] == "op | customer_id | name | was\nD | 7 | | Ann"
+        made = driver.run(orders="1 | 8 | 12.50", customers="- 7")
+        assert made["customers"] == "op | customer_id | name | was\nD | 7 | | Ann"
         assert (
-            changes["orders_enriched"]
+            made["orders_enriched"]
             == """
           op | order_id | customer               | was
           U  | 1        | "Bob | \\"Co\\", Ltd." | Ann
@@ -81,7 +85,7 @@ def test_a_test_is_the_same_whatever_the_source(sources) -> None:  # type: ignor
         assert driver.run(orders="- 1")["orders_enriched"] == "op | order_id | total | was\nD | 1 | | 12.50"
         assert driver.table("orders_enriched") == "order_id | customer\n2 | NULL"
         assert driver.table("orders") == "order_id | customer_id | total\n2 | NULL | 3.00"
-        assert list(changes) == ["orders_enriched"]
+        assert list(made) == ["orders_enriched"]
 
 
 def test_snapshots_have_what_their_names_say() -> None:

@@ -71,8 +71,10 @@ def test_a_stream_reads_records_or_change_events_and_a_table_no_records() -> Non
     with pytest.raises(TopologyError) as refused:
         compile(wrong)
     told = [line.partition("BAD_OPTION ")[2] for line in str(refused.value).splitlines() if "BAD_OPTION" in line]
-    of_stream = "a stream has records(...), of whose files each adds its records, debezium(...) or feed(...)"
-    of_table = "records(...) is for a stream, whose records are only added; a table has snapshot(...), debezium(...) or feed(...)"
+    of_stream = "a stream has records(...), of whose files each adds its records, debezium(...), changes(...) or feed(...)"
+    of_table = (
+        "records(...) is for a stream, whose records are only added; a table has snapshot(...), debezium(...), changes(...) or feed(...)"
+    )
     assert told == [
         f"table 'clicks': snapshot(...) is for a table, whose rows a newer snapshot replaces; {of_stream}",
         f"table 'people': {of_table}",

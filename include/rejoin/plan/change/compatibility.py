@@ -10,7 +10,8 @@ from rejoin.plan.change.fingerprint import fingerprint
 from rejoin.plan.change.stream_retention import settled
 from rejoin.plan.model.column_names import by_name, folded
 from rejoin.plan.model.plan import Plan, Table
-from rejoin.plan.model.sources import DebeziumSource, FeedSource, Source
+from rejoin.plan.model.sources import ChangesSource, DebeziumSource, FeedSource, Source
+from rejoin.plan.sql.raw_fields import unqualified
 
 Columns = Callable[[str], Iterable[str]]
 """The columns that a lake stores of a table or output, in its rows and in its changes."""
@@ -35,6 +36,7 @@ def refuse_incompatible(old: Plan, new: Plan) -> None:
             continue
         _same_key(table.name, before.key, table.key)
         _same_time(before, table)
+        _same_order(before, table)
         types = {c.name: c.type or "" for c in before.columns}
         for column in table.columns:
             was, now = types.get(column.name, column.type or ""), column.type or ""
@@ -179,6 +181,19 @@ def _same_time(before: Table, now: Table) -> None:
         f"the event time of stream {now.name!r} was {was} and is now {is_now}",
         expected="the same expression: the time of every stored record was computed when it was read",
         next_step="declare the stream under a new name, which reads all of its files again",
+    )
+
+
+def _same_order(before: Table, now: Table) -> None:
+    """Positions of stored rows were made by the order of their source: those of another one say nothing beside them."""
+    was, order = (t.source.order if isinstance(t.source, ChangesSource) else t.source.kind for t in (before, now))
+    if was == order or not any(isinstance(t.source, ChangesSource) for t in (before, now)):
+        return
+    of, to = (f"source {o}(...)" if isinstance(o, str) else ", ".join(map(unqualified, o)) or "arrival()" for o in (was, order))
+    raise SchemaRefused(
+        f"what says which record of a key of table {now.name!r} is newer was {of} and is now {to}",
+        expected="the same order: by it the stored row of every key was found to be the newest",
+        next_step="declare the table under a new name, which reads all of its files again",
     )
 
 

@@ -9,7 +9,8 @@ from rejoin.plan.model.expectations import Expectation
 from rejoin.plan.model.match import AsOf, Other, SameKey, Window
 from rejoin.plan.model.plan import Edge, Node, Plan, Projection, Table, View
 from rejoin.plan.model.sinks import Sink
-from rejoin.plan.model.sources import Source
+from rejoin.plan.model.sources import NamedFields, Source
+from rejoin.plan.sql.raw_fields import as_field, unqualified
 
 SEEN = ("kind", "topic", "table", "value", "format", "key", "partitioner", "interceptors")
 """Fields of a sink that readers of its target notice; the others say how records get there."""
@@ -58,6 +59,13 @@ def sink_edits(old: Sink, new: Sink) -> dict[str, str]:
 
 def _source_edits(old: Source, new: Source) -> Iterator[str]:
     was, now = dataclasses.asdict(old), dataclasses.asdict(new)
+    if isinstance(old, NamedFields) and isinstance(new, NamedFields):
+        made = [dict(source.columns) for source in (old, new)]
+        for column in dict.fromkeys([*made[0], *made[1]]):
+            texts = [unqualified(of.get(column, as_field(column))) for of in made]
+            if texts[0] != texts[1]:
+                yield f"column {column} is made of {texts[1]}, and was of {texts[0]}: stored rows keep it as it is until their next change"
+        was, now = ({name: value for name, value in of.items() if name != "columns"} for of in (was, now))
     yield from (f"source {said}" for _, said in _field_edits(was, now))
 
 

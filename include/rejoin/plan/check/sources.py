@@ -1,18 +1,36 @@
 """What a table or stream says of where its rows come from, checked."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from rejoin.declare.declarations import SinkDeclaration, SourceDeclaration, TableDeclaration
 from rejoin.declare.sinks import kafka
+from rejoin.plan.check.formats import format_of
+from rejoin.plan.check.mapping import check_names, columns, mapping
 from rejoin.plan.check.tables import share
 from rejoin.plan.extensions import dialects, transports
 from rejoin.plan.model.column_names import by_name, folded
 from rejoin.plan.model.plan import Column
 from rejoin.plan.model.problems import BAD_OPTION, Reporter, did_you_mean
-from rejoin.plan.model.sources import SOURCES, DebeziumSource, FeedSource, Meaning, OnBadRecord, RecordsSource, SnapshotSource, Source
+from rejoin.plan.model.record_place import PLACE
+from rejoin.plan.model.sources import (
+    SOURCES,
+    ChangesSource,
+    CsvFormat,
+    DebeziumSource,
+    FeedSource,
+    Meaning,
+    NamedFields,
+    OnBadRecord,
+    RecordsSource,
+    SnapshotSource,
+    Source,
+    names_fields,
+)
 from rejoin.plan.pin import FILES
 from rejoin.plan.sql import types
+from rejoin.plan.sql.raw_fields import unqualified
 from rejoin.plan.topic_path import SCHEME, names_topic, topic_path
 
 NO_SOURCE: Final = SnapshotSource("")  # stands for a source with a mistake; such a plan is never returned
@@ -34,11 +52,17 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], report: Rep
     if isinstance(written, Source):
         options: Options = {name: value for name, value in vars(written).items() if name != "kind"}
         options["units"] = dict(written.units) if isinstance(written, DebeziumSource) else {}
+        if isinstance(written, NamedFields):
+            options["columns"] = {c: unqualified(sql) for c, sql in written.columns}
+        if isinstance(written, ChangesSource):
+            options["order_by"] = tuple(map(unqualified, written.order))
+            options["deleted"] = None if written.deleted is None else unqualified(written.deleted)
     elif isinstance(written, SourceDeclaration):
         report, options = Reporter(report.problems, written.place, report.prefix), dict(written.options)
     else:
         report(
-            BAD_OPTION, f"source must be {'snapshot(...)' if declaration.stream is None else 'records(...)'}, debezium(...) or feed(...)"
+            BAD_OPTION,
+            f"source must be {'snapshot(...)' if declaration.stream is None else 'records(...)'}, debezium(...), changes(...) or feed(...)",
         )
         return None
     before = len(report.problems.found)
@@ -49,10 +73,14 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], report: Rep
         made = _debezium(options, common, found, report, complete=complete)
     elif kind is FeedSource:
         made = _feed(options, common, report)
+    elif kind is ChangesSource:
+        made = _changes(options, common, found, report, complete=complete)
     elif kind is RecordsSource:
         made = RecordsSource(common.path, _text("null", options, report), common.policy, common.share, declaration.key is None)
     else:
         made = _snapshot(options, common, report)
+    if isinstance(made, RecordsSource | SnapshotSource):
+        made = _with_fields(made, options, found, report, complete=complete)
     _check_fits(made, declaration, report)
     return made if len(report.problems.found) == before else None
 
@@ -61,13 +89,20 @@ def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -
     """Rows of a table are replaced and deleted, records of a stream only added."""
     if declaration.stream is None and isinstance(made, RecordsSource):
         report(
-            BAD_OPTION, "records(...) is for a stream, whose records are only added; a table has snapshot(...), debezium(...) or feed(...)"
+            BAD_OPTION,
+            "records(...) is for a stream, whose records are only added; a table has snapshot(...), debezium(...), changes(...) or feed(...)",
         )
     elif declaration.stream is not None and isinstance(made, SnapshotSource):
         said = "snapshot(...) is for a table, whose rows a newer snapshot replaces"
-        report(BAD_OPTION, f"{said}; a stream has records(...), of whose files each adds its records, debezium(...) or feed(...)")
+        report(
+            BAD_OPTION, f"{said}; a stream has records(...), of whose files each adds its records, debezium(...), changes(...) or feed(...)"
+        )
     elif isinstance(made, SnapshotSource) and names_topic(made.path):
         report(BAD_OPTION, "snapshot(...) reads files: a topic has changes, debezium(...) or feed(...), or records(...) of a stream")
+    elif made.meaning is Meaning.FEED and transports.name_of(made.path) == "iceberg":
+        report(BAD_OPTION, "a table of Iceberg has rows, not changes: snapshot(iceberg(...)), or records(iceberg(...)) of a stream")
+    elif names_fields(made) and transports.name_of(made.path) != FILES:
+        report(BAD_OPTION, "changes(...), columns= and format= are about files: a topic has debezium(...), feed(...) or records(...)")
     elif declaration.key is None and transports.name_of(made.path) not in (FILES, SCHEME):
         report(
             BAD_OPTION,
@@ -80,6 +115,22 @@ def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -
 def _snapshot(options: Options, common: _Common, report: Reporter) -> SnapshotSource:
     deleted = share("max_delete_share", options, report)
     return SnapshotSource(common.path, deleted, _text("null", options, report), common.policy, common.share)
+
+
+def _with_fields(
+    made: RecordsSource | SnapshotSource, options: Options, found: tuple[Column, ...], report: Reporter, *, complete: bool
+) -> RecordsSource | SnapshotSource:
+    """The source with what it says of fields."""
+    own = tuple(c for c in found if c != PLACE)
+    given, written = columns(options["columns"], own, report, complete=complete), format_of(options["format"], report)
+    if not given and written is None:
+        return made
+    check_names(tuple(sql for _, sql in given), own, given, report)
+    if transports.name_of(made.path) != FILES:
+        report(BAD_OPTION, f"columns= and format= are about files, and {made.path!r} is of another kind")
+    if isinstance(written, CsvFormat) and made.null:
+        report(BAD_OPTION, "null stands in csv(...), where a format is given")
+    return replace(made, columns=given, format=written)
 
 
 def _feed(options: Options, common: _Common, report: Reporter) -> FeedSource:
@@ -102,6 +153,13 @@ def _debezium(options: Options, common: _Common, found: tuple[Column, ...], repo
         report(BAD_OPTION, f"topic is {topic!r}, and all that is read comes from {read.topic!r}; topic= chooses among events of files")
     units = _units(options["units"], found, report, complete=complete)
     return DebeziumSource(common.path, topic, units, _text("placeholder", options, report), common.policy, common.share)
+
+
+def _changes(options: Options, common: _Common, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> ChangesSource:
+    if transports.name_of(common.path) != FILES:
+        report(BAD_OPTION, f"changes(...) reads files, and {common.path!r} is of another kind")
+    made, written = mapping(options, found, report, complete=complete), format_of(options["format"], report)
+    return ChangesSource(common.path, made.order, made.deleted, made.columns, written, common.policy, common.share)
 
 
 def _units(value: object, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> tuple[tuple[str, str], ...]:

@@ -1,8 +1,9 @@
 """Where the rows of a table come from, as a plan says it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class Meaning(StrEnum):
@@ -21,11 +22,58 @@ class OnBadRecord(StrEnum):
 
 
 @dataclass(frozen=True)
+class JsonFormat:
+    """Lines, a JSON object each."""
+
+    kind: str = "json"
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """CSV as its writer writes it.
+
+    ``quote``: None: there are no quotes. ``escape``: what stands before a quote in a quoted field; None: a quote is doubled.
+    ``header``: the first line names the fields; else ``names`` do, or are what the header is replaced by.
+    ``null``: the text that means NULL. ``trim``: white space around a field does not count.
+    """
+
+    delimiter: str = ","
+    quote: str | None = '"'
+    escape: str | None = None
+    header: bool = True
+    names: tuple[str, ...] = ()
+    encoding: str = "utf-8"
+    null: str = ""
+    trim: bool = False
+    kind: str = "csv"
+
+
+@dataclass(frozen=True)
+class ParquetFormat:
+    """Parquet files."""
+
+    kind: str = "parquet"
+
+
+Format = JsonFormat | CsvFormat | ParquetFormat
+FORMATS: dict[str, type[Format]] = {"json": JsonFormat, "csv": CsvFormat, "parquet": ParquetFormat}
+"""By ``kind``, which is also the name of the function that a topology calls."""
+
+
+def format_from(data: Mapping[str, Any] | None) -> Format | None:
+    """The format of a plan that was written as JSON."""
+    if data is None:
+        return None
+    written: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+    return FORMATS[data["kind"]](**written)
+
+
+@dataclass(frozen=True)
 class SnapshotSource:
     """Full snapshots: one completed file or directory each, in name order; rows that are absent were deleted.
 
     ``max_delete_share``: a snapshot that would delete more than this share of the live rows is refused.
-    ``null``: the text that means NULL in a CSV field.
+    ``null``: the text that means NULL in a CSV field. ``format``, ``columns``: as of ``ChangesSource``; with either of them fields are texts, as there.
     """
 
     path: str
@@ -33,19 +81,23 @@ class SnapshotSource:
     null: str = ""
     on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
     max_bad_share: float = 0.05
+    format: Format | None = None
+    columns: tuple[tuple[str, str], ...] = ()
     kind: str = "snapshot"
     meaning: ClassVar[Meaning] = Meaning.SNAPSHOT
 
 
 @dataclass(frozen=True)
 class RecordsSource:
-    """Files of records of a stream; none says anything of those that it lacks. ``null``: as of a snapshot. ``places``: records have no id (``record_place``)."""
+    """Files of records of a stream; none says anything of those that it lacks. ``null``, ``format``, ``columns``: as of a snapshot. ``places``: records have no id (``record_place``)."""
 
     path: str
     null: str = ""
     on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
     max_bad_share: float = 0.05
     places: bool = False
+    format: Format | None = None
+    columns: tuple[tuple[str, str], ...] = ()
     kind: str = "records"
     meaning: ClassVar[Meaning] = Meaning.RECORDS
 
@@ -83,9 +135,46 @@ class FeedSource:
     meaning: ClassVar[Meaning] = Meaning.FEED
 
 
-Source = SnapshotSource | RecordsSource | DebeziumSource | FeedSource
-SOURCES: dict[str, type[Source]] = {"snapshot": SnapshotSource, "records": RecordsSource, "debezium": DebeziumSource, "feed": FeedSource}
+@dataclass(frozen=True)
+class ChangesSource:
+    """Files of rows, each of which says how a row is now, or that it is gone. What a field of a record is called there, and SQL over fields, which are texts,
+    stands here as SQL over ``t``; a field by itself is ``t.`name```.
+
+    ``order``: what says which version of a key is newer, the most telling first; empty: the order of files and of lines in them.
+    ``deleted``: true of a record of a row that is gone; None: there are none.
+    ``columns``: declared column -> what it is made of; any other one is the field of its name.
+    ``format``: None: what the name of a file says.
+    """
+
+    path: str
+    order: tuple[str, ...] = ()
+    deleted: str | None = None
+    columns: tuple[tuple[str, str], ...] = ()
+    format: Format | None = None
+    on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
+    max_bad_share: float = 0.05
+    kind: str = "changes"
+    meaning: ClassVar[Meaning] = Meaning.FEED
+
+
+Source = SnapshotSource | RecordsSource | DebeziumSource | FeedSource | ChangesSource
+SOURCES: dict[str, type[Source]] = {
+    "snapshot": SnapshotSource,
+    "records": RecordsSource,
+    "debezium": DebeziumSource,
+    "feed": FeedSource,
+    "changes": ChangesSource,
+}
 """By ``kind``, which is also the name of the function that a topology calls."""
+
+
+NamedFields = ChangesSource | SnapshotSource | RecordsSource
+"""Sources that can say how their files are written, and what columns are made of."""
+
+
+def names_fields(source: Source) -> bool:
+    """Whether a source says what is made of the fields of its records, or how they are written: then every field is a text."""
+    return isinstance(source, ChangesSource) or (isinstance(source, NamedFields) and (source.format is not None or bool(source.columns)))
 
 
 def meaning_of(kind: str) -> Meaning:

@@ -74,6 +74,17 @@ def unscaled(written: str, type_: str) -> Typed | None:
     return Typed(value, f"{_matches(written, _OCTETS)} AND {value} IS NOT NULL")
 
 
+_FLAG, _TRUE = "[Tt]([Rr][Uu][Ee])?|[Ff]([Aa][Ll][Ss][Ee])?|[01]", "[Tt].*|1"
+
+
+def of_text(written: str, type_: str) -> Typed | None:
+    """What ``values.csv_converter`` makes of a text, where that is beyond doubt. ``written``: SQL of the text, null for null."""
+    if type_ == "BOOLEAN":
+        # No list of texts: of a long one DuckDB makes a join, and the rows come in another order than the lines.
+        return Typed(f"regexp_full_match({written}, '{_TRUE}')", _matches(written, _FLAG))
+    return typed(NUMBER if type_ in ("INT", "BIGINT", "FLOAT", "DOUBLE") else TEXT, written, type_, numbers=True)
+
+
 def _decimal(kind: str, written: str, target: str, precision: int, scale: int, *, numbers: bool) -> Typed | None:
     if kind not in (TEXT, WHOLE, NUMBER) or (kind == TEXT and not (numbers or scale)):
         return None

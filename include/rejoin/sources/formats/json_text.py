@@ -69,6 +69,27 @@ def json_object(raw: bytes) -> dict[str, Any]:
     return found
 
 
+class Number(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+_as_written = json.JSONDecoder(object_pairs_hook=_unique, parse_float=Number, parse_int=Number, parse_constant=_refuse_constant)
+_scan_as_written: Scan = _as_written.scan_once  # type: ignore[attr-defined]
+
+
+def json_members(raw: bytes) -> dict[str, Any]:
+    """As ``json_object``, with every number as it is written (``Number``)."""
+    try:
+        found = _whole(_scan_as_written, raw.decode())
+    except UnicodeDecodeError:
+        raise BadRecord(BAD_JSON, "the line is not UTF-8") from None
+    if type(found) is not dict:
+        raise BadRecord(BAD_JSON, "the line is not a JSON object")
+    return found
+
+
 def loads_shallow(text: str) -> Any:
     """The same, faster for text of few objects and long strings: a line whose key and value are JSON text."""
     return _whole(_scan_unique, text)

@@ -1,6 +1,6 @@
 """Plain lines of a CSV file -> events by columns, every other record by the careful decoder: the same events either way.
 
-Plain is a line without quotes and control characters that has as many fields as the header. Only a quote makes a record go over lines. So the
+Plain is a line without quotes, escapes and control characters that has as many fields as the header. Only those make a record go over lines. So the
 careful reader is set on the first line that is not proven, and takes as many lines as its record has; on the next line a record begins again.
 What a quote that is not closed swallows is swallowed here, too.
 """
@@ -12,19 +12,19 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from rejoin.plan.model.sources import CsvFormat
 from rejoin.plan.sql.portable import duckdb_type, quoted
-from rejoin.sources.decode.line_shape import NUMBER, TEXT
 from rejoin.sources.decode.proven_lines import AT, Ahead, Numbered, ahead, computed, together
 from rejoin.sources.decode.record_runs import Format, batches
-from rejoin.sources.decode.sql_values import Typed, typed
+from rejoin.sources.decode.sql_values import of_text
 from rejoin.sources.events import Layout
-from rejoin.sources.formats.csv_text import CsvReader, Record, plain_header
+from rejoin.sources.formats.csv_text import CsvReader, Record, named, plain_header
 from rejoin.sources.formats.line_chunks import Chunk, Numbers, RemainingLines, chunks
 from rejoin.sources.formats.line_tally import Tally
+from rejoin.sources.stored_files import corrupt
 from rejoin.statements.dialect import DUCKDB
 
-_LF, _CR, _COMMA = b"\n\r,"
-_FLAG, _TRUE = "[Tt]([Rr][Uu][Ee])?|[Ff]([Aa][Ll][Ss][Ee])?|[01]", "[Tt].*|1"
+_LF, _CR = b"\n\r"
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,16 @@ class CsvFile:
     Attributes:
         file, index: path as pinned, and place in the pin.
         layout: the table's columns.
-        null: the text that means NULL.
-        position: of every row.
+        written: how it is written.
+        position: of every row; None: events are records as they were read, with their texts, and the columns are fields.
         how: the careful decoder.
     """
 
     file: str
     index: int
     layout: Layout
-    null: str
-    position: str
+    written: CsvFormat
+    position: str | None
     how: Format[Record]
 
     def careful(self, records: Iterator[Record]) -> Iterator[pa.RecordBatch]:
@@ -67,7 +67,9 @@ def by_columns(of: CsvFile, pieces: Iterator[bytes]) -> Iterator[pa.RecordBatch]
     """The pieces of a file -> record batches of events, in the order of their lines. Raises what ``CsvReader`` and ``Tally`` raise."""
     tally = Tally(of.file)
     lines = _Lines(ahead(tally.parts(chunks(pieces)), partial(_judging, of)))
-    reader = CsvReader(lines, of.null, of.file)
+    reader = CsvReader(lines, of.written, of.file)
+    if of.position is None and reader.header is not None and len(set(reader.header)) < len(reader.header):
+        raise corrupt(of.file, "its header names a field twice")  # of snapshots and records the cut has seen that
     tally.no_records(reader.before)
     yield from tally.checked(_events(of, lines, reader, tally))
 
@@ -155,37 +157,49 @@ def _both_ways(of: CsvFile, chunk: Chunk, found: _Found, lines: _Lines, reader: 
 
 def _judging(of: CsvFile, first: Chunk) -> Callable[[Chunk], _Found | None] | None:
     """What judges the chunks of a file; None if none of its lines can be told."""
-    header = plain_header(first.line(first.first))
+    header = named(plain_header(first.line(first.first), of.written) or None, of.written, of.file)
     if not header:
         return None
     places = dict(zip(header, range(len(header)), strict=True))  # of a name that stands there twice the last one counts
     wanted = {c.name: places[c.name] for c in (*of.layout.key, *of.layout.values) if c.name in places}
     query = _query(of, wanted)
-    return None if query is None else lambda chunk: _judged(chunk, len(header), wanted.values(), query)
+    return None if query is None else lambda chunk: _judged(of, chunk, len(header), wanted.values(), query)
 
 
-def _judged(chunk: Chunk, fields: int, wanted: Collection[int], query: str) -> _Found | None:
+def _judged(of: CsvFile, chunk: Chunk, fields: int, wanted: Collection[int], query: str) -> _Found | None:
     """None if no line is plain, or some are no UTF-8."""
-    at, starts, ends = _plain(chunk, fields)
+    at, starts, ends = _plain(chunk, fields, of.written)
     if not len(at):
         return None
     # Each field is followed by what stands between it and the next one, so that all of them are one array of texts.
-    offsets = np.stack([starts, ends], axis=-1).astype(np.int32).reshape(-1)
-    texts = pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets.tobytes()), pa.py_buffer(chunk.data))
+    texts = _texts(chunk, starts, ends)
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
         return None
-    columns = {_name(i): texts.take(pa.array(np.arange(2 * i, len(offsets), 2 * fields))) for i in wanted}
+    columns = {_name(i): texts.take(pa.array(np.arange(2 * i, len(texts), 2 * fields))) for i in wanted}
+    if of.position is None:
+        whole = _texts(chunk, starts[:, :1], ends[:, -1:])
+        columns["_raw"] = whole.take(pa.array(np.arange(0, len(whole), 2)))
     return _Found(at, computed(pa.record_batch(columns), query))
 
 
-def _plain(chunk: Chunk, fields: int) -> tuple[Numbers, Numbers, Numbers]:
+def _texts(chunk: Chunk, starts: Numbers, ends: Numbers) -> pa.StringArray:
+    """What stands between starts and ends, and what stands between those."""
+    offsets = np.stack([starts, ends], axis=-1).astype(np.int32).reshape(-1)
+    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets.tobytes()), pa.py_buffer(chunk.data))
+
+
+def _plain(chunk: Chunk, fields: int, how: CsvFormat) -> tuple[Numbers, Numbers, Numbers]:
     """Which lines of a chunk are plain ones, from 0; and where their fields start and end, a row a line."""
     data = np.frombuffer(chunk.data, np.uint8)
-    marks = np.flatnonzero((data < ord(" ")) | (data == ord('"')) | (data == _COMMA))
+    delimiter, marked = ord(how.delimiter), data < ord(" ")
+    for sign in (how.delimiter, how.quote, how.escape):
+        if sign is not None:
+            marked |= data == ord(sign)
+    marks = np.flatnonzero(marked)
     kinds = data[marks]
-    is_end, is_comma = kinds == _LF, kinds == _COMMA
+    is_end, is_comma = kinds == _LF, kinds == delimiter
     line = np.cumsum(is_end) - is_end
     before_end = np.append(is_end[1:] & (marks[1:] == marks[:-1] + 1), False) & (kinds == _CR)
     count, stops = len(chunk.ends), chunk.ends.copy()
@@ -203,7 +217,10 @@ def _query(of: CsvFile, places: dict[str, int]) -> str | None:
     """The statement over ``lines`` (the fields of ``places``): the columns of events, and ``_proven``. None if some column is not told."""
     if not places:
         return None
-    shown, holds = {"_position": f"'{of.position}'"}, ["true"]
+    shown, holds = {"_raw": "_raw"} if of.position is None else {"_position": f"'{of.position}'"}, ["true"]
+    if of.position is None:
+        absent = ", ".join(quoted(c.name) for c in of.layout.values if c.name not in places)
+        shown["_absent"] = f"CAST([{absent}] AS VARCHAR[])"
     for column in (*of.layout.key, *of.layout.values):
         is_key, type_ = column in of.layout.key, str(column.type)
         if column.name not in places:
@@ -212,25 +229,20 @@ def _query(of: CsvFile, places: dict[str, int]) -> str | None:
             shown[column.name] = f"CAST(NULL AS {duckdb_type(type_)})"
             continue
         written = _name(places[column.name])
-        found = _field(written, type_)
+        found = of_text(written, type_)
         if found is None:
             return None
         shown[column.name] = found.value
         holds.append(f"{written} IS NOT NULL AND {found.holds}" if is_key else f"({written} IS NULL OR {found.holds})")
     listed = ", ".join(f"{text} AS {DUCKDB.name(name)}" for name, text in shown.items())
     # A text with control characters stands in no plain line.
-    is_null = f"nullif({{0}}, {quoted(of.null)}) AS {{0}}" if min(of.null, default=" ") >= " " else "{0}"
-    fields = ", ".join(is_null.replace("{0}", _name(i)) for i in places.values())
+    written = "trim({0}, ' ')" if of.written.trim else "{0}"
+    is_null = (
+        f"nullif({written}, {quoted(of.written.null)}) AS {{0}}" if min(of.written.null, default=" ") >= " " else f"{written} AS {{0}}"
+    )
+    fields = ", ".join([*(is_null.replace("{0}", _name(i)) for i in places.values()), *(["_raw"] if of.position is None else [])])
     proven = f"coalesce({' AND '.join(f'({h})' for h in holds)}, false) AS _proven"
     return f"SELECT {AT}, {proven}, {listed} FROM (SELECT {AT}, {fields} FROM lines)"
-
-
-def _field(written: str, type_: str) -> Typed | None:
-    """What ``values.csv_converter`` makes of a text, where that is beyond doubt."""
-    if type_ == "BOOLEAN":
-        # No list of texts: of a long one DuckDB makes a join, and the rows come in another order than the lines.
-        return Typed(f"regexp_full_match({written}, '{_TRUE}')", f"regexp_full_match({written}, '{_FLAG}')")
-    return typed(NUMBER if type_ in ("INT", "BIGINT", "FLOAT", "DOUBLE") else TEXT, written, type_, numbers=True)
 
 
 def _name(field: int) -> str:

@@ -57,8 +57,8 @@ def check_types(table: Table, schema: pa.Schema, place: str, int96: Collection[s
         if not positions:
             continue
         found = schema.field(positions[0]).type
-        fits = len(positions) == 1 and (column.type == "TIMESTAMP" if column.name in int96 else _fits(found, str(column.type)))
-        if not fits:
+        good = len(positions) == 1 and (column.type == "TIMESTAMP" if column.name in int96 else fits(found, str(column.type)))
+        if not good:
             raise SchemaDrift(
                 f"column {column.name!r} of table {table.name!r} has the type {found} in {place!r}, declared is {column.type}",
                 expected="the declared type, or one that can be widened to it without loss",
@@ -66,7 +66,7 @@ def check_types(table: Table, schema: pa.Schema, place: str, int96: Collection[s
             )
 
 
-def _fits(found: pa.DataType, declared: str) -> bool:
+def fits(found: pa.DataType, declared: str) -> bool:
     if pat.is_dictionary(found):
         found = found.value_type
     decimal = decimal_of(declared)

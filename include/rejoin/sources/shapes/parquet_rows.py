@@ -108,7 +108,7 @@ def _faults(name: str, values: pa.Array) -> Iterator[tuple[pa.BooleanArray, str,
     """The rows whose value no column of the declared type holds, with code and reason."""
     kind = values.type.value_type if pat.is_dictionary(values.type) else values.type
     if pat.is_string(kind) or pat.is_large_string(kind):
-        if (bad := _no_utf8(values)) is not None:
+        if (bad := no_utf8(values)) is not None:
             yield bad, "VALUE_TYPE", f"column {name!r}: no UTF-8"
     elif pat.is_date32(kind) or pat.is_timestamp(kind):
         plain = values.dictionary_decode() if pat.is_dictionary(values.type) else values
@@ -118,7 +118,7 @@ def _faults(name: str, values: pa.Array) -> Iterator[tuple[pa.BooleanArray, str,
         yield pc.fill_null(outside, fill_value=False), "VALUE_RANGE", f"column {name!r}: the date lies outside the years 0001 to 9999"
 
 
-def _no_utf8(values: pa.Array) -> pa.BooleanArray | None:
+def no_utf8(values: pa.Array) -> pa.BooleanArray | None:
     """Which texts are none; None if all are."""
     try:
         values.validate(full=True)

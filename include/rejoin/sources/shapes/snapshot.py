@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rejoin.errors import BadRecord
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.sources import RecordsSource, SnapshotSource
+from rejoin.plan.model.sources import CsvFormat, RecordsSource, SnapshotSource
 from rejoin.sources.decode.column_values import ColumnConverter
 from rejoin.sources.decode.line_shape import Shape
 from rejoin.sources.decode.proven_lines import Judge, by_shape
@@ -42,7 +42,7 @@ def _csv_file(table: Table, ordinal: int, file: str, index: int) -> CsvFile:
     assert isinstance(source, SnapshotSource | RecordsSource)
     convert = {column.name: csv_converter(column.name, str(column.type)) for column in table.columns}
     rows = _Rows(table, ordinal, convert, "csv")
-    return CsvFile(file, index, rows.layout, source.null, position_of(ordinal), rows)
+    return CsvFile(file, index, rows.layout, CsvFormat(null=source.null), position_of(ordinal), rows)
 
 
 def decode_json_pieces(table: Table, ordinal: int, file: str, index: int, pieces: Iterator[bytes]) -> Iterator[pa.RecordBatch]:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 import pyarrow as pa
 
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.sources import Meaning, RecordsSource, SnapshotSource
+from rejoin.plan.model.sources import CsvFormat, Meaning, RecordsSource, SnapshotSource, names_fields
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.events import raw_text
 from rejoin.sources.formats.binary_documents import BINARY, binary_documents
@@ -13,6 +13,7 @@ from rejoin.sources.formats.csv_text import csv_records
 from rejoin.sources.formats.json_documents import document_lines
 from rejoin.sources.formats.key_lines import message_lines
 from rejoin.sources.shapes import registry, snapshot
+from rejoin.sources.shapes.mapped import decoder as mapped
 from rejoin.sources.shapes.parquet_rows import decode_parquet, raw_rows
 from rejoin.sources.stored_files import PinnedFile, check_size, format_of, lines, open_pinned, place, verify
 from rejoin.sources.transports.listing import columns_of_records, new_files
@@ -28,7 +29,7 @@ class Files(Transport):
         table, root = self.table, self.access.root
         if table.source.meaning is Meaning.SNAPSHOT:
             where = place(root, table.source.path)
-            return Waiting(newest_snapshot(table, root, where, last), beside_snapshots(root, where))
+            return Waiting(newest_snapshot(table, root, where, last), beside_snapshots(table, root, where))
         fresh, ignored = new_files(table, root, taken)
         if not fresh:
             return Waiting(None, ignored)
@@ -53,13 +54,16 @@ class Files(Transport):
     def raw(self, part: Part, wanted: Collection[int]) -> Iterator[tuple[int, str]]:
         """Reads all of the file, so that its bytes are verified."""
         table, root, file = self.table, self.access.root, pinned(part)
+        if names_fields(table.source):
+            found = mapped.raw_records(table, file, root)
+            return ((line, raw if isinstance(raw, str) else raw_text(raw)) for line, raw in found if line in wanted)
         if table.source.meaning is Meaning.FEED or format_of(file.path) == "json":
             numbered = lines(_json_lines(root, part))
         elif format_of(file.path) == "parquet":
             return raw_rows(table, root, file, wanted)
         else:
             assert isinstance(table.source, SnapshotSource | RecordsSource)
-            records = csv_records(lines(open_pinned(root, file)), table.source.null, file.path, lambda _: None)
+            records = csv_records(lines(open_pinned(root, file)), CsvFormat(null=table.source.null), file.path, lambda _: None)
             numbered = ((line, raw) for line, raw, _ in records)
         return ((line, raw_text(raw)) for line, raw in numbered if line in wanted)
 
@@ -96,6 +100,8 @@ def _decoded(table: Table, pin: Pin, index: int, root: str) -> Iterator[pa.Recor
     if meaning is Meaning.RECORDS and not file.size:  # no gzip, no Parquet, but no records either
         verify(root, file)
         return iter(())
+    if names_fields(table.source):
+        return mapped.decode(table, pin.ordinal, file, index, root)
     feed = meaning is Meaning.FEED
     if not feed and format_of(file.path) == "parquet":
         return decode_parquet(table, pin.ordinal, file, index, root)

@@ -6,11 +6,11 @@ from dataclasses import asdict, replace
 from rejoin.errors import SourceMissing
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.record_place import delivered
-from rejoin.plan.model.sources import DebeziumSource, Meaning
+from rejoin.plan.model.sources import DebeziumSource, Meaning, NamedFields, Source
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.compression import packing
-from rejoin.sources.declared_columns import check_drift, columns_of
-from rejoin.sources.stored_files import PinnedFile, Place, changed, corrupt, first_lines, format_of, pin_files, place
+from rejoin.sources.declared_columns import check_drift, columns_of, csv_of
+from rejoin.sources.stored_files import PinnedFile, Place, changed, corrupt, first_lines, format_of, pin_files, place, written_as
 from rejoin.sources.transports.key_files import taken_apart
 from rejoin.sources.transports.layout import layout, reading_order
 from rejoin.sources.transports.transport import Taken
@@ -24,6 +24,11 @@ def parts_of(files: Iterable[PinnedFile]) -> tuple[Part, ...]:
     return tuple(Part(file.path, file.size, {"sha256": file.sha256}) for file in files)
 
 
+def reads_any_name(source: Source) -> bool:
+    """Whether files are read whatever their names: the source says how they are written."""
+    return source.format is not None if isinstance(source, NamedFields) else source.meaning is Meaning.FEED
+
+
 def new_files(table: Table, root: str, taken: Taken) -> tuple[tuple[Part, ...], tuple[str, ...]]:
     """The files of a feed or of records (``layout``) that no committed run applied, in their order, pinned; and what is not looked into.
 
@@ -33,7 +38,7 @@ def new_files(table: Table, root: str, taken: Taken) -> tuple[tuple[Part, ...], 
         SourceMissing: the path does not exist; or there are files below it, and none of them is read or ever was.
         SourceFileChanged: an applied file has another size now.
     """
-    found = layout(root, table.source.path, lambda name: table.source.meaning is Meaning.FEED or format_of(name) is not None)
+    found = layout(root, table.source.path, lambda name: reads_any_name(table.source) or format_of(name) is not None)
     if found is None:
         raise missing(table, "does not exist")
     beside, known = taken_apart(found.files, keys=isinstance(table.source, DebeziumSource)), taken()
@@ -66,15 +71,15 @@ def _with_keys(part: Part, keys: PinnedFile | None) -> Part:
 
 def columns_of_records(table: Table, root: str, fresh: tuple[Part, ...], last: Pin | None) -> tuple[str, ...]:
     """The columns that files of records have; a file of zero bytes, packed or not, has no records, and so lacks none."""
-    format_ = format_of(fresh[0].id)
+    format_ = written_as(table.source, fresh[0].id)
     if format_ is None:
         raise corrupt(fresh[0].id, "its name ends in no known format")
-    if other := next((part.id for part in fresh if format_of(part.id) != format_), None):
+    if other := next((part.id for part in fresh if written_as(table.source, part.id) != format_), None):
         raise corrupt(other, f"the new file {fresh[0].id!r} has another format, and a run reads one")
     full = [where for where in (place(root, part.id) for part in fresh if part.size) if not _is_packed_nothing(where)]
     if not full:
         return last.columns if last else ()
-    columns = columns_of(full, format_)
+    columns = columns_of(full, format_, csv_of(table.source))
     check_drift(delivered(table), columns, last.columns if last else ())
     return columns
 
@@ -91,7 +96,7 @@ def missing(table: Table, why: str) -> SourceMissing:
 
 
 def _unread(table: Table, others: list[str]) -> SourceMissing:
-    what = "files in it" if table.source.meaning is Meaning.FEED else "files whose names end in .csv, .jsonl or .parquet (packed: .csv.gz)"
+    what = "files in it" if reads_any_name(table.source) else "files whose names end in .csv, .jsonl or .parquet (packed: .csv.gz)"
     shown = ", ".join(sorted(others)[:FEW]) + (f" and {len(others) - FEW} more" if len(others) > FEW else "")
     return SourceMissing(
         f"source path {table.source.path!r} of table {table.name!r} holds nothing that is read, and never did: {shown}",

@@ -5,8 +5,8 @@ from pyarrow.fs import FileSelector, FileType
 from rejoin.errors import SnapshotEmpty, SnapshotOrder
 from rejoin.plan.model.plan import Table
 from rejoin.plan.pin import Pin
-from rejoin.sources.declared_columns import check_drift, columns_of
-from rejoin.sources.stored_files import PinnedFile, Place, changed, children, corrupt, format_of, pin_files, place
+from rejoin.sources.declared_columns import check_drift, columns_of, csv_of
+from rejoin.sources.stored_files import PinnedFile, Place, changed, children, corrupt, pin_files, place, written_as
 from rejoin.sources.transports.layout import UNFINISHED, natural
 from rejoin.sources.transports.listing import missing, parts_of
 
@@ -36,19 +36,19 @@ def newest_snapshot(table: Table, root: str, where: Place, last: Pin | None) -> 
         before = _entry_name(last, where) if last else ""
         fresh = _newer(table, entries, before)
         if not fresh:
-            _check_unchanged(root, next((e for e in entries if e.name == before), None), last)
+            _check_unchanged(table, root, next((e for e in entries if e.name == before), None), last)
             return None
         files, newer = pin_files(_data_files(table, root, fresh[-1])), len(fresh)
-    columns = columns_of([place(root, file.path) for file in files], str(format_of(files[0].path)))
+    columns = columns_of([place(root, file.path) for file in files], str(written_as(table.source, files[0].path)), csv_of(table.source))
     check_drift(table, columns, last.columns if last else ())
     return Pin("snapshot", parts_of(files), (last.ordinal if last else 0) + newer, newer - 1, columns)
 
 
-def beside_snapshots(root: str, where: Place) -> tuple[str, ...]:
+def beside_snapshots(table: Table, root: str, where: Place) -> tuple[str, ...]:
     """Files beside snapshots whose names end in no known format: nobody reads them."""
     if not where.is_directory():
         return ()
-    others = [e for e in children(root, where) if not e.is_directory() and format_of(e.name) is None]
+    others = [e for e in children(root, where) if not e.is_directory() and written_as(table.source, e.name) is None]
     return tuple(e.label for e in others if not e.name.endswith(UNFINISHED))
 
 
@@ -56,7 +56,7 @@ def _entries(table: Table, root: str, where: Place) -> list[Place]:
     if place(root, where.label + "/_SUCCESS").exists():
         # Each part would be taken for a whole snapshot, and the rows of the others for deleted.
         raise missing(table, "is itself one snapshot written by Spark (_SUCCESS), not a directory of snapshots")
-    return [entry for entry in children(root, where) if entry.is_directory() or format_of(entry.name)]
+    return [entry for entry in children(root, where) if entry.is_directory() or written_as(table.source, entry.name)]
 
 
 def _newer(table: Table, entries: list[Place], before: str) -> list[Place]:
@@ -89,16 +89,16 @@ def _data_files(table: Table, root: str, entry: Place) -> list[Place]:
         return [entry]
     inside, listed = children(root, entry), entry.fs.get_file_info(FileSelector(entry.native))
     folders = {info.base_name for info in listed if info.type == FileType.Directory}
-    files = [f for f in inside if format_of(f.name) and f.name not in folders]
+    files = [f for f in inside if written_as(table.source, f.name) and f.name not in folders and not f.name.endswith(UNFINISHED)]
     if not files:
         raise SnapshotEmpty(
             f"snapshot {entry.label!r} of table {table.name!r} holds no data files: taken as it is, it would delete every row",
             expected="files .parquet, .csv, .jsonl (or .gz of the last two)",
             next_step="deliver a complete snapshot under a later name",
         )
-    if len({format_of(file.name) for file in files}) > 1:
+    if len({written_as(table.source, file.name) for file in files}) > 1:
         raise corrupt(entry.label, "it mixes file formats")
-    others = [f.name for f in inside if f.name in folders or not (format_of(f.name) or f.name.endswith(UNFINISHED))]
+    others = [f.name for f in inside if f.name in folders or not (written_as(table.source, f.name) or f.name.endswith(UNFINISHED))]
     if others:
         raise corrupt(entry.label, f"beside its data files are others, which nobody would read: {', '.join(others[:5])}")
     return files
@@ -112,11 +112,12 @@ def _entry_name(last: Pin, where: Place) -> str:
     return path.removeprefix(front).split("/", 1)[0] if path.startswith(front) else ""
 
 
-def _check_unchanged(root: str, entry: Place | None, last: Pin | None) -> None:
+def _check_unchanged(table: Table, root: str, entry: Place | None, last: Pin | None) -> None:
     """The snapshot that was applied last still has the sizes that were applied."""
     if entry is None or last is None:
         return
-    now = {f.label: f.info().size for f in (children(root, entry) if entry.is_directory() else [entry]) if format_of(f.name)}
+    there = children(root, entry) if entry.is_directory() else [entry]
+    now = {f.label: f.info().size for f in there if written_as(table.source, f.name) and not f.name.endswith(UNFINISHED)}
     was = {part.id: part.size for part in last.parts}
     for path in now.keys() | was.keys():
         if now.get(path) != was.get(path):

@@ -1,0 +1,64 @@
+"""What a user writes for rows that well-known tools land: ``changes(...)`` with what these tools call things. docs/sources.md says what their fields can and cannot promise."""
+
+from collections.abc import Mapping
+from typing import TypedDict, Unpack
+
+from rejoin.declare.changes import Order, changes
+from rejoin.declare.declarations import SourceDeclaration
+from rejoin.declare.formats import FormatDeclaration
+
+
+class Options(TypedDict, total=False):
+    """Those of ``changes``."""
+
+    columns: Mapping[str, str] | None
+    format: FormatDeclaration | None
+    on_bad_record: str
+    max_bad_share: float
+
+
+def flattened(path: str, *, order_by: Order = None, deleted: str = "__deleted = 'true'", **options: Unpack[Options]) -> SourceDeclaration:
+    """Debezium's events flattened by ``ExtractNewRecordState``, with ``delete.tombstone.handling.mode=rewrite`` and a position by ``add.fields``.
+
+    Args:
+        path: the directory of the files.
+        order_by: the fields with the position: ``"__lsn"`` of PostgreSQL; ``["__file", ...]`` of others. There is none without ``add.fields``.
+        deleted: as of ``changes``.
+        options: as of ``changes``.
+    """
+    return changes(path, order_by=order_by, deleted=deleted, **options)
+
+
+def dms(path: str, *, sequence: str = "AR_H_CHANGE_SEQ", **options: Unpack[Options]) -> SourceDeclaration:
+    """Files of AWS DMS, full load and changes: ``Op`` is I, U or D. Records of a full load have neither ``Op`` nor a sequence, and come before all others.
+
+    Args:
+        path: the directory of the files of a table.
+        sequence: the column to which a transformation rule adds ``$AR_H_CHANGE_SEQ``.
+        options: as of ``changes``.
+    """
+    gone = "CASE coalesce(nullif(Op, ''), 'I') WHEN 'D' THEN true WHEN 'I' THEN false WHEN 'U' THEN false END"
+    position = f"coalesce(CAST(nullif(`{sequence}`, '') AS DECIMAL(38,0)), CAST(0 AS DECIMAL(38,0)))"
+    return changes(path, order_by=position, deleted=gone, **options)
+
+
+def fivetran(path: str, *, order_by: Order = "_fivetran_synced", **options: Unpack[Options]) -> SourceDeclaration:
+    """Rows as Fivetran lands them: with the time at which it did, and whether they are gone.
+
+    Args:
+        path: the directory of the files of a table.
+        order_by: as of ``changes``.
+        options: as of ``changes``.
+    """
+    return changes(path, order_by=order_by, deleted="CAST(_fivetran_deleted AS BOOLEAN)", **options)
+
+
+def airbyte(path: str, *, order_by: Order = "_ab_cdc_lsn", **options: Unpack[Options]) -> SourceDeclaration:
+    """Rows as Airbyte's CDC sources land them, in files whose fields are columns.
+
+    Args:
+        path: the directory of the files of a stream.
+        order_by: the field with the position: ``"_ab_cdc_lsn"`` of PostgreSQL, ``"_ab_cdc_cursor"`` of MySQL and others.
+        options: as of ``changes``.
+    """
+    return changes(path, order_by=order_by, deleted="_ab_cdc_deleted_at IS NOT NULL", **options)

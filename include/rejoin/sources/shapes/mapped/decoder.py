@@ -1,0 +1,88 @@
+"""A file of records whose fields a declaration names -> events: what this process and Spark's workers both call."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from rejoin.plan.model.plan import Table
+from rejoin.plan.model.sources import CsvFormat, Meaning, NamedFields
+from rejoin.sources.declared_columns import csv_of
+from rejoin.sources.decode.proven_lines import by_shape
+from rejoin.sources.formats.csv_text import csv_records
+from rejoin.sources.formats.encoded_text import as_utf8
+from rejoin.sources.shapes.mapped import parquet_fields
+from rejoin.sources.shapes.mapped.csv_fields import csv_fields
+from rejoin.sources.shapes.mapped.json_fields import JsonFields
+from rejoin.sources.shapes.mapped.mapping import Mapping
+from rejoin.sources.shapes.mapped.records import Records
+from rejoin.sources.shapes.mapped.statement import Statement
+from rejoin.sources.shapes.snapshot import position_of
+from rejoin.sources.stored_files import PinnedFile, open_pinned, written_as
+from rejoin.sources.stored_files import lines as numbered
+
+Line = tuple[int, bytes]
+
+
+def kind_of(source: NamedFields, path: str) -> str:
+    """How a file is written: json, csv or parquet."""
+    return written_as(source, path) or "json"
+
+
+def decode(table: Table, ordinal: int, file: PinnedFile, index: int, root: str) -> Iterator[pa.RecordBatch]:
+    """A pinned file -> record batches of ``events_schema(table)``, one row a record. Raises as ``transports.files.Files.events`` does."""
+    mapping = Mapping(table, None if table.source.meaning is Meaning.FEED else position_of(ordinal))
+    if kind_of(mapping.source, file.path) == "parquet":
+        rows = parquet_fields.opened(mapping, root, file)
+        records = Records(mapping, rows.statement, file.path, index)
+        return (records.events(batch, rows.raw) for batch in rows.batches)
+    layout, pieces = mapping.raw_layout(), open_pinned(root, file)
+    if kind_of(mapping.source, file.path) == "csv":
+        batches = csv_fields(layout, csv_of(mapping.source), file.path, index, pieces)
+    else:
+        batches = by_shape(file.path, index, pieces, JsonFields(layout))
+    return _events(mapping, file.path, index, batches)
+
+
+def decode_lines(table: Table, file: str, lines: Iterable[Line]) -> Iterator[pa.RecordBatch]:
+    """The same of texts of records that quarantine has kept, each on the line on which it was: of JSON and Parquet, which are JSON there, and of CSV whose fields
+    the declaration names. Those of other CSV say nothing without their header, and give no events.
+    """
+    mapping = Mapping(table)
+    if kind_of(mapping.source, file) == "csv":
+        written = replace(csv_of(mapping.source), header=False, encoding="utf-8")
+        for line, raw in lines if written.names else ():
+            yield from _events(mapping, file, 0, _one_csv(mapping, written, file, line, raw))
+        return
+    yield from _events(mapping, file, 0, JsonFields(mapping.raw_layout()).batches(file, 0, iter(lines)))
+
+
+def _one_csv(mapping: Mapping, written: CsvFormat, file: str, line: int, raw: bytes) -> Iterator[pa.RecordBatch]:
+    """A record that was on that line."""
+    for batch in csv_fields(mapping.raw_layout(), written, file, 0, iter([raw])):
+        yield batch.set_column(batch.schema.get_field_index("_line"), "_line", pa.array([line] * batch.num_rows, pa.int64()))
+
+
+def raw_records(table: Table, file: PinnedFile, root: str) -> Iterator[tuple[int, str | bytes]]:
+    """The records of a file as they were written, with their lines."""
+    mapping = Mapping(table)
+    if kind_of(mapping.source, file.path) == "parquet":
+        rows, first = parquet_fields.opened(mapping, root, file), 1
+        for batch in rows.batches:
+            yield from enumerate(rows.raw(batch), first)
+            first += batch.num_rows
+    elif kind_of(mapping.source, file.path) == "csv":
+        written = csv_of(mapping.source)
+        records = csv_records(numbered(as_utf8(open_pinned(root, file), written.encoding, file.path)), written, file.path, lambda _: None)
+        yield from ((line, raw) for line, raw, _ in records)
+    else:
+        yield from numbered(open_pinned(root, file))
+
+
+def _events(mapping: Mapping, file: str, index: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    records = Records(mapping, Statement(mapping, frozenset(mapping.reads), {}, frozenset()), file, index)
+    return (records.events(batch, _texts) for batch in batches if batch.num_rows)
+
+
+def _texts(records: pa.RecordBatch) -> list[str]:
+    return [text or "" for text in records["_raw"].to_pylist()]

@@ -1,0 +1,87 @@
+"""Lines of JSON -> their fields as texts: a number as it is written, true and false in letters."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from rejoin.errors import BadRecord
+from rejoin.plan.sql.portable import quoted
+from rejoin.sources.decode.line_shape import FLAG, NULL, NUMBER, TEXT, WHOLE, Shape, at, kind_at, part_at
+from rejoin.sources.decode.proven_lines import Judge
+from rejoin.sources.decode.record_runs import batches
+from rejoin.sources.events import Event, EventKind, Layout, raw_text
+from rejoin.sources.formats.json_text import Number, Unsure, json_members
+from rejoin.sources.formats.line_tally import Tally
+
+Line = tuple[int, bytes]
+_AS_TEXT = {TEXT: "{}", NUMBER: "{}", WHOLE: "CAST({} AS VARCHAR)", FLAG: "CAST({} AS VARCHAR)", NULL: "CAST(NULL AS VARCHAR)"}
+
+
+class JsonFields:
+    """The decoder of one file (``decode.proven_lines.LineDecoder``): every line an event whose columns are fields, with its text.
+
+    Args:
+        layout: of the fields, all of them texts.
+    """
+
+    by_batch = False
+    packed: tuple[str, ...] = ()
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+
+    def batches(self, file: str, index: int, lines: Iterator[Line]) -> Iterator[pa.RecordBatch]:
+        tally = Tally(file)
+        records = (line for line in tally.lines(lines) if line[1].strip() or tally.no_records(1))
+        return tally.checked(batches(self.layout, file, index, records, self))
+
+    def judge(self, shape: Shape) -> Judge | None:
+        columns, absent = {"_raw": "left(line, length(line) - 1)"}, []
+        for name in self.layout.names:
+            kind = kind_at(shape.root, (name,))
+            if kind is not None:
+                columns[name] = _AS_TEXT[kind].format(at("j", (name,)))
+            elif part_at(shape.root, (name,)) is not None:  # an object
+                return None
+            else:
+                columns[name] = "CAST(NULL AS VARCHAR)"
+                absent.append(name)
+        columns["_absent"] = f"CAST([{', '.join(map(quoted, absent))}] AS VARCHAR[])"
+        return Judge(columns, ())
+
+    def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[Line]) -> list[pa.RecordBatch]:  # noqa: ARG002
+        return list(self.batches(file, index, iter(slow)))
+
+    # --- one by one ----------------------------------------------------------------------------------------------------
+
+    def event(self, record: Line) -> Event:
+        line, raw = record
+        try:
+            members = json_members(raw)
+            values = [_text(name, members.get(name)) for name in self.layout.names]
+        except BadRecord as bad:
+            return self.layout.quarantined(line, bad, raw)
+        absent = [name for name in self.layout.names if name not in members]
+        return Event(EventKind.UPSERT, line, (), values, raw=raw_text(raw), absent=absent)
+
+    def raw(self, record: Line) -> bytes:
+        return record[1]
+
+    def plain(self, record: Line) -> NoReturn:  # noqa: ARG002 -- no line is read by whole columns but by its shape
+        raise Unsure
+
+    def columns(self, run: object) -> NoReturn:  # noqa: ARG002 -- likewise
+        raise Unsure
+
+
+def _text(name: str, value: Any) -> str | None:
+    if value is None or type(value) is str:
+        return value
+    if type(value) is Number:
+        return str(value)
+    if type(value) is bool:
+        return "true" if value else "false"
+    raise BadRecord(
+        "VALUE_TYPE", f"field {name!r} holds {'an object' if type(value) is dict else 'an array'}, where a single value is read"
+    )

@@ -1,0 +1,90 @@
+"""What the columns of a table, its order and its deletes are made of, ready to be computed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rejoin.plan.model.plan import Column, Table
+from rejoin.plan.model.sources import ChangesSource, NamedFields
+from rejoin.plan.sql.portable import printed
+from rejoin.plan.sql.raw_fields import as_field, fields, plain, unqualified
+from rejoin.sources.events import Layout
+
+RAW: Final = "t"
+"""What SQL over fields calls a record."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """Something that is made of fields.
+
+    Attributes:
+        what: how a reason for the quarantine calls it.
+        reads: the fields.
+        field: the field that it is by itself; None: it is computed.
+        sql: how DuckDB computes it from the texts of the fields.
+        type: of what is computed; STRING of a field.
+    """
+
+    what: str
+    reads: tuple[str, ...]
+    field: str | None
+    sql: str
+    type: str
+
+    @property
+    def is_text(self) -> bool:
+        return self.type == "STRING"
+
+
+def _made(sql: str, what: str) -> Made:
+    reads, field = fields(sql), plain(sql)
+    found = printed(sql, {RAW: dict.fromkeys(reads, "STRING")})
+    return Made(f"{what} ({unqualified(sql)})" if field is None else what, reads, field, found.text, found.type)
+
+
+class Mapping:
+    """Of one table.
+
+    Args:
+        table: the table.
+        position: of every record; None: records have theirs.
+
+    Attributes:
+        layout: the table's columns.
+        columns: what each is made of, keys first, as in ``layout``.
+        order: what the position is made of; empty: of the record's place, or it is given.
+        deleted: what is true of a record of a row that is gone.
+        reads: every field that is read.
+    """
+
+    def __init__(self, table: Table, position: str | None = None) -> None:
+        source = table.source
+        assert isinstance(source, NamedFields)
+        order, deleted = (source.order, source.deleted) if isinstance(source, ChangesSource) else ((), None)
+        declared = dict(source.columns)
+        self.layout, self.source, self.position = Layout(table), source, position
+        self.columns = [(c, _made(declared.get(c.name, as_field(c.name)), f"column {c.name!r}")) for c in self._declared()]
+        self.order = [_made(sql, f"order_by {unqualified(sql)}") for sql in order]
+        self.deleted = None if deleted is None else _made(deleted, "deleted")
+        every = [*(made for _, made in self.columns), *self.order, *([self.deleted] if self.deleted else [])]
+        self.reads = tuple(dict.fromkeys(name for made in every for name in made.reads))
+        # Of snapshots and records the cut has seen whether a field is there.
+        self._required = (
+            {} if position is not None else {c.name: set(made.reads) for c, made in self.columns if c.name in self.layout.required}
+        )
+        self._lacking: dict[tuple[str, ...], list[str]] = {}
+
+    def _declared(self) -> Sequence[Column]:
+        return (*self.layout.key, *self.layout.values)
+
+    def lacking(self, absent: Sequence[str]) -> list[str]:
+        """The columns that a record without these fields does not have, of those that it may not lack."""
+        known = self._lacking.get(given := tuple(absent))
+        if known is None:
+            known = self._lacking[given] = [name for name, reads in self._required.items() if not reads.isdisjoint(given)]
+        return known
+
+    def raw_layout(self) -> Layout:
+        """The columns of records as they are read: texts."""
+        return Layout(Table("fields", (), tuple(Column(name, "STRING") for name in self.reads), self.source, ()))
