@@ -7,7 +7,7 @@ from rejoin.plan.model import durations
 from rejoin.plan.model.match import AsOf, JoinKind, Other, Window
 from rejoin.plan.model.plan import Edge, Node, Plan, Projection, Table, View
 from rejoin.plan.model.sinks import KafkaSink, Sink
-from rejoin.plan.model.sources import DebeziumSource, FeedSource, RecordsSource, SnapshotSource, Source
+from rejoin.plan.model.sources import DebeziumSource, FeedSource, RecordsSource, Snapshots, SnapshotSource, Source
 from rejoin.plan.model.steps import Step, Verb, steps
 from rejoin.plan.sql.unchecked import unchecked
 
@@ -71,6 +71,7 @@ def _source(source: Source) -> str:
         case DebeziumSource():
             units = ", ".join(f"{name} in {unit}" for name, unit in source.units)
             own = (f", topic {source.topic}" if source.topic is not None else "") + (f", {units}" if units else "")
+            own += f", {source.snapshots} snapshots" if source.snapshots is not Snapshots.COMPLETE else ""
     return f"{source.kind} {source.path}{own}; bad records: {source.on_bad_record}, at most {source.max_bad_share:.0%}"
 
 

@@ -38,7 +38,11 @@ def _below(source: Source) -> Source:
     path = _SCHEME.sub("", source.path).lstrip("/")
     if path.endswith(".parquet"):  # rejoin.testing writes text only
         path += JSON_LINES
-    return replace(source, path=path, max_delete_share=1.0) if isinstance(source, SnapshotSource) else replace(source, path=path)
+    return (
+        replace(source, path=path, max_delete_share=1.0)
+        if isinstance(source, SnapshotSource | DebeziumSource)
+        else replace(source, path=path)
+    )
 
 
 @dataclass

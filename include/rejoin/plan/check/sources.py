@@ -1,6 +1,7 @@
 """What a table or stream says of where its rows come from, checked."""
 
-from typing import Final, NamedTuple
+from enum import StrEnum
+from typing import Final, NamedTuple, TypeVar
 
 from rejoin.declare.declarations import SourceDeclaration, TableDeclaration
 from rejoin.plan.check.tables import share
@@ -8,13 +9,24 @@ from rejoin.plan.extensions import dialects, transports
 from rejoin.plan.model.column_names import by_name, folded
 from rejoin.plan.model.plan import Column
 from rejoin.plan.model.problems import BAD_OPTION, Reporter, did_you_mean
-from rejoin.plan.model.sources import SOURCES, DebeziumSource, FeedSource, Meaning, OnBadRecord, RecordsSource, SnapshotSource, Source
+from rejoin.plan.model.sources import (
+    SOURCES,
+    DebeziumSource,
+    FeedSource,
+    Meaning,
+    OnBadRecord,
+    RecordsSource,
+    Snapshots,
+    SnapshotSource,
+    Source,
+)
 from rejoin.plan.pin import FILES
 from rejoin.plan.sql import types
 
 NO_SOURCE: Final = SnapshotSource("")  # stands for a source with a mistake; such a plan is never returned
 _UNITS: Final = ("ms", "us", "ns")
 Options = dict[str, object]
+W = TypeVar("W", bound=StrEnum)
 
 
 class _Common(NamedTuple):
@@ -39,7 +51,9 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], report: Rep
         )
         return None
     before = len(report.problems.found)
-    common = _Common(_path(options, report), share("max_bad_share", options, report), _policy(options, report))
+    common = _Common(
+        _path(options, report), share("max_bad_share", options, report), _one_of(OnBadRecord, "on_bad_record", options, report)
+    )
     kind = SOURCES[written.kind]
     made: Source
     if kind is DebeziumSource:
@@ -93,7 +107,9 @@ def _feed(options: Options, common: _Common, report: Reporter) -> FeedSource:
 def _debezium(options: Options, common: _Common, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> DebeziumSource:
     topic = None if options["topic"] is None else _text("topic", options, report)
     units = _units(options["units"], found, report, complete=complete)
-    return DebeziumSource(common.path, topic, units, _text("placeholder", options, report), common.policy, common.share)
+    placeholder, snapshots = _text("placeholder", options, report), _one_of(Snapshots, "snapshots", options, report)
+    deleted = share("max_delete_share", options, report)
+    return DebeziumSource(common.path, topic, units, placeholder, snapshots, deleted, common.policy, common.share)
 
 
 def _units(value: object, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> tuple[tuple[str, str], ...]:
@@ -131,10 +147,10 @@ def _text(name: str, options: Options, report: Reporter) -> str:
     return value
 
 
-def _policy(options: Options, report: Reporter) -> OnBadRecord:
-    value = options["on_bad_record"]
-    if value not in list(OnBadRecord):
-        expected = " or ".join(repr(str(policy)) for policy in OnBadRecord)
-        report(BAD_OPTION, f"on_bad_record is {value!r}; expected {expected}")
-        return OnBadRecord.FAIL
-    return OnBadRecord(str(value))
+def _one_of(words: type[W], name: str, options: Options, report: Reporter) -> W:
+    """The option's word; the last one after a report."""
+    value = options[name]
+    if value not in list(words):
+        report(BAD_OPTION, f"{name} is {value!r}; expected {' or '.join(repr(str(word)) for word in words)}")
+        return list(words)[-1]
+    return words(str(value))

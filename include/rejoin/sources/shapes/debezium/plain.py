@@ -15,14 +15,15 @@ from rejoin.sources.decode.values import decimal_of
 from rejoin.sources.events import EventKind, Layout
 from rejoin.sources.formats.json_text import Unsure
 from rejoin.sources.shapes.debezium.envelope import Readers, Unwrapper
+from rejoin.sources.shapes.debezium.marks import mark
 from rejoin.sources.shapes.debezium.positions import position
 from rejoin.sources.shapes.debezium.schema_cut import SchemaCut
 
 _UPSERTS = {"c": 1, "u": 1, "r": 0}  # with the rank of its position
 _UPSERT, _DELETE, _SKIPPED = str(EventKind.UPSERT), str(EventKind.DELETE), str(EventKind.SKIPPED)
 Key = tuple[Any, ...]
-# Line, kind, position (None of a tombstone), whether the key has a schema, whether the values have, key and values as written. Flat
-# and of simple values, so that Python's garbage collector does not go through tens of thousands of tuples again and again.
+# Line, kind, position (None of a tombstone), mark (None but of what a snapshot read), whether the key has a schema, whether the values have, key and values
+# as written. Flat and of simple values, so that Python's garbage collector does not go through tens of thousands of tuples again and again.
 Row = tuple[Any, ...]
 
 
@@ -52,7 +53,7 @@ class PlainEvents:
         if type(line) is not dict or "value" not in line or not self._able:
             raise Unsure
         if self._topic is not None and line.get("topic") not in (self._topic, None):
-            return number, _SKIPPED, None, None, None, *self._nulls
+            return number, _SKIPPED, None, None, None, None, *self._nulls
         payload, has_schema = self._values.peek(line["value"])
         document, of_key = self._keys.peek(line.get("key"))
         if type(document) is not dict:
@@ -64,27 +65,28 @@ class PlainEvents:
         if None in key:
             raise Unsure
         if payload is None:
-            return number, _DELETE, None, of_key, None, *key, *self._layout.no_values
+            return number, _DELETE, None, None, of_key, None, *key, *self._layout.no_values
         if type(payload) is not dict:
             raise Unsure
         op = payload.get("op")
         if op == "d":
             at = position(payload.get("source"), 1, payload.get("transaction"))
-            return number, _DELETE, at, of_key, None, *key, *self._layout.no_values
+            return number, _DELETE, at, None, of_key, None, *key, *self._layout.no_values
         after = payload.get("after")
         if type(op) is not str or op not in _UPSERTS or type(after) is not dict or _has_old_key(line):
             raise Unsure
-        at = position(payload.get("source"), _UPSERTS[op], payload.get("transaction"))
+        source = payload.get("source")
+        at = position(source, _UPSERTS[op], payload.get("transaction"))
         try:
             values = self._values_of(after)
         except KeyError:
             if not all(map(after.__contains__, self._layout.required)):
                 raise Unsure from None
             values = tuple(map(after.get, self._value_names))
-        return number, _UPSERT, at, of_key, has_schema, *key, *values
+        return number, _UPSERT, at, mark(source) if op == "r" else None, of_key, has_schema, *key, *values
 
     def columns(self, run: Sequence[Row]) -> tuple[dict[str, pa.Array], Sequence[int]]:
-        lines, kinds, positions, of_key, of_value, *columns = zip(*run, strict=True)
+        lines, kinds, positions, marks, of_key, of_value, *columns = zip(*run, strict=True)
         keys, values = columns[: len(self._layout.key)], columns[len(self._layout.key) :]
         key_reader, reader = _only(self._keys, of_key), _only(self._values, of_value)
         arrays: dict[str, pa.Array] = {}
@@ -103,6 +105,8 @@ class PlainEvents:
         if key_reader is not None and (deletes or self._deleted_at):
             positions = tuple(self._remember_deletes(kinds, self._converted(keys, key_reader), positions))
         arrays["_position"] = pa.array(positions, pa.string())
+        if any(marks):
+            arrays["_snapshot"] = pa.array(marks, pa.string())
         return arrays, lines
 
     def _value_arrays(self, reader: Readers, values: Sequence[Sequence[Any]], missing: dict[int, list[str]]) -> dict[str, pa.Array]:

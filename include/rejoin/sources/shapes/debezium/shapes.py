@@ -1,6 +1,7 @@
 """Which values of lines of a shape become which columns of events: of PostgreSQL's envelopes, as ``decoder`` and ``versions`` read them."""
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from rejoin.plan.model.durations import MAX_MICROS
 from rejoin.plan.model.sources import DebeziumSource
@@ -9,7 +10,8 @@ from rejoin.sources.decode.line_shape import NULL, TEXT, WHOLE, Branch, Leaf, Sh
 from rejoin.sources.decode.proven_lines import Judge
 from rejoin.sources.decode.sql_values import Typed
 from rejoin.sources.decode.values import decimal_of
-from rejoin.sources.events import Layout
+from rejoin.sources.events import Layout, ReadMark
+from rejoin.sources.shapes.debezium import marks
 from rejoin.sources.shapes.rows import Values, judged
 
 _WRAPPED = {"schema", "payload"}
@@ -39,7 +41,8 @@ def of_events(layout: Layout, source: DebeziumSource, unchanged: Collection[str]
         holds.append(f"coalesce({at('j', ('topic',))} = {quoted(source.topic)}, true)")
     paths = {c.name: ("key", c.name) for c in layout.key} | {c.name: ("value", "after", c.name) for c in layout.values}
     values = Values(units=dict(source.units), unchanged=unchanged)
-    return judged(layout, paths, shape, position.value, [*holds, position.holds], values)
+    found = judged(layout, paths, shape, position.value, [*holds, position.holds], values)
+    return None if found is None else replace(found, columns={**found.columns, "_snapshot": _mark(value)})
 
 
 def committed(shape: Shape) -> Typed | None:
@@ -72,6 +75,21 @@ def _position(value: Branch) -> Typed | None:
         holds.append(f"{number} >= 0")
     rank = f"CASE {at('j.value', ('op',))} WHEN 'r' THEN '.0.' ELSE '.1.' END"
     return Typed(f"concat({_padded(at('j.value', lsn))}, {rank}, {order})", " AND ".join(holds))
+
+
+def _mark(value: Branch) -> str:
+    """What ``marks.mark`` makes of the source block of an event that a snapshot read; null of others."""
+    read = f"{at('j.value', ('op',))} = 'r'"
+    if kind_at(value, ("source", "snapshot")) != TEXT:
+        return f"CASE WHEN {read} THEN {quoted(ReadMark.ROW)} END"
+    said, parts = at("j.value", ("source", "snapshot")), [("source", name) for name in marks.ORIGIN]
+    named = ", ".join(["'.'", *(at("j.value", part) for part in parts if kind_at(value, part) == TEXT)])
+    origin = f"concat_ws({named})" if named != "'.'" else "''"
+    ends = " ".join(
+        f"WHEN {said} IN ({', '.join(map(quoted, words))}) THEN concat({quoted(f'{of} ')}, {origin})"
+        for of, words in ((ReadMark.FIRST, marks.FIRST), (ReadMark.LAST, marks.LAST))
+    )
+    return f"CASE WHEN {read} THEN CASE {ends} WHEN {said} = {quoted(marks.ADDED)} THEN {quoted(ReadMark.ADDED)} ELSE {quoted(ReadMark.ROW)} END END"
 
 
 def _padded(number: str) -> str:

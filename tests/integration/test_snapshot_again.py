@@ -1,0 +1,246 @@
+"""A snapshot within a feed that begins twice: rows that were deleted in between have no event, and are gone at its end (S4)."""
+
+import random
+from pathlib import Path
+
+import pytest
+from integration.conftest import Go, Sessions
+from integration.connector import PLACES, Connector, history
+from integration.shop import rows
+
+from rejoin.errors import SnapshotAgain, SnapshotShrunk
+from rejoin.lake.config import lake_config
+from rejoin.operate.verify.verify import verify
+from rejoin.plan.check.topology_file import load
+from rejoin.steps.run.topology import Topology
+
+pytestmark = pytest.mark.slow
+
+FILE = """
+from rejoin import Topology, debezium
+
+feed = Topology("feed")
+feed.table("notes", key="id", schema="id BIGINT, body STRING", source=debezium("landing"{options})).filter("id >= 0").named("published")
+"""
+
+
+class Feed:
+    """A topology of one table, and the connector that writes its files."""
+
+    def __init__(self, root: Path, go: Go, options: str = ", max_delete_share=1", place: str = "only") -> None:
+        self.root, self._go, self.files, self.connector = root, go, 0, Connector(place)
+        (root / "landing").mkdir(exist_ok=True)
+        self.declare(options)
+
+    def declare(self, options: str) -> None:
+        (self.root / "feed.py").write_text(FILE.format(options=options))
+
+    @property
+    def topology(self) -> Topology:
+        return Topology(load(str(self.root / "feed.py")), lake_config(str(self.root / "lake")), str(self.root))
+
+    def write(self, lines: list[str]) -> None:
+        self.files += 1
+        (self.root / "landing" / f"{self.files:03}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+
+    def run(self, count: int | None = None) -> dict[str, int]:
+        """One run with the oldest lines as its file; returns the counts of the ingest."""
+        self.write(self.connector.take(count))
+        done = self._go(self.topology)
+        return self.topology.ledger.steps(done.number)["ingest.notes"].counts
+
+    @property
+    def published(self) -> dict[object, object]:
+        return {r["id"]: r["body"] for r in rows(self.topology, "published")}
+
+    @property
+    def incomplete(self) -> dict[str, int]:
+        found = self.topology.ledger.generations(self.topology.ledger.head()).get("notes")
+        return {} if found is None else found.incomplete
+
+
+@pytest.fixture
+def feed(tmp_path: Path, go: Go) -> Feed:
+    made = Feed(tmp_path, go)
+    for key in range(6):
+        made.connector.put(key, f"n{key}", seen=False)
+    return made
+
+
+SHOP = "shop.shop.public.notes"
+
+
+def test_rows_that_were_deleted_between_two_tries_of_a_snapshot_are_gone_at_its_end(feed: Feed) -> None:
+    feed.connector.snapshot(4)
+    feed.run()
+    assert feed.incomplete == {SHOP: 1}
+    feed.connector.delete(1, seen=False)
+    feed.connector.snapshot()
+    counts = feed.run(3)
+    assert (counts["reconciled"], feed.incomplete, set(feed.published)) == (0, {SHOP: 2}, {0, 1, 2, 3}), "not before its end"
+    counts = feed.run()
+    assert (counts["reconciled"], counts["implied"], feed.incomplete) == (1, 1, {})
+    assert feed.published == feed.connector.rows
+    assert feed.run()["reconciled"] == 0
+
+
+def test_all_tries_may_come_in_one_run(feed: Feed) -> None:
+    for gone in (1, 2, 3):
+        feed.connector.snapshot(4)
+        feed.connector.delete(gone, seen=False)
+    feed.connector.snapshot()
+    counts = feed.run()
+    assert (counts["reconciled"], counts["stale"]) == (0, 12), "what was never visible is not deleted; rows of earlier tries say nothing"
+    assert feed.published == feed.connector.rows and feed.incomplete == {}
+
+
+def test_a_snapshot_after_changes_were_missed_deletes_what_they_deleted(feed: Feed) -> None:
+    feed.connector.snapshot()
+    feed.connector.put(7, "new")
+    feed.run()
+    feed.connector.delete(7, seen=False)
+    feed.connector.delete(0, seen=False)
+    feed.connector.snapshot()
+    feed.connector.put(0, "again")
+    assert feed.run()["reconciled"] == 1, "the other one came again"
+    assert feed.published == feed.connector.rows
+
+
+def test_a_row_of_an_earlier_try_that_comes_late_says_nothing(feed: Feed) -> None:
+    feed.connector.snapshot(6)
+    late = feed.connector.lines.pop(1)
+    feed.connector.delete(1, seen=False)
+    feed.connector.snapshot()
+    feed.run()
+    feed.write([late])
+    assert feed.run()["stale"] == 1
+    assert feed.published == feed.connector.rows
+
+
+def test_a_change_that_was_made_before_the_snapshot_and_commits_after_it_counts(feed: Feed) -> None:
+    feed.connector.snapshot(3)
+    feed.run()
+    feed.connector.delete(1, seen=False)
+    early = feed.connector.lsn + 1
+    feed.connector.snapshot()
+    feed.run()
+    feed.connector.put(1, "again", lsn=early)
+    feed.connector.put(8, "new", lsn=early + 1)
+    feed.run()
+    assert feed.published == feed.connector.rows
+
+
+def test_a_snapshot_that_would_delete_too_much_is_refused(feed: Feed) -> None:
+    feed.declare("")
+    feed.connector.snapshot()
+    feed.run()
+    for key in (1, 2):
+        feed.connector.delete(key, seen=False)
+    feed.connector.snapshot()
+    with pytest.raises(SnapshotShrunk, match="would delete 2 of 6 rows, which it did not bring, in run 2"):
+        feed.run()
+    assert len(feed.published) == 6
+    feed.declare(", max_delete_share=0.4")
+    feed.run()
+    assert feed.published == feed.connector.rows
+
+
+def test_rows_of_a_snapshot_among_the_changes_only_add(feed: Feed) -> None:
+    feed.connector.snapshot()
+    feed.connector.put(9, "new")
+    feed.run()
+    feed.connector.rows, kept = {0: "n0"}, feed.connector.rows
+    feed.connector.snapshot(how="incremental")
+    feed.run()
+    assert (feed.published, feed.incomplete) == (kept, {})
+
+
+@pytest.mark.parametrize("word", ["true", "false", "a new word"])
+def test_a_second_snapshot_without_beginning_and_end_stops_the_run(feed: Feed, word: str) -> None:
+    feed.connector.snapshot(how=word)
+    feed.connector.put(0, "changed")
+    feed.run()
+    feed.connector.delete(1, seen=False)
+    feed.connector.snapshot(how=word)
+    with pytest.raises(SnapshotAgain, match="snapshots='additive'"):
+        feed.run()
+    assert len(feed.published) == 6
+    feed.declare(', snapshots="additive"')
+    feed.run()
+    assert feed.published == {**feed.connector.rows, 1: "n1"}
+
+
+def test_a_lone_row_of_the_first_of_several_tables_is_a_whole_snapshot_once_changes_come(tmp_path: Path, go: Go) -> None:
+    feed = Feed(tmp_path, go, place="first")
+    feed.connector.put(0, "only", seen=False)
+    feed.connector.snapshot()
+    feed.run()
+    assert feed.incomplete == {SHOP: 1}
+    feed.connector.put(0, "changed")
+    feed.run()
+    assert feed.incomplete == {}
+
+
+def test_records_that_cannot_be_read_keep_their_rows(feed: Feed) -> None:
+    feed.declare(", max_delete_share=1, max_bad_share=1")
+    feed.connector.snapshot()
+    feed.run()
+    feed.connector.delete(1, seen=False)
+    feed.connector.snapshot()
+    feed.connector.lines[1] = feed.connector.lines[1].replace('"body":"n2"', '"body":{"not":"a text"}')
+    counts = feed.run()
+    assert (counts["quarantined"], counts["reconciled"]) == (1, 1)
+    assert feed.published == feed.connector.rows
+    feed.connector.delete(3, seen=False)
+    feed.connector.snapshot()
+    feed.connector.lines[1] = "no JSON"
+    assert feed.run()["reconciled"] == 0, "any row may be the one that cannot be read"
+    assert set(feed.published) == {0, 2, 3, 4, 5} and feed.incomplete == {SHOP: 3}
+
+
+def test_snapshots_of_several_captured_tables_delete_nothing_of_each_other(feed: Feed) -> None:
+    feed.connector.snapshot()
+    other = Connector(rows={100: "other", 101: "another"}, lsn=10_000, table="notes_2")
+    other.snapshot()
+    feed.connector.lines += other.take()
+    feed.run()
+    assert feed.published == feed.connector.rows | other.rows
+    feed.connector.delete(1, seen=False)
+    feed.connector.snapshot()
+    assert feed.run()["reconciled"] == 1
+    assert feed.published == feed.connector.rows | other.rows
+    other.delete(100, seen=False)
+    other.snapshot()
+    feed.connector.lines += other.take()
+    assert feed.run()["reconciled"] == 0, "the other one's rows may be older"
+    feed.connector.lsn = other.lsn
+    feed.connector.snapshot()
+    assert feed.run()["reconciled"] == 1
+    assert feed.published == feed.connector.rows | other.rows
+
+
+@pytest.mark.parametrize(
+    ("engine", "count"),
+    [pytest.param("local", 12, id="in the process"), pytest.param("spark", 2, id="by Spark", marks=pytest.mark.by_spark)],
+)
+def test_random_histories_of_killed_snapshots_end_as_the_table_is(
+    tmp_path: Path, go: Go, sessions: Sessions, engine: str, count: int, pytestconfig: pytest.Config
+) -> None:
+    seed = int(pytestconfig.option.hypothesis_seed)
+    for number in range(count):
+        chance = random.Random(f"{seed} {number}")
+        print(f"history {number} of seed {seed}, {engine}")
+        root = tmp_path / str(number)
+        root.mkdir()
+        feed = Feed(root, go, place=chance.choice(PLACES))
+        reconciled = 0
+        for told in history(chance, feed.connector):
+            if chance.random() < 0.3:
+                reconciled += feed.run(None if told else chance.randrange(len(feed.connector.lines) + 1))["reconciled"]
+            if told and not feed.connector.lines:
+                assert feed.published == feed.connector.rows
+        feed.run()
+        assert feed.published == feed.connector.rows and feed.incomplete == {}
+        print(f"{feed.files} runs, {reconciled} rows reconciled")
+        if engine == "spark":
+            assert sum(d.total for d in verify(feed.topology, sessions(feed.topology), fast=False)) == 0
