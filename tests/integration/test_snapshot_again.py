@@ -1,18 +1,28 @@
 """A snapshot within a feed that begins twice: rows that were deleted in between have no event, and are gone at its end (S4)."""
 
+import os
 import random
+import signal
+import sqlite3
 from pathlib import Path
+from unittest.mock import PropertyMock, patch
 
 import pytest
+from click.testing import CliRunner
 from integration.conftest import Go, Sessions
 from integration.connector import PLACES, Connector, history
-from integration.shop import rows
+from integration.forked import Forked
+from integration.shop import rows, steps_of
 
+from rejoin.cli import main
 from rejoin.errors import SnapshotAgain, SnapshotShrunk
 from rejoin.lake.config import lake_config
 from rejoin.operate.verify.verify import verify
 from rejoin.plan.check.topology_file import load
+from rejoin.steps.ingest.snapshot_ends import SnapshotEnds
 from rejoin.steps.run.topology import Topology
+from rejoin.why.trace import why
+from rejoin.why.tree import record_said
 
 pytestmark = pytest.mark.slow
 
@@ -217,6 +227,140 @@ def test_snapshots_of_several_captured_tables_delete_nothing_of_each_other(feed:
     feed.connector.snapshot()
     assert feed.run()["reconciled"] == 1
     assert feed.published == feed.connector.rows | other.rows
+
+
+def killed(feed: Feed, **environment: str) -> int:
+    """What became of a run in a process of its own, which the environment may have killed."""
+    words = ["run", str(feed.root / "feed.py"), "--lake", str(feed.root / "lake"), "--root", str(feed.root)]
+    return Forked("rejoin.cli", words, {**os.environ, "REJOIN_ENGINE": "local", **environment}).wait(300).returncode
+
+
+def phantom(feed: Feed) -> None:
+    """Row 1 comes, is deleted without an event, and is not brought by a second snapshot."""
+    feed.connector.snapshot(4)
+    feed.run()
+    feed.connector.delete(1, seen=False)
+    feed.connector.snapshot()
+    feed.run()
+
+
+@pytest.mark.parametrize("as_before", [False, True], ids=["deleted", "left where it is"])
+def test_verify_counts_a_row_that_the_snapshot_did_not_bring(feed: Feed, sessions: Sessions, as_before: bool) -> None:
+    with patch.object(SnapshotEnds, "due", PropertyMock(return_value=False)) if as_before else patch.dict({}):
+        phantom(feed)
+    assert (1 in feed.published) == as_before
+    (found,) = verify(feed.topology, sessions(feed.topology), fast=False)
+    assert (found.extra, found.total) == ((1, 1) if as_before else (0, 0))
+
+
+def test_why_a_row_is_gone_that_the_snapshot_did_not_bring(feed: Feed) -> None:
+    phantom(feed)
+    topology = feed.topology
+    row = why(topology.ledger, topology.refs, str(feed.root), "notes", ["1"]).row
+    position = f"{feed.connector.lsn:020}.0.{0:020}"
+    said = f"deleted in run 2, applied, as the snapshot at position {position}, which ended in landing/002.jsonl, did not bring it"
+    assert row.record is not None and record_said(row.record) == said
+    feed.connector.put(1, "again")
+    feed.run()
+    row = why(topology.ledger, topology.refs, str(feed.root), "notes", ["1"]).row
+    assert row.record is not None and record_said(row.record) == "came in run 3, applied, landing/003.jsonl line 1"
+
+
+def test_a_run_and_a_plan_say_which_table_is_incomplete_and_what_a_snapshot_deleted(feed: Feed) -> None:
+    def said(command: str) -> str:
+        arguments = [command, str(feed.root / "feed.py"), "--lake", str(feed.root / "lake"), "--root", str(feed.root)]
+        done = CliRunner().invoke(main, arguments)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    open_ = f"notes is incomplete: the snapshot of {SHOP} that began in run 1 was not read to its end"
+    feed.connector.snapshot(4)
+    feed.write(feed.connector.take())
+    assert open_ in said("run") and open_ in said("plan") and open_ in said("run"), "as long as it is so"
+    feed.connector.delete(1, seen=False)
+    feed.connector.snapshot()
+    feed.write(feed.connector.take())
+    told = said("run")
+    assert "1 row of notes deleted that a new snapshot in its feed did not bring" in told and "incomplete" not in told
+    assert "incomplete" not in said("plan")
+
+
+def test_a_held_back_row_that_the_snapshot_did_not_bring_is_forgotten(feed: Feed) -> None:
+    file = FILE.replace("import Topology, debezium", "import Topology, condition, debezium")
+    file = file.replace('.filter("id >= 0")', '.expect(condition("body <> \'n1\'"), severity="quarantine").filter("id >= 0")')
+    (feed.root / "feed.py").write_text(file.format(options=", max_delete_share=1"))
+    feed.connector.snapshot(4)
+    feed.run()
+    assert set(feed.published) == {0, 2, 3}
+    feed.connector.delete(1, seen=False)
+    feed.connector.delete(2, seen=False)
+    feed.connector.snapshot()
+    assert feed.run()["reconciled"] == 1
+    (feed.root / "feed.py").write_text(FILE.format(options=", max_delete_share=1"))
+    feed.run()
+    assert feed.published == feed.connector.rows, "it does not come back when nothing is expected any more"
+
+
+def test_a_compaction_in_between_changes_nothing(feed: Feed) -> None:
+    def compacted() -> None:
+        done = CliRunner().invoke(main, ["compact", "--lake", str(feed.root / "lake")])
+        assert done.exit_code == 0, done.output
+
+    feed.connector.snapshot(4)
+    feed.run()
+    compacted()
+    feed.connector.delete(1, seen=False)
+    feed.connector.snapshot()
+    feed.run(3)
+    compacted()
+    feed.run()
+    compacted()
+    feed.connector.put(2, "changed")
+    feed.run()
+    assert feed.published == feed.connector.rows
+
+
+def test_a_lake_of_an_older_rejoin_goes_on_and_the_next_snapshot_deletes_its_phantoms(feed: Feed) -> None:
+    with patch.object(SnapshotEnds, "due", PropertyMock(return_value=False)):
+        phantom(feed)
+    with sqlite3.connect(feed.root / "lake" / "ledger.db") as db:
+        db.execute("DROP TABLE rejoin_generations")
+    assert feed.incomplete == {}
+    feed.connector.put(8, "new")
+    feed.write(feed.connector.take())
+    assert killed(feed) == 0, "another process finds the ledger so"
+    assert 1 in feed.published, "nothing tells it from a row that is there"
+    feed.connector.snapshot()
+    assert feed.run()["reconciled"] == 1
+    assert feed.published == feed.connector.rows
+
+
+def test_a_run_that_is_killed_at_any_boundary_ends_the_snapshot_once(tmp_path: Path, go: Go, pytestconfig: pytest.Config) -> None:
+    feed, trace = Feed(tmp_path, go), tmp_path / "trace"
+    for key in range(6):
+        feed.connector.put(key, f"n{key}", seen=False)
+    feed.connector.snapshot()
+    feed.run()
+    points: list[str] = []
+    for number in range(100):
+        feed.connector.put(10 + number, "new", seen=False)
+        feed.connector.snapshot(2)
+        feed.connector.delete(number if number < 6 else 4 + number, seen=False)
+        feed.write(feed.connector.take())
+        assert killed(feed) == 0 and set(feed.incomplete) == {SHOP}
+        feed.connector.snapshot()
+        feed.write(feed.connector.take())
+        if number == 0:
+            assert killed(feed, REJOIN_CRASH_TRACE=str(trace)) == 0
+            found = [p for p in steps_of(trace.read_text().split()) if p.startswith(("cut", "ingest", "publish"))]
+            points = found[int(pytestconfig.option.hypothesis_seed) % 2 :: 2]
+        else:
+            assert killed(feed, REJOIN_CRASH=points.pop()) == -signal.SIGKILL
+            assert killed(feed) == 0
+        assert feed.published == feed.connector.rows and feed.incomplete == {}
+        if not points:
+            break
+    assert number >= 3
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,11 @@ from rejoin.lake.ledger.generations import Generations
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import DebeziumSource, Snapshots
 from rejoin.plan.model.step_results import Ingested
+from rejoin.sources.shapes.debezium.positions import OF_A_CHANGE
 from rejoin.statements.dialect import aggregated, text
 from rejoin.steps.ingest import generations as of
 from rejoin.steps.ingest.generations import Reads
 from rejoin.steps.ingest.record_checks import EventCounts
-
-_OF_A_CHANGE = f"%.1.{'_' * 20}"
-"""A position of Debezium's (``sources.shapes.debezium.positions``) of which the rank says that it is no snapshot's."""
 
 
 def says_all(table: Table) -> bool:
@@ -149,7 +147,7 @@ def _check_told(work: Work, table: Table, reads: Reads) -> None:
         return
     older = reads.oldest is not None and reads.oldest < reads.unmarked
     if not older and work.before.has(table.name):
-        changed = f"_version LIKE {text(_OF_A_CHANGE)} AND _version < {text(reads.unmarked)}"
+        changed = f"_version LIKE {text(OF_A_CHANGE)} AND _version < {text(reads.unmarked)}"
         stored = work.before.every(table.name, ["_version"])
         older = bool(work.engine.one(f"SELECT count(*) AS n FROM stored WHERE {changed}", stored=stored)["n"])
     if older:
