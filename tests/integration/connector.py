@@ -18,6 +18,7 @@ class Connector:
     lines: list[str] = field(default_factory=list)
     lsn: int = 100
     table: str = "notes"
+    name: str = "shop"
 
     def put(self, key: int, body: str, *, seen: bool = True, lsn: int | None = None) -> None:
         """Inserts or updates a row. ``seen``: the connector streams; ``lsn``: of a change that was made before, and commits now."""
@@ -49,7 +50,7 @@ class Connector:
         return "last_in_data_collection" if last else "first_in_data_collection" if first else "true"
 
     def _event(self, op: str, key: int, lsn: int, mark: str) -> str:
-        source = {"connector": "postgresql", "name": "shop", "db": "shop", "schema": "public", "table": self.table, "lsn": lsn}
+        source = {"connector": "postgresql", "name": self.name, "db": "shop", "schema": "public", "table": self.table, "lsn": lsn}
         after = None if op == "d" else {"id": key, "body": self.rows[key]}
         value = {"before": None, "after": after, "source": {**source, "snapshot": mark}, "op": op}
         return json.dumps({"key": {"id": key}, "value": value}, separators=(",", ":"))

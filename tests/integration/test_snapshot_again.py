@@ -30,7 +30,7 @@ FILE = """
 from rejoin import Topology, debezium
 
 feed = Topology("feed")
-feed.table("notes", key="id", schema="id BIGINT, body STRING", source=debezium("landing"{options})).filter("id >= 0").named("published")
+feed.table("notes", key="id", schema="id BIGINT, body STRING", source=debezium("{path}"{options})).filter("id >= 0").named("published")
 """
 
 
@@ -39,11 +39,16 @@ class Feed:
 
     def __init__(self, root: Path, go: Go, options: str = ", max_delete_share=1", place: str = "only") -> None:
         self.root, self._go, self.files, self.connector = root, go, 0, Connector(place)
-        (root / "landing").mkdir(exist_ok=True)
+        self.read("landing")
         self.declare(options)
 
-    def declare(self, options: str) -> None:
-        (self.root / "feed.py").write_text(FILE.format(options=options))
+    def read(self, path: str) -> None:
+        """From now on, files are written and read there."""
+        self.path = path
+        (self.root / path).mkdir(exist_ok=True)
+
+    def declare(self, options: str, file: str = FILE) -> None:
+        (self.root / "feed.py").write_text(file.format(path=self.path, options=options))
 
     @property
     def topology(self) -> Topology:
@@ -51,7 +56,7 @@ class Feed:
 
     def write(self, lines: list[str]) -> None:
         self.files += 1
-        (self.root / "landing" / f"{self.files:03}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+        (self.root / self.path / f"{self.files:03}.jsonl").write_text("".join(f"{line}\n" for line in lines))
 
     def run(self, count: int | None = None) -> dict[str, int]:
         """One run with the oldest lines as its file; returns the counts of the ingest."""
@@ -229,6 +234,18 @@ def test_snapshots_of_several_captured_tables_delete_nothing_of_each_other(feed:
     assert feed.published == feed.connector.rows | other.rows
 
 
+def test_a_new_connector_with_a_directory_of_its_own_is_the_only_one_that_counts(feed: Feed) -> None:
+    feed.connector.snapshot()
+    feed.run()
+    feed.connector.delete(1, seen=False)
+    feed.connector.name = "anew"
+    feed.read("landing2")
+    feed.declare("")
+    feed.connector.snapshot()
+    assert feed.run()["reconciled"] == 1
+    assert feed.published == feed.connector.rows
+
+
 def killed(feed: Feed, **environment: str) -> int:
     """What became of a run in a process of its own, which the environment may have killed."""
     words = ["run", str(feed.root / "feed.py"), "--lake", str(feed.root / "lake"), "--root", str(feed.root)]
@@ -288,7 +305,7 @@ def test_a_run_and_a_plan_say_which_table_is_incomplete_and_what_a_snapshot_dele
 def test_a_held_back_row_that_the_snapshot_did_not_bring_is_forgotten(feed: Feed) -> None:
     file = FILE.replace("import Topology, debezium", "import Topology, condition, debezium")
     file = file.replace('.filter("id >= 0")', '.expect(condition("body <> \'n1\'"), severity="quarantine").filter("id >= 0")')
-    (feed.root / "feed.py").write_text(file.format(options=", max_delete_share=1"))
+    feed.declare(", max_delete_share=1", file)
     feed.connector.snapshot(4)
     feed.run()
     assert set(feed.published) == {0, 2, 3}
@@ -296,7 +313,7 @@ def test_a_held_back_row_that_the_snapshot_did_not_bring_is_forgotten(feed: Feed
     feed.connector.delete(2, seen=False)
     feed.connector.snapshot()
     assert feed.run()["reconciled"] == 1
-    (feed.root / "feed.py").write_text(FILE.format(options=", max_delete_share=1"))
+    feed.declare(", max_delete_share=1")
     feed.run()
     assert feed.published == feed.connector.rows, "it does not come back when nothing is expected any more"
 

@@ -29,12 +29,13 @@ class Generations:
     """Of one source table: the newest snapshot of each captured table that its feed has rows of, by its name; in nearly all feeds it is one.
 
     ``only``: the position of the only snapshot that there was, if nothing is older; None: there may be rows that are older than the newest one.
-    ``since``: the run in which ``floor`` became what it is.
+    ``since``: the run in which ``floor`` became what it is. ``place``: where the feed is read; read elsewhere, it has other snapshots.
     """
 
     origins: Mapping[str, Generation]
     only: str | None = None
     since: int | None = None
+    place: str = ""
 
     @property
     def floor(self) -> str:
@@ -54,4 +55,4 @@ class Generations:
     @staticmethod
     def of(data: Mapping[str, Any]) -> "Generations":
         """What ``to_dict`` gave."""
-        return Generations({name: Generation(**g) for name, g in data["origins"].items()}, data["only"], data["since"])
+        return Generations({name: Generation(**g) for name, g in data["origins"].items()}, data["only"], data["since"], data["place"])

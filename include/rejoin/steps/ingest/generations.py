@@ -128,12 +128,9 @@ def followed(before: Generations | None, cut: Reads, run: int, *, empty: bool) -
     if not origins:
         return None
     origins = {name: replace(g, rows=g.rows + cut.rows.get(g.begun, 0)) for name, g in origins.items()}
-    positions = {g.begun for g in origins.values()}
-    if before is None:
-        sole = empty and len(positions | {m.position for m in cut.marks}) == 1 and cut.unmarked is None
-        only = next(iter(positions)) if sole and (cut.oldest is None or cut.oldest > min(positions)) else None
-    else:
-        only = before.only if positions == {before.only} else None
+    positions = {g.begun for g in origins.values()} | {m.position for m in cut.marks}
+    sole = len(positions) == 1 and cut.unmarked is None and (cut.oldest is None or cut.oldest > min(positions))
+    only = min(positions) if sole and (empty if before is None else positions == {before.only}) else None
     # The only row of the first of several tables begins its snapshot and does not end it; that changes come says that it has ended.
     lone = {n: g for n, g in origins.items() if not g.whole and g.rows == 1 and g.begun == only and (cut.newest or "") > g.begun}
     made = Generations(

@@ -108,7 +108,7 @@ def followed(work: Work, table: Table, events: Relation, kinds: EventCounts) -> 
     Raises:
         SnapshotAgain: there are rows of a second snapshot whose beginning and end are not told.
     """
-    before = work.facts.generations.get(table.name)
+    before = _known(work, table)
     if not says_all(table) or not (kinds.reads or before):
         return SnapshotEnds(work, table, Reads(), None, None)
     reads = _read(work, events, before) if kinds.reads else _no_reads(kinds)
@@ -126,7 +126,18 @@ def loaded(work: Work, table: Table, reads: Reads, made: Outcome[Ingested]) -> O
 
 def _ends(work: Work, table: Table, reads: Reads, before: Generations | None) -> SnapshotEnds:
     after = of.followed(before, reads, work.facts.run.number, empty=not work.before.has(table.name))
-    return SnapshotEnds(work, table, reads, before, after)
+    return SnapshotEnds(work, table, reads, before, None if after is None else replace(after, place=_place(table)))
+
+
+def _known(work: Work, table: Table) -> Generations | None:
+    """As of the run's base; None if the feed is read from another place now."""
+    found = work.facts.generations.get(table.name)
+    return found if found is not None and found.place == _place(table) else None
+
+
+def _place(table: Table) -> str:
+    source = table.source
+    return source.path if not isinstance(source, DebeziumSource) or source.topic is None else f"{source.path} {source.topic}"
 
 
 def _no_reads(kinds: EventCounts) -> Reads:
