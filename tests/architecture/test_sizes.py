@@ -19,6 +19,7 @@ TAKEN = {
     "cli/sql.py:sql": 7,
     "cli/why.py:why": 7,
     "declare/sinks.py:kafka": 13,
+    "declare/sources.py:debezium": 8,
     "declare/topology.py:stream": 8,
     # One too many.
 }

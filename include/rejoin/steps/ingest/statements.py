@@ -75,9 +75,8 @@ def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool, alone: bool 
     newest = f"(PARTITION BY {key}, _fate ORDER BY _position DESC NULLS LAST, _arrival DESC NULLS LAST)"
     shown = sql.names([*event_columns(table), "_version", "_row"])
     fresh = text(Fate.APPLIED if alone else "fresh")
-    void = f"WHEN {ages.void} THEN {text(Fate.STALE)} " if ages.floor else ""
     judged = f"""
-    SELECT {shown}, CASE {void}WHEN _position < _version THEN {text(Fate.STALE)} WHEN _position = _version THEN {text(Fate.DUPLICATE)} ELSE {fresh} END AS _fate
+    SELECT {shown}, CASE WHEN {ages.void} THEN {text(Fate.STALE)} WHEN _position < _version THEN {text(Fate.STALE)} WHEN _position = _version THEN {text(Fate.DUPLICATE)} ELSE {fresh} END AS _fate
     FROM ({known})"""
     if alone:
         return judged

@@ -29,7 +29,8 @@ class Ages:
     @property
     def void(self) -> str:
         """SQL text: whether an event is a row of a snapshot before ``floor``."""
-        return f"_snapshot IS NOT NULL AND _snapshot <> {text(ReadMark.ADDED)} AND _position < {text(self.floor)}"
+        read = f"_snapshot IS NOT NULL AND _snapshot <> {text(ReadMark.ADDED)}"
+        return f"{read} AND _position < {text(self.floor)}" if self.floor else "false"
 
 
 ANY_AGE = Ages()
