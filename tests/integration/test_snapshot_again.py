@@ -13,6 +13,7 @@ from integration.conftest import Go, Sessions
 from integration.connector import PLACES, Connector, history
 from integration.forked import Forked
 from integration.shop import rows, steps_of
+from limited import limited
 
 from rejoin.cli import main
 from rejoin.errors import SnapshotAgain, SnapshotShrunk
@@ -168,6 +169,14 @@ def test_rows_of_a_snapshot_among_the_changes_only_add(feed: Feed) -> None:
     feed.connector.snapshot(how="incremental")
     feed.run()
     assert (feed.published, feed.incomplete) == (kept, {})
+
+
+def test_a_row_that_a_snapshot_among_the_changes_brought_can_be_gone_at_the_end_of_the_next_whole_one(feed: Feed) -> None:
+    feed.connector.snapshot(how="incremental")
+    feed.connector.delete(1, seen=False)
+    feed.connector.snapshot()
+    feed.run()
+    assert feed.published == feed.connector.rows
 
 
 @pytest.mark.parametrize("word", ["true", "false", "a new word"])
@@ -380,13 +389,31 @@ def test_a_run_that_is_killed_at_any_boundary_ends_the_snapshot_once(tmp_path: P
     assert number >= 3
 
 
+BULK = {"fetched_bytes": 0, "small_rows": 0}
+"""As of many rows, which are not read before they are decided about."""
+
+
 @pytest.mark.parametrize(
-    ("engine", "count"),
-    [pytest.param("local", 12, id="in the process"), pytest.param("spark", 2, id="by Spark", marks=pytest.mark.by_spark)],
+    ("engine", "count", "limits"),
+    [
+        pytest.param("local", 8, {}, id="in the process"),
+        pytest.param("local", 4, BULK, id="in the process, in bulk"),
+        pytest.param("spark", 1, BULK, id="by Spark, in bulk", marks=pytest.mark.by_spark),
+        pytest.param("spark", 10, {}, id="by Spark", marks=[pytest.mark.by_spark, pytest.mark.nightly]),
+        pytest.param("local", 300, {}, id="many in the process", marks=[pytest.mark.nightly, pytest.mark.timeout(3600)]),
+    ],
 )
 def test_random_histories_of_killed_snapshots_end_as_the_table_is(
-    tmp_path: Path, go: Go, sessions: Sessions, engine: str, count: int, pytestconfig: pytest.Config
+    tmp_path: Path,
+    go: Go,
+    sessions: Sessions,
+    engine: str,
+    count: int,
+    limits: dict[str, float],
+    monkeypatch: pytest.MonkeyPatch,
+    pytestconfig: pytest.Config,
 ) -> None:
+    limited(monkeypatch, **limits)
     seed = int(pytestconfig.option.hypothesis_seed)
     for number in range(count):
         chance = random.Random(f"{seed} {number}")

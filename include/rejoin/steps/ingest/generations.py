@@ -20,7 +20,7 @@ READ = f"(_snapshot IS NOT NULL AND _snapshot <> {text(ReadMark.ADDED)})"
 """Of an event: a snapshot that says which rows there are read it."""
 _FIRST, _LAST = f"{ReadMark.FIRST} ", f"{ReadMark.LAST} "
 _MARKED = f"(_snapshot LIKE {text(f'{_FIRST}%')} OR _snapshot LIKE {text(f'{_LAST}%')})"
-_CHANGE = "_snapshot IS NULL AND _kind IN ('upsert', 'delete', 'truncate')"
+_CHANGE = f"NOT {READ} AND _kind IN ('upsert', 'delete', 'truncate')"
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def reconciled(sql: Dialect, table: Table, floor: str, at: int, *, stored: bool)
         stored: ``stored``, the ``Versions`` of all keys, is an input. ``unread`` always is: keys that came with it in records that could not be read.
     """
     key, low = sql.names(table.key), text(floor)
-    old = f"SELECT {key}, _position AS _at FROM events WHERE _kind = 'upsert' AND _snapshot IS NULL AND _arrival <= {at} AND _position < {low}"
+    old = f"SELECT {key}, _position AS _at FROM events WHERE _kind = 'upsert' AND NOT {READ} AND _arrival <= {at} AND _position < {low}"
     if stored:
         old += f" UNION ALL SELECT {key}, _version FROM stored WHERE _row IS NOT NULL AND _version < {low}"
     brought = f"SELECT 1 FROM events AS e WHERE {sql.on(table.key, 'e', 'o')} AND e._position >= {low}"
