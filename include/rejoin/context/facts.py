@@ -1,12 +1,10 @@
 """What a run is and what its earlier steps have counted: everything that decides what a step has to do, without Spark."""
 
-from collections.abc import Mapping
 from typing import TypeVar
 
 from rejoin.context.refresh import why_recompute
 from rejoin.lake import table_names
-from rejoin.lake.ledger.left_out_nodes import LeftOutNode
-from rejoin.lake.ledger.records import Run, StepRecord
+from rejoin.lake.ledger.records import AttemptContext, Run
 from rejoin.lake.read.table_sizes import Sizes
 from rejoin.plan.check.expectations import can_hold
 from rejoin.plan.model.match import Window
@@ -23,15 +21,14 @@ class Facts:
 
     Args:
         run: the run; its pinned plan is what is executed.
-        steps: its steps that have ended.
+        known: what the ledger knows of it: its steps that have ended, nodes that earlier runs have left out and that keep what they saw.
         before: sizes of the tables as of the run's base.
         now: sizes of the tables as of this run.
-        behind: nodes that earlier runs have left out and that keep what they saw.
     """
 
-    def __init__(self, run: Run, steps: Mapping[str, StepRecord], before: Sizes, now: Sizes, behind: Mapping[str, LeftOutNode]) -> None:
+    def __init__(self, run: Run, known: AttemptContext, before: Sizes, now: Sizes) -> None:
         self.run, self.plan, self.before, self.now = run, run.plan, before, now
-        self._steps, self._behind = steps, behind
+        self._steps, self._behind, self.generations = known.steps, known.behind, known.generations
 
     def subscribed(self, node: Node) -> Subscribed:
         """What the node's subscribing came to, in this run."""

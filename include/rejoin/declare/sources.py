@@ -74,6 +74,8 @@ def debezium(
     topic: str | None = None,
     units: dict[str, str] | None = None,
     placeholder: str = "__debezium_unavailable_value",
+    snapshots: str = "complete",
+    max_delete_share: float = 0.3,
     on_bad_record: str = "quarantine",
     max_bad_share: float = 0.05,
 ) -> SourceDeclaration:
@@ -84,11 +86,15 @@ def debezium(
         topic: read only the events of this topic.
         units: ``{"column": "ms" | "us" | "ns"}`` for integer timestamps of events without schema (default ``"us"``).
         placeholder: the text that stands for an unchanged large value.
+        snapshots: ``"complete"``: a snapshot that the connector takes again deletes, at its end, the rows that it did not bring; ``"additive"``: its rows
+            only add and update.
+        max_delete_share: such a snapshot that would delete more than this share of the rows is refused.
         on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
         max_bad_share: more bad records than this share stop the run in any case.
     """
     options = (("path", path), ("topic", topic), ("units", units or {}), ("placeholder", placeholder))
-    return SourceDeclaration("debezium", (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())
+    again = (("snapshots", snapshots), ("max_delete_share", max_delete_share))
+    return SourceDeclaration("debezium", (*options, *again, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())
 
 
 def feed(

@@ -102,6 +102,12 @@ class SnapshotShrunk(SourceError):
     code = "SNAPSHOT_SHRUNK"
 
 
+class SnapshotAgain(SourceError):
+    """A feed has rows of a second snapshot, and says neither where that begins nor where it ends."""
+
+    code = "SNAPSHOT_AGAIN"
+
+
 class BadRecords(SourceError):
     """Records were refused and the policy says stop: ``on_bad_record="fail"`` or more than ``max_bad_share``."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rejoin.errors import RejoinError, SnapshotExpired
 from rejoin.lake.config import LakeConfig
+from rejoin.lake.ledger.generations import Generations
 from rejoin.lake.ledger.history import History, Recomputed, RunLine, heads
 from rejoin.plan.change.outlook import Outlook, Stored, outlook, rows_at_most
 from rejoin.plan.model.plan import Plan
@@ -63,13 +64,14 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Ahead:
-    """The outlook with numbers. ``open_run``: a run that is open now; ``waiting`` is empty if nobody asked for it."""
+    """The outlook with numbers. ``open_run``: a run that is open now; ``waiting`` is empty if nobody asked for it; ``generations``: of the newest run."""
 
     outlook: Outlook
     sizes: Mapping[str, StoredSize] = field(default_factory=dict)
     work: tuple[Recompute, ...] = ()
     waiting: tuple[Waiting, ...] = ()
     open_run: RunLine | None = None
+    generations: Mapping[str, Generations] = field(default_factory=dict)
 
     @property
     def refused(self) -> tuple[RejoinError, ...]:
@@ -104,7 +106,11 @@ def measured(plan: Plan, config: LakeConfig | None, found: Outlook, access: "Sou
         history = History(config.ledger, plan.topology)
     sizes = {} if config is None or history is None or found.run is None else _sizes(config, history, found.run, plan)
     waiting = () if access is None else tuple(_waiting(plan, history, t.name, access) for t in plan.tables)
-    return Ahead(found, sizes, _work(plan, found, sizes, history), waiting, None if history is None else history.open_run())
+    work = _work(plan, found, sizes, history)
+    if history is None:
+        return Ahead(found, sizes, work, waiting)
+    of = history.generations(found.run)
+    return Ahead(found, sizes, work, waiting, history.open_run(), {t.name: of[t.name] for t in plan.tables if t.name in of})
 
 
 def _of_waiting(waiting: Waiting) -> dict[str, Any]:
@@ -134,6 +140,7 @@ def to_dict(ahead: Ahead) -> dict[str, Any]:
         "open_run": None if ahead.open_run is None else ahead.open_run.number,
         "entries": entries,
         "waiting": waiting,
+        "incomplete": {name: g.incomplete for name, g in ahead.generations.items() if g.incomplete},
         "refused": refused,
         "asks": found.asks,
     }

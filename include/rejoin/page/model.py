@@ -96,7 +96,8 @@ class Status:
     """How a topology is, in a few numbers.
 
     ``within``: seconds after which it is no longer fresh; ``aside``: rows and records that are kept aside by table, and whether the number
-    is exact; ``paces``: oldest first; ``open``: the open run.
+    is exact; ``paces``: oldest first; ``open``: the open run; ``incomplete``: source tables with a snapshot in their feed that was not read to its end, and
+    the run that read its first row.
     """
 
     published_at: float | None
@@ -105,6 +106,7 @@ class Status:
     aside: tuple[tuple[str, Rows], ...]
     paces: tuple[Pace, ...]
     open: RunLine | None
+    incomplete: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)

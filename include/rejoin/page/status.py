@@ -37,7 +37,15 @@ def status(history: History, ledger: str, aside: Iterable[tuple[str, Rows]], run
         aside=tuple(aside),
         paces=tuple(Pace(r.number, (r.closed_at or r.opened_at) - r.opened_at, _changes(r)) for r in reversed(made)),
         open=next((r for r in runs if r.state == RunState.OPEN), None),
+        incomplete=() if published is None else tuple(_incomplete(history, published)),
     )
+
+
+def _incomplete(history: History, published: RunLine) -> Iterator[tuple[str, int]]:
+    found, plan = history.generations(published.number), history.plan(published.number)
+    for table in plan.tables:
+        if table.name in found and (runs := found[table.name].incomplete.values()):
+            yield table.name, min(runs)
 
 
 def kept_aside(states: Mapping[str, int], refs: Refs, plan: Plan) -> Iterator[tuple[str, Rows]]:

@@ -7,7 +7,17 @@ from rejoin.plan.model import durations
 from rejoin.plan.model.match import AsOf, JoinKind, Other, Window
 from rejoin.plan.model.plan import Edge, Node, Plan, Projection, Table, View
 from rejoin.plan.model.sinks import KafkaSink, Sink
-from rejoin.plan.model.sources import ChangesSource, DebeziumSource, FeedSource, Format, NamedFields, RecordsSource, SnapshotSource, Source
+from rejoin.plan.model.sources import (
+    ChangesSource,
+    DebeziumSource,
+    FeedSource,
+    Format,
+    NamedFields,
+    RecordsSource,
+    Snapshots,
+    SnapshotSource,
+    Source,
+)
 from rejoin.plan.model.steps import Step, Verb, steps
 from rejoin.plan.sql.raw_fields import unqualified
 from rejoin.plan.sql.unchecked import unchecked
@@ -73,6 +83,7 @@ def _source(source: Source) -> str:
         case DebeziumSource():
             units = ", ".join(f"{name} in {unit}" for name, unit in source.units)
             own = (f", topic {source.topic}" if source.topic is not None else "") + (f", {units}" if units else "")
+            own += f", {source.snapshots} snapshots" if source.snapshots is not Snapshots.COMPLETE else ""
         case ChangesSource():
             own = ""
     if isinstance(source, NamedFields) and source.format is not None:

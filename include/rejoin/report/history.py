@@ -1,7 +1,7 @@
 """What people see of runs that are over, as tables and as data. What a run says at its own end: ``report.run``."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rejoin.context.progress import START
+from rejoin.lake.ledger.generations import Generations
 from rejoin.lake.ledger.records import Run, StepRecord
 from rejoin.lake.ledger.runs import RunKind
 from rejoin.lake.query.typed_keys import key_text
@@ -47,7 +48,8 @@ def summary(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
     resolved = {s.target: s.counts for s in steps if s.verb == Verb.RESOLVE}
     outputs = [(name, counts | checked.get(name, {})) for name, counts in resolved.items()]
     if ingests:
-        console.print(_counts("rows in", ingests, INGEST_COUNTS))
+        again = ("reconciled",) if any(counts.get("reconciled") for _, counts in ingests) else ()
+        console.print(_counts("rows in", ingests, (*INGEST_COUNTS, *again)))
     if outputs:
         console.print(_counts("changes out", outputs, (*NET_CHANGES, "unchanged", "stale", "held_back", "released")))
     table = Table("step", "seconds", "Spark jobs", "done", box=None, title=None)
@@ -196,6 +198,15 @@ def gone(left: dict[str, Any]) -> str:
     """Which tables and outputs are no longer in the topology, and how to read them."""
     stays = f"no longer in the topology: {', '.join(left['names'])}; the tables stay as run {left['as_of']} left them"
     return f"{stays} (`rejoin get TABLE KEY --as-of {left['as_of']}`, `rejoin changes OUTPUT --run N`)"
+
+
+def incomplete(tables: Mapping[str, Generations]) -> list[str]:
+    """A line for every source table with a snapshot in its feed that was not read to its end."""
+    return [
+        f"{name} is incomplete: the snapshot of {origin} that began in run {run} was not read to its end; rows that were deleted before it may still be there"
+        for name, found in tables.items()
+        for origin, run in found.incomplete.items()
+    ]
 
 
 def many(count: int, what: str) -> str:

@@ -41,7 +41,7 @@ def ending(console: Console, topology: Topology, run: Run, steps: Sequence[StepR
         console.print(_table(told))
     if left := [s.target for s in steps if s.verb == Verb.RESOLVE and s.ending is Ending.KEPT]:
         console.print(f"left as they were: {', '.join(left)}; the next run recomputes them", markup=False, soft_wrap=True)
-    for line in (*_aside(topology, run, ingests, told, where), *_notices(steps)):
+    for line in (*_aside(topology, run, ingests, told, where), *_snapshots(topology, run, ingests), *_notices(steps)):
         console.print(line, markup=False, soft_wrap=True)
     history.verdicts(console, steps, unmet=True)
     deliveries(console, topology, news=True)
@@ -120,6 +120,17 @@ def _aside(topology: Topology, run: Run, ingests: dict[str, Counts], outputs: di
         why = f" ({', '.join(f'{n:,} {code}' for code, n in codes.most_common())})" if codes else ""
         made.append(f"{count:,} {what}{why}: {_typed('quarantine list', (name,), '', where)}")
     return made
+
+
+def _snapshots(topology: Topology, run: Run, ingests: dict[str, Counts]) -> list[str]:
+    """What the snapshots within feeds have deleted, and which tables they leave incomplete."""
+    made = [
+        f"{history.many(c['reconciled'], 'row')} of {name} deleted that a new snapshot in its feed did not bring"
+        for name, c in ingests.items()
+        if c.get("reconciled")
+    ]
+    found = topology.ledger.generations(run.number)
+    return made + history.incomplete({t.name: found[t.name] for t in run.plan.tables if t.name in found})
 
 
 def _notices(steps: Sequence[StepRecord]) -> list[str]:

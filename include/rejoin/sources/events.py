@@ -16,8 +16,9 @@ every record says one; one of Canal can say many, an update of a key says two. A
 | ``_lines`` | BIGINT | how many lines the record takes: 1, but for CSV records with line ends in quotes |
 | ``_code``, ``_reason`` | STRING | why a record is quarantined; the reason holds no values |
 | ``_raw`` | STRING | a quarantined record as it was written, cut at 1 MiB |
+| ``_snapshot`` | STRING | of a row that a snapshot read, a ``ReadMark``, with what was read behind a blank where it begins or ends; else null |
 
-A quarantined record carries its key columns if the key is readable, else they are null. TIMESTAMP is an instant,
+A quarantined record carries its key columns if the key is readable, else they are null; if a snapshot read it, its position and mark as well, where they are. TIMESTAMP is an instant,
 ``pa.timestamp("us", tz="UTC")``; TIMESTAMP_NTZ is a wall clock, ``pa.timestamp("us")``. Blank lines are no records.
 
 Codes of quarantined records: those of ``values`` and BAD_JSON, AMBIGUOUS_JSON, BAD_CSV, MISSING_KEY, MISSING_AFTER, TOAST_KEY,
@@ -36,7 +37,7 @@ from rejoin.plan.model.plan import Column, Table
 from rejoin.sources.decode.values import decimal_of
 
 BATCH_ROWS = 10_000
-RARE = ("_missing", "_absent", "_old_key", "_code", "_reason", "_raw")
+RARE = ("_missing", "_absent", "_old_key", "_code", "_reason", "_raw", "_snapshot")
 """Columns that hold nothing in nearly all events."""
 RAW_BYTES = 1 << 20  # of the size that Kafka takes by default, so that what was refused can be replayed
 INDEX_BITS, LINE_BITS = 43, 13
@@ -57,6 +58,15 @@ class EventKind(StrEnum):
     QUARANTINED = "quarantined"  # cannot be applied; kept with code, reason, coordinates and raw text
 
 
+class ReadMark(StrEnum):
+    """Where in a snapshot a row stands that a snapshot within a feed read."""
+
+    FIRST = "first"  # its first row of what is named behind
+    LAST = "last"  # its last one: all rows that there were came with it; the mark of an only row, too
+    ROW = "row"  # any other
+    ADDED = "added"  # of a snapshot among the changes, which sees all of them: it says nothing of rows that it lacks
+
+
 class Event(NamedTuple):
     """One record on its way into a batch. ``key`` and ``values`` follow ``Layout.key`` and ``Layout.values``."""
 
@@ -73,6 +83,7 @@ class Event(NamedTuple):
     lines: int = 1
     absent: Sequence[str] = ()
     nth: int = 0
+    snapshot: str | None = None
 
 
 class Layout:
@@ -95,7 +106,9 @@ class Layout:
 
     def batch(self, events: Sequence[Event], file: str, index: int) -> pa.RecordBatch:
         """Events of one file -> a record batch of ``schema``. Raises UnicodeEncodeError for text that is not Unicode."""
-        kinds, lines, keys, values, positions, missing, old_keys, codes, reasons, raws, counts, absent, nths = zip(*events, strict=True)
+        kinds, lines, keys, values, positions, missing, old_keys, codes, reasons, raws, counts, absent, nths, marks = zip(
+            *events, strict=True
+        )
         columns: dict[str, Sequence[Any]] = {
             **dict(zip((c.name for c in self.key), zip(*keys, strict=True), strict=True)),
             **dict(zip((c.name for c in self.values), zip(*values, strict=True), strict=True)),
@@ -109,6 +122,7 @@ class Layout:
             "_raw": raws,
             "_lines": counts,
             "_nth": nths,
+            "_snapshot": marks,
         }
         return self.arranged(
             {name: pa.array(column, pa.int64() if name == "_nth" else self.schema.field(name).type) for name, column in columns.items()},
@@ -180,6 +194,7 @@ def events_schema(table: Table) -> pa.Schema:
             ("_code", pa.string()),
             ("_reason", pa.string()),
             ("_raw", pa.string()),
+            ("_snapshot", pa.string()),
         ]
     )
 
@@ -191,7 +206,7 @@ def events_ddl(table: Table) -> str:
     old_key = ", ".join(f"{quoted(name)}: {types[name]}" for name in table.key)
     front = ["`_kind` STRING", *declared, "`_position` STRING", "`_arrival` BIGINT", "`_missing` ARRAY<STRING>", "`_absent` ARRAY<STRING>"]
     back = [f"`_old_key` STRUCT<{old_key}>", "`_file` STRING", "`_line` BIGINT", "`_lines` BIGINT", "`_code` STRING", "`_reason` STRING"]
-    return ", ".join([*front, *back, "`_raw` STRING"])
+    return ", ".join([*front, *back, "`_raw` STRING", "`_snapshot` STRING"])
 
 
 def quoted(name: str) -> str:

@@ -18,6 +18,8 @@ HELD, REPLAYED = -1, -2
 """``_arrival`` of rows that were held back, and the highest one of refused records that are tried again, each of which has its own: they
 are no records of the cut.
 """
+RECONCILED = "~"
+"""Between the two positions of a version that deletes a row which a whole snapshot did not bring: of the version before, and of the snapshot."""
 
 
 def numbered(prefix: str, count: int) -> list[str]:

@@ -43,7 +43,11 @@ def _below(source: Source) -> Source:
         return replace(source, path=path, order=_ORDER, deleted=_GONE, columns=(), format=JsonFormat())
     if isinstance(source, SnapshotSource | RecordsSource):
         source = replace(source, columns=(), format=None)
-    return replace(source, path=path, max_delete_share=1.0) if isinstance(source, SnapshotSource) else replace(source, path=path)
+    return (
+        replace(source, path=path, max_delete_share=1.0)
+        if isinstance(source, SnapshotSource | DebeziumSource)
+        else replace(source, path=path)
+    )
 
 
 _ORDER, _GONE = ("t.`__position`",), "t.`__deleted` = 'true'"

@@ -75,7 +75,7 @@ class Record:
 
     ``fate``: applied, or no-op where it changed no column that any join uses. ``file`` and ``line``: where it stands; ``files``: what its
     run read of the table, where ``file`` is not known or the row is in none of them (``absent``: a snapshot that lacks a row deletes it);
-    ``unlocated``: why the place is not known. ``later``: a newer run whose record of the key changed no column that any join uses.
+    ``snapshot``: the position of the whole snapshot in the feed that did not bring the row; ``unlocated``: why the place is not known. ``later``: a newer run whose record of the key changed no column that any join uses.
     """
 
     run: int
@@ -88,6 +88,7 @@ class Record:
     absent: bool = False
     unlocated: str | None = None
     later: int | None = None
+    snapshot: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {**self.__dict__, "files": list(self.files)}

@@ -15,7 +15,7 @@ from rejoin.plan.model.row_versions import unversioned
 from rejoin.plan.model.sources import SnapshotSource
 from rejoin.sources import Pin, SourceAccess
 from rejoin.sources.record_location import NO_RECORD, locate
-from rejoin.statements.own_columns import HASH, HELD_CODES, REPLAYED_CODE, SOURCE_FILE
+from rejoin.statements.own_columns import HASH, HELD_CODES, RECONCILED, REPLAYED_CODE, SOURCE_FILE
 from rejoin.why.answer import APPLIED, NOOP, Answer, Change, OutputRow, Record, RightRow, SourceRow, State, differing
 from rejoin.why.reasons import StoredKey, foreign_key_shown, judge, shown
 from rejoin.why.right_sides import named, side
@@ -171,6 +171,8 @@ class _Trace:
         files = () if pin is None else tuple(part.id for part in pin.parts)
         if files and version["_op"] == "D" and isinstance(table.source, SnapshotSource):
             return {"files": files, "absent": True}
+        if snapshot := str(version["_version"]).partition(RECONCILED)[2]:  # of a tombstone nothing is behind it
+            return {"files": files, "absent": True, "snapshot": snapshot}
         asked = {k: key[k] for k in table.key}
         found = NO_RECORD if pin is None else locate(table, pin, self._access, asked, version["_version"])
         # A record that had been refused and was tried again: where the run's own files do not have it.

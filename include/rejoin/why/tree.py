@@ -182,6 +182,8 @@ def record_said(record: Record) -> str:
 
 def _where(record: Record) -> str:
     files = _files(record.files)
+    if record.snapshot is not None:
+        return f"as the snapshot at position {record.snapshot}, which ended in {files}, did not bring it"
     if record.absent:
         return f"as the snapshot {files} lacks it"
     if record.line is not None:

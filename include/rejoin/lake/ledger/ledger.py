@@ -187,6 +187,9 @@ class Ledger(Records):
                 values = {"counts": json.dumps(record.counts), "seconds": record.seconds, "jobs": record.jobs, "ended_at": time.time()}
                 values |= {"detail": json.dumps(record.detail), "ending": str(record.ending)}
                 db.execute(insert(t.steps).values(**key, attempt=attempt, **values))
+                if record.generations is not None:
+                    state = json.dumps(record.generations.to_dict())
+                    db.execute(insert(t.generations).values(topology=self.topology, source=record.target, run=run, state=state))
                 for w in writes:
                     db.execute(insert(t.writes).values(**key, table_name=w.table, snapshot_id=w.snapshot_id, transient=w.transient))
         except IntegrityError:

@@ -12,6 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from rejoin.errors import LedgerConflict, RunSuperseded, RunUnknown
 from rejoin.lake.ledger import schema as t
+from rejoin.lake.ledger.generations import Generations
 from rejoin.lake.ledger.left_out_nodes import CommittedRun, LeftOutNode, behind
 from rejoin.lake.ledger.runs import CommittedRuns, RunKind, RunState, standing
 from rejoin.plan.model import json_form
@@ -55,7 +56,9 @@ class Write:
 
 @dataclass(frozen=True)
 class StepRecord:
-    """What the winning attempt of a step registered. ``detail`` says how it was done: JSON-able, for people."""
+    """What the winning attempt of a step registered. ``detail`` says how it was done: JSON-able, for people. ``generations``: what an ingest has made of
+    those of its table, None if nothing else than they were; only on the way into the ledger, which tells them by themselves.
+    """
 
     step: str
     counts: dict[str, int]
@@ -63,6 +66,7 @@ class StepRecord:
     jobs: int | None
     detail: dict[str, Any] = field(default_factory=dict)
     ending: Ending = Ending.DONE
+    generations: Generations | None = None
 
     @property
     def verb(self) -> str:
@@ -85,7 +89,7 @@ class StepRecord:
 @dataclass(frozen=True)
 class AttemptContext:
     """What an attempt has to know of its run: what it reads of every source, the cut that it starts from, what its steps have done so far, and
-    which of its nodes earlier runs have left out and only take up what has come since.
+    which of its nodes earlier runs have left out and only take up what has come since; and how far the snapshots within its feeds are.
     """
 
     pins: dict[str, dict[str, Any] | None]
@@ -93,6 +97,7 @@ class AttemptContext:
     writes: dict[str, Write]
     steps: dict[str, StepRecord]
     behind: dict[str, LeftOutNode] = field(default_factory=dict)
+    generations: dict[str, Generations] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=64)
@@ -176,7 +181,8 @@ class Records(CommittedRuns):
         """``pins``, ``writes`` and ``steps`` of a run, and the ``states`` of the one that it starts from."""
         with self.transaction() as db:
             states = {} if base is None else self._states(db, base)
-            return AttemptContext(self._pins(db, run), states, self._writes(db, run), self._steps(db, run), self._late(db, run))
+            of_run = (self._pins(db, run), states, self._writes(db, run), self._steps(db, run), self._late(db, run))
+            return AttemptContext(*of_run, self._generations(db, base))
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:

@@ -6,9 +6,10 @@ from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, and_, select
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, inspect, select
 
 from rejoin.lake.ledger import schema as t
+from rejoin.lake.ledger.generations import Generations
 
 
 class RunKind(StrEnum):
@@ -67,6 +68,19 @@ class CommittedRuns(ABC):
         """The newest pin of a source in a committed run that was not empty, or None."""
         row = self._newest_pin(source)
         return None if row is None else json.loads(row.pin)
+
+    def generations(self, run: int | None) -> dict[str, Generations]:
+        """Source table -> how far the snapshots within its feed were as of a committed run. Empty for None, and of a table whose feed had none."""
+        with self._connected() as db:
+            return (
+                self._generations(db, run) if inspect(db).has_table(t.generations.name) else {}
+            )  # nobody has written since an older rejoin
+
+    def _generations(self, db: Connection, run: int | None) -> dict[str, Generations]:
+        of, joined = t.generations.c, and_(t.generations.c.topology == t.runs.c.topology, t.generations.c.run == t.runs.c.run)
+        committed = (of.topology == self.topology, t.runs.c.state == RunState.COMMITTED, of.run <= (run or 0))
+        found = select(t.generations).select_from(t.generations.join(t.runs, joined)).where(*committed).order_by(of.run)
+        return {r.source: Generations.of(json.loads(r.state)) for r in db.execute(found)}
 
     def _newest_pin(self, source: str) -> Row[tuple[object, ...]] | None:
         """What the ledger keeps of the pin that ``last_pin`` gives."""

@@ -175,6 +175,15 @@ files = Table(
     Column("run", Integer, nullable=False),
 )
 
+generations = Table(
+    "rejoin_generations",
+    metadata,
+    Column("topology", String(64), primary_key=True),
+    Column("source", String(64), primary_key=True),
+    Column("run", Integer, primary_key=True),  # that changed it; counts once that is committed
+    Column("state", Text, nullable=False),  # JSON: lake.ledger.generations.Generations
+)
+
 
 @lru_cache(maxsize=64)  # a step asks ten times
 def of_run(table: Table, topology: str, run: int) -> ColumnElement[bool]:

@@ -82,6 +82,7 @@ def _of_run(topology: Topology, spark: SparkSession, head: int, *, fast: bool, p
     engine = SparkEngine(spark)
     reader = PlainReader(engine, plan, topology.ledger.states(head), topology.refs)
     found, kept, looked_at = [], topology.ledger.kept(head), set[str]()
+    recomputation = Recomputation(engine, plan, reader, topology.ledger.generations(head))
     progress.planned({f"verify.{n.name}": max(1, reader.live(n.name)) for n in plan.nodes if n.name not in kept}, "rows")
     for node in plan.nodes:
         if node.name in kept:
@@ -92,7 +93,7 @@ def _of_run(topology: Topology, spark: SparkSession, head: int, *, fast: bool, p
         with comparing, telling(progress, f"verify.{node.name}") as counts, JobCounter(spark, f"verify-{node.name}") as counter:
             progress.tasks(f"verify.{node.name}", counter.tasks)
             with _spread(spark, max(reader.stored(node.name), reader.stored(node.left.table))):
-                found.append(_Comparison(engine, plan, reader, node).made(looked_at, fast=fast))
+                found.append(_Comparison(engine, plan, reader, node, recomputation).made(looked_at, fast=fast))
             counts |= {"rows": found[-1].rows, "differences": found[-1].total}
     topology.ledger.verified(head, sum(d.total for d in found), fast=fast)
     return found
@@ -128,6 +129,7 @@ class _Comparison:
     plan: Plan
     reader: PlainReader
     node: Node
+    recomputation: Recomputation
 
     def made(self, looked_at: set[str], *, fast: bool) -> Difference:
         """Everything that is counted of the output."""
@@ -138,7 +140,7 @@ class _Comparison:
 
     def _verified(self, *, fast: bool) -> Difference:
         node, columns = self.node, [p.name for p in self.node.columns]
-        stored, recomputation = self.engine.frame(self.reader.current(node.name)), Recomputation(self.engine, self.plan, self.reader)
+        stored, recomputation = self.engine.frame(self.reader.current(node.name)), self.recomputation
         if node.keeps_what_it_saw:
             return Difference(node.name, stored.count(), 0, 0, 0, 0, by_arrival=True)
         orphans = sum(self._orphans(number) for number in range(len(node.edges))) if node.match is None else 0

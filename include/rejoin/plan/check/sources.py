@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple
+from enum import StrEnum
+from typing import Final, NamedTuple, TypeVar
 
 from rejoin.declare.declarations import SinkDeclaration, SourceDeclaration, TableDeclaration
 from rejoin.declare.sinks import kafka
@@ -24,6 +25,7 @@ from rejoin.plan.model.sources import (
     NamedFields,
     OnBadRecord,
     RecordsSource,
+    Snapshots,
     SnapshotSource,
     Source,
     names_fields,
@@ -36,6 +38,7 @@ from rejoin.plan.topic_path import SCHEME, names_topic, topic_path
 NO_SOURCE: Final = SnapshotSource("")  # stands for a source with a mistake; such a plan is never returned
 _UNITS: Final = ("ms", "us", "ns")
 Options = dict[str, object]
+W = TypeVar("W", bound=StrEnum)
 
 
 class _Common(NamedTuple):
@@ -66,7 +69,9 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], report: Rep
         )
         return None
     before = len(report.problems.found)
-    common = _Common(_path(options, report), share("max_bad_share", options, report), _policy(options, report))
+    common = _Common(
+        _path(options, report), share("max_bad_share", options, report), _one_of(OnBadRecord, "on_bad_record", options, report)
+    )
     kind = SOURCES[written.kind]
     made: Source
     if kind is DebeziumSource:
@@ -152,7 +157,9 @@ def _debezium(options: Options, common: _Common, found: tuple[Column, ...], repo
     if read is not None and topic not in (None, read.topic):
         report(BAD_OPTION, f"topic is {topic!r}, and all that is read comes from {read.topic!r}; topic= chooses among events of files")
     units = _units(options["units"], found, report, complete=complete)
-    return DebeziumSource(common.path, topic, units, _text("placeholder", options, report), common.policy, common.share)
+    placeholder, snapshots = _text("placeholder", options, report), _one_of(Snapshots, "snapshots", options, report)
+    deleted = share("max_delete_share", options, report)
+    return DebeziumSource(common.path, topic, units, placeholder, snapshots, deleted, common.policy, common.share)
 
 
 def _changes(options: Options, common: _Common, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> ChangesSource:
@@ -212,10 +219,10 @@ def _text(name: str, options: Options, report: Reporter) -> str:
     return value
 
 
-def _policy(options: Options, report: Reporter) -> OnBadRecord:
-    value = options["on_bad_record"]
-    if value not in list(OnBadRecord):
-        expected = " or ".join(repr(str(policy)) for policy in OnBadRecord)
-        report(BAD_OPTION, f"on_bad_record is {value!r}; expected {expected}")
-        return OnBadRecord.FAIL
-    return OnBadRecord(str(value))
+def _one_of(words: type[W], name: str, options: Options, report: Reporter) -> W:
+    """The option's word; the last one after a report."""
+    value = options[name]
+    if value not in list(words):
+        report(BAD_OPTION, f"{name} is {value!r}; expected {' or '.join(repr(str(word)) for word in words)}")
+        return list(words)[-1]
+    return words(str(value))

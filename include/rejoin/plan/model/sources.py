@@ -21,6 +21,13 @@ class OnBadRecord(StrEnum):
     FAIL = "fail"  # the run stops before anything is visible
 
 
+class Snapshots(StrEnum):
+    """What the snapshots within a feed say."""
+
+    COMPLETE = "complete"  # all rows that there are: one that ends deletes what it did not bring
+    ADDITIVE = "additive"  # that these rows are there, and nothing of others
+
+
 @dataclass(frozen=True)
 class JsonFormat:
     """Lines, a JSON object each."""
@@ -109,12 +116,16 @@ class DebeziumSource:
     ``topic``: read only the lines of this topic (None: all lines).
     ``units``: (column, "ms" | "us" | "ns") for integer timestamps whose event carries no schema; default "us".
     ``placeholder``: the text that stands for an unchanged TOAST value.
+    ``snapshots``: what its snapshots say. ``max_delete_share``: one that would delete more than this share of the live rows, since it did not bring
+    them, is refused.
     """
 
     path: str
     topic: str | None = None
     units: tuple[tuple[str, str], ...] = ()
     placeholder: str = "__debezium_unavailable_value"
+    snapshots: Snapshots = Snapshots.COMPLETE
+    max_delete_share: float = 0.3
     on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
     max_bad_share: float = 0.05
     kind: str = "debezium"

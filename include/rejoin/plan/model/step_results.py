@@ -42,7 +42,8 @@ class Result:
 class Ingested(Result):
     """Of a source table. ``applied`` to ``quarantined`` are the fates of its records (``steps.ingest.fates.Fate``).
 
-    ``changes``: rows whose used columns changed, ``deleted`` of them, ``implied`` by absence from a snapshot; ``live``: rows that a snapshot found.
+    ``changes``: rows whose used columns changed, ``deleted`` of them, ``implied`` by absence from a snapshot, or ``reconciled``: one within a feed; ``live``:
+    rows that a snapshot found.
     """
 
     read: int = 0
@@ -58,6 +59,7 @@ class Ingested(Result):
     deleted: int = 0
     implied: int = 0
     live: int = 0
+    reconciled: int = 0
 
     @property
     def accounted(self) -> int:

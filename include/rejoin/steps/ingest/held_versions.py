@@ -19,7 +19,7 @@ def held_events(sql: Dialect, table: Table, stored: tuple[str, ...]) -> str:
     line = {c.name: sql.cast(sql.get("_row", c.name) if c.name in stored else "NULL", c.type or "STRING") for c in _others(table)}
     line |= {k: sql.name(k) for k in table.key} | {"_kind": "'upsert'", "_position": "_version", "_arrival": sql.cast(str(HELD), "BIGINT")}
     line |= {"_missing": sql.array([]), "_absent": sql.array([]), "_old_key": f"CAST(NULL AS {old_key})", "_file": SOURCE_FILE}
-    line |= {"_lines": sql.cast("1", "BIGINT"), "_code": sql.null("STRING"), "_reason": sql.null("STRING")}
+    line |= {"_lines": sql.cast("1", "BIGINT"), "_code": sql.null("STRING"), "_reason": sql.null("STRING"), "_snapshot": sql.null("STRING")}
     return f"SELECT {', '.join(f'{line.get(c, c)} AS {sql.name(c)}' for c in event_columns(table))} FROM held"
 
 

@@ -13,6 +13,7 @@ from rejoin.plan.model.expectations import Level, Which
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.step_results import Ingested
 from rejoin.statements.dialect import counted, text
+from rejoin.statements.own_columns import RECONCILED
 from rejoin.steps.ingest import held_versions as hold
 from rejoin.steps.ingest import statements
 from rejoin.steps.ingest.fates import Fate
@@ -65,6 +66,7 @@ class Storing:
             "changes": effective,
             "deleted": f"{effective} AND _op = 'D'",
             "implied": f"{effective} AND NOT _real",
+            "reconciled": f"{effective} AND NOT _real AND _version LIKE {text(f'%{RECONCILED}_%')}",
             "live": f"_alive AND _fate IN ({text(Fate.APPLIED)}, {text(Fate.NOOP)})",
         }
         bad = f"coalesce(sum(CASE WHEN _real AND _fate = {text(Fate.QUARANTINED)} THEN _lines END), 0)"

@@ -14,8 +14,10 @@ from rejoin.plan.model.plan import Table
 from rejoin.plan.model.record_place import by_place
 from rejoin.plan.model.sources import OnBadRecord, SnapshotSource
 from rejoin.plan.model.step_results import Ingested
+from rejoin.sources.events import ReadMark
 from rejoin.statements.dialect import Dialect, aggregated, counted, text
 from rejoin.statements.own_columns import HELD_CODE
+from rejoin.steps.ingest.generations import READ
 from rejoin.steps.ingest.statements import UNRESOLVED
 from rejoin.steps.ingest.stream_records import TOO_LATE
 
@@ -34,7 +36,8 @@ class RecordCount:
 @dataclass(frozen=True)
 class EventCounts:
     """How many events of each kind a cut holds. ``unplaced``: without a position of their own (tombstones). ``lines``,
-    ``quarantined_lines``: how many lines the records take, and the refused ones of them. ``absent``: without a column that they should have.
+    ``quarantined_lines``: how many lines the records take, and the refused ones of them. ``absent``: without a column that they should have. ``reads``: rows of snapshots that
+    say which rows there are.
     """
 
     read: int
@@ -49,6 +52,7 @@ class EventCounts:
     adopted: int
     unplaced: int
     absent: int
+    reads: int = 0
 
     @property
     def whole(self) -> RecordCount:
@@ -78,6 +82,7 @@ def kind_counts(sql: Dialect, table: Table) -> dict[str, str]:
         "adopted": f"{missing} AND _old_key IS NOT NULL",
         "unplaced": "_kind IN ('upsert', 'delete') AND _position IS NULL",
         "absent": f"{sql.size('_absent')} > 0",
+        "reads": READ,
     }
     return {
         "read": "count(*)",
@@ -130,6 +135,7 @@ def kinds_of(table: Table, events: pa.Table) -> EventCounts:
         adopted=count(pc.and_(missing, pc.is_valid(events["_old_key"]))),
         unplaced=count(pc.and_(pc.or_(has("upsert"), has("delete")), pc.is_null(events["_position"]))),
         absent=count(pc.greater(pc.list_value_length(events["_absent"]), 0)),
+        reads=count(pc.not_equal(events["_snapshot"], str(ReadMark.ADDED))),
     )
 
 

@@ -19,7 +19,7 @@ from rejoin.steps.ingest.stream_records import ANY_AGE, Ages
 UNRESOLVED = "TOAST_UNRESOLVED"
 """Quarantine code of an event that does not carry a column whose earlier value is not known either."""
 
-_DETAILS = ["_position", "_arrival", "_missing", "_absent", "_old_key", "_file", "_line", "_lines", "_code", "_reason", "_raw"]
+_DETAILS = ["_position", "_arrival", "_missing", "_absent", "_old_key", "_file", "_line", "_lines", "_code", "_reason", "_raw", "_snapshot"]
 
 
 def values(table: Table) -> list[str]:
@@ -62,7 +62,7 @@ def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool, alone: bool 
         stored: ``stored`` is an input; else nothing is.
         placed: every event has a position of its own.
         alone: no two events have one key.
-        ages: which records of a stream are too old.
+        ages: which records are too old.
     """
     key, known = sql.names(table.key), _with_stored(sql, table, "events", stored=stored)
     if not placed:
@@ -76,7 +76,7 @@ def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool, alone: bool 
     shown = sql.names([*event_columns(table), "_version", "_row"])
     fresh = text(Fate.APPLIED if alone else "fresh")
     judged = f"""
-    SELECT {shown}, CASE WHEN _position < _version THEN {text(Fate.STALE)} WHEN _position = _version THEN {text(Fate.DUPLICATE)} ELSE {fresh} END AS _fate
+    SELECT {shown}, CASE WHEN {ages.void} THEN {text(Fate.STALE)} WHEN _position < _version THEN {text(Fate.STALE)} WHEN _position = _version THEN {text(Fate.DUPLICATE)} ELSE {fresh} END AS _fate
     FROM ({known})"""
     if alone:
         return judged

@@ -24,8 +24,8 @@ from rejoin.plan.model.sources import Meaning, SnapshotSource
 from rejoin.plan.model.step_results import Ingested
 from rejoin.sources.events import events_schema
 from rejoin.statements.own_columns import REPLAYED, SOURCE_FILE
+from rejoin.steps.ingest import generations, snapshot_ends, statements
 from rejoin.steps.ingest import held_versions as hold
-from rejoin.steps.ingest import statements
 from rejoin.steps.ingest.column_drift import check_columns
 from rejoin.steps.ingest.new_versions import Storing
 from rejoin.steps.ingest.record_checks import (
@@ -100,16 +100,19 @@ class Ingesting:
         judged = of_level(table.expectations, Level.ROW, Which.CHANGED)
         if judged or table.retention is not None or isinstance(table.source, SnapshotSource) or self._work.before.has(table.name):
             return None
-        observed, seen = self._engine.counted(events, kind_counts(self._sql, table))
+        observed, seen = self._engine.counted(events, {**kind_counts(self._sql, table), **generations.LOADED})
         statement = statements.feed(self._sql, table, stored=False, placed=True)
         classified = self._engine.query(statement, events=self._facts_of(observed))
         fates, _, write = self._storing.write(self._versions(table, classified, keep_unchanged=True), limits().large)
-        kinds = EventCounts(**seen())
-        if not kinds.plain or fates.quarantined or kinds.read != kinds.skipped + fates.accounted:
+        found = seen()
+        marks = {name: found.pop(name) for name in generations.LOADED}
+        kinds = EventCounts(**found)
+        reads = generations.loaded(marks, kinds.reads) if snapshot_ends.says_all(table) else generations.Reads()
+        if reads is None or not kinds.plain or fates.quarantined or kinds.read != kinds.skipped + fates.accounted:
             self._work = replace(self._work, writer=self._work.writer.again())
             self._storing = Storing(self._work, table, self._cut, self._results)
             return None
-        return Outcome(self._storing.accounted(fates, kinds), (write,))
+        return snapshot_ends.loaded(self._work, table, reads, Outcome(self._storing.accounted(fates, kinds), (write,)))
 
     def _facts_of(self, events: Relation) -> Relation:
         return self._engine.query("SELECT * FROM events WHERE _kind IN ('upsert', 'delete')", events=events)
@@ -129,9 +132,10 @@ class Ingesting:
         return self._ingest_feed(table, events, kinds, self._keys(table, events, here, kinds))
 
     def _ingest_feed(self, table: Table, events: Relation, kinds: EventCounts, keys: LookupKeys) -> Outcome[Ingested]:
-        parts, truncated = [self._facts_of(events)], kinds.truncated is not None
+        ends = snapshot_ends.followed(self._work, table, events, kinds)
+        parts, every = [self._facts_of(events)], kinds.truncated is not None or ends.due
         again = self._facts.judged_again(table)
-        held = self._held(table, None if truncated or again else keys)
+        held = self._held(table, None if every or again else keys)
         if held is not None:
             fields = tuple(f.name for f in held.schema.field("_row").type) if "_row" in held.columns else ()
             parts.append(self._engine.query(hold.held_events(self._sql, table, fields), held=held))
@@ -145,20 +149,23 @@ class Ingesting:
             )
         facts = self._together(table, parts)
         looked = not by_place(table)  # no place comes twice
-        stored = self._work.before.versions(table.name, None if truncated else keys, before=kinds.incomplete > 0) if looked else None
+        stored = self._work.before.versions(table.name, None if every else keys, before=kinds.incomplete > 0) if looked else None
         known, given = stored is not None, {} if stored is None else {"stored": stored}
         if kinds.truncated is not None:
             facts = self._engine.query(statements.truncation(self._sql, table, kinds.truncated, stored=known), events=facts, **given)
-        placed, ages = kinds.unplaced == 0, Ages(self._work.before.latest(table), self._facts.plan.taken_from(table.name))
+        if ends.due:
+            facts = ends.reconciled(facts, events, stored)
+        placed, ages = kinds.unplaced == 0, Ages(self._work.before.latest(table), self._facts.plan.taken_from(table.name), ends.floor)
         single = placed and alone(self._engine, table, facts)
         statement = statements.feed(self._sql, table, stored=known, placed=placed, alone=single, ages=ages)
         classified = self._engine.query(statement, events=facts, **given)
         if kinds.incomplete:
             classified = self._engine.query(statements.unsettled(self._sql, table, stored=known), classified=classified, **given)
         made = self._versions(table, classified, keep_unchanged=True)
-        at_most = kinds.read + (self._facts.before.rows(table.name) if truncated else 0)
+        at_most = kinds.read + (self._facts.before.rows(table.name) if every else 0)
         at_most += self._facts.held(table) if again or held is not None else 0
-        return self._storing.store(made, kinds, self._refused(events), at_most, held)
+        live = self._live(self._work.before, table) if ends.due and known else 0
+        return ends.outcome(self._storing.store(made, kinds, self._refused(events), at_most, held), live)
 
     def _together(self, table: Table, parts: list[Relation]) -> Relation:
         """Events of several origins."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rejoin.plan.model.plan import Table
+from rejoin.sources.events import ReadMark
 from rejoin.statements.dialect import Dialect, text
 from rejoin.steps.ingest.fates import Fate
 
@@ -15,14 +16,21 @@ NO_TIME = "NO_EVENT_TIME"
 
 @dataclass(frozen=True)
 class Ages:
-    """What decides whether a record of a stream with a retention is too old, in microseconds.
+    """What decides whether a record is too old: of a stream with a retention, in microseconds, and of a snapshot within a feed.
 
     ``newest``: the newest stored event time; None: nothing is stored. ``taken``: records before it are refused in any case, since a compaction has let
-    go of what they meet; None: there is no such time.
+    go of what they meet; None: there is no such time. ``floor``: the position of the newest whole snapshot; rows of earlier ones say nothing any more.
     """
 
     newest: int | None = None
     taken: int | None = None
+    floor: str = ""
+
+    @property
+    def void(self) -> str:
+        """SQL text: whether an event is a row of a snapshot before ``floor``."""
+        read = f"_snapshot IS NOT NULL AND _snapshot <> {text(ReadMark.ADDED)}"
+        return f"{read} AND _position < {text(self.floor)}" if self.floor else "false"
 
 
 ANY_AGE = Ages()

@@ -67,7 +67,7 @@ class Attempt:
         known = start.known
         self._pins, self._base = known.pins, known.base
         self._now = self._base | {w.table: w.snapshot_id for w in known.writes.values()}
-        self._facts = Facts(start.run, known.steps, Sizes(refs, self._base), Sizes(refs, self._now), known.behind)
+        self._facts = Facts(start.run, known, Sizes(refs, self._base), Sizes(refs, self._now))
 
     @property
     def plan(self) -> Plan:

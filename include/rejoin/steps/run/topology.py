@@ -209,7 +209,7 @@ class Topology(TopologyLake):
         with trying(self.ledger, run, step.id), of_step:
             outcome = doing.done(step)
         made, seconds = outcome.result, time.monotonic() - started - doing.waited
-        record = StepRecord(step.id, made.counts, seconds, doing.jobs, outcome.detail, made.ending)
+        record = StepRecord(step.id, made.counts, seconds, doing.jobs, outcome.detail, made.ending, outcome.generations)
         return self._register(run, record, doing.attempt, outcome.writes)
 
     def start(self, run: Run) -> "AttemptStart":

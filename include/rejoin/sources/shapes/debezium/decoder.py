@@ -43,6 +43,7 @@ from rejoin.sources.events import MISSING_KEY, Event, EventKind, Layout
 from rejoin.sources.shapes.debezium.decimals import Decimals
 from rejoin.sources.shapes.debezium.deletes import LastDeletes
 from rejoin.sources.shapes.debezium.envelope import Converters, Readers, Unwrapper
+from rejoin.sources.shapes.debezium.marks import mark
 from rejoin.sources.shapes.debezium.message import Message, is_bookkeeping, is_of, message
 from rejoin.sources.shapes.debezium.plain import PlainEvents
 from rejoin.sources.shapes.debezium.positions import position
@@ -155,7 +156,7 @@ class Decoder:
         except BadRecord as bad:
             key = self._key_or_none(line, payload)
             self._deleted_at.pop(key or (), None)
-            return self.layout.quarantined(number, bad, raw, key)
+            return _as_read(self.layout.quarantined(number, bad, raw, key), payload)
 
     def committed(self, raw: bytes) -> int | None:
         """When the source committed an event that was decoded, in microseconds since the epoch; None for a tombstone."""
@@ -182,7 +183,8 @@ class Decoder:
         after = payload.get("after")
         if type(after) is not dict:
             raise BadRecord(MISSING_AFTER, f"the event of op {op} has no row in 'after'")
-        at = position(payload.get("source"), 0 if op == "r" else 1, payload.get("transaction"))
+        source, read = payload.get("source"), op == "r"
+        at = position(source, 0 if read else 1, payload.get("transaction"))
         get, unchanged = after.get, self._placeholders
         missing: list[str] = []
         values: list[Any] = []
@@ -198,7 +200,7 @@ class Decoder:
         absent = [name for name in self.layout.required if name not in after] if None in values else ()
         old = line.headers.get("__debezium.oldkey") if type(line.headers) is dict else None
         was = None if old is None else self._old_key(old)
-        return Event(EventKind.UPSERT, number, key, values, at, missing, was, absent=absent)
+        return Event(EventKind.UPSERT, number, key, values, at, missing, was, absent=absent, snapshot=mark(source) if read else None)
 
     def _delete(self, number: int, line: Message, payload: dict[str, Any], readers: Readers) -> Event:
         key = self._key(line, payload, readers)
@@ -276,3 +278,13 @@ def _kind(payload: Any, topic: Any) -> tuple[EventKind, str]:
     if op is None and is_bookkeeping(payload, topic):
         return EventKind.SKIPPED, ""
     raise BadRecord(UNKNOWN_OP, "the value is no envelope with one of the operations c, r, u, d, t, m")
+
+
+def _as_read(refused: Event, payload: Any) -> Event:
+    """A refused event, with where it stands in the snapshot that read it: a beginning or an end stays one, whatever its row holds."""
+    if type(payload) is not dict or payload.get("op") != "r":
+        return refused
+    source = payload.get("source")
+    with suppress(BadRecord):
+        return refused._replace(position=position(source, 0, payload.get("transaction")), snapshot=mark(source))
+    return refused

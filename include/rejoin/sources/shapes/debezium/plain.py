@@ -16,14 +16,16 @@ from rejoin.sources.events import EventKind, Layout
 from rejoin.sources.formats.json_text import Unsure
 from rejoin.sources.shapes.debezium.deletes import Key, LastDeletes
 from rejoin.sources.shapes.debezium.envelope import Readers, Unwrapper
+from rejoin.sources.shapes.debezium.marks import mark
 from rejoin.sources.shapes.debezium.message import is_bare, is_of
 from rejoin.sources.shapes.debezium.positions import position
 from rejoin.sources.shapes.debezium.schema_cut import SchemaCut
 
 _UPSERTS = {"c": 1, "u": 1, "r": 0}  # with the rank of its position
 _UPSERT, _DELETE, _SKIPPED = str(EventKind.UPSERT), str(EventKind.DELETE), str(EventKind.SKIPPED)
-# Line, kind, position (None of a tombstone), how the key is read (``_key_reader``), whether the values have a schema, key and values as written. Flat
-# and of simple values, so that Python's garbage collector does not go through tens of thousands of tuples again and again.
+# Line, kind, position (None of a tombstone), mark (None but of what a snapshot read), how the key is read (``_key_reader``), whether the values have a
+# schema, key and values as written. Flat and of simple values, so that Python's garbage collector does not go through tens of thousands of tuples again
+# and again.
 Row = tuple[Any, ...]
 _OF_ROW = (2, 3)
 """How a key is read that stands in a row without and with schema; 0 and 1: in a Kafka key."""
@@ -71,7 +73,7 @@ class PlainEvents:
         document, of_key = self._keys.peek(line.get("key"))
         key = self._key(document)
         if payload is None:
-            return number, _DELETE, None, of_key, None, *key, *self._layout.no_values
+            return number, _DELETE, None, None, of_key, None, *key, *self._layout.no_values
         if type(payload) is not dict or (payload.get("op") != "d" and _has_old_key(line)):
             raise Unsure
         return self._event(number, payload, key, of_key, has_schema=has_schema)
@@ -91,18 +93,19 @@ class PlainEvents:
         op = payload.get("op")
         if op == "d":
             at = position(payload.get("source"), 1, payload.get("transaction"))
-            return number, _DELETE, at, of_key, None, *key, *self._layout.no_values
+            return number, _DELETE, at, None, of_key, None, *key, *self._layout.no_values
         after = payload.get("after")
         if type(op) is not str or op not in _UPSERTS or type(after) is not dict:
             raise Unsure
-        at = position(payload.get("source"), _UPSERTS[op], payload.get("transaction"))
+        source = payload.get("source")
+        at = position(source, _UPSERTS[op], payload.get("transaction"))
         try:
             values = self._values_of(after)
         except KeyError:
             if not all(map(after.__contains__, self._layout.required)):
                 raise Unsure from None
             values = tuple(map(after.get, self._value_names))
-        return number, _UPSERT, at, of_key, has_schema, *key, *values
+        return number, _UPSERT, at, mark(source) if op == "r" else None, of_key, has_schema, *key, *values
 
     def _key(self, row: Any) -> Key:
         """The key columns of an object that has all of them."""
@@ -117,10 +120,10 @@ class PlainEvents:
         return key
 
     def _skipped(self, number: int) -> Row:
-        return number, _SKIPPED, None, None, None, *self._nulls
+        return number, _SKIPPED, None, None, None, None, *self._nulls
 
     def columns(self, run: Sequence[Row]) -> tuple[dict[str, pa.Array], Sequence[int]]:
-        lines, kinds, positions, of_key, of_value, *columns = zip(*run, strict=True)
+        lines, kinds, positions, marks, of_key, of_value, *columns = zip(*run, strict=True)
         keys, values = columns[: len(self._layout.key)], columns[len(self._layout.key) :]
         key_reader, bare = self._key_reader(of_key)
         reader = _only(self._values, of_value)
@@ -142,6 +145,8 @@ class PlainEvents:
         if key_reader is not None and not bare and (deletes or self._deleted_at):
             positions = tuple(self._remember_deletes(kinds, self._converted(keys, key_reader), positions))
         arrays["_position"] = pa.array(positions, pa.string())
+        if any(marks):
+            arrays["_snapshot"] = pa.array(marks, pa.string())
         return arrays, lines
 
     def _key_reader(self, flags: Sequence[int | None]) -> tuple[Readers | None, bool]:

@@ -17,6 +17,8 @@ from typing import Any
 from rejoin.errors import BadRecord
 
 UNKNOWN_POSITION = "UNKNOWN_POSITION"
+OF_A_CHANGE = f"%.1.{'_' * 20}"
+"""A pattern of SQL's LIKE: the positions of rank 1."""
 _LIMIT = 10**20
 _BINLOG = re.compile(r".*?(\d{1,19})", re.ASCII | re.DOTALL)
 _LSN_GROUPS = re.compile(r"([0-9a-f]{8}):([0-9a-f]{8}):([0-9a-f]{4})", re.IGNORECASE)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rejoin.plan.model.durations import MAX_MICROS
 from rejoin.plan.model.sources import DebeziumSource
@@ -11,7 +11,8 @@ from rejoin.sources.decode.line_shape import NULL, TEXT, WHOLE, Branch, Constant
 from rejoin.sources.decode.proven_lines import Judge
 from rejoin.sources.decode.sql_values import Typed
 from rejoin.sources.decode.values import Field, decimal_of
-from rejoin.sources.events import Layout
+from rejoin.sources.events import Layout, ReadMark
+from rejoin.sources.shapes.debezium import marks
 from rejoin.sources.shapes.debezium.envelope import fields_of
 from rejoin.sources.shapes.debezium.message import named_by
 from rejoin.sources.shapes.rows import Values, judged
@@ -67,7 +68,9 @@ def of_events(layout: Layout, source: DebeziumSource, unchanged: Collection[str]
             return None
         holds += [text for text in same if text]
         fields |= value.names(keys)
-    return judged(layout, paths, shape, position.value, [*holds, position.holds], Values(False, fields, dict(source.units), unchanged))
+    values = Values(False, fields, dict(source.units), unchanged)
+    found = judged(layout, paths, shape, position.value, [*holds, position.holds], values)
+    return None if found is None else replace(found, columns={**found.columns, "_snapshot": _mark(value)})
 
 
 def value_of(root: Branch) -> Document | None:
@@ -171,6 +174,21 @@ def _position(value: Document) -> Typed | None:
         holds.append(f"{number} >= 0")
     rank = f"CASE {told(('op',))} WHEN 'r' THEN '.0.' ELSE '.1.' END"
     return Typed(f"concat({_padded(told(lsn))}, {rank}, {order})", " AND ".join(holds))
+
+
+def _mark(value: Document) -> str:
+    """What ``marks.mark`` makes of the source block of an event that a snapshot read; null of others."""
+    read = f"{at('j', (*value.path, 'op'))} = 'r'"
+    if kind_at(value.part, ("source", "snapshot")) != TEXT:
+        return f"CASE WHEN {read} THEN {quoted(ReadMark.ROW)} END"
+    said, parts = at("j", (*value.path, "source", "snapshot")), [("source", name) for name in marks.ORIGIN]
+    named = ", ".join(["'.'", *(at("j", (*value.path, *part)) for part in parts if kind_at(value.part, part) == TEXT)])
+    origin = f"concat_ws({named})" if named != "'.'" else "''"
+    ends = " ".join(
+        f"WHEN {said} IN ({', '.join(map(quoted, words))}) THEN concat({quoted(f'{of} ')}, {origin})"
+        for of, words in ((ReadMark.FIRST, marks.FIRST), (ReadMark.LAST, marks.LAST))
+    )
+    return f"CASE WHEN {read} THEN CASE {ends} WHEN {said} = {quoted(marks.ADDED)} THEN {quoted(ReadMark.ADDED)} ELSE {quoted(ReadMark.ROW)} END END"
 
 
 def _padded(number: str) -> str:

@@ -1,0 +1,172 @@
+"""What the snapshots within a cut's feed come to: ``generations``, asked of the engine."""
+
+from dataclasses import dataclass, replace
+
+from rejoin.context.work import Outcome, Work
+from rejoin.engines.relation import Relation
+from rejoin.errors import SnapshotAgain, SnapshotShrunk
+from rejoin.lake.ledger.generations import Generations
+from rejoin.plan.model.plan import Table
+from rejoin.plan.model.sources import DebeziumSource, Snapshots
+from rejoin.plan.model.step_results import Ingested
+from rejoin.sources.shapes.debezium.positions import OF_A_CHANGE
+from rejoin.statements.dialect import aggregated, text
+from rejoin.steps.ingest import generations as of
+from rejoin.steps.ingest.generations import Reads
+from rejoin.steps.ingest.record_checks import EventCounts
+
+
+def says_all(table: Table) -> bool:
+    """Whether a whole snapshot within the table's feed says which rows there are. Of records that add up, and of versions, it says nothing."""
+    source = table.source
+    return isinstance(source, DebeziumSource) and source.snapshots is Snapshots.COMPLETE and table.event_time is None
+
+
+@dataclass(frozen=True)
+class SnapshotEnds:
+    """The generations of a table before and after a cut.
+
+    Args:
+        work: what the attempt works with.
+        table: the table.
+        reads: what the cut has of snapshots.
+        before: as of the run's base.
+        after: with this cut.
+    """
+
+    work: Work
+    table: Table
+    reads: Reads
+    before: Generations | None
+    after: Generations | None
+
+    @property
+    def floor(self) -> str:
+        """The position of the newest whole snapshot; empty if there is none."""
+        return "" if self.after is None else self.after.floor
+
+    @property
+    def due(self) -> bool:
+        """Whether a snapshot ends in this cut that may not have brought all rows that live."""
+        risen = self.floor > ("" if self.before is None else self.before.floor)
+        return risen and self.after is not None and self.floor != self.after.only
+
+    @property
+    def at(self) -> int:
+        """The ``_arrival`` of that end."""
+        return max(m.at for m in self.reads.marks if m.last and m.position >= self.floor)
+
+    def reconciled(self, facts: Relation, events: Relation, stored: Relation | None) -> Relation:
+        """The facts with a delete for every row that the snapshot did not bring."""
+        engine, table = self.work.engine, self.table
+        statement = of.reconciled(engine.sql, table, self.floor, self.at, stored=stored is not None)
+        unread = engine.query(f"SELECT {engine.sql.names(table.key)} FROM unread", unread=self._unread(events))
+        return engine.query(statement, events=facts, unread=unread, **({} if stored is None else {"stored": stored}))
+
+    def unreadable(self, events: Relation) -> int:
+        """How many records came with the snapshot of which not even the key can be read: any row may be one of them."""
+        statement = f"SELECT count(*) AS n FROM unread WHERE {self.work.engine.sql.name(self.table.key[0])} IS NULL"
+        return int(self.work.engine.one(statement, unread=self._unread(events))["n"])
+
+    def _unread(self, events: Relation) -> Relation:
+        """The keys of records that came with the snapshot and could not be read, in this cut and before."""
+        assert self.after is not None
+        engine, key = self.work.engine, self.work.engine.sql.names(self.table.key)
+        here = f"SELECT {key} FROM events WHERE _kind = 'quarantined' AND _arrival <= {self.at}"
+        refused = self.work.before.refused(self.table.name)
+        if refused is None:
+            return engine.query(here, events=events)
+        began = min(g.run for g in self.after.origins.values() if g.begun >= self.floor)
+        return engine.query(f"{here} UNION ALL SELECT {key} FROM refused WHERE _run >= {began}", events=events, refused=refused)
+
+    def outcome(self, made: Outcome[Ingested], live: int) -> Outcome[Ingested]:
+        """The outcome of the ingest with the generations, if they are others now.
+
+        Raises:
+            SnapshotShrunk: more rows would be deleted than the source allows; ``live``: of so many.
+        """
+        source, gone, run = self.table.source, made.result.reconciled, self.work.facts.run.number
+        if isinstance(source, DebeziumSource) and gone > source.max_delete_share * live:
+            raise SnapshotShrunk(
+                f"the end of a new snapshot in the feed of table {self.table.name!r} would delete {gone} of {live} rows, which it did not bring, in run {run}; "
+                "nothing was committed",
+                expected=f"at most {source.max_delete_share:.0%} (max_delete_share)",
+                next_step="check that all files of the snapshot are there; if they are, raise max_delete_share for one run",
+            )
+        return replace(made, generations=None if self.after == self.before else self.after)
+
+
+def followed(work: Work, table: Table, events: Relation, kinds: EventCounts) -> SnapshotEnds:
+    """What the snapshots of a cut come to.
+
+    Args:
+        work: what the attempt works with.
+        table: the table.
+        events: those of the cut.
+        kinds: their counts.
+
+    Raises:
+        SnapshotAgain: there are rows of a second snapshot whose beginning and end are not told.
+    """
+    before = _known(work, table)
+    if not says_all(table) or not (kinds.reads or before):
+        return SnapshotEnds(work, table, Reads(), None, None)
+    reads = _read(work, events, before) if kinds.reads else _no_reads(kinds)
+    _check_told(work, table, reads)
+    ends = _ends(work, table, reads, before)
+    if ends.due and ends.unreadable(events):
+        return _ends(work, table, reads.endless(), before)
+    return ends
+
+
+def loaded(work: Work, table: Table, reads: Reads, made: Outcome[Ingested]) -> Outcome[Ingested]:
+    """The outcome of a first load, with the generations."""
+    return _ends(work, table, reads, None).outcome(made, 0) if says_all(table) else made
+
+
+def _ends(work: Work, table: Table, reads: Reads, before: Generations | None) -> SnapshotEnds:
+    after = of.followed(before, reads, work.facts.run.number, empty=not work.before.has(table.name))
+    return SnapshotEnds(work, table, reads, before, None if after is None else replace(after, place=_place(table)))
+
+
+def _known(work: Work, table: Table) -> Generations | None:
+    """As of the run's base; None if the feed is read from another place now."""
+    found = work.facts.generations.get(table.name)
+    return found if found is not None and found.place == _place(table) else None
+
+
+def _place(table: Table) -> str:
+    source = table.source
+    return source.path if not isinstance(source, DebeziumSource) or source.topic is None else f"{source.path} {source.topic}"
+
+
+def _no_reads(kinds: EventCounts) -> Reads:
+    """Of a cut of nothing but changes: their positions do not matter, but that they came."""
+    return Reads(newest="~") if kinds.read > kinds.skipped + kinds.quarantined else Reads()
+
+
+def _read(work: Work, events: Relation, before: Generations | None) -> Reads:
+    engine, known = work.engine, [] if before is None else sorted({g.begun for g in before.origins.values()})
+    found = engine.query(of.marked(engine.sql, known), events=events).here().to_pylist()
+    generations = sorted({r["_position"] for r in found} | set(known))
+    return of.reads(found, engine.one(aggregated(engine.sql, of.others(generations), "events"), events=events))
+
+
+def _check_told(work: Work, table: Table, reads: Reads) -> None:
+    """No row comes from a snapshot without beginning and end that was taken after changes: of rows that it lacks nobody could say whether they are gone."""
+    if reads.unmarked is None:
+        return
+    older = reads.oldest is not None and reads.oldest < reads.unmarked
+    if not older and work.before.has(table.name):
+        changed = f"_version LIKE {text(OF_A_CHANGE)} AND _version < {text(reads.unmarked)}"
+        stored = work.before.every(table.name, ["_version"])
+        older = bool(work.engine.one(f"SELECT count(*) AS n FROM stored WHERE {changed}", stored=stored)["n"])
+    if older:
+        raise SnapshotAgain(
+            f"the feed of table {table.name!r} has rows of another snapshot (op r) after changes, in run {work.facts.run.number}, and says neither where that begins "
+            "nor where it ends; nothing was committed",
+            expected="source.snapshot with the words first, last, first_in_data_collection, last_in_data_collection, as Debezium 2 and later writes it",
+            next_step="deliver the file with the first row of that snapshot as well, if it is only late; or, if no row was deleted before it that has no delete "
+            "event, declare debezium(..., snapshots='additive'): then its rows only add and update; or take these files away and deliver full snapshots "
+            "of the table to snapshot(...)",
+        )
