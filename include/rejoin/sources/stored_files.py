@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -204,10 +205,7 @@ def open_file(file: Place) -> Iterator[bytes]:
 
 def first_lines(file: Place, limit: int) -> Iterator[bytes]:
     """The first lines of a file that is not pinned yet."""
-    for number, line in lines(open_file(file)):
-        if number > limit:
-            return
-        yield line
+    yield from (line for _, line in islice(lines(open_file(file)), limit))
 
 
 def lines(pieces: Iterator[bytes], first: int = 1) -> Iterator[tuple[int, bytes]]:

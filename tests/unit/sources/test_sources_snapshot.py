@@ -27,7 +27,7 @@ def brief(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 def test_every_csv_row_is_an_upsert_at_the_ordinal_of_the_snapshot() -> None:
     (row,) = decode_snapshot(OF, "\ufeffid,name,n\r\n1,a,5\r\n")
     assert (row["_kind"], row["id"], row["name"], row["n"], row["_position"], row["_missing"], row["_arrival"]) == (
-        "upsert", 1, "a", 5, "00000000000000000007", [], 2,
+        "upsert", 1, "a", 5, "00000000000000000007", [], 2 << 13,
     )  # fmt: skip
 
 
