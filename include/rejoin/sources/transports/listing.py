@@ -30,7 +30,7 @@ def new_files(table: Table, root: str, taken: Taken) -> tuple[tuple[Part, ...], 
     A late file with an old name is simply new. Debezium's have the files of their keys with them (``key_files``).
 
     Raises:
-        SourceMissing: the path does not exist; or there are files, and none of them is read or ever was.
+        SourceMissing: the path does not exist; or there are files below it, and none of them is read or ever was.
         SourceFileChanged: an applied file has another size now.
     """
     found = layout(root, table.source.path, lambda name: table.source.meaning is Meaning.FEED or format_of(name) is not None)
@@ -45,13 +45,19 @@ def new_files(table: Table, root: str, taken: Taken) -> tuple[tuple[Part, ...], 
             raise changed(label, "has another size")
     awaited = beside.awaited(fresh)
     others = [*found.others, *beside.others, *awaited]
-    if others and not known and len(awaited) == len(fresh):
+    if others and len(found.files) == len(awaited) and not _read_there(found.where, others, known):
         raise _unread(table, others)
     fresh = sorted((label for label in fresh if label not in awaited), key=reading_order)
     parts = parts_of(pin_files([found.files[label].place for label in fresh]))
     keyed = [label for label in fresh if label in beside.keys]
     keys = dict(zip(keyed, pin_files([beside.keys[label].place for label in keyed]), strict=True))
     return tuple(_with_keys(part, keys.get(part.id)) for part in parts), tuple(sorted(others))
+
+
+def _read_there(where: Place, others: Iterable[str], known: Iterable[str]) -> bool:
+    """Whether some of the files that were read lay where they would be looked for now, though they may be gone."""
+    front, aside = "" if where.label == "." else where.label.rstrip("/") + "/", tuple(f"{other}/" for other in others)
+    return any(path.startswith(front) and not path.startswith(aside) for path in known)
 
 
 def _with_keys(part: Part, keys: PinnedFile | None) -> Part:
