@@ -34,11 +34,9 @@ class Listed(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What stands below a path, or of a pattern below the part before its first ``*``: ``where``. ``files``: by their labels; ``others``: what is not
-    looked into.
-    """
+    """What stands below a path. ``where``: the path, of a pattern the part before its first ``*``; ``files``: by their labels; ``others``: what is not looked into."""
 
-    where: str
+    where: Place
     files: dict[str, Listed]
     others: list[str]
 
@@ -70,8 +68,8 @@ def layout(root: str, path: str, readable: Callable[[str], bool]) -> Layout | No
         return None
     pattern = _Pattern(parts[len(fixed) :]) if len(fixed) < len(parts) else None
     if not where.is_directory():
-        return Layout(where.label, {}, [where.label]) if pattern else Layout(where.label, {where.label: _single(where)}, [])
-    made = Layout(where.label, {}, [])
+        return Layout(where, {}, [where.label]) if pattern else Layout(where, {where.label: _single(where)}, [])
+    made = Layout(where, {}, [])
     _Walk(root, pattern, readable, made).into(where, "", of_source=pattern is None)
     return made
 

@@ -50,7 +50,7 @@ def new_files(table: Table, root: str, taken: Taken) -> tuple[tuple[Part, ...], 
             raise changed(label, "has another size")
     awaited = beside.awaited(fresh)
     others = [*found.others, *beside.others, *awaited]
-    if others and len(awaited) == len(fresh) and not _read_there(found.where, others, known):
+    if others and len(found.files) == len(awaited) and not _read_there(found.where, others, known):
         raise _unread(table, others)
     fresh = sorted((label for label in fresh if label not in awaited), key=reading_order)
     parts = parts_of(pin_files([found.files[label].place for label in fresh]))
@@ -59,9 +59,9 @@ def new_files(table: Table, root: str, taken: Taken) -> tuple[tuple[Part, ...], 
     return tuple(_with_keys(part, keys.get(part.id)) for part in parts), tuple(sorted(others))
 
 
-def _read_there(where: str, others: Iterable[str], known: Iterable[str]) -> bool:
+def _read_there(where: Place, others: Iterable[str], known: Iterable[str]) -> bool:
     """Whether some of the files that were read lay where they would be looked for now, though they may be gone."""
-    front, aside = "" if where == "." else where.rstrip("/") + "/", tuple(f"{other}/" for other in others)
+    front, aside = "" if where.label == "." else where.label.rstrip("/") + "/", tuple(f"{other}/" for other in others)
     return any(path.startswith(front) and not path.startswith(aside) for path in known)
 
 
