@@ -282,13 +282,13 @@ def test_verify_counts_a_row_that_the_snapshot_did_not_bring(feed: Feed, session
 def test_why_a_row_is_gone_that_the_snapshot_did_not_bring(feed: Feed) -> None:
     phantom(feed)
     topology = feed.topology
-    row = why(topology.ledger, topology.refs, str(feed.root), "notes", ["1"]).row
+    row = why(topology.ledger, topology.refs, topology.access, "notes", ["1"]).row
     position = f"{feed.connector.lsn:020}.0.{0:020}"
     said = f"deleted in run 2, applied, as the snapshot at position {position}, which ended in landing/002.jsonl, did not bring it"
     assert row.record is not None and record_said(row.record) == said
     feed.connector.put(1, "again")
     feed.run()
-    row = why(topology.ledger, topology.refs, str(feed.root), "notes", ["1"]).row
+    row = why(topology.ledger, topology.refs, topology.access, "notes", ["1"]).row
     assert row.record is not None and record_said(row.record) == "came in run 3, applied, landing/003.jsonl line 1"
 
 
