@@ -111,7 +111,7 @@ def test_avro_files_of_change_events_are_read_exactly(tmp_path: Path, codec: str
     assert {r["_kind"] for r in found} == {"upsert"} and [r["_line"] for r in found] == list(range(1, 201))
     assert [r["_position"] for r in found] == sorted({r["_position"] for r in found})
     again = dict(transport(OF, SourceAccess(str(tmp_path))).raw(pin.parts[0], [3]))
-    assert json.loads(again[3])["value"]["payload"]["after"]["id"] == 2
+    assert json.loads(again[3])["payload"]["after"]["id"] == 2
 
 
 def number(n: int) -> bytes:

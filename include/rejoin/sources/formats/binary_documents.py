@@ -19,29 +19,29 @@ _AVRO_SCHEMA = b"parquet.avro.schema"
 """Where writers of Parquet by way of Avro leave its schema."""
 
 
-def binary_documents(root: str, file: PinnedFile, *, alone: bool) -> Iterator[bytes]:
-    """The records of a pinned file, each with its schema, a line each, in pieces of some lines. ``alone``: without keys (``connect_json.documents``).
+def binary_documents(root: str, file: PinnedFile) -> Iterator[bytes]:
+    """The records of a pinned file, each with its schema, a line each, in pieces of some lines.
 
     Raises:
         SourceFileMissing, SourceFileChanged: the pinned bytes are no longer there.
         SourceCorrupt: the file is damaged. What was read before must be thrown away.
     """
-    found = (_of_avro if file.path.endswith(".avro") else _of_parquet)(root, file, alone=alone)
+    found = (_of_avro if file.path.endswith(".avro") else _of_parquet)(root, file)
     while lines := list(islice(found, 1_000)):
         yield b"".join(lines)
 
 
-def _of_avro(root: str, file: PinnedFile, *, alone: bool) -> Iterator[bytes]:
+def _of_avro(root: str, file: PinnedFile) -> Iterator[bytes]:
     found = avro_file(b"".join(pinned_bytes(root, file)), file.path, physical_avro)
-    return documents(_of_avro_schema(found.schema, file), found.records, alone=alone)
+    return documents(_of_avro_schema(found.schema, file), found.records)
 
 
-def _of_parquet(root: str, file: PinnedFile, *, alone: bool) -> Iterator[bytes]:
+def _of_parquet(root: str, file: PinnedFile) -> Iterator[bytes]:
     verify(root, file)
     opened = parquet_file(place(root, file.path))
     written = (opened.schema_arrow.metadata or {}).get(_AVRO_SCHEMA)
     schema = of_arrow(opened.schema_arrow) if written is None else _of_avro_schema(written, file)
-    return documents(schema, _rows(opened, file), alone=alone)
+    return documents(schema, _rows(opened, file))
 
 
 def _of_avro_schema(schema: Any, file: PinnedFile) -> dict[str, Any]:

@@ -30,12 +30,11 @@ _LOGICAL = {
 _OF_UNIT = {"ms": _LOGICAL["timestamp-millis"], "us": _LOGICAL["timestamp-micros"], "ns": _LOGICAL["timestamp-nanos"]}
 
 
-def documents(schema: Mapping[str, Any], records: Iterable[Any], *, alone: bool) -> Iterator[bytes]:
-    """Records with their Connect schema -> lines ``{"schema":..,"payload":..}``; ``alone``: as values of messages without a key."""
-    front, end = (b'{"value":', b"}}\n") if alone else (b"", b"}\n")
-    front += b'{"schema":%b,"payload":' % json.dumps(schema).encode()
+def documents(schema: Mapping[str, Any], records: Iterable[Any]) -> Iterator[bytes]:
+    """Records with their Connect schema -> lines ``{"schema":..,"payload":..}``."""
+    front = b'{"schema":%b,"payload":' % json.dumps(schema).encode()
     for record in records:
-        yield front + json.dumps(_written(record), ensure_ascii=False).encode("utf-8", "surrogatepass") + end
+        yield front + json.dumps(_written(record), ensure_ascii=False).encode("utf-8", "surrogatepass") + b"}\n"
 
 
 def of_avro(schema: Any) -> dict[str, Any]:

@@ -82,15 +82,15 @@ def _json_lines(root: str, part: Part) -> Iterator[bytes]:
     """The documents of a part, a line each, in pieces."""
     file, keys = pinned(part), _keys(part)
     if keys is None:
-        return _documents(root, file, alone=True)
-    values, of_keys = (_documents(root, of, alone=False) for of in (file, keys))
+        return _documents(root, file)
+    values, of_keys = (_documents(root, of) for of in (file, keys))
     return message_lines(values, of_keys, file.path, keys.path)
 
 
-def _documents(root: str, file: PinnedFile, *, alone: bool) -> Iterator[bytes]:
+def _documents(root: str, file: PinnedFile) -> Iterator[bytes]:
     """The same of one file, whatever it is written in."""
     if file.path.endswith(BINARY):
-        return binary_documents(root, file, alone=alone)
+        return binary_documents(root, file)
     return document_lines(open_pinned(root, file), file.path)
 
 
