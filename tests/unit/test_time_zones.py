@@ -14,7 +14,7 @@ from rejoin.engines.relation import LocalRelation
 from rejoin.engines.deferred_relation import DeferredRelation
 from rejoin.engines import duckdb_connection as duck
 from rejoin.plan.sql.portable import printed
-from rejoin.sources.stream_columns import _database as clock
+from rejoin.sources.decode.row_sql import database as clock
 from rejoin.sources.decode.proven_lines import _database as decoder
 
 at = datetime(2024, 7, 1, 1, tzinfo=UTC)
