@@ -339,3 +339,11 @@ def test_fault_what_was_not_utf8_or_was_cut_is_not_read_again(tmp_path: Path) ->
     refused = both_ways(of, tmp_path, "1.jsonl", data)
     assert [e["_code"] for e in refused] == ["BAD_JSON", "VALUE_TYPE"]
     assert read_again_here(of, [{**e, "_arrival": -2 - i} for i, e in enumerate(refused)]).num_rows == 0
+
+
+def test_an_array_of_rows_and_rows_one_after_the_other_are_read_as_lines_are(tmp_path: Path) -> None:
+    rows = [{"id": n, "name": "a", "lsn": n} for n in (1, 2, 3)]
+    whole, glued = json.dumps(rows, indent=1).encode(), b"".join(json.dumps(row, indent=1).encode() for row in rows)
+    for name, data in (("array.json", whole), ("glued.json", glued)):
+        events = both_ways(table(PEOPLE), tmp_path, name, data)
+        assert [(e["_line"], e["_kind"], e["id"]) for e in events] == [(1, "upsert", 1), (2, "upsert", 2), (3, "upsert", 3)]

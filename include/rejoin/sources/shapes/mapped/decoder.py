@@ -11,6 +11,7 @@ from rejoin.sources.declared_columns import csv_of
 from rejoin.sources.decode.proven_lines import by_shape
 from rejoin.sources.formats.csv_text import csv_records
 from rejoin.sources.formats.encoded_text import as_utf8
+from rejoin.sources.formats.json_documents import document_lines
 from rejoin.sources.shapes.mapped import parquet_fields
 from rejoin.sources.shapes.mapped.csv_fields import csv_fields
 from rejoin.sources.shapes.mapped.json_fields import JsonFields
@@ -40,7 +41,7 @@ def decode(table: Table, ordinal: int, file: PinnedFile, index: int, root: str) 
     if kind_of(mapping.source, file.path) == "csv":
         batches = csv_fields(layout, csv_of(mapping.source), file.path, index, pieces)
     else:
-        batches = by_shape(file.path, index, pieces, JsonFields(layout))
+        batches = by_shape(file.path, index, document_lines(pieces, file.path), JsonFields(layout))
     return _events(mapping, file.path, index, batches)
 
 
@@ -76,7 +77,7 @@ def raw_records(table: Table, file: PinnedFile, root: str) -> Iterator[tuple[int
         records = csv_records(numbered(as_utf8(open_pinned(root, file), written.encoding, file.path)), written, file.path, lambda _: None)
         yield from ((line, raw) for line, raw, _ in records)
     else:
-        yield from numbered(open_pinned(root, file))
+        yield from numbered(document_lines(open_pinned(root, file), file.path))
 
 
 def _events(mapping: Mapping, file: str, index: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
