@@ -208,7 +208,7 @@ CASES = [
         't = shop.table("t", "a", "a INT, at TIMESTAMP", debezium("t/", units={"att": "ms"}))',
         "table 't': units['att']: the schema has no such column; did you mean 'at'?",
     ),
-    ("BAD_OPTION", 't = shop.table("t", "a", "a INT", snapshot(""))', "table 't': path must be a text that is not empty"),
+    ("BAD_OPTION", 't = shop.table("t", "a", "a INT", snapshot(""))', "table 't': path must be a text that is not empty, or kafka(topic)"),
     (
         "BAD_OPTION",
         'x = orders.join("customers", "customer_id").named("x")',
