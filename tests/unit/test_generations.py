@@ -1,9 +1,11 @@
 """Snapshots within a feed, one after the other: how far they are after a cut. What becomes of rows: ``integration/test_snapshot_again``."""
 
+from dataclasses import replace
+
 import pytest
 
 from rejoin.lake.ledger.generations import Generations
-from rejoin.steps.ingest.generations import LOADED, Mark, Reads, followed, loaded
+from rejoin.steps.ingest.generations import LOADED, Mark, Reads, followed, loaded, uneven
 
 
 def at(number: int) -> str:
@@ -87,3 +89,23 @@ def test_a_run_without_snapshots_leaves_them_as_they_are() -> None:
 )
 def test_a_first_load_in_one_pass_is_for_a_feed_of_one_snapshot(found: dict[str, str], taken: bool) -> None:
     assert (loaded({**dict.fromkeys(LOADED), **found}, 3) is not None) == taken
+
+
+@pytest.mark.parametrize(
+    ("earlier", "cut", "wrong"),
+    [
+        pytest.param(None, read(1, "()"), False, id="a whole one"),
+        pytest.param(read(1, "("), read(2, "()"), False, id="one after another that was not ended"),
+        pytest.param(read(1, "()"), read(2, ")"), False, id="of a connector that says no beginnings"),
+        pytest.param(None, read(1, ")"), False, id="the first one of such a connector"),
+        pytest.param(read(1, "("), read(2, ")", rows=1), False, id="of the table one row is left"),
+        pytest.param(read(1, "("), read(2, ")"), True, id="its beginning is late"),
+        pytest.param(None, both(read(1, "(", rows=1), read(2, ")", rows=1)), True, id="two rows at two positions"),
+        pytest.param(
+            None, replace(both(read(1, "("), read(3, ")", rows=1)), unmarked=at(2)), True, id="a row between at a position of its own"
+        ),
+    ],
+)
+def test_rows_of_a_snapshot_that_have_positions_of_their_own_stop_the_run(earlier: Reads | None, cut: Reads, wrong: bool) -> None:
+    before = None if earlier is None else after(earlier)
+    assert uneven(before, cut) == wrong

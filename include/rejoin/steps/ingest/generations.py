@@ -139,6 +139,24 @@ def followed(before: Generations | None, cut: Reads, run: int, *, empty: bool) -
     return replace(made, since=run) if made.floor > ("" if before is None else before.floor) else made
 
 
+def uneven(before: Generations | None, cut: Reads) -> bool:
+    """Whether a snapshot ends at a position at which none has begun, though one has begun before it: then its rows do not have one position, or the rows
+    with which it begins are not there yet. But a table of which one row is left has an end and no beginning.
+    """
+    for end in (m for m in cut.marks if m.last):
+        begun = {m.position: cut.rows.get(m.position, 0) for m in cut.marks if not m.last and m.origin == end.origin}
+        known = None if before is None else before.origins.get(end.origin)
+        if known is not None and not known.whole:
+            begun[known.begun] = cut.rows.get(known.begun, 0) + known.rows
+        earlier = {position: rows for position, rows in begun.items() if position < end.position}
+        if end.position in begun or not earlier:
+            continue
+        apart = cut.unmarked is not None and min(earlier) < cut.unmarked < end.position
+        if apart or cut.rows.get(end.position, 0) > 1 or 1 in earlier.values():
+            return True
+    return False
+
+
 def reconciled(sql: Dialect, table: Table, floor: str, at: int, *, stored: bool) -> str:
     """``events`` plus a delete for every key that lives and whose newest version is older than ``floor``: the snapshot there, which was whole, did not bring it.
 

@@ -113,6 +113,7 @@ def followed(work: Work, table: Table, events: Relation, kinds: EventCounts) -> 
         return SnapshotEnds(work, table, Reads(), None, None)
     reads = _read(work, events, before) if kinds.reads else _no_reads(kinds)
     _check_told(work, table, reads)
+    _check_even(work, table, reads, before)
     ends = _ends(work, table, reads, before)
     if ends.due and ends.unreadable(events):
         return _ends(work, table, reads.endless(), before)
@@ -150,6 +151,18 @@ def _read(work: Work, events: Relation, before: Generations | None) -> Reads:
     found = engine.query(of.marked(engine.sql, known), events=events).here().to_pylist()
     generations = sorted({r["_position"] for r in found} | set(known))
     return of.reads(found, engine.one(aggregated(engine.sql, of.others(generations), "events"), events=events))
+
+
+def _check_even(work: Work, table: Table, reads: Reads, before: Generations | None) -> None:
+    """All rows of a snapshot have one position: where they had several, the older ones would be taken for rows of a snapshot before, and be deleted."""
+    if of.uneven(before, reads):
+        raise SnapshotAgain(
+            f"the feed of table {table.name!r} has the end of a snapshot (op r) at a position at which none has begun, in run {work.facts.run.number}; nothing was "
+            "committed",
+            expected="one position in the log for all rows of a snapshot, as Debezium writes them, and its first row before its last",
+            next_step="deliver the file with the first row of that snapshot as well, if it is only late; or, if its rows have positions of their own, declare "
+            "debezium(..., snapshots='additive'): then they only add and update",
+        )
 
 
 def _check_told(work: Work, table: Table, reads: Reads) -> None:
