@@ -5,7 +5,7 @@ A topology file needs these names only, a notebook ``Lake`` as well; none of the
 
 from rejoin.declare.expectations import between, computable, condition, fresh, in_set, matched, matches, not_null, row_count, unique
 from rejoin.declare.sinks import kafka, postgres
-from rejoin.declare.sources import debezium, feed, iceberg, records, snapshot
+from rejoin.declare.sources import captured, debezium, feed, iceberg, records, snapshot
 from rejoin.declare.topology import Topology
 from rejoin.notebook import Lake
 
@@ -13,6 +13,7 @@ __all__ = [
     "Lake",
     "Topology",
     "between",
+    "captured",
     "computable",
     "condition",
     "debezium",

