@@ -108,10 +108,14 @@ def truncated(source: bytes, order: int) -> bytes:
     return b'{"key":null,"value":{"source":%b},"transaction":{"total_order":%d},"op":"t"}}\n' % (source, order)
 
 
-def emptied(table: CapturedTable, lsn: int, micros: int, *, again: bool) -> bytes:
-    """The line of a snapshot without rows: that older ones are gone, or, where there are none, nothing."""
-    source = source_of(table, lsn, micros)
-    return truncated(source, 0) if again else b'{"key":null,"value":{"source":%b},"op":"m"}}\n' % source
+def nothing(table: CapturedTable, lsn: int, micros: int) -> bytes:
+    """The line of a snapshot without rows: it says nothing."""
+    return b'{"key":null,"value":{"source":%b},"op":"m"}}\n' % source_of(table, lsn, micros)
+
+
+def older_gone(table: CapturedTable, lsn: int, micros: int) -> bytes:
+    """The line of a snapshot that is not the first of its table: rows that are older than it are gone, those that it has are newer than this."""
+    return truncated(source_of(table, lsn - 1, micros), 0)
 
 
 def marked(line: bytes, word: bytes) -> bytes:

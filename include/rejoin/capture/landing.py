@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rejoin import crash
 from rejoin.errors import CaptureBusy, CaptureRefused, SetupError
 from rejoin.plan.captured_path import LANDING, CapturedPath
 
@@ -77,6 +78,7 @@ class TableFiles:
         _sync(scratch)
         scratch.rename(self._complete)
         _sync(self.directory)
+        crash.point("capture.read")
 
     def place_snapshot(self) -> None:
         """Moves the files of a whole snapshot to their place, also of one whose process has died on the way."""
@@ -84,6 +86,7 @@ class TableFiles:
             return
         for file in sorted(self._complete.iterdir()):
             file.rename(self.directory / file.name)
+            crash.point("capture.placed")
         _sync(self.directory)
         self._again.unlink(missing_ok=True)
         self._complete.rmdir()

@@ -13,7 +13,7 @@ import psycopg2
 import psycopg2.extras
 import pyarrow as pa
 
-from rejoin.capture.envelope import Form, emptied, form_of, marked, row_lines
+from rejoin.capture.envelope import Form, form_of, marked, nothing, older_gone, row_lines
 from rejoin.capture.landing import TableFiles
 from rejoin.capture.server import Column, Relation, Server, coded, number, told
 from rejoin.capture.tables import CapturedTable
@@ -52,7 +52,8 @@ def moment(server: Server) -> Iterator[Moment]:
 def land(server: Server, table: CapturedTable, relation: Relation, at: Moment, files: TableFiles) -> int:
     """Lands the rows that a table had at a moment; how many these are.
 
-    The first and the last row say so, so they stand in files of their own: that of the first rows of all ranges, and that of the last ones.
+    The first and the last row say so, so they stand in files of their own: that of the first rows of all ranges, and that of the last ones. If it is not the
+    first snapshot of the table, the last file, which is also the last to appear, says that older rows are gone.
     """
     micros = server.rows("asking for the time", "SELECT (extract(epoch FROM now()) * 1000000)::int8")[0][0]
     reader = _Reader(server, table, relation, at, micros)
@@ -66,10 +67,11 @@ def land(server: Server, table: CapturedTable, relation: Relation, at: Moment, f
     edges = [*heads, *tails]
     if len(edges) > 1:
         edges[0] = marked(edges[0], b"first")
-    edges = [*edges[:-1], marked(edges[-1], b"last")] if edges else [emptied(table, at.lsn, micros, again=again)]
+    edges = [*edges[:-1], marked(edges[-1], b"last")] if edges else [nothing(table, at.lsn, micros)]
     named[0].write_bytes(b"".join(edges[: len(heads) or 1]))
-    if tails:
-        named[-1].write_bytes(b"".join(edges[len(heads) :]))
+    ends = edges[len(heads) or 1 :] + ([older_gone(table, at.lsn, micros)] if again else [])
+    if ends:
+        named[-1].write_bytes(b"".join(ends))
     files.end_snapshot()
     files.place_snapshot()
     return sum(found.rows for found in ranges)

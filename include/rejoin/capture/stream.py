@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from rejoin import crash
 from rejoin.capture.landing import TableFiles
 from rejoin.capture.pgoutput import Transactions
 from rejoin.capture.server import Server, told
@@ -100,8 +101,9 @@ class Stream:
 
     def _flush(self, cursor: Any) -> None:
         """Puts what is whole onto the disk, and says so."""
-        for files in self.files.values():
+        for name, files in self.files.items():
             self.appeared += files.finish(self._end)
+            crash.point(f"capture.landed:{name}")
         if self._end > self._told:
             cursor.send_feedback(write_lsn=self._end, flush_lsn=self._end, apply_lsn=self._end, force=True)
         self._told, self._bytes, self._since = self._end, 0, time.monotonic()
