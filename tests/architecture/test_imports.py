@@ -135,6 +135,7 @@ def test_the_checker_sees(file: str, source: str, message: str) -> None:
 ALLOWED = {
     "a step that loads Spark when it is needed": ("steps/x.py", "def f():\n    from pyspark.sql import functions as F"),
     "a join that looks rows up": ("joins/same_key/changes.py", "from rejoin.lake.read.lookups import Keys"),
+    "a capture with its clients": ("capture/x.py", "import psycopg2, adbc_driver_postgresql.dbapi"),
     "a sink with its client": ("sinks/x.py", "import confluent_kafka, psycopg"),
     "the lake with PyIceberg and writes": ("lake/x.py", "import pyiceberg\nframe.writeTo('t').append()\nspark.sql('SELECT 1')"),
     "a DAG that loads Spark when a task runs": ("airflow/x.py", "def task():\n    import pyspark"),

@@ -68,7 +68,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "born": st.dates(),
     "seen": TIME.map(lambda x: x.replace(tzinfo=dt.UTC)),
     "local": TIME,
-    "number_text": st.decimals(allow_nan=True, allow_infinity=False),
+    "number_text": st.decimals(-(10**40), 10**40, allow_nan=False) | st.just(Decimal("NaN")),
     "flag_text": st.booleans(),
     "id_": st.uuids(),
     "tags": st.lists(TEXT | st.none(), max_size=4),
@@ -110,7 +110,7 @@ def landed(shop: CapturedShop, *, snapshot: bool) -> dict[int, dict[str, Any]]:
     """The rows as the newest files have them, decimals as they are written."""
     rows = {}
     for file in shop.files:
-        for line in file.read_text().splitlines() if ("snapshot" in file.name) is snapshot else []:
+        for line in file.read_bytes().splitlines() if ("snapshot" in file.name) is snapshot else []:
             event = json.loads(line, parse_float=Decimal)
             if event["value"]["op"] in ("r", "c"):
                 rows[event["key"]["id"]] = event["value"]["after"]
@@ -132,9 +132,10 @@ def test_every_value_is_what_postgresql_says_or_refused(shop: CapturedShop, rows
     assert {i: first[i] for i in range(len(rows))} == {i: landed(shop, snapshot=False)[i] for i in range(len(rows))}
     shop.run()
     texts = {"number_text", "flag_text", "id_", "tags", "doc", "span", "mood", "padded"}
-    shown = ", ".join(f"CASE WHEN {n} IS NOT NULL THEN format('%s', {n}) END" if n in texts else n for n in COLUMNS)
+    shown = [f"CASE WHEN {n} IS NOT NULL THEN format('%s', {n}) END" if n in texts else n for n in COLUMNS]
+    shown = [f"{s}::float8" if s == "real_" else s for s in shown]  # psycopg takes the nearest double of its text
     shop.db.execute("SET timezone = 'UTC'")
-    wanted = shop.db.execute(f"SELECT id, {shown} FROM v ORDER BY id").fetchall()  # type: ignore[arg-type]
+    wanted = shop.db.execute(f"SELECT id, {', '.join(shown)} FROM v ORDER BY id").fetchall()  # type: ignore[arg-type]
     found = shop.stored("o", "id", *COLUMNS)
     assert len(found) == len(wanted)
     for one, other in zip(found, wanted, strict=True):

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from rejoin.cli import capture, local, plan, quarantine, reads, runs, sinks, sql, upkeep, why
+from rejoin.cli import local, plan, quarantine, reads, runs, sinks, sql, upkeep, why
 from rejoin.cli.options import err
 from rejoin.cli.versions import print_version, print_versions
 from rejoin.failures.engine_errors import at_the_rim
@@ -75,7 +75,7 @@ for command in (
     sql.sql,
     sql.head,
     quarantine.quarantine,
-    capture.capture,
+    upkeep.capture,
     sinks.publish,
     sinks.sinks,
     upkeep.compact,
