@@ -120,6 +120,7 @@ BROKEN = {
         "import great_expectations as gx",
         "imports great_expectations",
     ),
+    "a sink that reads PostgreSQL's log": ("sinks/x.py", "import psycopg2.extras", "imports psycopg2.extras"),
     "a step that imports PyIceberg": ("steps/x.py", "from pyiceberg.catalog import Catalog", "imports pyiceberg.catalog.Catalog"),
 }
 

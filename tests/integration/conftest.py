@@ -64,5 +64,5 @@ def database() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def logging_server() -> Iterator[str]:
     """A libpq URL of a server whose log can be captured."""
-    with postgres(wal_level="logical", max_wal_senders="20", max_replication_slots="20") as url:
+    with postgres(wal_level="logical", max_wal_senders="20", max_replication_slots="100") as url:
         yield url.replace("+psycopg", "")

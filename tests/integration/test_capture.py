@@ -152,6 +152,44 @@ def test_a_slot_that_is_gone_is_told_and_a_new_snapshot_makes_good(shop: Capture
     assert shop.joined() == shop.expected()
 
 
+def test_a_publication_that_is_gone_is_told_too(shop: CapturedShop) -> None:
+    shop.capture()
+    shop.run()
+    shop.db.execute(f"DROP PUBLICATION rejoin_{shop.at}")  # type: ignore[arg-type]
+    shop.db.execute("DELETE FROM orders WHERE id < 50")
+    assert "SLOT_LOST the publication" in shop.capture(code=3)
+    shop.capture("--resnapshot", code=-signal.SIGKILL, REJOIN_CRASH="capture.asked")
+    shop.capture("--resnapshot")
+    shop.db.execute("DELETE FROM orders WHERE id = 51")
+    shop.capture()
+    shop.run()
+    assert shop.joined() == shop.expected()
+
+
+def test_whole_rows_in_the_log_and_a_table_of_partitions(shop: CapturedShop) -> None:
+    shop.db.execute("DROP TABLE customers; CREATE TABLE customers (id int PRIMARY KEY, name text) PARTITION BY RANGE (id)")
+    for low in (0, 100):
+        shop.db.execute(f"CREATE TABLE part_{low} PARTITION OF customers FOR VALUES FROM ({low}) TO ({low + 100})")  # type: ignore[arg-type]
+    shop.db.execute("INSERT INTO customers SELECT i, 'name ' || i FROM generate_series(1, 150) i; ALTER TABLE orders REPLICA IDENTITY FULL")
+    shop.db.execute("UPDATE orders SET note = repeat('large ', 1000) WHERE id IN (5, 6)")
+    shop.capture()
+    shop.db.execute("UPDATE orders SET total = 0 WHERE id = 5; UPDATE orders SET id = 1006 WHERE id = 6; DELETE FROM orders WHERE id = 7")
+    shop.db.execute("UPDATE customers SET id = id + 100 WHERE id IN (60, 61); DELETE FROM customers WHERE id > 140 AND id < 150")
+    shop.capture()
+    shop.run()
+    assert shop.joined() == shop.expected()
+
+
+def test_columns_that_come_and_go_while_changes_are_captured(shop: CapturedShop) -> None:
+    shop.capture()
+    shop.db.execute("UPDATE orders SET total = 1 WHERE id = 1; ALTER TABLE orders ADD extra int DEFAULT 7, DROP COLUMN customer")
+    shop.db.execute("UPDATE orders SET total = 2 WHERE id = 2; ALTER TABLE orders DROP COLUMN extra, ADD customer int")
+    shop.db.execute("UPDATE orders SET customer = 3, total = 3 WHERE id IN (1, 2, 3)")
+    shop.capture()
+    shop.run()
+    assert shop.joined()[:3] == shop.expected()[:3]
+
+
 def test_a_table_that_was_left_out_for_a_while_is_read_again(shop: CapturedShop) -> None:
     shop.capture()
     file = shop.root / "shop.py"

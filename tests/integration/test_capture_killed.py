@@ -24,7 +24,9 @@ def killed(shop: CapturedShop, kills: int, rows: int, seed: int) -> None:
             capture = shop.started(*(["--once"] if drawn.random() < 0.3 else []))
             time.sleep(drawn.uniform(0.2, 1.5))
             capture.signal(signal.SIGKILL)
-            died += capture.wait(30).returncode == -signal.SIGKILL
+            done = capture.wait(30)
+            assert done.returncode in (0, -signal.SIGKILL), done.stderr
+            died += done.returncode != 0
             if number % 3 == 2 and shop.files:
                 shop.run()
     finally:

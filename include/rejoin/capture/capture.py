@@ -101,27 +101,28 @@ def _check_epoch(at: str, files: Mapping[str, TableFiles], written: int) -> None
 
 def _prepare(server: Server, tables: Sequence[CapturedTable], files: Mapping[str, TableFiles], identity: str, request: Request) -> None:
     """Publication and slot. Which tables need a new snapshot is on the disk before anything is changed that makes one necessary."""
-    slot = server.slot()
-    usable = slot is not None and not slot.lost
+    slot, there = server.slot(), server.published(identity, take_over=request.resnapshot)
+    usable = slot is not None and not slot.lost and there is not None  # what the log has from before a publication cannot be read by it
     wanted = [name for name, of_table in files.items() if of_table.has_snapshot]
     if wanted and not usable and not request.resnapshot:
+        gone = "the publication" if there is None else "the slot"
         raise SlotLost(
-            f"the slot {server.name!r} of the database {server.at!r} is {'gone' if slot is None else 'lost'}: changes of {', '.join(wanted)} are missing",
+            f"{gone} {server.name!r} of the database {server.at!r} is {'lost' if slot is not None and slot.lost else 'gone'}: "
+            f"changes of {', '.join(wanted)} are missing",
             next_step="`rejoin capture FILE --resnapshot` makes a new one and reads the tables again; the next run deletes rows that are gone. "
             "Raise max_slot_wal_keep_size, or capture more often",
         )
-    there = server.published(identity, take_over=request.resnapshot)
     needed = {(table.path.schema, table.path.table) for table in tables}
     for table in tables:
-        new = (table.path.schema, table.path.table) not in there
+        new = (table.path.schema, table.path.table) not in (there or ())
         if files[table.name].has_files and (request.resnapshot or new):
             files[table.name].ask_again()
     crash.point("capture.asked")
+    if not usable:
+        server.drop_slot()
     if there != needed or request.resnapshot:
         server.publish(tables, identity)
         request.tell(f"{server.at}: publication {server.name} has {', '.join(sorted(files))}")
-    if slot is not None and slot.lost:
-        server.drop_slot()
     if not usable:
         server.make_slot()
         request.tell(f"{server.at}: slot {server.name} made")

@@ -185,8 +185,8 @@ class Server:
         found = self.rows("looking at a type", "SELECT typbasetype FROM pg_type WHERE oid = %s AND typtype = 'd'", (type_,))
         return self.base_type(found[0][0]) if found else type_
 
-    def published(self, identity: str, *, take_over: bool) -> set[tuple[str, str]]:
-        """Schema and name of the tables that the publication holds.
+    def published(self, identity: str, *, take_over: bool) -> set[tuple[str, str]] | None:
+        """Schema and name of the tables that the publication holds; None if there is none.
 
         Raises:
             CaptureRefused: it belongs to the files of another directory.
@@ -198,6 +198,8 @@ class Server:
                 expected="one directory a slot",
                 next_step="use that root; or another [sources.<name>] with the same URL; or, if those files are gone, `rejoin capture --resnapshot`",
             )
+        if not found:
+            return None
         return {(schema, name) for schema, name in self.rows("looking at the publication", _PUBLISHED, (self.name,))}
 
     def publish(self, tables: Sequence[CapturedTable], identity: str) -> None:
@@ -211,8 +213,18 @@ class Server:
         self.rows("making the publication", both.format(Identifier(self.name), names, Identifier(self.name)), (identity,))
 
     def slot(self) -> SlotState | None:
-        """The state of the slot; None if there is none."""
-        found = self.rows("looking at the slot", "SELECT wal_status FROM pg_replication_slots WHERE slot_name = %s", (self.name,))
+        """The state of the slot; None if there is none.
+
+        Raises:
+            CaptureRefused: a slot of that name belongs to another database of the server.
+        """
+        asked = "SELECT wal_status, database = current_database() FROM pg_replication_slots WHERE slot_name = %s"
+        found = self.rows("looking at the slot", asked, (self.name,))
+        if found and not found[0][1]:
+            raise CaptureRefused(
+                f"the slot {self.name!r} belongs to another database of the server that {self.at!r} names",
+                next_step="give the connection another name: slots are named by it, and are one namespace a server",
+            )
         return SlotState(found[0][0] == "lost") if found else None
 
     def make_slot(self) -> None:
