@@ -8,7 +8,7 @@ from rejoin.declare.expectations import between, computable, condition, fresh, i
 from rejoin.declare.formats import csv, json, parquet
 from rejoin.declare.landed_by import airbyte, dms, fivetran, flattened
 from rejoin.declare.sinks import kafka, postgres
-from rejoin.declare.sources import debezium, feed, iceberg, records, snapshot
+from rejoin.declare.sources import captured, debezium, feed, iceberg, records, snapshot
 from rejoin.declare.topology import Topology
 from rejoin.notebook import Lake
 
@@ -18,6 +18,7 @@ __all__ = [
     "airbyte",
     "arrival",
     "between",
+    "captured",
     "changes",
     "computable",
     "condition",

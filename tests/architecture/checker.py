@@ -39,7 +39,7 @@ ROOMS = (
     *("cli", "demo", "airflow", "page", "replay", "testing", "project", "report"),
     *("operate", "why"),
     *("steps", "joins", "context"),
-    *("connect", "sinks", "lake", "sources"),
+    *("capture", "connect", "sinks", "lake", "sources"),
     *("engines", "statements"),
     *("failures", "plan", "declare", "errors", "deployed"),
 )
@@ -102,6 +102,8 @@ IMPORT_RULES = (
 CLIENTS = ("confluent_kafka", "psycopg")
 CLIENTS_RULE = "only sinks/ talks to Kafka and PostgreSQL as sinks, and to Kafka as a source only sources/transports/kafka/"
 OF_TOPICS = f"{PACKAGE}/sources/transports/kafka"
+CAPTURING = ("adbc_driver_manager", "adbc_driver_postgresql", "psycopg2")
+CAPTURING_RULE = "only capture/ reads PostgreSQL's log and tables"
 ENGINE = f"{PACKAGE}/steps/validate/great_expectations.py"
 ENGINE_RULE = "only steps/validate/great_expectations.py imports Great Expectations, inside functions: it takes five seconds"
 
@@ -140,6 +142,8 @@ def violations(path: str, source: str) -> list[str]:
     if not _within(path, (f"{PACKAGE}/sinks",)):
         banned = tuple(client for client in CLIENTS if client != "confluent_kafka" or not _within(path, (OF_TOPICS,)))
         found += [f"{path}:{line} imports {name}: {CLIENTS_RULE}" for line, name in imports_of(tree) if _matches(name, banned)]
+    if not _within(path, (f"{PACKAGE}/capture",)):
+        found += [f"{path}:{line} imports {name}: {CAPTURING_RULE}" for line, name in imports_of(tree) if _matches(name, CAPTURING)]
     if not _within(path, STORAGE):
         found += [f"{path}:{line} imports {name}: {STORAGE_RULE}" for line, name in imports_of(tree) if _matches(name, ("pyiceberg",))]
         found += [f"{path}:{line} uses {used}: {STORAGE_RULE}" for line, used in _storage_uses(tree)]

@@ -121,6 +121,7 @@ BROKEN = {
         "import great_expectations as gx",
         "imports great_expectations",
     ),
+    "a sink that reads PostgreSQL's log": ("sinks/x.py", "import psycopg2.extras", "imports psycopg2.extras"),
     "a step that imports PyIceberg": ("steps/x.py", "from pyiceberg.catalog import Catalog", "imports pyiceberg.catalog.Catalog"),
 }
 
@@ -137,6 +138,7 @@ ALLOWED = {
     "a step that loads Spark when it is needed": ("steps/x.py", "def f():\n    from pyspark.sql import functions as F"),
     "a join that looks rows up": ("joins/same_key/changes.py", "from rejoin.lake.read.lookups import Keys"),
     "a transport of topics with its client": ("sources/transports/kafka/x.py", "import confluent_kafka"),
+    "a capture with its clients": ("capture/x.py", "import psycopg2, adbc_driver_postgresql.dbapi"),
     "a sink with its client": ("sinks/x.py", "import confluent_kafka, psycopg"),
     "the lake with PyIceberg and writes": ("lake/x.py", "import pyiceberg\nframe.writeTo('t').append()\nspark.sql('SELECT 1')"),
     "a DAG that loads Spark when a task runs": ("airflow/x.py", "def task():\n    import pyspark"),

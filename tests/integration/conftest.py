@@ -59,3 +59,10 @@ def database() -> Iterator[str]:
     """A libpq URL."""
     with postgres() as url:
         yield url.replace("+psycopg", "")
+
+
+@pytest.fixture(scope="session")
+def logging_server() -> Iterator[str]:
+    """A libpq URL of a server whose log can be captured."""
+    with postgres(wal_level="logical", max_wal_senders="20", max_replication_slots="100") as url:
+        yield url.replace("+psycopg", "")

@@ -162,8 +162,8 @@ def spark_cluster(directory: Path, workers: int = 2) -> Iterator[SparkCluster]:
 
 
 @contextmanager
-def postgres() -> Iterator[str]:
-    """A PostgreSQL server with an empty database; yields its SQLAlchemy URL."""
+def postgres(**settings: str) -> Iterator[str]:
+    """A PostgreSQL server with an empty database and these settings; yields its SQLAlchemy URL."""
     binaries = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     assert binaries, "PostgreSQL is not installed: apt-get install postgresql (as .ci/run does)"
     user = "postgres" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
@@ -174,8 +174,8 @@ def postgres() -> Iterator[str]:
         data, log = directory / "data", directory / "postgres.log"
         initdb = [str(binaries[-1] / "initdb"), "-D", str(data), "-A", "trust", "-U", "rejoin"]
         subprocess.run(initdb, check=True, capture_output=True, cwd="/", user=user)
-        settings = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": directory, "fsync": "off"}
-        command = [str(binaries[-1] / "postgres"), "-D", str(data), *(f"--{k}={v}" for k, v in settings.items())]
+        stated = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": directory, "fsync": "off", **settings}
+        command = [str(binaries[-1] / "postgres"), "-D", str(data), *(f"--{k}={v}" for k, v in stated.items())]
         with log.open("wb") as out:
             process = subprocess.Popen(command, stdout=out, stderr=out, cwd="/", user=user)
             try:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import psycopg
 import pytest
 from followed import checkout, follow
 
@@ -26,3 +27,13 @@ def test_the_page_about_tests_says_what_happens(tmp_path: Path) -> None:
 def test_the_page_about_extending_says_what_happens(tmp_path: Path) -> None:
     (empty := tmp_path / "empty").mkdir()
     follow((DOCS / "extending.md").read_text(), empty, checkout(tmp_path / "bin"))
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_the_page_about_postgresql_says_what_happens(logging_server: str, tmp_path: Path) -> None:
+    with psycopg.connect(logging_server, autocommit=True) as db:
+        db.execute("CREATE DATABASE from_the_page")
+    (empty := tmp_path / "empty").mkdir()
+    url = logging_server.rsplit("/", 1)[0] + "/from_the_page"
+    follow((DOCS / "postgresql.md").read_text(), empty, {**checkout(tmp_path / "bin"), "SHOP": url, "REJOIN_SOURCE_SHOP": url})

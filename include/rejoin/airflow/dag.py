@@ -15,9 +15,11 @@ from rejoin.airflow import assets, descriptions
 from rejoin.airflow.arguments import RUN_TIMEOUT, UNSAID, checked, task_defaults
 from rejoin.airflow.tasks import trigger_form
 from rejoin.airflow.tasks.approval import question
+from rejoin.airflow.tasks.capture import CaptureOperator
 from rejoin.airflow.tasks.dag_run import owner_of
 from rejoin.airflow.tasks.retry import WAIT_FOR_RUN
 from rejoin.airflow.tasks.stage import PublishOperator, StageOperator, topology_of
+from rejoin.capture.tables import captured_tables
 from rejoin.declare.topology import Topology
 from rejoin.plan.check.compile import compile
 from rejoin.plan.model.plan import Plan
@@ -25,7 +27,7 @@ from rejoin.plan.model.steps import Step, Verb, steps
 
 WAIT_AT_MOST = timedelta(hours=12)
 """How long a DAG run waits for somebody else's run to end."""
-SOURCES = "sources"
+SOURCES, CAPTURE = "sources", "capture"
 
 
 def build(
@@ -116,6 +118,14 @@ def build(
             before >> question
             before = [question]
         before >> made
+    return _capturing(dag, plan, file)
+
+
+def _capturing(dag: DAG, plan: Plan, file: str) -> DAG:
+    """The DAG, with a first task that captures what the plan reads of databases."""
+    if captured_tables(plan):
+        first = CaptureOperator(task_id=CAPTURE, dag=dag, topology_file=file, doc_md=descriptions.CAPTURE)
+        first >> dag.task_dict[str(Verb.CUT)]
     return dag
 
 

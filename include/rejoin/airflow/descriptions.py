@@ -6,6 +6,9 @@ from rejoin.plan.model.steps import Step, Verb
 from rejoin.plan.sql.defining_query import topology_query
 
 APPROVE = "Waits for an approval if the run was asked to stop before publish. Rejected: nothing becomes visible, the next run reads the same input."
+CAPTURE = (
+    "Lands what is committed now in the databases that the topology reads (`rejoin capture --once`). Tried again, it goes on where it was."
+)
 
 _STEPS = {
     Verb.CUT: "Opens the run, or goes on with this DAG run's own: pins the plan and exactly which files every source reads, so that every retry reads the same.",

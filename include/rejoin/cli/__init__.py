@@ -75,6 +75,7 @@ for command in (
     sql.sql,
     sql.head,
     quarantine.quarantine,
+    upkeep.capture,
     sinks.publish,
     sinks.sinks,
     upkeep.compact,

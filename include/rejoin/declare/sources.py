@@ -20,6 +20,16 @@ def iceberg(table: str, *, at: str = "lake") -> str:
     return f"iceberg://{at}/{table}"
 
 
+def captured(table: str, *, at: str) -> str:
+    """The path of a table of a PostgreSQL database that ``rejoin capture`` reads, for ``debezium(captured("public.orders", at="shop"))``.
+
+    Args:
+        table: schema and name.
+        at: the connection: ``[sources.<name>]`` of the lake's file, or the environment variable ``REJOIN_SOURCE_<NAME>``, has its URL.
+    """
+    return f"capture://{at}/{table}"
+
+
 def snapshot(
     path: str,
     *,

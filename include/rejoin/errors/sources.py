@@ -78,6 +78,30 @@ class SourceDown(TransientError):
     code = "SOURCE_DOWN"
 
 
+class CaptureRefused(SourceError):
+    """A database, or a table of it, is not set up so that its changes can be captured."""
+
+    code = "CAPTURE_REFUSED"
+
+
+class CaptureBusy(TransientError):
+    """Another process captures the same tables."""
+
+    code = "CAPTURE_BUSY"
+
+
+class SlotLost(SourceError):
+    """The replication slot that a capture goes on from is gone, or the server has removed what it stood for: changes are missing."""
+
+    code = "SLOT_LOST"
+
+
+class SourceEpoch(SourceError):
+    """The log of a database ends before what was captured from it: it is another server, or an older copy."""
+
+    code = "SOURCE_EPOCH"
+
+
 class SchemaDrift(SourceError):
     """The columns of a source no longer fit the declared schema."""
 

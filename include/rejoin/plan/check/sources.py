@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from rejoin.declare.declarations import SinkDeclaration, SourceDeclaration, TableDeclaration
 from rejoin.declare.sinks import kafka
+from rejoin.plan.captured_path import captured_path, names_captured
 from rejoin.plan.check.formats import format_of
 from rejoin.plan.check.mapping import check_names, columns, mapping
 from rejoin.plan.check.tables import share
@@ -102,6 +103,8 @@ def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -
         report(
             BAD_OPTION, f"{said}; a stream has records(...), of whose files each adds its records, debezium(...), changes(...) or feed(...)"
         )
+    elif names_captured(made.path) and not isinstance(made, DebeziumSource):
+        report(BAD_OPTION, "captured(...) lands Debezium's change events: debezium(captured(...))")
     elif isinstance(made, SnapshotSource) and names_topic(made.path):
         report(BAD_OPTION, "snapshot(...) reads files: a topic has changes, debezium(...) or feed(...), or records(...) of a stream")
     elif made.meaning is Meaning.FEED and transports.name_of(made.path) == "iceberg":
@@ -200,6 +203,9 @@ def _path(options: Options, report: Reporter) -> str:
         report(
             BAD_OPTION, f"{path!r} names no topic; expected {SCHEME}://<connection>/<topic>, the topic of letters, digits, '.', '_' and '-'"
         )
+        return ""
+    if names_captured(path) and captured_path(path) is None:
+        report(BAD_OPTION, f"{path!r} names no table of a database; expected captured('schema.table', at='name of the connection')")
         return ""
     return path
 

@@ -15,6 +15,7 @@ OWN = {
     "files": "rejoin.sources.transports.files:Files",
     "iceberg": "rejoin.sources.transports.iceberg:Iceberg",
     "kafka": "rejoin.sources.transports.kafka.topic:KafkaTopic",
+    "capture": "rejoin.sources.transports.captured:Captured",
 }
 
 
