@@ -21,18 +21,19 @@ def killed(shop: CapturedShop, kills: int, rows: int, seed: int) -> None:
     died = 0
     try:
         for number in range(kills):
-            capture = shop.started(*(["--once"] if drawn.random() < 0.3 else []))
+            once = number % 3 == 1  # it may have ended by itself
+            capture = shop.started(*(["--once"] if once else []))
             time.sleep(drawn.uniform(0.2, 1.5))
             capture.signal(signal.SIGKILL)
             done = capture.wait(30)
-            assert done.returncode in (0, -signal.SIGKILL), done.stderr
+            assert done.returncode == -signal.SIGKILL or (once and done.returncode == 0), done.stdout + done.stderr
             died += done.returncode != 0
             if number % 3 == 2 and shop.files:
                 shop.run()
     finally:
         for writer in writers:
             writer.stop()
-    assert died > kills / 2 and sum(w.transactions for w in writers) > 100
+    assert died >= kills * 2 // 3 and sum(w.transactions for w in writers) > 100
     shop.capture()
     shop.run()
     assert shop.joined() == shop.expected()
