@@ -120,7 +120,7 @@ def _of_tool(value: dict[str, Any]) -> Form | None:
     if {"table", "op_type", "op_ts"} <= names:
         return Form("changes of GoldenGate", _DIALECT.format("goldengate"), ("goldengate",))
     if {"specversion", "type", "source", "id"} <= names:
-        return Form("CloudEvents", 'write Debezium\'s envelopes as JSON, which debezium("...") reads')
+        return Form("CloudEvents", 'debezium("...") reads those that the converter of Debezium writes (iodebeziumop)')
     if "metadata" in names and isinstance(value["metadata"], dict) and {"operation", "record-type"} & value["metadata"].keys():
         return Form("changes of AWS DMS", "a dialect of a package of yours would read them (docs/extending.md)")
     if {"before", "after", "op"} == names:

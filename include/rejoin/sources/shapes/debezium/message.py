@@ -6,6 +6,7 @@
 | an object with ``op`` and ``source`` | bare: the value of a message |
 | exactly ``schema`` (a Connect schema, or null) and ``payload`` | bare, with its schema |
 | exactly the members of a heartbeat, BEGIN or END of a transaction, a schema change | bare |
+| a CloudEvent of Debezium (``cloud_events``), bare or as ``value`` | the envelope in it |
 | ``null`` | bare: the value of a tombstone, whose key is not written |
 | anything else, and an object with ``value``, ``op`` and ``source`` | refused |
 
@@ -15,7 +16,8 @@ Columns are inside of ``before`` and ``after``, so their names are never taken f
 from typing import Any, NamedTuple
 
 from rejoin.errors import BadRecord
-from rejoin.sources.formats.json_text import BAD_JSON, loads_shallow
+from rejoin.sources.formats.json_text import BAD_JSON, loads, loads_shallow
+from rejoin.sources.shapes.debezium.cloud_events import OP, envelope, is_cloud_event
 
 _TRANSACTION = {"status", "id", "event_count", "data_collections"}
 _CLOCKS = {"ts_ms", "ts_us", "ts_ns"}
@@ -54,10 +56,18 @@ def message(raw: bytes) -> Message:
         return Message(None, bare=True)
     if type(line) is not dict:
         raise BadRecord(BAD_JSON, "the line is not an object")
+    if is_cloud_event(line):
+        return Message(envelope(line), bare=True)
     if is_bare(line):
         # As text, so that the schema, which the next line repeats, is not looked at again.
         return Message(text if "payload" in line else line, bare=True)
-    return Message(line["value"], line.get("key"), line.get("headers"), line.get("topic"))
+    return Message(_unpacked(line["value"]), line.get("key"), line.get("headers"), line.get("topic"))
+
+
+def _unpacked(value: Any) -> Any:
+    """The value of a message, out of a CloudEvent if it is in one."""
+    event = loads(value) if type(value) is str and OP in value else value
+    return envelope(event) if is_cloud_event(event) else value
 
 
 def is_bare(line: dict[str, Any]) -> bool:
