@@ -62,6 +62,7 @@ def main() -> None:
 
 for command in (
     local.init,
+    local.discover,
     runs.run,
     runs.explain,
     plan.plan,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rejoin.cli.json_output import print_lines
-from rejoin.cli.options import err, out
+from rejoin.cli.options import err, out, root_option
 from rejoin.failures import extras
 from rejoin.report.progress import shown
 
@@ -39,6 +39,29 @@ def init(directory: str) -> None:
     typed = ([] if directory == "." else [f"cd {shlex.quote(directory)}"]) + ["rejoin run shop.py", "cat README.md"]
     for number, command in enumerate(typed):
         out.print(f"{'      ' if number else 'next: '}{command}", soft_wrap=True)
+
+
+@click.command()
+@click.argument("directory", type=click.Path(readable=False))
+@root_option
+def discover(directory: str, root: str) -> None:
+    """Look at samples of the files below DIRECTORY, and print a topology file that reads them.
+
+    It proposes a table for each directory of files: who wrote them and which call reads them, keys, types, and foreign keys with the share of sampled
+    values that are found. A sample proves nothing, so look at every line; what was guessed stands beside it. DIRECTORY is seen from --root.
+
+    \b
+      rejoin discover landing > shop.py && rejoin run shop.py
+    """  # noqa: D301  click reads the backspace as: keep these lines as they are
+    from rejoin.discover.directory import look
+    from rejoin.discover.foreign_keys import foreign_keys
+    from rejoin.discover.topology_file import identifier, topology_file
+
+    found = look(str(Path(root).resolve()), directory)
+    name = identifier(Path(directory).resolve().name, {table.name for table in found.tables})
+    click.echo(topology_file(name, directory, found.tables, tuple(foreign_keys(found.tables))), nl=False)
+    for other in found.others:
+        err.print(f"left out: {other}", soft_wrap=True)
 
 
 @click.command()

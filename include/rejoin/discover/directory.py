@@ -1,0 +1,134 @@
+"""The tables below a directory, by samples of their files."""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from rejoin.discover.columns import Column, key_of, of_rows
+from rejoin.discover.json_records import tables_of
+from rejoin.discover.table import FoundTable
+from rejoin.discover.topology_file import identifier
+from rejoin.errors import SourceError, SourceMissing
+from rejoin.sources.declared_columns import parquet_file
+from rejoin.sources.formats.json_documents import document_lines
+from rejoin.sources.stored_files import Place, children, format_of, lines, open_file, place
+from rejoin.sources.transports.layout import layout, natural, reading_order
+
+SAMPLE = 1000
+"""So many records of a file are looked at."""
+_ARROW = {pa.int8(): "INT", pa.int16(): "INT", pa.int32(): "INT", pa.int64(): "BIGINT", pa.float32(): "FLOAT", pa.float64(): "DOUBLE"}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What stands below a directory. ``others``: what no table was made of, each with the reason."""
+
+    tables: tuple[FoundTable, ...]
+    others: tuple[str, ...]
+
+
+def look(root: str, path: str) -> Found:
+    """The tables below a path: one for each directory of files, and for each file that is no part of a row of them.
+
+    Raises:
+        SourceMissing: there is nothing.
+    """
+    tables: list[FoundTable] = []
+    others: list[str] = []
+    for label, files in _groups(root, place(root, path)):
+        try:
+            found = _of_files(root, label, files)
+        except SourceError as error:
+            others.append(f"{label}: {error.what}")
+            continue
+        for table in found:
+            name = identifier(table.name, {t.name for t in tables})
+            tables.append(FoundTable(name, table.columns, table.key, table.source, table.rows, table.notes, table.uses))
+        if not found:
+            others.append(f"{label}: nothing in it is a record that rejoin knows")
+    if not tables and not others:
+        raise SourceMissing(f"there are no files below {path!r}", next_step="name the directory in which your tool leaves its files")
+    return Found(tuple(tables), tuple(others))
+
+
+def _groups(root: str, where: Place) -> Iterator[tuple[str, list[Place]]]:
+    """Paths of sources, each with its files."""
+    if not where.is_directory():
+        if where.exists():
+            yield where.label, [where]
+        return
+    here = layout(root, where.label, lambda _: True)
+    files = [] if here is None else [listed.place for _, listed in sorted(here.files.items(), key=lambda item: reading_order(item[0]))]
+    if files and all(file.name[:1].isdigit() or "+" in file.name or file.label.count("/") > where.label.count("/") + 1 for file in files):
+        yield where.label, files
+    else:
+        yield from ((file.label, [file]) for file in files)
+    for entry in sorted(children(root, where), key=lambda e: natural(e.name)):
+        if entry.is_directory() and not any(file.label.startswith(f"{entry.label}/") for file in files):
+            yield from _groups(root, entry)
+
+
+def _of_files(root: str, label: str, files: list[Place]) -> list[FoundTable]:
+    name = label.rstrip("/").rsplit("/", 1)[-1].split(".json")[0].split(".csv")[0].split(".parquet")[0].rsplit(".", 1)[-1]
+    newest, kind = files[-1], format_of(files[-1].name)
+    if kind == "parquet":
+        return [_of_parquet(name, label, newest)]
+    if kind == "csv":
+        return [_of_csv(name, label, newest)]
+    sampled = list(dict.fromkeys((files[0].label, newest.label)))
+    records = [raw for one in sampled for _, raw in islice(lines(document_lines(open_file(place(root, one)), one)), SAMPLE)]
+    of_newest = [raw for _, raw in islice(lines(document_lines(open_file(newest), newest.label)), SAMPLE)]
+    return tables_of(name, label, records, of_newest)
+
+
+def _of_parquet(name: str, label: str, file: Place) -> FoundTable:
+    opened = parquet_file(file)
+    columns = [
+        Column(field.name, kind := _of_arrow(field.type), "" if kind else f"rejoin does not read {field.type}")
+        for field in opened.schema_arrow
+    ]
+    known = [c.name for c in columns if c.type is not None]
+    rows = next(opened.iter_batches(SAMPLE, columns=known), pa.RecordBatch.from_pylist([])).to_pylist()
+    return FoundTable(name, columns, key_of(name, columns, rows), f'snapshot("{label}")', rows, [_SNAPSHOT], ["snapshot"])
+
+
+_SNAPSHOT = (
+    "rows without any word of order: snapshot(...) takes the newest file as all rows that there are; records(...) of a stream adds them"
+)
+
+
+def _of_arrow(kind: pa.DataType) -> str | None:
+    if pat.is_dictionary(kind):
+        return _of_arrow(kind.value_type)
+    if pat.is_decimal(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if pat.is_timestamp(kind):
+        return "TIMESTAMP_NTZ" if kind.tz is None else "TIMESTAMP"
+    tests = (
+        ("STRING", pat.is_string),
+        ("STRING", pat.is_large_string),
+        ("BOOLEAN", pat.is_boolean),
+        ("DATE", pat.is_date32),
+        ("BINARY", pat.is_binary),
+    )
+    return _ARROW.get(kind) or next((name for name, test in tests if test(kind)), None)
+
+
+def _of_csv(name: str, label: str, file: Place) -> FoundTable:
+    sample = [raw for _, raw in islice(lines(open_file(file)), SAMPLE)]
+    try:
+        texts, encoding = [raw.decode() for raw in sample], None
+    except UnicodeDecodeError:
+        texts, encoding = [raw.decode("latin-1") for raw in sample], "latin-1"
+    delimiter = max(",;\t|", key=texts[0].count) if texts else ","
+    rows: list[dict[str, Any]] = [row for row in csv.DictReader(texts, delimiter=delimiter) if None not in row and None not in row.values()]
+    columns = of_rows(rows, texts=True)
+    said = ([f"delimiter={delimiter!r}"] if delimiter != "," else []) + ([f"encoding={encoding!r}"] if encoding else [])
+    written = f", format=csv({', '.join(said)})".replace("'", '"') if said else ""
+    uses = ["snapshot", *(["csv"] if said else [])]
+    return FoundTable(name, columns, key_of(name, columns, rows), f'snapshot("{label}"{written})', rows, [_SNAPSHOT], uses)

@@ -1,0 +1,137 @@
+"""Records of JSON -> the tables that they are about: whose format, which call reads it, with which rows and keys. Pure."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from rejoin.discover.columns import Column, key_of, of_connect, of_rows
+from rejoin.discover.table import FoundTable
+from rejoin.errors import BadRecord
+from rejoin.sources.formats.json_text import loads
+from rejoin.sources.shapes.debezium.message import has_schema, message, named_by
+
+Row = Mapping[str, Any]
+_ROWS = "rows without any word of order: snapshot(...) takes the newest file as all rows that there are; changes(..., order_by=...) each row as it is now"
+_NUMBERS = "events without schema: whole numbers can be dates and times, see units= of debezium(...)"
+
+
+def tables_of(name: str, path: str, records: Sequence[bytes], newest: Sequence[bytes]) -> list[FoundTable]:
+    """The tables of a source.
+
+    Args:
+        name: of the directory or file.
+        path: as a topology would declare it.
+        records: of the oldest and the newest file.
+        newest: of the newest file alone, which as a snapshot has each row once.
+    """
+    found = _of_debezium(name, path, records)
+    if found:
+        return found
+    rows = [row for raw in newest if isinstance(row := _document(raw), dict)]
+    return _of_dialect(path, rows) or ([_of_rows(name, path, rows)] if rows else [])
+
+
+def _document(raw: bytes) -> Any:
+    with suppress(BadRecord, UnicodeDecodeError):
+        return loads(raw.decode())
+    return None
+
+
+def _opened(document: Any) -> tuple[Any, list[Row] | None]:
+    """A key or value -> what it says, and the fields of its Connect schema."""
+    if isinstance(document, str):
+        document = _document(document.encode())
+    if isinstance(document, dict) and has_schema(document):
+        schema = document["schema"]
+        return document["payload"], None if schema is None else schema.get("fields")
+    return document, None
+
+
+def _of_debezium(name: str, path: str, records: Sequence[bytes]) -> list[FoundTable]:
+    events: dict[tuple[str, str], list[tuple[Row, Any, Any]]] = defaultdict(list)
+    for raw in records:
+        with suppress(BadRecord):
+            one = message(raw)
+            payload, fields = _opened(one.value)
+            if isinstance(payload, dict) and payload.get("op") in ("c", "u", "r", "d") and isinstance(payload.get("source"), dict):
+                source = payload["source"]
+                topic = one.topic or ".".join(str(source[part]) for part in named_by(source.get("connector")) if part in source)
+                events[str(topic), str(source.get("table") or name)].append((payload, fields, one.key))
+    several = len(events) > 1
+    return [
+        _of_events(table, f'debezium("{path}"' + (f', topic="{topic}")' if several else ")"), of) for (topic, table), of in events.items()
+    ]
+
+
+def _of_events(table: str, source: str, events: Sequence[tuple[Row, Any, Any]]) -> FoundTable:
+    rows = [row for payload, _, _ in events if isinstance(row := payload.get("after") or payload.get("before"), dict)]
+    schema = next((part.get("fields") for _, fields, _ in events for part in fields or () if part.get("field") == "after"), None)
+    columns = of_rows(rows) if schema is None else of_connect(schema)
+    said = next((tuple(key) for _, _, document in events if isinstance(key := _opened(document)[0], dict) and key), ())
+    key = said or _of_deletes(events) or key_of(table, columns, rows) or _called(columns)
+    notes = ["change events of Debezium"] + ([] if schema is not None else [_NUMBERS])
+    notes += [] if said else ["the key is a guess: these events do not say it"]
+    return FoundTable(table, columns, key, source, rows, notes, ["debezium"])
+
+
+def _of_deletes(events: Sequence[tuple[Row, Any, Any]]) -> tuple[str, ...]:
+    """What deletes say of the rows that are gone: by default their primary key and nothing else."""
+    gone = [payload["before"] for payload, _, _ in events if payload["op"] == "d" and isinstance(payload.get("before"), dict)]
+    told = [tuple(name for name, value in row.items() if value not in (None, "", 0, False)) for row in gone]
+    return told[0] if told and 0 < len(told[0]) < len(gone[0]) and set(told) == {told[0]} else ()
+
+
+def _called(columns: Sequence[Column]) -> tuple[str, ...]:
+    return tuple(column.name for column in columns if column.name.lower() == "id")[:1]
+
+
+def _of_dialect(path: str, records: Sequence[Row]) -> list[FoundTable]:
+    """Of Maxwell, Canal and GoldenGate: a table each that the records name."""
+    rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    keys: dict[tuple[str, str], tuple[str, ...]] = {}
+    for record in records:
+        names, data = record.keys(), record.get("data")
+        if {"database", "table", "type"} <= names and isinstance(data, list):
+            of = "canal", f"{record['database']}.{record['table']}"
+            rows[of] += [row for row in data if isinstance(row, dict)]
+            keys[of] = tuple(record.get("pkNames") or ())
+        elif {"database", "table", "type", "ts"} <= names and isinstance(data, dict):
+            rows["maxwell", f"{record['database']}.{record['table']}"].append(data)
+        elif {"table", "op_type", "op_ts"} <= names and isinstance(row := record.get("after") or record.get("before"), dict):
+            of = "goldengate", str(record["table"])
+            rows[of].append(row)
+            keys[of] = tuple(record.get("primary_keys") or ())
+    made = []
+    for (dialect, only), some in rows.items():
+        name, columns = only.rsplit(".", 1)[-1], of_rows(some, texts=dialect != "maxwell")
+        key = keys.get((dialect, only)) or key_of(name, columns, some) or _called(columns)
+        made.append(
+            FoundTable(name, columns, key, f'feed("{path}", "{dialect}", only="{only}")', some, [f"changes of {dialect}"], ["feed"])
+        )
+    return made
+
+
+def _of_rows(name: str, path: str, rows: Sequence[Row]) -> FoundTable:
+    """Rows as tools land them, or plain ones."""
+    names = {name for row in rows for name in row}
+    own, source, uses, notes = names, f'snapshot("{path}")', ["snapshot"], [_ROWS]
+    if marks := {n for n in names if n.startswith("_fivetran_")}:
+        own, source, uses, notes = names - marks, f'fivetran("{path}")', ["fivetran"], ["rows that Fivetran landed"]
+    elif marks := {n for n in names if n.startswith(("_ab_", "_airbyte_"))}:
+        order = next((n for n in ("_ab_cdc_lsn", "_ab_cdc_cursor") if n in marks), "TODO")
+        own, source, uses = names - marks, f'airbyte("{path}", order_by="{order}")', ["airbyte"]
+        notes = ["rows that Airbyte landed"]
+    elif marks := {n for n in names if n.startswith("__")}:
+        order = next((n for n in ("__lsn", "__source_lsn", "__pos", "__change_lsn") if n in marks), "TODO")
+        own, source, uses = names - marks, f'flattened("{path}", order_by="{order}")', ["flattened"]
+        notes = ["events of Debezium that ExtractNewRecordState has flattened"]
+    elif "Op" in names:
+        marks = {n for n in names if n == "Op" or n.startswith("AR_H_")}
+        own, source, uses = names - marks, f'dms("{path}", sequence="AR_H_CHANGE_SEQ")', ["dms"]
+        notes = ["rows of AWS DMS"] + (
+            [] if "AR_H_CHANGE_SEQ" in names else ["TODO: nothing here orders changes; add $AR_H_CHANGE_SEQ in DMS"]
+        )
+    plain = [{n: v for n, v in row.items() if n in own} for row in rows]
+    columns = of_rows(plain)
+    return FoundTable(name, columns, key_of(name, columns, plain) or _called(columns), source, plain, notes, uses)

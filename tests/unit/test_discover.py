@@ -1,0 +1,173 @@
+"""What ``rejoin discover`` guesses from samples."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from rejoin.cli import main
+from rejoin.discover.columns import Column, key_of, of_connect, of_rows
+from rejoin.discover.foreign_keys import ForeignKey, foreign_keys
+from rejoin.discover.table import FoundTable
+from rejoin.discover.topology_file import identifier
+from rejoin.plan.check.topology_file import load
+
+
+@pytest.mark.parametrize(
+    ("values", "type_", "of_texts"),
+    [
+        ([1, 2], "BIGINT", None),
+        ([1, 2.5], "DECIMAL(18,1)", None),
+        ([1e-9], "DOUBLE", None),
+        ([2**70], "DECIMAL(38,0)", None),
+        ([True, None], "BOOLEAN", None),
+        (["1", "2"], "STRING", "BIGINT"),
+        (["01", "2"], "STRING", "STRING"),
+        (["1.50", "2"], "STRING", "DECIMAL(18,2)"),
+        (["true", "F"], "STRING", "BOOLEAN"),
+        (["2026-01-31"], "DATE", "DATE"),
+        (["2026-01-31T10:00:00Z", "2026-01-31 10:00:00.5+02:00"], "TIMESTAMP", "TIMESTAMP"),
+        (["2026-01-31T10:00"], "TIMESTAMP_NTZ", "TIMESTAMP_NTZ"),
+        (["x", None], "STRING", "STRING"),
+        ([None], "STRING", "STRING"),
+        ([[1]], None, None),
+    ],
+)
+def test_types(values: list[Any], type_: str | None, of_texts: str | None) -> None:
+    rows = [{"c": value} for value in values]
+    assert of_rows(rows)[0].type == type_
+    if of_texts:
+        assert of_rows(rows, texts=True)[0].type == of_texts
+
+
+def test_types_of_connect() -> None:
+    decimal = {"scale": "2", "connect.decimal.precision": "10"}
+    fields = [
+        {"field": "a", "type": "int32"},
+        {"field": "b", "type": "int32", "name": "io.debezium.time.Date"},
+        {"field": "c", "type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": decimal},
+        {"field": "d", "type": "string", "name": "io.debezium.time.ZonedTimestamp"},
+        {"field": "e", "type": "array"},
+    ]
+    assert [c.type for c in of_connect(fields)] == ["INT", "DATE", "DECIMAL(10,2)", "TIMESTAMP", None]
+
+
+def test_the_key_is_unique_and_if_possible_called_so() -> None:
+    rows = [{"n": 1, "order_id": 5, "x": 1}, {"n": 2, "order_id": 6, "x": 1}]
+    columns = [Column(name, "BIGINT") for name in ("n", "order_id", "x")]
+    assert key_of("orders", columns, rows) == ("order_id",)
+    assert key_of("orders", columns[:1], rows) == ("n",)
+    assert key_of("orders", columns[2:], rows) == ()
+
+
+def found(name: str, key: str, rows: list[dict[str, Any]]) -> FoundTable:
+    return FoundTable(name, of_rows(rows), (key,), 'snapshot("x")', rows)
+
+
+def test_foreign_keys_are_named_as_the_table_or_hold_its_keys() -> None:
+    orders = found("orders", "id", [{"id": n, "customer_id": n % 7, "payer_id": n % 5, "total": n % 3} for n in range(50)])
+    customers = found("customers", "id", [{"id": n} for n in range(5)])
+    assert list(foreign_keys([orders, customers])) == [
+        ForeignKey("orders", "customer_id", "customers", 5, 7),
+        ForeignKey("orders", "payer_id", "customers", 5, 5),
+    ]
+
+
+def test_names_are_those_of_python_and_none_comes_twice() -> None:
+    assert [identifier(text, {"orders"}) for text in ("shop orders!", "orders", "2026", "class", "ü")] == [
+        "shop_orders",
+        "orders_2",
+        "t_2026",
+        "t_class",
+        "table",
+    ]
+
+
+def put(root: Path, **files: str | bytes) -> None:
+    for name, data in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+def event(table: str, lsn: int, after: dict[str, Any] | None, before: dict[str, Any] | None = None, op: str = "c") -> dict[str, Any]:
+    source = {"connector": "postgresql", "name": "s", "schema": "public", "table": table, "lsn": lsn, "snapshot": "false"}
+    return {"before": before, "after": after, "op": op, "source": source}
+
+
+def lines(*documents: object) -> str:
+    return "".join(json.dumps(one) + "\n" for one in documents)
+
+
+def parquet(root: Path, name: str, rows: list[dict[str, Any]]) -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows), root / name)
+
+
+def maxwell(table: str, row: dict[str, Any], at: int) -> dict[str, Any]:
+    own = {"database": "shop", "table": table, "type": "insert", "ts": 1, "commit": True, "position": f"b.1:{at}"}
+    return own | {"data": row}
+
+
+ORDERS = [{"id": 1, "customer": 7, "total": 12.5}, {"id": 2, "customer": 8, "total": 3}]
+PEOPLE = [{"id": 7, "name": "Ann"}, {"id": 8, "name": "Bob"}]
+
+
+def connect(root: Path) -> None:
+    of = {
+        "orders": [event("orders", n, row) for n, row in enumerate(ORDERS, 1)],
+        "customer": [event("customer", n, row) for n, row in enumerate(PEOPLE, 1)],
+    }
+    of["orders"].append(event("orders", 9, None, {"id": 2, "customer": None, "total": None}, "d"))
+    for name, events in of.items():
+        data = gzip.compress(lines(*events).encode())
+        put(root, **{f"l/topics/s.public.{name}/partition=0/s.public.{name}+0+0000000000.json.gz": data})
+
+
+def one_feed(root: Path) -> None:
+    events = [event("orders", n, row) for n, row in enumerate(ORDERS, 1)] + [event("customer", n, row) for n, row in enumerate(PEOPLE, 5)]
+    put(root, **{"l/0001.jsonl": lines(*events)})
+
+
+def snapshots(root: Path) -> None:
+    put(root, **{"l/orders.csv": "id;customer;total\n1;7;12.5\n2;8;3\n"})
+    parquet(root, "l/customer/2026-01-01.parquet", [{"id": 7, "name": "x"}])
+    parquet(root, "l/customer/2026-01-02.parquet", PEOPLE)
+
+
+def binlog(root: Path) -> None:
+    put(root, **{"l/1.json": lines(*(maxwell("orders", row, 1) for row in ORDERS), *(maxwell("customer", row, 2) for row in PEOPLE))})
+
+
+def landed(root: Path) -> None:
+    mark = {"_fivetran_synced": "2026-01-01T00:00:00Z", "_fivetran_deleted": False}
+    put(root, **{"l/orders/1.jsonl": lines(*(row | mark for row in ORDERS)), "l/customer/1.jsonl": lines(*(row | mark for row in PEOPLE))})
+
+
+@pytest.mark.parametrize("make", [connect, one_feed, snapshots, binlog, landed])
+def test_what_is_printed_is_a_topology_that_runs(tmp_path: Path, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    printed = CliRunner().invoke(main, ["discover", "l"], catch_exceptions=False)
+    assert printed.exit_code == 0, printed.stderr
+    Path("t.py").write_text(printed.stdout)
+    plan = load("t.py")
+    assert {table.name: table.key for table in plan.tables} == {"orders": ("id",), "customer": ("id",)}
+    assert {c.name: c.type for c in plan.table("orders").columns}["total"].startswith("DECIMAL")
+    ran = CliRunner().invoke(main, ["run", "t.py", "--engine", "local"], catch_exceptions=False)
+    assert ran.exit_code == 0, ran.stderr
+    row = CliRunner().invoke(main, ["get", "orders_with_customer", "1"], catch_exceptions=False)
+    assert json.loads(row.stdout)["customer_name"] == "Ann"
+
+
+def test_what_nobody_can_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, **{"l/a/1.bin": b"\x00\x01", "l/rows.csv": "a,b\n1,x\n1,x\n"})
+    monkeypatch.chdir(tmp_path)
+    printed = CliRunner().invoke(main, ["discover", "l"], catch_exceptions=False)
+    assert "no column of the sample is a key" in printed.stdout and 'key="TODO"' in printed.stdout
+    assert "left out: l/a" in printed.stderr
+    assert CliRunner().invoke(main, ["discover", "nothing"]).exit_code == 3
