@@ -95,7 +95,7 @@ def _check_epoch(at: str, files: Mapping[str, TableFiles], written: int) -> None
     if ahead := [name for name, of_table in files.items() if of_table.newest() > written]:
         raise SourceEpoch(
             f"the log of the database {at!r} ends before what was captured of {', '.join(ahead)}: it is another server, or an older copy of it",
-            next_step="correct the connection. If it is right, land in an empty directory: remove the old files and take their tables' names anew",
+            next_step="correct the connection; if this is the database now, capture it as another connection (captured(..., at=...)), whose tables are read anew",
         )
 
 
