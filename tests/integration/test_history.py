@@ -11,6 +11,7 @@ from rejoin.lake.ledger.history import History, heads, owned
 from rejoin.lake.ledger.ledger import Ledger
 from rejoin.lake.ledger.records import StepRecord, Write
 from rejoin.plan.check.compile import compile
+from rejoin.plan.pin import Part, Pin
 
 pytestmark = pytest.mark.postgres
 
@@ -22,7 +23,7 @@ def test_runs_are_read_from_postgresql_and_nothing_can_be_written() -> None:
         assert heads(url) == {}
         ledger = Ledger(url, "town")
         run = ledger.open("airflow:a_b:r", compile(town), {"people": "f"})
-        ledger.pin(run.number, {"persons": {"files": [{"path": "p/1.csv", "size": 3, "sha256": "x"}]}})
+        ledger.pin(run.number, {"persons": Pin("snapshot", (Part("p/1.csv", 3, {"sha256": "x"}),), 1).to_dict()})
         ledger.register(run.number, StepRecord("cut", {"files": 1}, 0.1, 0), "x", (Write("people", 2**60),))
         ledger.publish(run.number)
         reads = History(url, "town")
