@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from integration.forked import Forked
+from integration.shop import rows
 from psycopg import errors
 from sparkless import no_spark
 
@@ -85,10 +86,7 @@ class CapturedShop:
 
     def stored(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
         """Rows of a published table, by the first column."""
-        topology = self.topology
-        snapshot = topology.ledger.states(topology.ledger.head())[name]
-        found = topology.refs.require(name, snapshot).scan(snapshot_id=snapshot, selected_fields=columns).to_arrow()
-        return sorted((tuple(row[c] for c in columns) for row in found.to_pylist()), key=lambda row: row[0])
+        return sorted((tuple(row[c] for c in columns) for row in rows(self.topology, name)), key=lambda row: row[0])
 
     def expected(self) -> list[tuple[Any, ...]]:
         """What PostgreSQL says that it is."""

@@ -9,6 +9,8 @@ import psycopg
 import pytest
 from integration.captured_shop import CapturedShop
 
+from rejoin.errors import SourceMissing
+
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 
@@ -194,7 +196,7 @@ def test_a_table_that_was_left_out_for_a_while_is_read_again(shop: CapturedShop)
     shop.capture()
     file = shop.root / "shop.py"
     whole = file.read_text()
-    file.write_text(whole.partition("customers =")[0] + 'orders.select("left.*").named("enriched")\n'.replace("left.", ""))
+    file.write_text(whole.partition("customers =")[0] + 'orders.select("*").named("enriched")\n')
     shop.capture()
     shop.db.execute("DELETE FROM customers WHERE id < 50; UPDATE customers SET name = 'new' WHERE id < 100")
     shop.capture()
@@ -247,7 +249,5 @@ def test_a_server_that_does_not_log_enough(database: str, tmp_path: Path, monkey
 
 
 def test_nothing_captured_yet_is_told_by_the_run(shop: CapturedShop) -> None:
-    from rejoin.errors import SourceMissing
-
     with pytest.raises(SourceMissing, match="rejoin capture"):
         shop.run()

@@ -9,6 +9,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from integration.shop import Row
+from integration.shop import rows as published
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.expressions import And, EqualTo, In
 from pyiceberg.table import Table as IcebergTable
@@ -16,7 +18,6 @@ from sparkless import no_spark
 
 from rejoin.errors import SchemaDrift, SnapshotShrunk, SourceMissing
 from rejoin.lake.config import lake_config
-from rejoin.lake.source_access import source_access
 from rejoin.operate.compact import compact
 from rejoin.plan.check.topology_file import load
 from rejoin.steps.run.schedule import run_topology
@@ -60,17 +61,15 @@ class Shop:
     def run(self) -> int:
         return run_topology(self.topology, no_spark, "test").number
 
-    def stored(self, name: str = "enriched") -> pa.Table:
-        topology = self.topology
-        snapshot = topology.ledger.states(topology.ledger.head())[name]
-        return topology.refs.require(name, snapshot).scan(snapshot_id=snapshot).to_arrow()
+    def stored(self, name: str = "enriched") -> list[Row]:
+        return published(self.topology, name)
 
     def is_right(self) -> None:
         with duckdb.connect() as db:
             db.register("orders", self.orders.scan().to_arrow())
             db.register("customers", self.customers.scan().to_arrow())
             wanted = db.execute(JOIN).fetchall()
-        found = sorted((r["id"], r["total"], r["name"]) for r in self.stored().to_pylist())
+        found = sorted((r["id"], r["total"], r["name"]) for r in self.stored())
         assert found == wanted
 
     def pin(self, table: str) -> dict[str, Any] | None:
@@ -154,15 +153,15 @@ def test_a_key_twice_is_refused_until_one_row_goes(shop: Shop) -> None:
     shop.orders.append(orders([2000, 2001]))
     shop.orders.append(orders(range(3000, 3100)))
     shop.run()
-    rows = {r["id"]: r for r in shop.stored().to_pylist()}
+    rows = {r["id"]: r for r in shop.stored()}
     assert rows[3]["total"] == 1, "it keeps its row"
     assert rows[2000]["total"] == 1
-    kept = shop.stored("orders__quarantine").to_pylist()
+    kept = shop.stored("orders__quarantine")
     assert {r["_code"] for r in kept} == {"DUPLICATE_KEY"} and len(kept) == 2
     shop.orders.delete(And(EqualTo("id", 3), EqualTo("total", 1)))
     shop.run()
     shop.is_right()
-    assert {r["id"]: r for r in shop.stored().to_pylist()}[3]["total"] == 9
+    assert {r["id"]: r for r in shop.stored()}[3]["total"] == 9
 
 
 def test_the_share_of_deletes_is_bounded(shop: Shop) -> None:
@@ -190,7 +189,7 @@ def test_why_names_the_snapshot(shop: Shop) -> None:
     shop.orders.append(orders([5000], "b"))
     shop.run()
     topology = shop.topology
-    found = why(topology.ledger, topology.refs, source_access(topology.config, topology.root), "orders", ("5000",)).to_dict()
+    found = why(topology.ledger, topology.refs, topology.access, "orders", ("5000",)).to_dict()
     assert found["record"]["file"].startswith("iceberg://bronze/shop.orders@")
 
 
@@ -215,9 +214,8 @@ def test_an_output_of_another_topology_is_a_source_with_its_position_deletes_and
             compact(shop.topology, no_spark, "upkeep")
         shop.run()
         run_topology(second, no_spark, "test")
-        states = second.ledger.states(second.ledger.head())
-        found = second.refs.require("known", states["known"]).scan(snapshot_id=states["known"]).to_arrow().to_pylist()
-        wanted = [row for row in shop.stored().to_pylist() if row["name"] is not None]
+        found = published(second, "known")
+        wanted = [row for row in shop.stored() if row["name"] is not None]
         assert sorted((r["id"], r["total"], r["name"]) for r in found) == sorted((r["id"], r["total"], r["name"]) for r in wanted)
     pin = second.ledger.pins(second.ledger.head())["enriched"]
     assert pin is not None and pin["partial"], "a compaction does not have all rows compared"

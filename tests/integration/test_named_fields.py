@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from integration.conftest import Sessions
+from integration.shop import rows as stored
 from integration.texts import Lake
 from limited import limited
 
@@ -80,10 +81,7 @@ def test_records_are_read_as_declared(tmp_path: Path, sessions: Sessions, name: 
     texts["csv"] = "url,count,at\n" + "".join(f"{r['url']},{'' if r['count'] is None else r['count']},{r['at']}\n" for r in rows)
     lake.land(f"clicks/{name}", texts.get(name.partition(".")[2]) or pa.Table.from_pylist(rows))
     assert lake.run()["ingest.clicks"]["applied"] == 2
-    topology = lake.topology
-    from integration.shop import rows as stored
-
-    assert sorted((r["page"], r["n"]) for r in stored(topology, "seen")) == [("a/b", 5), ("c", None)]
+    assert sorted((r["page"], r["n"]) for r in stored(lake.topology, "seen")) == [("a/b", 5), ("c", None)]
 
 
 def test_fault_a_file_of_records_without_a_field_is_drift_and_one_of_no_bytes_has_none(tmp_path: Path, sessions: Sessions) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rejoin import Topology, arrival, changes, csv, iceberg, json, parquet, snapshot
+from rejoin import Topology, arrival, changes, csv, iceberg, json, kafka, parquet, snapshot
 from rejoin.declare.declarations import SourceDeclaration
 from rejoin.errors import TopologyError
 from rejoin.plan import explain
@@ -79,6 +79,7 @@ def test_a_mistake_is_told_when_the_topology_file_is_read(options: dict[str, Any
         (snapshot("in", columns={"note": "NOTE", "n": "note"}), "must differ in more than case"),
         (snapshot("in", format="csv"), "format must be json(...)"),  # type: ignore[arg-type]
         (changes(iceberg("a.b"), order_by="n"), "changes(...) reads files"),
+        (changes(kafka("orders"), order_by="n"), "a topic has debezium(...), feed(...) or records(...)"),
     ],
 )
 def test_snapshots_say_the_same_of_fields(source: SourceDeclaration, message: str) -> None:

@@ -14,7 +14,7 @@ from rejoin.cli import main
 from rejoin.discover.columns import Column, key_of, of_connect, of_rows
 from rejoin.discover.foreign_keys import ForeignKey, foreign_keys
 from rejoin.discover.table import FoundTable
-from rejoin.discover.topology_file import identifier
+from rejoin.discover.topology_file import identifier, topology_file
 from rejoin.plan.check.topology_file import load
 
 
@@ -86,6 +86,11 @@ def test_names_are_those_of_python_and_none_comes_twice() -> None:
         "t_class",
         "table",
     ]
+
+
+def test_a_key_with_a_quote_in_its_name_is_a_text_of_python() -> None:
+    for key, printed in ((("it's",), 'key="it\'s",'), (("it's", "né"), 'key=["it\'s", "né"],')):
+        assert printed in topology_file("t", "l", [FoundTable("x", [Column("it's", "INT")], key, 'snapshot("l")', [])], [])
 
 
 def put(root: Path, **files: str | bytes) -> None:

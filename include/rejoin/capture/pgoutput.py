@@ -88,11 +88,7 @@ class Transactions:
         elif kind == ord("T"):
             self._truncate(message)
         elif kind not in _UNSAID:
-            raise CaptureRefused(
-                f"the server sends a message of the unknown kind {chr(kind)!r}",
-                expected="pgoutput, protocol version 1",
-                next_step="capture with a rejoin that knows this version of PostgreSQL",
-            )
+            raise _unknown("message", kind)
         return None
 
     def _enter(self, relation: _Relation) -> None:
@@ -184,12 +180,16 @@ def _row(message: bytes, at: int, encodes: tuple[Encode, ...]) -> tuple[Row, int
         elif kind == _UNCHANGED:
             row.append(None)
         else:
-            raise CaptureRefused(
-                f"the server sends a value of the unknown kind {chr(kind)!r}",
-                expected="pgoutput, protocol version 1",
-                next_step="capture with a rejoin that knows this version of PostgreSQL",
-            )
+            raise _unknown("value", kind)
     return row, at
+
+
+def _unknown(what: str, kind: int) -> CaptureRefused:
+    return CaptureRefused(
+        f"the server sends a {what} of the unknown kind {chr(kind)!r}",
+        expected="pgoutput, protocol version 1",
+        next_step="capture with a rejoin that knows this version of PostgreSQL",
+    )
 
 
 def _object(members: tuple[bytes, ...], row: Row, placeholder: bytes) -> bytes:

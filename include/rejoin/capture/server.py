@@ -255,7 +255,7 @@ class Server:
                 cursor.connection.close()
                 if time.monotonic() > until:
                     raise
-                time.sleep(0.2)
+                time.sleep(0.2)  # the server has not noticed yet that its process is gone
 
 
 def number(text: str) -> int:

@@ -1,6 +1,5 @@
 """What a user writes for where rows come from: ``snapshot``, ``records``, ``debezium``, ``feed``. Recorded; ``plan.check.sources`` checks.
 
-
 Where files are is a path; a topic is ``kafka("orders")``, the same that names it as a sink.
 """
 

@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from rejoin.sources.decode.values import CONNECT_DECIMAL, UNITS
+
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(?P<zone>Z|[+-]\d\d(:?\d\d)?)?")
 _WHOLE, _FRACTION = re.compile(r"-?(0|[1-9]\d{0,17})"), re.compile(r"-?\d{1,20}\.\d{1,12}")
 _FLAGS = {"true", "false", "t", "f"}
 _LOGICAL = {
-    "io.debezium.time.Date": "DATE",
-    "org.apache.kafka.connect.data.Date": "DATE",
-    "io.debezium.time.Timestamp": "TIMESTAMP_NTZ",
-    "io.debezium.time.MicroTimestamp": "TIMESTAMP_NTZ",
-    "io.debezium.time.NanoTimestamp": "TIMESTAMP_NTZ",
-    "org.apache.kafka.connect.data.Timestamp": "TIMESTAMP_NTZ",
+    **{name: "DATE" if unit == "days" else "TIMESTAMP_NTZ" for name, unit in UNITS.items()},
     "io.debezium.time.ZonedTimestamp": "TIMESTAMP",
 }
 _CONNECT = {
@@ -57,7 +54,7 @@ def of_connect(fields: Iterable[Mapping[str, Any]]) -> list[Column]:
 
 def _of_field(field: Mapping[str, Any]) -> str | None:
     name, parameters = field.get("name"), field.get("parameters") or {}
-    if name == "org.apache.kafka.connect.data.Decimal":
+    if name == CONNECT_DECIMAL:
         return f"DECIMAL({parameters.get('connect.decimal.precision', 38)},{parameters.get('scale', 0)})"
     if isinstance(name, str) and name in _LOGICAL:
         return _LOGICAL[name]

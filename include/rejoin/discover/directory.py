@@ -1,8 +1,9 @@
 """The tables below a directory, by samples of their files."""
 
 import csv
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -42,13 +43,12 @@ def look(root: str, path: str) -> Found:
     others: list[str] = []
     for label, files in _groups(root, place(root, path)):
         try:
-            found = _of_files(root, label, files)
+            found = _of_files(label, files)
         except SourceError as error:
             others.append(f"{label}: {error.what}")
             continue
         for table in found:
-            name = identifier(table.name, {t.name for t in tables})
-            tables.append(FoundTable(name, table.columns, table.key, table.source, table.rows, table.notes, table.uses))
+            tables.append(replace(table, name=identifier(table.name, {t.name for t in tables})))
         if not found:
             others.append(f"{label}: nothing in it is a record that rejoin knows")
     if not tables and not others:
@@ -73,17 +73,20 @@ def _groups(root: str, where: Place) -> Iterator[tuple[str, list[Place]]]:
             yield from _groups(root, entry)
 
 
-def _of_files(root: str, label: str, files: list[Place]) -> list[FoundTable]:
+def _of_files(label: str, files: list[Place]) -> list[FoundTable]:
     name = label.rstrip("/").rsplit("/", 1)[-1].split(".json")[0].split(".csv")[0].split(".parquet")[0].rsplit(".", 1)[-1]
     newest, kind = files[-1], format_of(files[-1].name)
     if kind == "parquet":
         return [_of_parquet(name, label, newest)]
     if kind == "csv":
         return [_of_csv(name, label, newest)]
-    sampled = list(dict.fromkeys((files[0].label, newest.label)))
-    records = [raw for one in sampled for _, raw in islice(lines(document_lines(open_file(place(root, one)), one)), SAMPLE)]
-    of_newest = [raw for _, raw in islice(lines(document_lines(open_file(newest), newest.label)), SAMPLE)]
-    return tables_of(name, label, records, of_newest)
+    of_newest = _sample(document_lines(open_file(newest), newest.label))
+    of_oldest = _sample(document_lines(open_file(files[0]), files[0].label)) if len(files) > 1 else []
+    return tables_of(name, label, [*of_oldest, *of_newest], of_newest)
+
+
+def _sample(pieces: Iterator[bytes]) -> list[bytes]:
+    return [raw for _, raw in islice(lines(pieces), SAMPLE)]
 
 
 def _of_parquet(name: str, label: str, file: Place) -> FoundTable:
@@ -120,7 +123,7 @@ def _of_arrow(kind: pa.DataType) -> str | None:
 
 
 def _of_csv(name: str, label: str, file: Place) -> FoundTable:
-    sample = [raw for _, raw in islice(lines(open_file(file)), SAMPLE)]
+    sample = _sample(open_file(file))
     try:
         texts, encoding = [raw.decode() for raw in sample], None
     except UnicodeDecodeError:
@@ -128,7 +131,7 @@ def _of_csv(name: str, label: str, file: Place) -> FoundTable:
     delimiter = max(",;\t|", key=texts[0].count) if texts else ","
     rows: list[dict[str, Any]] = [row for row in csv.DictReader(texts, delimiter=delimiter) if None not in row and None not in row.values()]
     columns = of_rows(rows, texts=True)
-    said = ([f"delimiter={delimiter!r}"] if delimiter != "," else []) + ([f"encoding={encoding!r}"] if encoding else [])
-    written = f", format=csv({', '.join(said)})".replace("'", '"') if said else ""
+    said = ([f"delimiter={json.dumps(delimiter)}"] if delimiter != "," else []) + ([f'encoding="{encoding}"'] if encoding else [])
+    written = f", format=csv({', '.join(said)})" if said else ""
     uses = ["snapshot", *(["csv"] if said else [])]
     return FoundTable(name, columns, key_of(name, columns, rows), f'snapshot("{label}"{written})', rows, [_SNAPSHOT], uses)

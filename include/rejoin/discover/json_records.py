@@ -9,6 +9,7 @@ from rejoin.discover.columns import Column, key_of, of_connect, of_rows
 from rejoin.discover.table import FoundTable
 from rejoin.errors import BadRecord
 from rejoin.sources.formats.json_text import loads
+from rejoin.sources.recognition import dialect_of
 from rejoin.sources.shapes.debezium.message import has_schema, message, named_by
 
 Row = Mapping[str, Any]
@@ -91,15 +92,15 @@ def _of_dialect(path: str, records: Sequence[Row]) -> list[FoundTable]:
     rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
     keys: dict[tuple[str, str], tuple[str, ...]] = {}
     for record in records:
-        names, data = record.keys(), record.get("data")
-        if {"database", "table", "type"} <= names and isinstance(data, list):
-            of = "canal", f"{record['database']}.{record['table']}"
+        dialect, data = dialect_of(record), record.get("data")
+        if dialect == "canal" and isinstance(data, list):
+            of = dialect, f"{record['database']}.{record['table']}"
             rows[of] += [row for row in data if isinstance(row, dict)]
             keys[of] = tuple(record.get("pkNames") or ())
-        elif {"database", "table", "type", "ts"} <= names and isinstance(data, dict):
-            rows["maxwell", f"{record['database']}.{record['table']}"].append(data)
-        elif {"table", "op_type", "op_ts"} <= names and isinstance(row := record.get("after") or record.get("before"), dict):
-            of = "goldengate", str(record["table"])
+        elif dialect == "maxwell" and isinstance(data, dict):
+            rows[dialect, f"{record['database']}.{record['table']}"].append(data)
+        elif dialect == "goldengate" and isinstance(row := record.get("after") or record.get("before"), dict):
+            of = dialect, str(record["table"])
             rows[of].append(row)
             keys[of] = tuple(record.get("primary_keys") or ())
     made = []

@@ -1,11 +1,13 @@
 """The text of a topology file for tables that were found. Pure."""
 
+import json
 import keyword
 import re
 from collections.abc import Sequence
 
 from rejoin.discover.foreign_keys import ForeignKey
 from rejoin.discover.table import FoundTable
+from rejoin.sources.events import quoted
 
 UNKNOWN_KEY = "TODO"
 _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -44,7 +46,7 @@ def _table(topology: str, table: FoundTable) -> str:
     key = table.key or (UNKNOWN_KEY,)
     if not table.key:
         notes.append("no column of the sample is a key: name the columns that are one")
-    keys = repr(key[0]) if len(key) == 1 else repr(list(key))
+    keys = json.dumps(key[0] if len(key) == 1 else key, ensure_ascii=False)
     schema = ", ".join(f"{_column(c.name)} {c.type}" for c in known)
     lines = [
         f"{table.name} = {topology}.table(",
@@ -54,13 +56,11 @@ def _table(topology: str, table: FoundTable) -> str:
         f"    source={table.source},",
         ")",
     ]
-    return "\n".join(
-        [*(f"# {note}" for note in notes), *(line.replace("'", '"') if line.startswith("    key=") else line for line in lines)]
-    )
+    return "\n".join([*(f"# {note}" for note in notes), *lines])
 
 
 def _column(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+    return name if _PLAIN.fullmatch(name) else quoted(name)
 
 
 def _joins(tables: Sequence[FoundTable], joins: Sequence[ForeignKey]) -> list[str]:

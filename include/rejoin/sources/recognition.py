@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +33,7 @@ _MARKS = re.compile(r"_fivetran_\w+|_airbyte_\w+|_ab_cdc_\w+|_sdc_\w+|Op")
 _MESSAGE = {"key", "value", "headers", "topic", "partition", "offset", "timestamp"}
 _DELIMITERS = (",", ";", "\t", "|")
 _ROWS = 'snapshot("...") reads them where a file has all rows that there are, records("...") where each file adds some'
-_DIALECT = 'feed("...", "{}", only=...) reads them'
+_DIALECTS = {"canal": "Canal", "maxwell": "Maxwell", "goldengate": "GoldenGate"}
 
 
 @dataclass(frozen=True)
@@ -112,13 +112,9 @@ def _of_value(value: dict[str, Any]) -> Form:
 
 def _of_tool(value: dict[str, Any]) -> Form | None:
     """What tools write that wrap rows otherwise than Debezium."""
-    names, data = value.keys(), value.get("data")
-    if {"database", "table", "type"} <= names and (isinstance(data, list) or names & {"isDdl", "mysqlType"}):
-        return Form("changes of Canal", _DIALECT.format("canal"), ("canal",))
-    if {"database", "table", "type", "ts"} <= names:
-        return Form("changes of Maxwell", _DIALECT.format("maxwell"), ("maxwell",))
-    if {"table", "op_type", "op_ts"} <= names:
-        return Form("changes of GoldenGate", _DIALECT.format("goldengate"), ("goldengate",))
+    names = value.keys()
+    if (dialect := dialect_of(value)) is not None:
+        return Form(f"changes of {_DIALECTS[dialect]}", f'feed("...", "{dialect}", only=...) reads them', (dialect,))
     if {"specversion", "type", "source", "id"} <= names:
         return Form("CloudEvents", 'debezium("...") reads those that the converter of Debezium writes (iodebeziumop)')
     if "metadata" in names and isinstance(value["metadata"], dict) and {"operation", "record-type"} & value["metadata"].keys():
@@ -128,6 +124,16 @@ def _of_tool(value: dict[str, Any]) -> Form | None:
             "change events without 'source', as Flink writes them", "nothing in them tells which of two is newer; take those of Debezium"
         )
     return None
+
+
+def dialect_of(value: Mapping[str, Any]) -> str | None:
+    """The dialect of ``feed(...)`` that a record is in; None if that is not told."""
+    names = value.keys()
+    if {"database", "table", "type"} <= names and (isinstance(value.get("data"), list) or names & {"isDdl", "mysqlType"}):
+        return "canal"
+    if {"database", "table", "type", "ts"} <= names:
+        return "maxwell"
+    return "goldengate" if {"table", "op_type", "op_ts"} <= names else None
 
 
 def _of_row(names: Iterable[str]) -> Form:

@@ -12,7 +12,9 @@ from source_cases import event, rows
 
 from rejoin.errors import SourceCorrupt, SourceFileChanged
 from rejoin.plan.model.plan import Table
+from rejoin.sources.access import SourceAccess
 from rejoin.sources.formats.json_documents import document_lines
+from rejoin.sources.transports.registry import transport
 
 
 def pieces(data: bytes, size: int = 1 << 20) -> Iterator[bytes]:
@@ -171,9 +173,6 @@ def laid_out(of: list[dict[str, Any]]) -> dict[str, str]:
 @pytest.mark.parametrize("of", [EVENTS, SNAPSHOTS, RECORDS], ids=["events", "snapshot", "records"])
 @pytest.mark.parametrize("layout", ["concatenated", "array", "pretty"])
 def test_a_source_reads_the_same_of_every_layout_and_finds_its_records_again(tmp_path: Any, of: Table, layout: str) -> None:
-    from rejoin.sources.access import SourceAccess
-    from rejoin.sources.transports.registry import transport
-
     many = ROWS * 1_000 if of is RECORDS else ROWS  # enough for the fast way
     found = [event(after=row, key={"id": row["id"]}, lsn=i) for i, row in enumerate(ROWS)] if of is EVENTS else many
     both = []

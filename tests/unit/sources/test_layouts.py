@@ -5,13 +5,15 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.fs as pafs
 import pytest
 from pinning import EVENTS, RECORDS, cut, decode_pin, paths, pinned, put, there
 from source_cases import event, rows, table
 
-from rejoin.errors import SourceFileChanged, SourceMissing, SourceOutsideRoot
+from rejoin.errors import SchemaDrift, SourceFileChanged, SourceMissing, SourceOutsideRoot
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import DebeziumSource, RecordsSource
+from rejoin.sources import stored_files
 from rejoin.sources.stored_files import format_of
 from rejoin.sources.transports.layout import is_partition
 
@@ -130,8 +132,6 @@ def test_what_a_pattern_has_read_is_read_again_from_its_pin(tmp_path: Path) -> N
 
 
 def test_hive_values_in_names_of_directories_are_no_columns(tmp_path: Path) -> None:
-    from rejoin.errors import SchemaDrift
-
     of = table("id BIGINT; name STRING; dt STRING", source=RecordsSource("src"))
     put(tmp_path, **{"src/dt=2026-11-26/1.csv": "id,name\n1,a\n"})
     with pytest.raises(SchemaDrift, match="lacks: dt"):
@@ -142,10 +142,6 @@ def test_hive_values_in_names_of_directories_are_no_columns(tmp_path: Path) -> N
 
 
 def test_a_cut_over_many_files_lists_each_directory_once_and_opens_new_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import pyarrow.fs as pafs
-
-    from rejoin.sources import stored_files
-
     put(tmp_path, **{f"src/day={d}/orders+0+{n:010}.json": "x" for d in range(10) for n in range(300)})
     known = pinned(EVENTS, tmp_path)
     put(tmp_path, **{f"src/day=3/orders+0+{n:010}.json": "x" for n in range(300, 310)})
@@ -158,7 +154,8 @@ def test_a_cut_over_many_files_lists_each_directory_once_and_opens_new_files_onl
     pin = cut(EVENTS, tmp_path, known, known)
     assert pin is not None and len(pin.parts) == 10 and time.process_time() - began < 1
     assert len(listed) == 11 == len(set(listed)) and len(opened) == 10 and not places
-    assert pafs.LocalFileSystem  # listings of other file systems: tests/integration/test_object_store.py
+    # Listings of other file systems: tests/integration/test_object_store.py.
+    assert isinstance(place(str(tmp_path), "src").fs, pafs.LocalFileSystem)
 
 
 def test_fault_an_applied_file_that_has_another_size_in_the_listing_stops_the_cut(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from mapped import SCHEMA, both_ways, decoded, lines, pinned, table
 from source_fuzz import VALUES, seeds
 
+from rejoin import arrival
 from rejoin.errors import SchemaDrift, SourceCorrupt
 from rejoin.plan.model.plan import Table
 from rejoin.sources import read_again_here
@@ -151,8 +152,6 @@ def test_texts_sort_as_they_are_where_that_is_said(tmp_path: Path) -> None:
 
 
 def test_the_order_of_arrival_is_that_of_names_with_numbers_by_value_and_of_lines(tmp_path: Path) -> None:
-    from rejoin import arrival
-
     of, found = table(PEOPLE, order_by=arrival()), list[str]()
     for name in ("9.jsonl", "10.jsonl", "2026/11/21/1.jsonl"):
         found += [e["_position"] for e in both_ways(of, tmp_path, name, lines([{"id": 1, "name": "a"}] * 12))]
@@ -319,8 +318,6 @@ def test_files_that_duckdb_writes_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("order", ["lsn", None])
 def test_a_refused_record_is_the_same_event_when_it_can_be_read(tmp_path: Path, order: str | None) -> None:
-    from rejoin import arrival
-
     given = order or arrival()
     narrow, wide = table("id BIGINT, name STRING, n INT", order_by=given), table("id BIGINT, name STRING, n BIGINT", order_by=given)
     json_ = lines([{"id": 1, "name": "M\ufffd", "n": 2**40, "lsn": 7}])

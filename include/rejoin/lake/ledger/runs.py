@@ -72,9 +72,8 @@ class CommittedRuns(ABC):
     def generations(self, run: int | None) -> dict[str, Generations]:
         """Source table -> how far the snapshots within its feed were as of a committed run. Empty for None, and of a table whose feed had none."""
         with self._connected() as db:
-            return (
-                self._generations(db, run) if inspect(db).has_table(t.generations.name) else {}
-            )  # nobody has written since an older rejoin
+            # Without the table nobody has written since an older rejoin.
+            return self._generations(db, run) if inspect(db).has_table(t.generations.name) else {}
 
     def _generations(self, db: Connection, run: int | None) -> dict[str, Generations]:
         of, joined = t.generations.c, and_(t.generations.c.topology == t.runs.c.topology, t.generations.c.run == t.runs.c.run)

@@ -29,7 +29,6 @@ from rejoin.plan.model.sources import (
     Snapshots,
     SnapshotSource,
     Source,
-    names_fields,
 )
 from rejoin.plan.pin import FILES
 from rejoin.plan.sql import types
@@ -109,8 +108,6 @@ def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -
         report(BAD_OPTION, "snapshot(...) reads files: a topic has changes, debezium(...) or feed(...), or records(...) of a stream")
     elif made.meaning is Meaning.FEED and transports.name_of(made.path) == "iceberg":
         report(BAD_OPTION, "a table of Iceberg has rows, not changes: snapshot(iceberg(...)), or records(iceberg(...)) of a stream")
-    elif names_fields(made) and transports.name_of(made.path) != FILES:
-        report(BAD_OPTION, "changes(...), columns= and format= are about files: a topic has debezium(...), feed(...) or records(...)")
     elif declaration.key is None and transports.name_of(made.path) not in (FILES, SCHEME):
         report(
             BAD_OPTION,
@@ -134,8 +131,7 @@ def _with_fields(
     if not given and written is None:
         return made
     check_names(tuple(sql for _, sql in given), own, given, report)
-    if transports.name_of(made.path) != FILES:
-        report(BAD_OPTION, f"columns= and format= are about files, and {made.path!r} is of another kind")
+    _check_files("columns= and format= are about", made.path, report)
     if isinstance(written, CsvFormat) and made.null:
         report(BAD_OPTION, "null stands in csv(...), where a format is given")
     return replace(made, columns=given, format=written)
@@ -166,10 +162,15 @@ def _debezium(options: Options, common: _Common, found: tuple[Column, ...], repo
 
 
 def _changes(options: Options, common: _Common, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> ChangesSource:
-    if transports.name_of(common.path) != FILES:
-        report(BAD_OPTION, f"changes(...) reads files, and {common.path!r} is of another kind")
+    _check_files("changes(...) reads", common.path, report)
     made, written = mapping(options, found, report, complete=complete), format_of(options["format"], report)
     return ChangesSource(common.path, made.order, made.deleted, made.columns, written, common.policy, common.share)
+
+
+def _check_files(what: str, path: str, report: Reporter) -> None:
+    if transports.name_of(path) != FILES:
+        instead = "; a topic has debezium(...), feed(...) or records(...)" if names_topic(path) else ""
+        report(BAD_OPTION, f"{what} files, and {path!r} is of another kind{instead}")
 
 
 def _units(value: object, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> tuple[tuple[str, str], ...]:

@@ -1,10 +1,10 @@
 """The dialects of change events that a topology can name: rejoin's own, and those of installed packages. Nothing is loaded but what is asked for."""
 
 from collections.abc import Callable
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any
 
-from rejoin.plan.extensions.installed import loaded
+from rejoin.plan.extensions.installed import known_points, loaded, own_points
 
 GROUP = "rejoin.dialects"
 """The entry points by which a package adds dialects."""
@@ -18,11 +18,7 @@ OWN = {
 
 def known() -> dict[str, EntryPoint]:
     """Every dialect by its name; rejoin's own go before others of the same name."""
-    return {point.name: point for point in entry_points(group=GROUP)} | _own()
-
-
-def _own() -> dict[str, EntryPoint]:
-    return {name: EntryPoint(name, value, GROUP) for name, value in OWN.items()}
+    return known_points(GROUP, OWN)
 
 
 def dialect(name: str) -> Callable[[Any], Any]:
@@ -31,6 +27,5 @@ def dialect(name: str) -> Callable[[Any], Any]:
     Raises:
         SetupError: no package that is installed here brings it.
     """
-    there = _own() if name in OWN else known()  # to ask what is installed takes 20 ms
-    found: Callable[[Any], Any] = loaded(there, name, GROUP, "dialect")
+    found: Callable[[Any], Any] = loaded(own_points(GROUP, OWN) if name in OWN else known(), name, GROUP, "dialect")
     return found

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
-from rejoin.plan.extensions.installed import loaded
+from rejoin.plan.extensions.installed import known_points, loaded
 
 if TYPE_CHECKING:
     from rejoin.plan.model.plan import Node, Plan
@@ -33,7 +33,7 @@ class Faces:
 
 def known() -> dict[str, EntryPoint]:
     """Every such kind by its name."""
-    return {point.name: point for point in entry_points(group=GROUP)}
+    return known_points(GROUP, {})
 
 
 def faces(name: str) -> Faces:

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any
 
-from rejoin.plan.extensions.installed import loaded
+from rejoin.plan.extensions.installed import known_points, loaded, own_points
 from rejoin.plan.pin import FILES
 
 GROUP = "rejoin.transports"
@@ -32,11 +32,7 @@ def name_of(path: str) -> str:
 @cache
 def known() -> dict[str, EntryPoint]:
     """Every transport by its scheme; rejoin's own go before others of the same name."""
-    return {point.name: point for point in entry_points(group=GROUP)} | _own()
-
-
-def _own() -> dict[str, EntryPoint]:
-    return {name: EntryPoint(name, value, GROUP) for name, value in OWN.items()}
+    return known_points(GROUP, OWN)
 
 
 def transport(name: str) -> Callable[[Any, Any], Any]:
@@ -45,5 +41,5 @@ def transport(name: str) -> Callable[[Any, Any], Any]:
     Raises:
         SetupError: no package that is installed here brings it.
     """
-    found: Callable[[Any, Any], Any] = loaded(_own() if name in OWN else known(), name, GROUP, "transport")
+    found: Callable[[Any, Any], Any] = loaded(own_points(GROUP, OWN) if name in OWN else known(), name, GROUP, "transport")
     return found

@@ -5,7 +5,7 @@ Reading stays in the order of the records, so that a format may remember somethi
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,6 +42,16 @@ class Format(Protocol[R_contra]):
 
     def raw(self, record: R_contra) -> bytes:
         """The record as it was written."""
+
+
+class OneByOne:
+    """The part of a ``Format`` whose records are all read by ``event``."""
+
+    def plain(self, record: object) -> NoReturn:  # noqa: ARG002 -- none is
+        raise Unsure
+
+    def columns(self, run: object) -> NoReturn:  # noqa: ARG002 -- likewise
+        raise Unsure
 
 
 def batches(layout: Layout, file: str, index: int, records: Iterator[R], how: Format[R]) -> Iterator[pa.RecordBatch]:

@@ -95,6 +95,12 @@ def loads_shallow(text: str) -> Any:
     return _whole(_scan_unique, text)
 
 
+whole_document: Callable[[bytes], msgspec.Raw] = msgspec.json.Decoder(msgspec.Raw).decode
+"""The document in some bytes. Raises ``msgspec.MsgspecError`` or ``RecursionError`` if they are not one, whole and nothing else; does not look at the letters
+of texts in it, nor for members that come twice.
+"""
+
+
 class Unsure(Exception):
     """Raised by a fast way that cannot be certain to give what the careful way gives; says nothing about the input."""
 

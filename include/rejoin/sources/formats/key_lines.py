@@ -5,9 +5,8 @@ from itertools import zip_longest
 
 import msgspec
 
+from rejoin.sources.formats.json_text import whole_document
 from rejoin.sources.stored_files import corrupt, lines
-
-_checked = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def message_lines(values: Iterator[bytes], keys: Iterator[bytes], file: str, keys_file: str) -> Iterator[bytes]:
@@ -48,7 +47,7 @@ def _message(value: bytes, key: bytes) -> bytes:
 
 def _is_json(text: bytes) -> bool:
     try:
-        _checked(text)
-    except (msgspec.DecodeError, RecursionError):
+        whole_document(text)
+    except (msgspec.MsgspecError, RecursionError):
         return False
     return True

@@ -21,14 +21,13 @@ from rejoin.plan.model.sources import Meaning
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.declared_columns import check_records
 from rejoin.sources.events import raw_text
-from rejoin.sources.formats.json_text import loads_shallow
+from rejoin.sources.formats.json_text import loads_shallow, whole_document
 from rejoin.sources.shapes import registry, snapshot
 from rejoin.sources.transports.transport import Transport
 
 Headers = Sequence[tuple[str, bytes | None]]
 KEY_CHANGES = ("__debezium.oldkey", "__debezium.newkey")
 """The headers that shapes read; all others say nothing of a row."""
-_document = msgspec.json.Decoder(msgspec.Raw).decode
 _LF = b"\n"
 
 
@@ -163,7 +162,7 @@ def _as_they_are(written: Sequence[bytes | None]) -> list[bytes] | None:
     """What ``document`` makes of each, if it is the bytes themselves (beside null); else None. A third of the time of asking one by one."""
     given = [one for one in written if one is not None] if None in written else cast("Sequence[bytes]", written)
     try:
-        deque(map(_document, given), maxlen=0)
+        deque(map(whole_document, given), maxlen=0)
     except (msgspec.MsgspecError, RecursionError):
         return None
     if not _NOT_FIRST.isdisjoint(map(_first, given)) or any(map(_has_line_feed, given)):
@@ -185,7 +184,7 @@ def document(written: bytes | None) -> bytes:
         return b"null"
     try:
         # Its letters may be no UTF-8, but for those that JSON is made of. A line of such is no UTF-8 either, which the shape sees.
-        found = bytes(_document(written))
+        found = bytes(whole_document(written))
     except (msgspec.MsgspecError, RecursionError):
         return _unsure(written)
     if found.startswith(b'"'):

@@ -1,12 +1,12 @@
 """Which snapshot of a directory is the newest complete one, and which files it has."""
 
-from pyarrow.fs import FileSelector, FileType
+from pyarrow.fs import FileSelector
 
 from rejoin.errors import SnapshotEmpty, SnapshotOrder
 from rejoin.plan.model.plan import Table
 from rejoin.plan.pin import Pin
 from rejoin.sources.declared_columns import check_drift, columns_of, csv_of
-from rejoin.sources.stored_files import PinnedFile, Place, changed, children, corrupt, pin_files, place, written_as
+from rejoin.sources.stored_files import PinnedFile, Place, changed, child, children, corrupt, entries, pin_files, place, written_as
 from rejoin.sources.transports.layout import UNFINISHED, natural
 from rejoin.sources.transports.listing import missing, parts_of
 
@@ -30,13 +30,13 @@ def newest_snapshot(table: Table, root: str, where: Place, last: Pin | None) -> 
             return None
         newer = 1
     else:
-        entries = [entry for entry in _entries(table, root, where) if _complete(entry)]
-        if not entries and last is None:
+        complete = [entry for entry in _entries(table, root, where) if _complete(entry)]
+        if not complete and last is None:
             raise missing(table, "holds no complete snapshot")
         before = _entry_name(last, where) if last else ""
-        fresh = _newer(table, entries, before)
+        fresh = _newer(table, complete, before)
         if not fresh:
-            _check_unchanged(table, root, next((e for e in entries if e.name == before), None), last)
+            _check_unchanged(table, root, next((e for e in complete if e.name == before), None), last)
             return None
         files, newer = pin_files(_data_files(table, root, fresh[-1])), len(fresh)
     columns = columns_of([place(root, file.path) for file in files], str(written_as(table.source, files[0].path)), csv_of(table.source))
@@ -87,9 +87,10 @@ def _data_files(table: Table, root: str, entry: Place) -> list[Place]:
     """
     if not entry.is_directory():
         return [entry]
-    inside, listed = children(root, entry), entry.fs.get_file_info(FileSelector(entry.native))
-    folders = {info.base_name for info in listed if info.type == FileType.Directory}
-    files = [f for f in inside if written_as(table.source, f.name) and f.name not in folders and not f.name.endswith(UNFINISHED)]
+    inside = sorted(entries(root, entry))
+    files = [
+        child(entry, f.name) for f in inside if written_as(table.source, f.name) and not f.is_directory and not f.name.endswith(UNFINISHED)
+    ]
     if not files:
         raise SnapshotEmpty(
             f"snapshot {entry.label!r} of table {table.name!r} holds no data files: taken as it is, it would delete every row",
@@ -98,7 +99,7 @@ def _data_files(table: Table, root: str, entry: Place) -> list[Place]:
         )
     if len({written_as(table.source, file.name) for file in files}) > 1:
         raise corrupt(entry.label, "it mixes file formats")
-    others = [f.name for f in inside if f.name in folders or not (written_as(table.source, f.name) or f.name.endswith(UNFINISHED))]
+    others = [f.name for f in inside if f.is_directory or not (written_as(table.source, f.name) or f.name.endswith(UNFINISHED))]
     if others:
         raise corrupt(entry.label, f"beside its data files are others, which nobody would read: {', '.join(others[:5])}")
     return files
@@ -116,8 +117,11 @@ def _check_unchanged(table: Table, root: str, entry: Place | None, last: Pin | N
     """The snapshot that was applied last still has the sizes that were applied."""
     if entry is None or last is None:
         return
-    there = children(root, entry) if entry.is_directory() else [entry]
-    now = {f.label: f.info().size for f in there if written_as(table.source, f.name) and not f.name.endswith(UNFINISHED)}
+    if entry.is_directory():
+        files = [f for f in entries(root, entry) if not f.is_directory]
+        now = {child(entry, f.name).label: f.size for f in files if written_as(table.source, f.name) and not f.name.endswith(UNFINISHED)}
+    else:
+        now = {entry.label: entry.info().size}
     was = {part.id: part.size for part in last.parts}
     for path in now.keys() | was.keys():
         if now.get(path) != was.get(path):

@@ -15,9 +15,8 @@ from rejoin.sources.events import ReadMark
 from rejoin.statements.dialect import Dialect, text
 from rejoin.statements.own_columns import RECONCILED
 from rejoin.steps.ingest.statements import event_columns
+from rejoin.steps.ingest.stream_records import READ
 
-READ = f"(_snapshot IS NOT NULL AND _snapshot <> {text(ReadMark.ADDED)})"
-"""Of an event: a snapshot that says which rows there are read it."""
 _FIRST, _LAST = f"{ReadMark.FIRST} ", f"{ReadMark.LAST} "
 _MARKED = f"(_snapshot LIKE {text(f'{_FIRST}%')} OR _snapshot LIKE {text(f'{_LAST}%')})"
 _CHANGE = f"NOT {READ} AND _kind IN ('upsert', 'delete', 'truncate')"

@@ -17,9 +17,8 @@ from rejoin.plan.model.step_results import Ingested
 from rejoin.sources.events import ReadMark
 from rejoin.statements.dialect import Dialect, aggregated, counted, text
 from rejoin.statements.own_columns import HELD_CODE
-from rejoin.steps.ingest.generations import READ
 from rejoin.steps.ingest.statements import UNRESOLVED
-from rejoin.steps.ingest.stream_records import TOO_LATE
+from rejoin.steps.ingest.stream_records import READ, TOO_LATE
 
 OF_OTHERS = (TOO_LATE, UNRESOLVED, HELD_CODE)
 """Codes of records that are refused for what is stored, or for what is expected of rows, and not for what they say themselves."""

@@ -12,6 +12,8 @@ TOO_LATE = "TOO_LATE"
 """Quarantine code of a record that is older than its stream's retention allows."""
 NO_TIME = "NO_EVENT_TIME"
 """Quarantine code of a record for which the expression of its stream's event time gives null, or has no value."""
+READ = f"(_snapshot IS NOT NULL AND _snapshot <> {text(ReadMark.ADDED)})"
+"""Of an event: a snapshot that says which rows there are read it."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,7 @@ class Ages:
     @property
     def void(self) -> str:
         """SQL text: whether an event is a row of a snapshot before ``floor``."""
-        read = f"_snapshot IS NOT NULL AND _snapshot <> {text(ReadMark.ADDED)}"
-        return f"{read} AND _position < {text(self.floor)}" if self.floor else "false"
+        return f"{READ} AND _position < {text(self.floor)}" if self.floor else "false"
 
 
 ANY_AGE = Ages()

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NoReturn
 
 import pyarrow as pa
 
@@ -11,9 +10,8 @@ from rejoin.plan.model.plan import Table
 from rejoin.plan.model.row_versions import DELETED, VALID_FROM, unversioned
 from rejoin.sources.decode.line_shape import Shape
 from rejoin.sources.decode.proven_lines import Judge, LineDecoder
-from rejoin.sources.decode.record_runs import batches
+from rejoin.sources.decode.record_runs import OneByOne, batches
 from rejoin.sources.events import Event, EventKind, Layout
-from rejoin.sources.formats.json_text import Unsure
 from rejoin.sources.shapes.debezium.decoder import UNKNOWN_OP, Decoder
 from rejoin.sources.shapes.debezium.shapes import committed
 
@@ -23,7 +21,7 @@ def decoder(table: Table) -> LineDecoder:
     return Decoder(table) if table.versions_of is None else _Versions(table)
 
 
-class _Versions:
+class _Versions(OneByOne):
     """Decodes one file into versions: every insert, update and delete is one, valid from when the source committed it.
 
     A tombstone repeats the delete before it. A truncate, which names no row, is refused.
@@ -52,12 +50,6 @@ class _Versions:
 
     def raw(self, record: tuple[int, bytes]) -> bytes:
         return record[1]
-
-    def plain(self, record: tuple[int, bytes]) -> NoReturn:  # noqa: ARG002 -- no version is read by whole columns
-        raise Unsure
-
-    def columns(self, run: object) -> NoReturn:  # noqa: ARG002 -- likewise
-        raise Unsure
 
     def event(self, record: tuple[int, bytes]) -> Event:
         number, raw = record

@@ -1,16 +1,16 @@
 """Records of CSV -> their fields as texts."""
 
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 
 from rejoin.errors import BadRecord
 from rejoin.plan.model.sources import CsvFormat
+from rejoin.sources.decode.record_runs import OneByOne
 from rejoin.sources.events import Event, EventKind, Layout, raw_text
 from rejoin.sources.formats.csv_text import Record
 from rejoin.sources.formats.encoded_text import as_utf8
-from rejoin.sources.formats.json_text import Unsure
 from rejoin.sources.shapes.csv_lines import CsvFile, by_columns
 
 
@@ -27,8 +27,8 @@ def csv_fields(layout: Layout, written: CsvFormat, file: str, index: int, pieces
     return by_columns(CsvFile(file, index, layout, written, None, _Fields(layout)), as_utf8(pieces, written.encoding, file))
 
 
-class _Fields:
-    """Records one by one (``decode.record_runs.Format``)."""
+class _Fields(OneByOne):
+    """Records that are in no plain line (``decode.record_runs.Format``)."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -45,9 +45,3 @@ class _Fields:
 
     def raw(self, record: Record) -> bytes:
         return record[1]
-
-    def plain(self, record: Record) -> NoReturn:  # noqa: ARG002 -- no record is read by whole columns but in plain lines
-        raise Unsure
-
-    def columns(self, run: object) -> NoReturn:  # noqa: ARG002 -- likewise
-        raise Unsure

@@ -1,7 +1,7 @@
 """Lines of JSON -> their fields as texts: a number as it is written, true and false in letters."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 
@@ -9,16 +9,16 @@ from rejoin.errors import BadRecord
 from rejoin.plan.sql.portable import quoted
 from rejoin.sources.decode.line_shape import FLAG, NULL, NUMBER, TEXT, WHOLE, Shape, at, kind_at, part_at
 from rejoin.sources.decode.proven_lines import Judge
-from rejoin.sources.decode.record_runs import batches
+from rejoin.sources.decode.record_runs import OneByOne, batches
 from rejoin.sources.events import Event, EventKind, Layout, raw_text
-from rejoin.sources.formats.json_text import Number, Unsure, json_members
+from rejoin.sources.formats.json_text import Number, json_members
 from rejoin.sources.formats.line_tally import Tally
 
 Line = tuple[int, bytes]
 _AS_TEXT = {TEXT: "{}", NUMBER: "{}", WHOLE: "CAST({} AS VARCHAR)", FLAG: "CAST({} AS VARCHAR)", NULL: "CAST(NULL AS VARCHAR)"}
 
 
-class JsonFields:
+class JsonFields(OneByOne):
     """The decoder of one file (``decode.proven_lines.LineDecoder``): every line an event whose columns are fields, with its text.
 
     Args:
@@ -67,12 +67,6 @@ class JsonFields:
 
     def raw(self, record: Line) -> bytes:
         return record[1]
-
-    def plain(self, record: Line) -> NoReturn:  # noqa: ARG002 -- no line is read by whole columns but by its shape
-        raise Unsure
-
-    def columns(self, run: object) -> NoReturn:  # noqa: ARG002 -- likewise
-        raise Unsure
 
 
 def _text(name: str, value: Any) -> str | None:

@@ -70,18 +70,20 @@ class Statement:
         for i, (column, made) in enumerate(self._mapping.columns):
             if column.name in self.whole:
                 inner.append(f"{RAW}.{DUCKDB.name(f'={made.field}')} AS x{i}")
-                outer += [f"x{i}", f"false AS n{i}"]
+                value, failed = f"x{i}", "false"
             else:
-                self._add(made, f"x{i}", f"n{i}", made.sql, inner, outer)
+                value, failed = _added(inner, f"x{i}", made, made.sql)
             if (span := self._span(column, made)) is not None:
-                inside = f"{outer[-2].partition(' AS ')[0]} BETWEEN {span} '0001-01-01' AND {_last(span)}"
-                value = outer[-2].partition(" AS ")[0]
-                outer[-2] = f"CASE WHEN {inside} THEN {value} END AS x{i}"
+                inside = f"{value} BETWEEN {span} '0001-01-01' AND {_last(span)}"
+                value = f"CASE WHEN {inside} THEN {value} END"
                 outer.append(f"coalesce(NOT ({inside}), false) AS r{i}")
-        if self._mapping.deleted is not None:
-            self._add(self._mapping.deleted, "d", "bad", self._mapping.deleted.sql, inner, outer)
+            outer += [f"{value} AS x{i}", f"{failed} AS n{i}"]
+        if (deleted := self._mapping.deleted) is not None:
+            value, failed = _added(inner, "d", deleted, deleted.sql)
+            outer += [f"{value} AS d", f"{failed} AS bad"]
         for i, made in enumerate(self._mapping.order):
-            self._add(made, f"o{i}", f"no{i}", _order_text(made), inner, outer)
+            value, failed = _added(inner, f"o{i}", made, _order_text(made))
+            outer += [f"{value} AS o{i}", f"{failed} AS no{i}"]
         return f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM ({self._records}) AS {RAW})"
 
     def events(self) -> str:
@@ -100,11 +102,10 @@ class Statement:
             holds.append("d IS NOT NULL")
         if parts := [positions.sql(f"o{i}") if not _sorts(made) else f"nullif(o{i}, '')" for i, made in enumerate(self._mapping.order)]:
             shown["_position"] = f" || '{positions.SEPARATOR}' || ".join(f"({part})" for part in parts)
-            holds.append("_position IS NOT NULL")
         listed = ", ".join(f"{text} AS {DUCKDB.name(name)}" for name, text in shown.items())
         position = "_position, " if parts else ""
         names = ", ".join(DUCKDB.name(name) for name in shown if name != "_position")
-        proven = f"coalesce({' AND '.join(f'({h})' for h in holds if h != '_position IS NOT NULL')}, false) AS _holds"
+        proven = f"coalesce({' AND '.join(f'({h})' for h in holds)}, false) AS _holds"
         proof = "_holds AND _position IS NOT NULL" if parts else "_holds"
         return f"SELECT {AT}, {proof} AS _proven, {position}{names} FROM (SELECT {AT}, {proven}, {listed} FROM ({self.computed()}))"
 
@@ -122,14 +123,14 @@ class Statement:
             return f"CAST(NULL AS {duckdb_type(type_)})", f"NOT n{i} AND x{i} IS NULL"
         return found.value, f"NOT n{i} AND (x{i} IS NULL OR {found.holds})"
 
-    def _add(self, made: Made, name: str, failed: str, sql: str, inner: list[str], outer: list[str]) -> None:
-        """A value: of an expression in a struct, which is null if it cannot be computed."""
-        if made.field is not None:
-            inner.append(f"{sql} AS {name}")
-            outer += [name, f"false AS {failed}"]
-        else:
-            inner.append(f"TRY({{'v': {sql}}}) AS {name}")
-            outer += [f"{name}.v AS {name}", f"{name} IS NULL AS {failed}"]
+
+def _added(inner: list[str], name: str, made: Made, sql: str) -> tuple[str, str]:
+    """A value that is added to the inner statement, that of an expression in a struct, which is null if it cannot be computed. SQL of it, and of that, over these."""
+    if made.field is not None:
+        inner.append(f"{sql} AS {name}")
+        return name, "false"
+    inner.append(f"TRY({{'v': {sql}}}) AS {name}")
+    return f"{name}.v", f"{name} IS NULL"
 
 
 def _sorts(made: Made) -> bool:
