@@ -91,6 +91,13 @@ def test_maxwell(tmp_path: Path) -> None:
     assert len({e["_arrival"] for e in found}) == len(found)
 
 
+def test_what_a_bootstrap_of_maxwell_brings_says_so_and_where_it_begins_and_ends(tmp_path: Path) -> None:
+    marks = [maxwell(f"bootstrap-{word}", ROW if word == "insert" else None) for word in ("start", "insert", "complete")]
+    found = events(tmp_path, "maxwell", *marks, maxwell("insert", ROW), {**marks[0], "table": "items"})
+    assert [e["_snapshot"] for e in found] == ["first shop.orders", "row shop.orders", "last shop.orders", None, None]
+    assert [e["_kind"] for e in found] == ["skipped", "upsert", "skipped", "upsert", "skipped"]
+
+
 def test_two_changes_of_a_row_in_one_transaction_of_maxwell_have_their_order(tmp_path: Path) -> None:
     """The position is that of the statement or transaction; xoffset counts its rows, and the last one has commit instead."""
     first, second, last = (

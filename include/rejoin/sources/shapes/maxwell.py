@@ -4,8 +4,9 @@
 |---|---|
 | insert, update | upsert; an update that gives the row another key (``old``) also deletes the old one |
 | delete | delete |
-| bootstrap-insert | upsert that is older than every change: it only fills in what the log says nothing of, in whatever order both come |
-| bootstrap-start, bootstrap-complete, DDL (table-*, database-*) | skipped |
+| bootstrap-insert | upsert by a snapshot, that is older than every change: where nothing else is known, it only fills in what the log says nothing of |
+| bootstrap-start, bootstrap-complete | skipped: where a snapshot begins and ends (``steps.ingest.bootstraps``) |
+| DDL (table-*, database-*) | skipped |
 
 Order is the binlog's: file, position, and ``xoffset``, which counts the rows of a transaction; its last row has ``commit`` instead. Maxwell writes
 the position with ``output_binlog_position=true``, ``xoffset`` with ``output_xoffset=true``.
@@ -19,11 +20,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rejoin.errors import BadRecord
+from rejoin.sources.events import ReadMark
 from rejoin.sources.shapes.lines import Event, LineDialect, json_object, positioned
 
 _POSITION = re.compile(r".*?(\d+):(\d+)", re.DOTALL)
 _LAST = 10**19
 """The place of a transaction's last row among its rows."""
+_ENDS = {"bootstrap-start": ReadMark.FIRST, "bootstrap-complete": ReadMark.LAST}
 
 
 class Maxwell(LineDialect):
@@ -31,17 +34,20 @@ class Maxwell(LineDialect):
 
     def read(self, line: int, raw: bytes) -> Event | Sequence[Event]:
         event = json_object(raw)
-        if self.only is not None and f"{event.get('database')}.{event.get('table')}" != self.only:
+        origin = f"{event.get('database')}.{event.get('table')}"
+        if self.only not in (None, origin):
             return self.skipped(line)
         kind = event.get("type")
         if not isinstance(kind, str):
             raise BadRecord("MAXWELL_TYPE", "the event has no type")
-        if kind in ("bootstrap-start", "bootstrap-complete") or kind.startswith(("table-", "database-")):
+        if kind in _ENDS:
+            return self.skipped(line)._replace(snapshot=f"{_ENDS[kind]} {origin}")
+        if kind.startswith(("table-", "database-")):
             return self.skipped(line)
         row = _row(event.get("data"))
         match kind:
             case "bootstrap-insert":
-                return self.upsert(line, row, positioned(0, 0, 0))
+                return self.upsert(line, row, positioned(0, 0, 0))._replace(snapshot=f"{ReadMark.ROW} {origin}")
             case "insert":
                 return self.upsert(line, row, _position(event))
             case "update":
