@@ -142,10 +142,14 @@ class Server:
         # At the beginning of a page the server counts the page's header, which is no record and may be the last for long.
         return position - position % _PAGE if position % _PAGE in _PAGE_HEADERS else position
 
+    def wal_level(self) -> str:
+        """How much the server logs."""
+        ((level,),) = self.rows("asking for wal_level", "SELECT current_setting('wal_level')")
+        return str(level)
+
     def check(self) -> None:
         """Refuses a server whose log does not have what it takes."""
-        ((level,),) = self.rows("asking for wal_level", "SELECT current_setting('wal_level')")
-        if level != "logical":
+        if (level := self.wal_level()) != "logical":
             raise CaptureRefused(
                 f"the database {self.at!r} does not log what a capture needs: wal_level is {level}",
                 expected="wal_level = logical",

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rejoin.cli.json_output import print_lines
-from rejoin.cli.options import err, out, root_option
+from rejoin.cli.options import err, lake_option, out, root_option
 from rejoin.failures import extras
 from rejoin.report.progress import shown
 
@@ -42,24 +42,34 @@ def init(directory: str) -> None:
 
 
 @click.command()
-@click.argument("directory", type=click.Path(readable=False))
+@click.argument("place", type=click.Path(readable=False))
+@lake_option
 @root_option
-def discover(directory: str, root: str) -> None:
-    """Look at samples of the files below DIRECTORY, and print a topology file that reads them.
+def discover(place: str, location: str, root: str) -> None:
+    """Look at samples or at the catalog of PLACE, and print a topology file that reads it.
 
-    It proposes a table for each directory of files: who wrote them and which call reads them, keys, types, and foreign keys with the share of sampled
-    values that are found. A sample proves nothing, so look at every line; what was guessed stands beside it. DIRECTORY is seen from --root.
+    It proposes a table for each directory of files, topic or table: whose changes they are and which call reads them, keys, types, foreign keys (of the
+    database's catalog, else with the share of sampled values that are found), and what to look out for. A sample proves nothing, so look at every line;
+    what was guessed stands beside it. Nothing is written anywhere.
 
     \b
-      rejoin discover landing > shop.py && rejoin run shop.py
-    """  # noqa: D301  click reads the backspace as: keep these lines as they are
-    from rejoin.discover.directory import look
-    from rejoin.discover.foreign_keys import foreign_keys
-    from rejoin.discover.topology_file import identifier, topology_file
+    PLACE is
+      a directory, seen from --root           rejoin discover landing > shop.py && rejoin run shop.py
+      kafka://NAME[/TOPIC]                    the newest messages of topics (a pattern: 'kafka://kafka/shop.*')
+      capture://NAME[/SCHEMA.TABLE]           tables of PostgreSQL, for `rejoin capture`
+      postgresql://...                        the same by a URL (a password may be in PGPASSWORD or ~/.pgpass)
+      iceberg://NAME[/NAMESPACE.TABLE]        tables of a catalog; `lake` is that of the lake itself
 
-    found = look(str(Path(root).resolve()), directory)
-    name = identifier(Path(directory).resolve().name, {table.name for table in found.tables})
-    click.echo(topology_file(name, directory, found.tables, tuple(foreign_keys(found.tables))), nl=False)
+    NAME is a connection: [sources.NAME] in the lake's file, or the environment variable REJOIN_SOURCE_NAME.
+    """  # noqa: D301  click reads the backspace as: keep these lines as they are
+    from rejoin.discover.places import called, look, shown
+    from rejoin.discover.topology_file import identifier, topology_file
+    from rejoin.lake.config import existing_config
+    from rejoin.lake.source_access import source_access
+
+    found = look(source_access(existing_config(location), str(Path(root).resolve())), place)
+    name = identifier(called(place) or Path(root).resolve().name, {table.name for table in found.tables})
+    click.echo(topology_file(name, shown(place), found), nl=False)
     for other in found.others:
         err.print(f"left out: {other}", soft_wrap=True)
 

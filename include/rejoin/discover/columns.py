@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.types as pat
+
 from rejoin.sources.decode.values import CONNECT_DECIMAL, UNITS
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(?P<zone>Z|[+-]\d\d(:?\d\d)?)?")
 _WHOLE, _FRACTION = re.compile(r"-?(0|[1-9]\d{0,17})"), re.compile(r"-?\d{1,20}\.\d{1,12}")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _FLAGS = {"true", "false", "t", "f"}
+_ARROW = {pa.int8(): "INT", pa.int16(): "INT", pa.int32(): "INT", pa.int64(): "BIGINT", pa.float32(): "FLOAT", pa.float64(): "DOUBLE"}
 _LOGICAL = {
     **{name: "DATE" if unit == "days" else "TIMESTAMP_NTZ" for name, unit in UNITS.items()},
     "io.debezium.time.ZonedTimestamp": "TIMESTAMP",
@@ -37,6 +42,11 @@ class Column:
     type: str | None
     note: str = ""
 
+    @property
+    def declarable(self) -> bool:
+        """Whether a topology file can have it."""
+        return self.type is not None and _NAME.fullmatch(self.name) is not None
+
 
 def of_rows(rows: Sequence[Mapping[str, Any]], *, texts: bool = False) -> list[Column]:
     """The columns of rows, in the order in which they come up. ``texts``: numbers and flags are written as texts, as in CSV."""
@@ -50,6 +60,25 @@ def of_rows(rows: Sequence[Mapping[str, Any]], *, texts: bool = False) -> list[C
 def of_connect(fields: Iterable[Mapping[str, Any]]) -> list[Column]:
     """The columns of a Connect schema."""
     return [Column(str(field.get("field")), _of_field(field)) for field in fields]
+
+
+def of_arrow(kind: pa.DataType) -> str | None:
+    """The type of a column of Arrow; None: rejoin cannot read it."""
+    if pat.is_dictionary(kind):
+        return of_arrow(kind.value_type)
+    if pat.is_decimal(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if pat.is_timestamp(kind):
+        return "TIMESTAMP_NTZ" if kind.tz is None else "TIMESTAMP"
+    tests = (
+        ("STRING", pat.is_string),
+        ("STRING", pat.is_large_string),
+        ("BOOLEAN", pat.is_boolean),
+        ("DATE", pat.is_date32),
+        ("BINARY", pat.is_binary),
+        ("BINARY", pat.is_large_binary),
+    )
+    return _ARROW.get(kind) or next((name for name, test in tests if test(kind)), None)
 
 
 def _of_field(field: Mapping[str, Any]) -> str | None:

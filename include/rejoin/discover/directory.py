@@ -3,16 +3,16 @@
 import csv
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.types as pat
 
-from rejoin.discover.columns import Column, key_of, of_rows
+from rejoin.discover.columns import Column, key_of, of_arrow, of_rows
+from rejoin.discover.foreign_keys import foreign_keys
 from rejoin.discover.json_records import tables_of
-from rejoin.discover.table import FoundTable
+from rejoin.discover.table import Found, FoundTable
 from rejoin.discover.topology_file import identifier
 from rejoin.errors import SourceError, SourceMissing
 from rejoin.sources.declared_columns import parquet_file
@@ -22,15 +22,6 @@ from rejoin.sources.transports.layout import layout, natural, reading_order
 
 SAMPLE = 1000
 """So many records of a file are looked at."""
-_ARROW = {pa.int8(): "INT", pa.int16(): "INT", pa.int32(): "INT", pa.int64(): "BIGINT", pa.float32(): "FLOAT", pa.float64(): "DOUBLE"}
-
-
-@dataclass(frozen=True)
-class Found:
-    """What stands below a directory. ``others``: what no table was made of, each with the reason."""
-
-    tables: tuple[FoundTable, ...]
-    others: tuple[str, ...]
 
 
 def look(root: str, path: str) -> Found:
@@ -53,7 +44,7 @@ def look(root: str, path: str) -> Found:
             others.append(f"{label}: nothing in it is a record that rejoin knows")
     if not tables and not others:
         raise SourceMissing(f"there are no files below {path!r}", next_step="name the directory in which your tool leaves its files")
-    return Found(tuple(tables), tuple(others))
+    return Found(tables, others, tuple(foreign_keys(tables)))
 
 
 def _groups(root: str, where: Place) -> Iterator[tuple[str, list[Place]]]:
@@ -82,7 +73,7 @@ def _of_files(label: str, files: list[Place]) -> list[FoundTable]:
         return [_of_csv(name, label, newest)]
     of_newest = _sample(document_lines(open_file(newest), newest.label))
     of_oldest = _sample(document_lines(open_file(files[0]), files[0].label)) if len(files) > 1 else []
-    return tables_of(name, label, [*of_oldest, *of_newest], of_newest)
+    return tables_of(name, json.dumps(label, ensure_ascii=False), [*of_oldest, *of_newest], of_newest)
 
 
 def _sample(pieces: Iterator[bytes]) -> list[bytes]:
@@ -92,7 +83,7 @@ def _sample(pieces: Iterator[bytes]) -> list[bytes]:
 def _of_parquet(name: str, label: str, file: Place) -> FoundTable:
     opened = parquet_file(file)
     columns = [
-        Column(field.name, kind := _of_arrow(field.type), "" if kind else f"rejoin does not read {field.type}")
+        Column(field.name, kind := of_arrow(field.type), "" if kind else f"rejoin does not read {field.type}")
         for field in opened.schema_arrow
     ]
     known = [c.name for c in columns if c.type is not None]
@@ -103,23 +94,6 @@ def _of_parquet(name: str, label: str, file: Place) -> FoundTable:
 _SNAPSHOT = (
     "rows without any word of order: snapshot(...) takes the newest file as all rows that there are; records(...) of a stream adds them"
 )
-
-
-def _of_arrow(kind: pa.DataType) -> str | None:
-    if pat.is_dictionary(kind):
-        return _of_arrow(kind.value_type)
-    if pat.is_decimal(kind):
-        return f"DECIMAL({kind.precision},{kind.scale})"
-    if pat.is_timestamp(kind):
-        return "TIMESTAMP_NTZ" if kind.tz is None else "TIMESTAMP"
-    tests = (
-        ("STRING", pat.is_string),
-        ("STRING", pat.is_large_string),
-        ("BOOLEAN", pat.is_boolean),
-        ("DATE", pat.is_date32),
-        ("BINARY", pat.is_binary),
-    )
-    return _ARROW.get(kind) or next((name for name, test in tests if test(kind)), None)
 
 
 def _of_csv(name: str, label: str, file: Place) -> FoundTable:

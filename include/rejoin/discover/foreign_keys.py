@@ -1,49 +1,49 @@
 """Which column of a table seems to hold keys of another one, from samples. Pure."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
-from rejoin.discover.table import FoundTable
+from rejoin.discover.columns import Column
+from rejoin.discover.table import ForeignKey, FoundTable
 
 _SURE, _FEW = 0.9, 3
 
 
-@dataclass(frozen=True)
-class ForeignKey:
-    """``found`` of ``looked`` different values of a column are among the sampled keys of another table."""
-
-    left: str
-    column: str
-    right: str
-    found: int
-    looked: int
+Held = Callable[[FoundTable, set[str]], int]
+"""How many of some values are keys of a table."""
 
 
-def foreign_keys(tables: Sequence[FoundTable]) -> Iterator[ForeignKey]:
-    """Every column that is called as another table, or its key, and some of whose values are keys there; or nearly all of whose values are.
+def sampled(table: FoundTable, values: set[str]) -> int:
+    """The same for tables of which nothing but a sample is known."""
+    return len(values & _values(table, table.key[0]))
+
+
+def foreign_keys(tables: Sequence[FoundTable], declared: Sequence[ForeignKey] = (), held: Held = sampled) -> Iterator[ForeignKey]:
+    """What is declared; and every other column that is called as another table, or its key, and some of whose values are keys there; or nearly all of whose
+    values are.
 
     Of several tables a column gets the one that is called so, or else the one that has most of its values.
     """
+    yield from declared
+    known = {(key.left, column) for key in declared for column in key.columns}
     for left in tables:
         for column in left.columns:
-            if (column.name,) != left.key and column.type is not None:
-                fits = [
-                    one for right in tables if right.name != left.name and (one := _fit(left, column.name, column.type, right)) is not None
-                ]
+            if (column.name,) != left.key and column.type is not None and (left.name, column.name) not in known:
+                fits = [fit for right in tables if right.name != left.name and (fit := _fit(left, column, right, held)) is not None]
                 if fits:
-                    yield max(fits, key=lambda fit: (_is_called(column.name, fit.right), fit.found))
+                    found, right, looked = max(fits, key=lambda fit: (_is_called(column.name, fit[1]), fit[0]))
+                    yield ForeignKey(left.name, (column.name,), right, f"{found} of {looked} sampled values are keys of {right}")
 
 
-def _fit(left: FoundTable, column: str, type_: str, right: FoundTable) -> ForeignKey | None:
-    if len(right.key) != 1 or right.type_of(right.key[0]) != type_:
+def _fit(left: FoundTable, column: Column, right: FoundTable, held: Held) -> tuple[int, str, int] | None:
+    """How many of a column's values are keys of a table, which one, and how many there are; None: too few."""
+    if len(right.key) != 1 or right.type_of(right.key[0]) != column.type:
         return None
-    values, keys = _values(left, column), _values(right, right.key[0])
-    found = len(values & keys)
-    by_name = found > 0 and _is_called(column, right.name)
-    by_values = (
-        len(values) >= _FEW and found >= _SURE * len(values) and (type_ == "STRING" or column.lower().endswith(("id", "key", "code")))
-    )
-    return ForeignKey(left.name, column, right.name, found, len(values)) if by_name or by_values else None
+    values, name = _values(left, column.name), column.name.lower()
+    called = _is_called(name, right.name)
+    if not values or not (called or (len(values) >= _FEW and (column.type == "STRING" or name.endswith(("id", "key", "code"))))):
+        return None
+    found = held(right, values)
+    return (found, right.name, len(values)) if found >= (1 if called else _SURE * len(values)) else None
 
 
 def _values(table: FoundTable, column: str) -> set[str]:

@@ -10,7 +10,7 @@ from rejoin.discover.table import FoundTable
 from rejoin.errors import BadRecord
 from rejoin.sources.formats.json_text import loads
 from rejoin.sources.recognition import dialect_of
-from rejoin.sources.shapes.debezium.message import has_schema, message, named_by
+from rejoin.sources.shapes.debezium.message import has_schema, is_bookkeeping, message, named_by
 
 Row = Mapping[str, Any]
 _ROWS = "rows without any word of order: snapshot(...) takes the newest file as all rows that there are; changes(..., order_by=...) each row as it is now"
@@ -22,14 +22,14 @@ def tables_of(name: str, path: str, records: Sequence[bytes], newest: Sequence[b
 
     Args:
         name: of the directory or file.
-        path: as a topology would declare it.
+        path: of the source, as a topology file has it: a text, or ``kafka(...)``.
         records: of the oldest and the newest file.
         newest: of the newest file alone, which as a snapshot has each row once.
     """
     found = _of_debezium(name, path, records)
     if found:
         return found
-    rows = [row for raw in newest if isinstance(row := _document(raw), dict)]
+    rows = [row for raw in newest if isinstance(row := _opened(_document(raw))[0], dict) and not is_bookkeeping(row, None)]
     return _of_dialect(path, rows) or ([_of_rows(name, path, rows)] if rows else [])
 
 
@@ -61,7 +61,7 @@ def _of_debezium(name: str, path: str, records: Sequence[bytes]) -> list[FoundTa
                 events[str(topic), str(source.get("table") or name)].append((payload, fields, one.key))
     several = len(events) > 1
     return [
-        _of_events(table, f'debezium("{path}"' + (f', topic="{topic}")' if several else ")"), of) for (topic, table), of in events.items()
+        _of_events(table, f"debezium({path}" + (f', topic="{topic}")' if several else ")"), of) for (topic, table), of in events.items()
     ]
 
 
@@ -107,29 +107,27 @@ def _of_dialect(path: str, records: Sequence[Row]) -> list[FoundTable]:
     for (dialect, only), some in rows.items():
         name, columns = only.rsplit(".", 1)[-1], of_rows(some, texts=dialect != "maxwell")
         key = keys.get((dialect, only)) or key_of(name, columns, some) or _called(columns)
-        made.append(
-            FoundTable(name, columns, key, f'feed("{path}", "{dialect}", only="{only}")', some, [f"changes of {dialect}"], ["feed"])
-        )
+        made.append(FoundTable(name, columns, key, f'feed({path}, "{dialect}", only="{only}")', some, [f"changes of {dialect}"], ["feed"]))
     return made
 
 
 def _of_rows(name: str, path: str, rows: Sequence[Row]) -> FoundTable:
     """Rows as tools land them, or plain ones."""
     names = {name for row in rows for name in row}
-    own, source, uses, notes = names, f'snapshot("{path}")', ["snapshot"], [_ROWS]
+    own, source, uses, notes = names, f"snapshot({path})", ["snapshot"], [_ROWS]
     if marks := {n for n in names if n.startswith("_fivetran_")}:
-        own, source, uses, notes = names - marks, f'fivetran("{path}")', ["fivetran"], ["rows that Fivetran landed"]
+        own, source, uses, notes = names - marks, f"fivetran({path})", ["fivetran"], ["rows that Fivetran landed"]
     elif marks := {n for n in names if n.startswith(("_ab_", "_airbyte_"))}:
         order = next((n for n in ("_ab_cdc_lsn", "_ab_cdc_cursor") if n in marks), "TODO")
-        own, source, uses = names - marks, f'airbyte("{path}", order_by="{order}")', ["airbyte"]
+        own, source, uses = names - marks, f'airbyte({path}, order_by="{order}")', ["airbyte"]
         notes = ["rows that Airbyte landed"]
     elif marks := {n for n in names if n.startswith("__")}:
         order = next((n for n in ("__lsn", "__source_lsn", "__pos", "__change_lsn") if n in marks), "TODO")
-        own, source, uses = names - marks, f'flattened("{path}", order_by="{order}")', ["flattened"]
+        own, source, uses = names - marks, f'flattened({path}, order_by="{order}")', ["flattened"]
         notes = ["events of Debezium that ExtractNewRecordState has flattened"]
     elif "Op" in names:
         marks = {n for n in names if n == "Op" or n.startswith("AR_H_")}
-        own, source, uses = names - marks, f'dms("{path}", sequence="AR_H_CHANGE_SEQ")', ["dms"]
+        own, source, uses = names - marks, f'dms({path}, sequence="AR_H_CHANGE_SEQ")', ["dms"]
         notes = ["rows of AWS DMS"] + (
             [] if "AR_H_CHANGE_SEQ" in names else ["TODO: nothing here orders changes; add $AR_H_CHANGE_SEQ in DMS"]
         )

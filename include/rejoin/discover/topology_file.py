@@ -5,79 +5,92 @@ import keyword
 import re
 from collections.abc import Sequence
 
-from rejoin.discover.foreign_keys import ForeignKey
-from rejoin.discover.table import FoundTable
-from rejoin.sources.events import quoted
+import rejoin
+from rejoin.discover.table import UNKNOWN, ForeignKey, Found, FoundTable
 
-UNKNOWN_KEY = "TODO"
-_PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_LONGEST = 60
 
 
 def identifier(text: str, taken: set[str]) -> str:
-    """A name that Python and SQL take, unlike those that are taken."""
-    name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_").lower() or "table"
-    name = f"t_{name}" if name[0].isdigit() or keyword.iskeyword(name) else name
+    """A name that Python and a topology take, unlike those that are taken."""
+    name = re.sub(r"[\W_]+", "_", text, flags=re.ASCII).strip("_").lower()[:_LONGEST] or "table"
+    name = f"t_{name}" if name[0].isdigit() or keyword.iskeyword(name) or name in rejoin.__all__ else name
     return next(n for n in (name, *(f"{name}_{i}" for i in range(2, len(taken) + 3))) if n not in taken)
 
 
-def topology_file(name: str, place: str, tables: Sequence[FoundTable], joins: Sequence[ForeignKey]) -> str:
-    """The whole file.
+def topology_file(name: str, place: str, found: Found) -> str:
+    """The whole file. A table that lacks what only a reader can say is a comment in it.
 
     Args:
         name: of the topology.
         place: what was looked at.
-        tables: what was found there.
-        joins: what seems to hold between them.
+        found: what was found there.
     """
-    used = sorted({"Topology", *(word for table in tables for word in table.uses)})
+    used = sorted({"Topology", *(word for table in found.tables if table.runs for word in table.uses)})
     parts = [
         f'"""Proposed by `rejoin discover {place}` from samples. Look at every line: a sample proves nothing."""',
         f"from rejoin import {', '.join(used)}",
+        *(["\n".join(f"# {note}" for note in found.notes)] if found.notes else []),
         f'{name} = Topology("{name}")',
-        *(_table(name, table) for table in tables),
-        *_joins(tables, joins),
+        *(_table(name, table) for table in found.tables),
+        *_joins([table for table in found.tables if table.runs], found.joins),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def _table(topology: str, table: FoundTable) -> str:
-    known = [column for column in table.columns if column.type is not None]
+    known = [column for column in table.columns if column.declarable]
     notes = [*table.notes, *(f"{c.name}: {c.note}" for c in table.columns if c.note)]
-    key = table.key or (UNKNOWN_KEY,)
+    notes += [
+        f"{c.name}: left out, as no column of rejoin has such a name" for c in table.columns if c.type is not None and not c.declarable
+    ]
     if not table.key:
-        notes.append("no column of the sample is a key: name the columns that are one")
-    keys = json.dumps(key[0] if len(key) == 1 else key, ensure_ascii=False)
-    schema = ", ".join(f"{_column(c.name)} {c.type}" for c in known)
+        notes.append(f"{UNKNOWN}: the columns that are a key, which nothing here says")
     lines = [
         f"{table.name} = {topology}.table(",
-        f'    "{table.name}",',
-        f"    key={keys},",
-        f'    schema="{schema}",',
+        f"    {_text(table.name)},",
+        f"    key={_listed(table.key or (UNKNOWN,))},",
+        f"    schema={_text(', '.join(f'{c.name} {c.type}' for c in known))},",
         f"    source={table.source},",
         ")",
     ]
-    return "\n".join([*(f"# {note}" for note in notes), *lines])
-
-
-def _column(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else quoted(name)
+    return "\n".join([*(f"# {note}" for note in notes), *(lines if table.runs else [f"# {line}" for line in lines])])
 
 
 def _joins(tables: Sequence[FoundTable], joins: Sequence[ForeignKey]) -> list[str]:
-    """One output a foreign key, with all columns of the left row, and those of the right one that are not its key."""
-    if not joins:
-        of = tables[0] if tables else None
-        return [] if of is None else [f'# no foreign key was found: declare joins here\n{of.name}.named("{of.name}_kept")']
     by_name = {table.name: table for table in tables}
-    made = []
-    for join in joins:
-        right = by_name[join.right]
-        shown = [c.name for c in right.columns if c.type is not None and c.name not in right.key]
-        select = ", ".join(
-            ['"left.*"', *(f'"right.{_column(n)} AS {join.column.lower()}_{re.sub(r"[^A-Za-z0-9_]", "_", n)}"' for n in shown)]
-        )
-        made.append(
-            f"# {join.found} of {join.looked} sampled values are keys of {join.right}\n"
-            f'{join.left}.left_join({join.right}, foreign_key="{_column(join.column)}", select=[{select}]).named("{join.left}_with_{join.column.lower()}")'
-        )
+    made, taken = list[str](), set(by_name)
+    for join in (j for j in joins if {j.left, j.right} <= by_name.keys()):
+        name = identifier(f"{join.left}_with_{'_'.join(join.columns)}", taken)
+        taken.add(name)
+        made.append(_join(name, join, by_name[join.left], by_name[join.right]))
+    if not made and tables:
+        return [f'# no foreign key was found: declare joins here\n{tables[0].name}.named("{tables[0].name}_kept")']
     return made
+
+
+def _join(name: str, join: ForeignKey, left: FoundTable, right: FoundTable) -> str:
+    """An output with all columns of the left row, and those of the right one that are not its key."""
+    select, taken = ["left.*"], {c.name.lower() for c in left.columns}
+    for column in (c.name for c in right.columns if c.declarable and c.name not in right.key):
+        alias = identifier(f"{'_'.join(join.columns)}_{column}", taken)
+        taken.add(alias)
+        select.append(f"right.{column} AS {alias}")
+    lines = [
+        f"# {join.because}",
+        f"{join.left}.left_join(",
+        f"    {join.right},",
+        f"    foreign_key={_listed(join.columns)},",
+        f"    select={_text(select)},",
+        f").named({_text(name)})",
+    ]
+    return "\n".join(lines)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return _text(names[0] if len(names) == 1 else list(names))
+
+
+def _text(value: str | list[str]) -> str:
+    """A text, or texts, as Python writes them."""
+    return json.dumps(value, ensure_ascii=False)

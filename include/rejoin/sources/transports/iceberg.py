@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan
@@ -29,12 +29,11 @@ from rejoin.sources.declared_columns import check_drift
 from rejoin.sources.events import EventKind, Layout
 from rejoin.sources.shapes.parquet_file import check_types
 from rejoin.sources.shapes.parquet_rows import event_columns, shown_rows
+from rejoin.sources.transports.iceberg_catalog import catalog
 from rejoin.sources.transports.table_difference import Change, Difference
 from rejoin.sources.transports.transport import Taken, Transport, Waiting
 
 NAME = "iceberg"
-OWN = "lake"
-"""The catalog of the lake itself."""
 _ONE_PART = 256 << 20
 """So many bytes of files are one part at least."""
 _AS = {Change.ROW: EventKind.UPSERT, Change.GONE: EventKind.DELETE, Change.DOUBLED: EventKind.QUARANTINED}
@@ -141,15 +140,7 @@ class Iceberg(Transport):
 
     @cached_property
     def _catalog(self) -> Catalog:
-        stated = self.access.catalog if self._where == OWN else self.access.connections.get(self._where)
-        if not stated:
-            raise SourceMissing(
-                f"nothing says where the catalog {self._where!r} of table {self.table.name!r} is",
-                expected=f"[sources.{self._where}] in the lake's .toml file, with the properties of PyIceberg's catalog, or REJOIN_SOURCE_{self._where.upper()}",
-                next_step=f"write it there; iceberg(..., at={OWN!r}) is the catalog of the lake itself",
-            )
-        # A catalog in SQL has its name in its rows, so it has to be told where the section has another one.
-        return load_catalog(**{"name": self._where, **stated, "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"})
+        return catalog(self.access, self._where)
 
     @cached_property
     def _found(self) -> IcebergTable:

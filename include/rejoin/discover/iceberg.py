@@ -1,0 +1,49 @@
+"""The tables of an Iceberg catalog."""
+
+import json
+
+from rejoin.discover.columns import Column, key_of, of_arrow
+from rejoin.discover.foreign_keys import foreign_keys
+from rejoin.discover.table import Found, FoundTable
+from rejoin.discover.topology_file import identifier
+from rejoin.errors import SourceMissing
+from rejoin.sources.access import SourceAccess
+from rejoin.sources.transports.iceberg_catalog import OWN, CatalogTable, tables
+
+_SAMPLE = 1000
+
+
+def look(access: SourceAccess, at: str, pattern: str) -> Found:
+    """The tables whose ``namespace.table`` fits a pattern, or whose namespace does.
+
+    Raises:
+        SourceMissing: nothing says where the catalog is, or there are none.
+    """
+    made, others = list[FoundTable](), list[str]()
+    for table in tables(access, at, pattern):
+        if table.empty:
+            others.append(f"{table.name}: it has no snapshot yet")
+        elif table.equality_deletes:
+            others.append(
+                f"{table.name}: it has equality deletes, which are not read: compact it (rewrite_data_files with delete-file-threshold=1)"
+            )
+        else:
+            made.append(_of_table(at, identifier(table.name.rpartition(".")[2], {t.name for t in made}), table))
+    if not made and not others:
+        raise SourceMissing(
+            f"the catalog {at!r} has no tables {pattern!r}", next_step="name a namespace, or namespace.table; * stands for any letters"
+        )
+    return Found(made, others, tuple(foreign_keys(made)))
+
+
+def _of_table(at: str, name: str, table: CatalogTable) -> FoundTable:
+    columns = [
+        Column(field.name, kind := of_arrow(field.type), "" if kind else f"rejoin does not read {field.type}") for field in table.schema
+    ]
+    rows = table.rows(tuple(column.name for column in columns if column.type is not None), _SAMPLE)
+    key = table.key or key_of(name, columns, rows)
+    notes = [f"table {table.name} of the catalog {at}"]
+    notes += ["the key is a guess: the table has no identifier fields"] if key and not table.key else []
+    notes += ["rows were only added so far: records(...) of a stream reads them, if they never change"] if table.only_grows else []
+    written = json.dumps(table.name) + ("" if at == OWN else f", at={json.dumps(at)}")
+    return FoundTable(name, columns, key, f"snapshot(iceberg({written}))", rows, notes, ["iceberg", "snapshot"])
