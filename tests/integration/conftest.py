@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from integration.sent import Topic
 from integration.servers import KafkaServer, kafka, postgres, spark_connect
 from pyspark.sql import SparkSession
 
@@ -14,6 +15,7 @@ from rejoin.steps.run.topology import Topology
 
 Go = Callable[..., Run]
 Sessions = Callable[[Topology], SparkSession]
+New = Callable[..., Topic]
 
 
 @pytest.fixture
@@ -44,6 +46,13 @@ def go(sessions: Sessions) -> Go:
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
     with kafka(tmp_path_factory.mktemp("kafka")) as server:
         yield server
+
+
+@pytest.fixture
+def new(broker: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> New:
+    """Makes a topic on the broker that sources are read from."""
+    monkeypatch.setenv("REJOIN_SOURCE_KAFKA", broker.address)
+    return lambda *a, **k: Topic(broker.address, *a, **k)
 
 
 @pytest.fixture(scope="session")

@@ -26,10 +26,10 @@ class Topic:
         self.name, self._address = f"source{next(_NUMBERS)}.orders", address
         self.admin = AdminClient({"bootstrap.servers": address})
         self.make(partitions, config)
-        self._producer = Producer({"bootstrap.servers": address})
 
     def make(self, partitions: int, config: dict[str, str] | None = None) -> None:
         self.admin.create_topics([NewTopic(self.name, partitions, 1, config=config or {})])[self.name].result(20)
+        self._producer = Producer({"bootstrap.servers": self._address})
 
     def grow(self, partitions: int) -> None:
         """Adds partitions, so that it has so many."""

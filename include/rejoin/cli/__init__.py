@@ -77,6 +77,7 @@ for command in (
     sql.head,
     quarantine.quarantine,
     upkeep.capture,
+    upkeep.accept,
     sinks.publish,
     sinks.sinks,
     upkeep.compact,

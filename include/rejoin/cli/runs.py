@@ -169,15 +169,18 @@ def _against_the_lake(plan: Plan, location: str) -> None:
 def verify(topology_file: str | None, location: str, name: str | None, fast: bool, as_json: bool) -> None:
     """Recompute every output of the last committed run by its SQL and count differences. Exit code 1 if there are any."""
     from rejoin.operate.verify.verify import verify as compare
-    from rejoin.report.history import verification, verification_data
+    from rejoin.report.history import lost, verification, verification_data
 
     topology = opened_or_existing(topology_file, location, name)
     with shown(None if as_json else err) as progress:
         found = compare(topology, session_of(topology.config, progress)(), fast=fast, progress=progress)
+    losses = topology.ledger.losses(topology.ledger.head())
     if as_json:
-        print_json(verification_data(topology.plan.topology, found, fast=fast))
+        print_json(verification_data(topology.plan.topology, found, losses, fast=fast))
     else:
         verification(out, found, fast=fast)
+        for line in lost(losses):
+            out.print(line, markup=False, soft_wrap=True)
         if any(d.total > d.hidden for d in found):
             words = ["rejoin repair", "" if fast else "--full", where(topology, location)]
             out.print(f"next: {' '.join(filter(None, words))}", markup=False, soft_wrap=True)

@@ -1,15 +1,20 @@
-"""Commands that a scheduler calls beside runs: ``rejoin capture``, ``rejoin compact`` and ``rejoin expire``."""
+"""Commands beside runs: ``rejoin capture``, ``rejoin compact`` and ``rejoin expire``, which a scheduler calls, and ``rejoin accept``, which somebody decides."""
 
 import signal
+import sys
 from pathlib import Path
 
 import click
 
+from rejoin.cli import completion
+from rejoin.cli.json_output import print_json
 from rejoin.cli.options import (
     err,
     existing_if_any,
+    json_option,
     lake_option,
     loaded,
+    opened,
     out,
     root_option,
     session_of,
@@ -17,6 +22,7 @@ from rejoin.cli.options import (
     topology_option,
     where,
 )
+from rejoin.errors import PlanNotApproved
 from rejoin.failures import extras
 from rejoin.lake.ledger import run_owner
 from rejoin.report.progress import shown
@@ -92,3 +98,43 @@ def expire(location: str, name: str | None, keep_days: float) -> None:
         out.print("nothing to expire: nothing was run yet")
     else:
         upkeep(out, done, list(topology.ledger.steps(done.number).values()), "looked at", where(topology, location))
+
+
+@click.command()
+@topology_argument
+@click.argument("table", shell_complete=completion.tables)
+@lake_option
+@root_option
+@click.option("--yes", "agreed", is_flag=True, help="Agree to what is said.")
+@json_option
+def accept(topology_file: str, table: str, location: str, root: str, agreed: bool, as_json: bool) -> None:
+    """Let the source table TABLE go on, if its topic does not go on as it was read and every run stops.
+
+    It says what is lost and from where the next run reads, and asks on a terminal; elsewhere it needs --yes. Rows that are stored stay. What is lost is not
+    made up for: have the producer write all rows once more (a new snapshot) after it.
+
+    \b
+      rejoin plan shop.py             refused: SOURCE_OVERRUN
+      rejoin accept shop.py orders    40 offsets of partition 1 are lost (10 to 49); it goes on at offset 50
+      rejoin run shop.py              reads from there
+
+    It helps against SOURCE_OVERRUN, TOPIC_REPLACED and PARTITIONS_ADDED. If no run would stop, it does nothing.
+    """  # noqa: D301  click reads the backspace as: keep these lines as they are
+    from rejoin.operate.accept import accept as go_on
+    from rejoin.operate.accept import proposed
+
+    topology = opened(loaded(topology_file), location, root)
+    found = proposed(topology, table)
+    if found is None:
+        out.print(f"nothing to accept: no run stops at the source of {table}", markup=False)
+        return
+    err.print(f"runs stop with {found.code} at the source of {table}. If you accept:", markup=False, soft_wrap=True)
+    for sentence in found.said:
+        err.print(f"  {sentence}", markup=False, soft_wrap=True)
+    if not agreed and not (sys.stdin.isatty() and sys.stderr.isatty() and click.confirm("Accept it?", err=True)):
+        raise PlanNotApproved(
+            f"nobody agreed to how table {table!r} goes on; nothing was done", next_step="read the lines above; --yes agrees"
+        )
+    done = go_on(topology, run_owner.this_process(), table, found)
+    data = {"topology": done.topology, "run": done.number, "table": table, "code": found.code, "said": found.said, "lossy": found.lossy}
+    print_json(data) if as_json else out.print(f"run {done.number}: accepted; the next run of {table} reads from there", markup=False)

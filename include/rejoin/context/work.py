@@ -40,6 +40,11 @@ class Cut:
         assert self.pin is not None
         return self.pin
 
+    @property
+    def torn(self) -> bool:
+        """Whether records of the source were lost before these."""
+        return self.pin is not None and self.pin.torn
+
 
 @dataclass(frozen=True)
 class Work:

@@ -48,7 +48,9 @@ class ExpressionRefused(TerminalError):
 
 
 class PlanNotApproved(TerminalError):
-    """An edited topology rebuilds or leaves behind something, or changes what readers of a sink get, and nobody agreed; nothing was run."""
+    """An edited topology rebuilds or leaves behind something, or changes what readers of a sink get, or a table would go on without what is lost; and
+    nobody agreed. Nothing was done.
+    """
 
     code = "PLAN_NOT_APPROVED"
     exit_code = 2

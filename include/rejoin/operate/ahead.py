@@ -9,6 +9,7 @@ from rejoin.errors import RejoinError, SnapshotExpired
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.ledger.generations import Generations
 from rejoin.lake.ledger.history import History, Recomputed, RunLine, heads
+from rejoin.lake.ledger.runs import Loss
 from rejoin.plan.change.outlook import Outlook, Stored, outlook, rows_at_most
 from rejoin.plan.model.plan import Plan
 from rejoin.steps.run import opening
@@ -64,7 +65,9 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Ahead:
-    """The outlook with numbers. ``open_run``: a run that is open now; ``waiting`` is empty if nobody asked for it; ``generations``: of the newest run."""
+    """The outlook with numbers. ``open_run``: a run that is open now; ``waiting`` is empty if nobody asked for it; ``generations``, ``losses``: of
+    the newest run.
+    """
 
     outlook: Outlook
     sizes: Mapping[str, StoredSize] = field(default_factory=dict)
@@ -72,6 +75,7 @@ class Ahead:
     waiting: tuple[Waiting, ...] = ()
     open_run: RunLine | None = None
     generations: Mapping[str, Generations] = field(default_factory=dict)
+    losses: Mapping[str, Loss] = field(default_factory=dict)
 
     @property
     def refused(self) -> tuple[RejoinError, ...]:
@@ -109,8 +113,9 @@ def measured(plan: Plan, config: LakeConfig | None, found: Outlook, access: "Sou
     work = _work(plan, found, sizes, history)
     if history is None:
         return Ahead(found, sizes, work, waiting)
-    of = history.generations(found.run)
-    return Ahead(found, sizes, work, waiting, history.open_run(), {t.name: of[t.name] for t in plan.tables if t.name in of})
+    of, lost = history.generations(found.run), history.losses(found.run)
+    known = {t.name: of[t.name] for t in plan.tables if t.name in of}
+    return Ahead(found, sizes, work, waiting, history.open_run(), known, {t.name: lost[t.name] for t in plan.tables if t.name in lost})
 
 
 def _of_waiting(waiting: Waiting) -> dict[str, Any]:
@@ -140,6 +145,7 @@ def to_dict(ahead: Ahead) -> dict[str, Any]:
         "open_run": None if ahead.open_run is None else ahead.open_run.number,
         "entries": entries,
         "waiting": waiting,
+        "losses": {name: vars(loss) for name, loss in ahead.losses.items()},
         "incomplete": {name: g.incomplete for name, g in ahead.generations.items() if g.incomplete},
         "refused": refused,
         "asks": found.asks,

@@ -41,6 +41,7 @@ class Pin:
         transport: which transport made it.
         mark: where the source stands after this pin, as JSON types; only that transport reads it.
         partial: of a snapshot: these are its changes since the last pin, deletes included, not all of its rows.
+        torn: records of the source were lost, and these are the first that are there after them: a snapshot within them may lack rows.
     """
 
     kind: str
@@ -51,6 +52,7 @@ class Pin:
     transport: str = FILES
     mark: Mapping[str, Any] = field(default_factory=dict)
     partial: bool = False
+    torn: bool = False
 
     @property
     def of_a_feed(self) -> bool:
@@ -84,4 +86,4 @@ class Pin:
         if "v" not in data:
             return Pin(data["kind"], tuple(Part(f["path"], f["size"], {"sha256": f["sha256"]}) for f in data["files"]), *rest)
         parts = tuple(Part(part["id"], part["size"], part["place"], part.get("records")) for part in data["parts"])
-        return Pin(data["kind"], parts, *rest, data["transport"], data["mark"], data["partial"])
+        return Pin(data["kind"], parts, *rest, data["transport"], data["mark"], data["partial"], data.get("torn", False))

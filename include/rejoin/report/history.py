@@ -11,7 +11,7 @@ from rich.table import Table
 from rejoin.context.progress import START
 from rejoin.lake.ledger.generations import Generations
 from rejoin.lake.ledger.records import Run, StepRecord
-from rejoin.lake.ledger.runs import RunKind
+from rejoin.lake.ledger.runs import Loss, RunKind
 from rejoin.lake.query.typed_keys import key_text
 from rejoin.plan.model.step_results import NET_CHANGES
 from rejoin.plan.model.steps import Verb
@@ -61,6 +61,8 @@ def summary(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
     for s in steps:
         if paths := s.detail.get("ignored"):
             console.print(f"not looked into ({s.counts['ignored']}): {', '.join(paths)}", markup=False, style="yellow")
+        if "said" in s.detail:
+            console.print(f"{s.target} goes on after {s.detail['code']}: {'; '.join(s.detail['said'])}", markup=False, soft_wrap=True)
     verdicts(console, steps)
     took = (run.closed_at or time.time()) - run.opened_at
     rebuilt = f", rebuilt: {', '.join(run.rebuild)}" if run.rebuild and run.kind == RunKind.RUN else ""
@@ -157,13 +159,14 @@ def verification(console: Console, found: "Sequence[Difference]", *, fast: bool)
     console.print("0 differences" if not total else f"{total:,} differences: an output is not what its SQL says")
 
 
-def verification_data(topology: str, found: "Sequence[Difference]", *, fast: bool) -> dict[str, Any]:
-    """The result of ``verify`` as data: what ``--json`` prints."""
+def verification_data(topology: str, found: "Sequence[Difference]", losses: Mapping[str, Loss], *, fast: bool) -> dict[str, Any]:
+    """The result of ``verify`` as data: what ``--json`` prints. ``losses``: of the topology's tables, as they are."""
     counted = ("rows", "missing", "extra", "different", "subscriptions")
     return {
         "topology": topology,
         "fast": fast,
         "differences": sum(d.total for d in found),
+        "losses": {name: vars(loss) for name, loss in losses.items()},
         "outputs": [
             {"output": d.node, "compared": d.compared, **{c: getattr(d, c) for c in counted}}
             | {"hidden": None if fast else d.hidden, "held_back": d.held, "suspects": d.suspects if fast else None}
@@ -206,6 +209,14 @@ def incomplete(tables: Mapping[str, Generations]) -> list[str]:
         f"{name} is incomplete: the snapshot of {origin} that began in run {run} was not read to its end; rows that were deleted before it may still be there"
         for name, found in tables.items()
         for origin, run in found.incomplete.items()
+    ]
+
+
+def lost(tables: Mapping[str, Loss]) -> list[str]:
+    """A line for every source table that went on after records of it were lost."""
+    return [
+        f"{name} lacks records: run {loss.run} accepted {loss.code} (`rejoin history --run {loss.run}`); a whole snapshot in its feed makes up for it"
+        for name, loss in tables.items()
     ]
 
 

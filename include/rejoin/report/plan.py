@@ -9,7 +9,7 @@ from rich.text import Text
 
 from rejoin.operate.ahead import Ahead, Recompute, Waiting
 from rejoin.plan.change.outlook import Change, Entry, Kind, Outlook
-from rejoin.report.history import incomplete, many
+from rejoin.report.history import incomplete, lost, many
 
 GROUPS = (Change.NEW, Change.BACK, Change.REBUILT, Change.CHANGED, Change.LEFT)
 TITLES = {Change.CHANGED: "changed, not rebuilt"}
@@ -30,7 +30,7 @@ def plan(console: Console, ahead: Ahead, location: str) -> None:
     _group(console, "sinks", ((e.name, _sink(e, ahead)) for e in sinks))
     _group(console, "refused", ((e.code, e.what.splitlines()) for e in ahead.refused))
     _group(console, "input waiting", ((w.table, [_input(w)]) for w in ahead.waiting))
-    for line in incomplete(ahead.generations):
+    for line in (*incomplete(ahead.generations), *lost(ahead.losses)):
         _line(console, f"\n{line}")
     if found.run is not None and all(e.change is Change.SAME for e in found.entries):
         _line(console, "\nthe definition is that of the newest run: nothing is rebuilt")

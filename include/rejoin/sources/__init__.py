@@ -9,19 +9,21 @@ from rejoin.sources.access import SourceAccess
 from rejoin.sources.declared_columns import drift
 from rejoin.sources.events import RARE
 from rejoin.sources.raw_records import read_again_here, read_again_on_workers, read_raw, read_raw_here, row_columns
-from rejoin.sources.read import coded_errors, read, read_along, read_here, unpacked, waiting
+from rejoin.sources.read import coded_errors, going_on, read, read_along, read_here, unpacked, waiting
 from rejoin.sources.recognition import SAMPLE, hint
-from rejoin.sources.transports.transport import Waiting
+from rejoin.sources.transports.transport import GoingOn, Waiting
 
 __all__ = [
     "RARE",
     "SAMPLE",
+    "GoingOn",
     "Part",
     "Pin",
     "SourceAccess",
     "Waiting",
     "coded_errors",
     "drift",
+    "going_on",
     "hint",
     "read",
     "read_again_here",

@@ -28,7 +28,7 @@ from rejoin.sources.events import events_ddl, events_schema
 from rejoin.sources.stored_files import format_of
 from rejoin.sources.stream_columns import completed
 from rejoin.sources.transports.registry import transport
-from rejoin.sources.transports.transport import Taken, Waiting
+from rejoin.sources.transports.transport import GoingOn, Taken, Waiting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +41,11 @@ _MARK = re.compile(r"<<rejoin:([A-Za-z0-9+/=]+)>>")
 def waiting(table: Table, access: SourceAccess, last: Pin | None, taken: Taken) -> Waiting:
     """What the source of a table holds that no committed run has read (``transports.transport.Transport.waiting``)."""
     return transport(table, access).waiting(last, taken)
+
+
+def going_on(table: Table, access: SourceAccess, last: Pin) -> GoingOn | None:
+    """How the source of a table goes on though runs stop (``transports.transport.Transport.going_on``)."""
+    return transport(table, access).going_on(last)
 
 
 def events_of_part(table: Table, pin: Pin, index: int, access: SourceAccess) -> Iterator[pa.RecordBatch]:

@@ -30,12 +30,15 @@ class Generations:
 
     ``only``: the position of the only snapshot that there was, if nothing is older; None: there may be rows that are older than the newest one.
     ``since``: the run in which ``floor`` became what it is. ``place``: where the feed is read; read elsewhere, it has other snapshots.
+    ``torn``: records were lost: the end of a snapshot up to this position says nothing, since rows of it may be among them; None: nothing was lost
+    before the newest whole one.
     """
 
     origins: Mapping[str, Generation]
     only: str | None = None
     since: int | None = None
     place: str = ""
+    torn: str | None = None
 
     @property
     def floor(self) -> str:
@@ -55,4 +58,4 @@ class Generations:
     @staticmethod
     def of(data: Mapping[str, Any]) -> "Generations":
         """What ``to_dict`` gave."""
-        return Generations({name: Generation(**g) for name, g in data["origins"].items()}, data["only"], data["since"], data["place"])
+        return Generations(**{**data, "origins": {name: Generation(**g) for name, g in data["origins"].items()}})

@@ -3,6 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -10,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, and_, inspect, sel
 
 from rejoin.lake.ledger import schema as t
 from rejoin.lake.ledger.generations import Generations
+from rejoin.plan.model.steps import parts
 
 
 class RunKind(StrEnum):
@@ -20,6 +22,7 @@ class RunKind(StrEnum):
     EXPIRE = "expire"  # frees what old runs left
     MEND = "mend"  # rewrites what an older rejoin stored wrong
     DROP = "drop"  # forgets what is kept aside of a source table
+    ACCEPT = "accept"  # lets a source table go on whose source does not go on as it was read
 
 
 class RunState(StrEnum):
@@ -33,6 +36,14 @@ class RunState(StrEnum):
 def standing(state: RunState, note: str | None) -> str:
     """The state as people call it: an open run whose last try has failed reads ``failed``, though its owner may go on with it."""
     return "failed" if state == RunState.OPEN and note else str(state)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A source table went on though records of it were lost: ``run`` accepted that, where runs stopped with ``code``."""
+
+    run: int
+    code: str
 
 
 class CommittedRuns(ABC):
@@ -74,6 +85,18 @@ class CommittedRuns(ABC):
         with self._connected() as db:
             # Without the table nobody has written since an older rejoin.
             return self._generations(db, run) if inspect(db).has_table(t.generations.name) else {}
+
+    def losses(self, run: int | None) -> dict[str, Loss]:
+        """Source table -> its newest loss up to a committed run, unless a whole snapshot within its feed came after it."""
+        of, joined = t.steps.c, and_(t.steps.c.topology == t.runs.c.topology, t.steps.c.run == t.runs.c.run)
+        committed = (of.topology == self.topology, t.runs.c.state == RunState.COMMITTED, of.run <= (run or 0))
+        found = select(t.steps).select_from(t.steps.join(t.runs, joined)).where(*committed, of.step.startswith(f"{RunKind.ACCEPT}."))
+        with self._connected() as db:
+            rows = db.execute(found.order_by(of.run)).all()
+        told = {parts(r.step)[1]: (r.run, json.loads(r.detail)) for r in rows}
+        lost = {name: Loss(at, detail["code"]) for name, (at, detail) in told.items() if detail["lossy"]}
+        whole = self.generations(run) if lost else {}
+        return {name: loss for name, loss in lost.items() if name not in whole or (whole[name].since or 0) < loss.run}
 
     def _generations(self, db: Connection, run: int | None) -> dict[str, Generations]:
         of, joined = t.generations.c, and_(t.generations.c.topology == t.runs.c.topology, t.generations.c.run == t.runs.c.run)

@@ -31,6 +31,23 @@ class Waiting:
     ignored: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class GoingOn:
+    """How a source goes on that stops every run until somebody decides.
+
+    Attributes:
+        pin: of no records: it stands for those that are given up, and the next cut begins behind it.
+        code: of the error that runs stop with.
+        said: what is lost and what is read, a sentence each.
+        lossy: whether records may be lost.
+    """
+
+    pin: Pin
+    code: str
+    said: tuple[str, ...]
+    lossy: bool
+
+
 class Transport(ABC):
     """Made of a table and of how its source is reached; sent to workers."""
 
@@ -48,6 +65,14 @@ class Transport(ABC):
         Raises:
             SourceError: of any kind: nothing is pinned then.
         """
+
+    def going_on(self, last: Pin) -> GoingOn | None:  # noqa: ARG002 -- of most sources nothing can be accepted
+        """How the source goes on behind ``last``, though runs stop; None if they do not, or if it is not for anybody to decide.
+
+        Raises:
+            SourceError: of any kind: it cannot go on.
+        """
+        return None
 
     @abstractmethod
     def check(self, part: Part) -> None:

@@ -36,7 +36,8 @@ class Mark:
 class Reads:
     """What a cut has of snapshots.
 
-    ``rows``: position of a generation -> how many rows; ``unmarked``: the newest position of rows of none that is known; ``oldest``, ``newest``: of changes.
+    ``rows``: position of a generation -> how many rows; ``unmarked``: the newest position of rows of none that is known; ``oldest``, ``newest``: of changes. ``torn``: records
+    before these were lost, of which some may have belonged to a snapshot within these.
     """
 
     marks: tuple[Mark, ...] = ()
@@ -44,6 +45,7 @@ class Reads:
     unmarked: str | None = None
     oldest: str | None = None
     newest: str | None = None
+    torn: bool = False
 
     def endless(self) -> "Reads":
         """The same without the ends."""
@@ -119,23 +121,39 @@ def followed(before: Generations | None, cut: Reads, run: int, *, empty: bool) -
         empty: nothing is stored of the table.
     """
     origins = dict(before.origins) if before is not None else {}
+    torn = _torn(None if before is None else before.torn, cut)
     for mark in sorted(cut.marks, key=lambda m: (m.position, m.last)):
         one = origins.get(mark.origin)
         if one is None or mark.position > one.begun:
             one = Generation(mark.position, run, 0, None if one is None else one.ended)
-        origins[mark.origin] = replace(one, ended=max(one.ended or "", mark.position)) if mark.last else one
-    if not origins:
+            if torn is not None and mark.last:
+                torn = max(torn, mark.position)  # its beginning may be lost
+        ends = mark.last and (torn is None or mark.position > torn)
+        origins[mark.origin] = replace(one, ended=max(one.ended or "", mark.position)) if ends else one
+    if not origins and torn is None:
         return None
     origins = {name: replace(g, rows=g.rows + cut.rows.get(g.begun, 0)) for name, g in origins.items()}
     positions = {g.begun for g in origins.values()} | {m.position for m in cut.marks}
-    sole = len(positions) == 1 and cut.unmarked is None and (cut.oldest is None or cut.oldest > min(positions))
+    sole = len(positions) == 1 and torn is None and cut.unmarked is None and (cut.oldest is None or cut.oldest > min(positions))
     only = min(positions) if sole and (empty if before is None else positions == {before.only}) else None
     # The only row of the first of several tables begins its snapshot and does not end it; that changes come says that it has ended.
     lone = {n: g for n, g in origins.items() if not g.whole and g.rows == 1 and g.begun == only and (cut.newest or "") > g.begun}
     made = Generations(
-        {**origins, **{n: replace(g, ended=g.begun) for n, g in lone.items()}}, only, None if before is None else before.since
+        {**origins, **{n: replace(g, ended=g.begun) for n, g in lone.items()}}, only, None if before is None else before.since, torn=torn
     )
-    return replace(made, since=run) if made.floor > ("" if before is None else before.floor) else made
+    return replace(made, since=run, torn=None) if made.floor > ("" if before is None else before.floor) else made
+
+
+def torn(before: Generations) -> Generations:
+    """The generations after records were lost: the newest snapshot of each captured table may lack rows, whatever comes of it later."""
+    return replace(before, only=None, torn=max((before.torn or "", *(g.begun for g in before.origins.values()))))
+
+
+def _torn(before: str | None, cut: Reads) -> str | None:
+    """Up to which position the end of a snapshot says nothing, after a cut."""
+    if not cut.torn:
+        return before
+    return max((before or "", cut.unmarked or "", *cut.rows, *(m.position for m in cut.marks)))
 
 
 def uneven(before: Generations | None, cut: Reads) -> bool:

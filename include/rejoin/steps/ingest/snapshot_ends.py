@@ -96,7 +96,7 @@ class SnapshotEnds:
         return replace(made, generations=None if self.after == self.before else self.after)
 
 
-def followed(work: Work, table: Table, events: Relation, kinds: EventCounts) -> SnapshotEnds:
+def followed(work: Work, table: Table, events: Relation, kinds: EventCounts, *, torn: bool) -> SnapshotEnds:
     """What the snapshots of a cut come to.
 
     Args:
@@ -104,6 +104,7 @@ def followed(work: Work, table: Table, events: Relation, kinds: EventCounts) -> 
         table: the table.
         events: those of the cut.
         kinds: their counts.
+        torn: as of its pin.
 
     Raises:
         SnapshotAgain: there are rows of a second snapshot whose beginning and end are not told.
@@ -111,9 +112,10 @@ def followed(work: Work, table: Table, events: Relation, kinds: EventCounts) -> 
     before = _known(work, table)
     if not says_all(table) or not (kinds.reads or before):
         return SnapshotEnds(work, table, Reads(), None, None)
-    reads = _read(work, events, before) if kinds.reads else _no_reads(kinds)
-    _check_told(work, table, reads)
-    _check_even(work, table, reads, before)
+    reads = replace(_read(work, events, before) if kinds.reads else _no_reads(kinds), torn=torn)
+    if not torn:  # else beginnings may be lost, and no end counts
+        _check_told(work, table, reads)
+        _check_even(work, table, reads, before)
     ends = _ends(work, table, reads, before)
     if ends.due and ends.unreadable(events):
         return _ends(work, table, reads.endless(), before)
@@ -123,6 +125,14 @@ def followed(work: Work, table: Table, events: Relation, kinds: EventCounts) -> 
 def loaded(work: Work, table: Table, reads: Reads, made: Outcome[Ingested]) -> Outcome[Ingested]:
     """The outcome of a first load, with the generations."""
     return _ends(work, table, reads, None).outcome(made, 0) if says_all(table) else made
+
+
+def torn(table: Table, before: Generations | None) -> Generations | None:
+    """The generations of a table after records of its feed were lost: a snapshot that has begun may lack rows. None if it has none at all."""
+    if not says_all(table):
+        return None
+    known = before if before is not None and before.place == _place(table) else Generations({}, place=_place(table))
+    return of.torn(known)
 
 
 def _ends(work: Work, table: Table, reads: Reads, before: Generations | None) -> SnapshotEnds:

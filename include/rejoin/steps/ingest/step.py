@@ -132,7 +132,7 @@ class Ingesting:
         return self._ingest_feed(table, events, kinds, self._keys(table, events, here, kinds))
 
     def _ingest_feed(self, table: Table, events: Relation, kinds: EventCounts, keys: LookupKeys) -> Outcome[Ingested]:
-        ends = snapshot_ends.followed(self._work, table, events, kinds)
+        ends = snapshot_ends.followed(self._work, table, events, kinds, torn=self._cut.torn)
         parts, every = [self._facts_of(events)], kinds.truncated is not None or ends.due
         again = self._facts.judged_again(table)
         held = self._held(table, None if every or again else keys)

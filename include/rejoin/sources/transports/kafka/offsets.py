@@ -1,7 +1,7 @@
 """What a topic holds now: which topic it is, and from where to where each partition has records that are committed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from confluent_kafka import IsolationLevel, TopicCollection, TopicPartition
@@ -11,8 +11,8 @@ from rejoin.errors import PartitionsAdded, RejoinError, SourceDown, SourceOverru
 from rejoin.plan.topic_path import TopicPath
 from rejoin.sources.transports.kafka.client import SECONDS, Clients
 
-ANOTHER_TABLE = "declare the table under a new name: it begins with the oldest records that are there"
-"""What always helps where a topic does not go on: rows that came from what is gone can then not stay by mistake."""
+ACCEPT = "`rejoin accept FILE TABLE` says what is lost, and lets the table go on"
+"""What helps where a topic does not go on: somebody decides."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Mark:
         next: partition -> the first offset that was not read.
         cut_at: when the topic was looked at, in seconds since the epoch.
         tombstones: for how many seconds it keeps tombstones, if it is compacted.
+        torn: partition -> up to which offset a snapshot may lack rows, since records before were lost.
     """
 
     path: str
@@ -49,15 +50,21 @@ class Mark:
     next: Mapping[int, int]
     cut_at: int
     tombstones: int | None = None
+    torn: Mapping[int, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return {**vars(self), "next": {str(partition): offset for partition, offset in self.next.items()}}
+        by_partition = {name: {str(p): offset for p, offset in getattr(self, name).items()} for name in _OFFSETS}
+        return {**vars(self), **by_partition}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> "Mark":
         """The reverse."""
-        return Mark(**{**data, "next": {int(partition): offset for partition, offset in data["next"].items()}})
+        by_partition = {name: {int(p): offset for p, offset in data.get(name, {}).items()} for name in _OFFSETS}
+        return Mark(**{**data, **by_partition})
+
+
+_OFFSETS = ("next", "torn")
 
 
 def held(clients: Clients, path: TopicPath) -> Held:
@@ -106,7 +113,7 @@ def starts(path: TopicPath, last: Mark | None, now: Held, *, by_arrival: bool) -
         raise PartitionsAdded(
             f"topic {path} has {len(now.earliest)} partitions and had {len(last.next)}; nothing was committed",
             expected="as many as before: the changes of a row have no positions, so all of them have to be on one partition",
-            next_step="let the producer write to a new topic with so many partitions, and declare the table under a new name with it",
+            next_step=f"let the producer write to a new topic with so many partitions, and declare the table with it; or {ACCEPT}",
         )
     found = {}
     for partition, first in now.earliest.items():
@@ -127,7 +134,7 @@ def overrun(path: TopicPath, partition: int, needed: int, earliest: int) -> Sour
         f"partition {partition} of topic {path} begins at offset {earliest}, and {needed} is the next to be read: {earliest - needed} offsets are lost"
         "; nothing was committed",
         expected="retention.ms and retention.bytes that hold what no run has read",
-        next_step=f"raise the retention of the topic, let its producer write all rows once more (a new snapshot), and {ANOTHER_TABLE}",
+        next_step=f"raise the retention of the topic. {ACCEPT}; then let the producer write all rows once more (a new snapshot)",
     )
 
 
@@ -136,7 +143,7 @@ def tombstones_lost(path: TopicPath, away: int, kept: int) -> SourceOverrun:
     return SourceOverrun(
         f"topic {path} is compacted and keeps tombstones for {kept} s, and was last read {away} s ago: deletes may be lost; nothing was committed",
         expected="runs more often than delete.retention.ms",
-        next_step=f"raise delete.retention.ms of the topic, let its producer write all rows once more, and {ANOTHER_TABLE}",
+        next_step=f"raise delete.retention.ms of the topic. {ACCEPT}; then let the producer write all rows once more (a new snapshot)",
     )
 
 
@@ -158,5 +165,5 @@ def _replaced(path: TopicPath, how: str) -> TopicReplaced:
     return TopicReplaced(
         f"topic {path} is {how}; nothing was committed",
         expected="the topic that the last run has read, or one that goes on with the same records at the same offsets",
-        next_step=f"if it is to be read from its beginning, {ANOTHER_TABLE}",
+        next_step=f"if it is to be read from its beginning: {ACCEPT}",
     )

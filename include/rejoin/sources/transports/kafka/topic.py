@@ -4,17 +4,19 @@ import time
 from collections.abc import Collection, Iterator
 from functools import cached_property
 
-from rejoin.errors import SourceMissing, TopicReplaced
+from rejoin.errors import PartitionsAdded, SourceMissing, SourceOverrun, TopicReplaced
+from rejoin.plan.model.record_place import by_place
 from rejoin.plan.model.sources import Meaning
 from rejoin.plan.pin import Part, Pin
 from rejoin.plan.topic_path import SCHEME, TopicPath, topic_path
 from rejoin.sources.shapes import registry
 from rejoin.sources.transports.kafka.client import Clients
+from rejoin.sources.transports.kafka.going_on import goes_on, loses, moved, said
 from rejoin.sources.transports.kafka.offsets import Held, Mark, held, overrun, starts, tombstones_kept, tombstones_lost
 from rejoin.sources.transports.kafka.reading import RangeReader, spans
 from rejoin.sources.transports.kafka.wire_format import WireFormat
 from rejoin.sources.transports.messages import Messages, MessageTransport
-from rejoin.sources.transports.transport import Taken, Waiting
+from rejoin.sources.transports.transport import GoingOn, Taken, Waiting
 
 PART_OFFSETS = 1_000_000
 """A longer range is several parts, for several tasks."""
@@ -30,21 +32,51 @@ class KafkaTopic(MessageTransport):
 
         A pin without parts says nothing but that the topic was looked at, and had nothing new: so much has to be known of a compacted one.
         """
-        mark = None if last is None or last.transport != SCHEME else Mark.from_dict(last.mark)
-        if mark is not None and mark.path != self.table.source.path:
-            mark = None  # another topic, which somebody has written there: all of it is new
-        now, at = self._held, int(time.time())
-        by_arrival = self.table.source.meaning is Meaning.FEED and registry.is_by_arrival(self.table)
-        begin = starts(self._path, mark, now, by_arrival=by_arrival)
+        mark, now, at = self._mark(last), self._held, int(time.time())
+        begin = starts(self._path, mark, now, by_arrival=self._by_arrival)
         parts = tuple(part for p in sorted(begin) for part in _parts(self._path, p, begin[p], now))
         if not parts and (mark is None or mark.tombstones is None or 2 * (at - mark.cut_at) < mark.tombstones):
             return Waiting(None)
         kept = tombstones_kept(self._clients, self._path) if self.table.source.meaning is Meaning.FEED else None
         if parts and mark is not None and kept is not None and at - mark.cut_at > kept:
             raise tombstones_lost(self._path, at - mark.cut_at, kept)
-        made = Mark(self.table.source.path, now.cluster, now.topic, dict(now.ends), at, kept)
+        torn = {} if mark is None else {p: to for p, to in mark.torn.items() if to > now.ends[p]}
+        made = Mark(self.table.source.path, now.cluster, now.topic, dict(now.ends), at, kept, torn)
+        return Waiting(self._pin(last, parts, made, torn=mark is not None and bool(mark.torn)))
+
+    def going_on(self, last: Pin) -> GoingOn | None:
+        """Behind what is gone. Records that have no id but their offset cannot be read from the beginning of another topic.
+
+        Raises:
+            TopicReplaced: they would have to be.
+            SourceMissing, SourceDenied, SourceDown.
+        """
+        mark = self._mark(last)
+        if mark is None:
+            return None
+        try:
+            self.waiting(last, dict)
+        except (SourceOverrun, TopicReplaced, PartitionsAdded) as error:
+            if isinstance(error, TopicReplaced) and by_place(self.table):
+                raise TopicReplaced(error.what, expected=error.expected, next_step="declare the stream under a new name") from None
+            after, added = goes_on(mark, self._held, int(time.time())), isinstance(error, PartitionsAdded)
+            found = tuple(said(self._path, mark, self._held)) or (error.what,)
+            told = (*found, moved(mark, self._held)) if added else found
+            return GoingOn(self._pin(last, (), after), error.code, told, lossy=not added or loses(mark, self._held))
+        return None
+
+    def _mark(self, last: Pin | None) -> Mark | None:
+        mark = None if last is None or last.transport != SCHEME else Mark.from_dict(last.mark)
+        # Of another topic, which somebody has written there, all is new.
+        return None if mark is None or mark.path != self.table.source.path else mark
+
+    def _pin(self, last: Pin | None, parts: tuple[Part, ...], mark: Mark, *, torn: bool = False) -> Pin:
         ordinal = (last.ordinal if last else 0) + 1
-        return Waiting(Pin(self.table.source.kind, parts, ordinal, transport=SCHEME, mark=made.to_dict()))
+        return Pin(self.table.source.kind, parts, ordinal, transport=SCHEME, mark=mark.to_dict(), torn=torn)
+
+    @property
+    def _by_arrival(self) -> bool:
+        return self.table.source.meaning is Meaning.FEED and registry.is_by_arrival(self.table)
 
     def check(self, part: Part) -> None:
         """It is the pinned topic, and the range is there.
