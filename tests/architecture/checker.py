@@ -37,7 +37,7 @@ class ImportRule:
 
 ROOMS = (
     *("cli", "demo", "airflow", "page", "replay", "testing", "project", "report"),
-    *("operate", "why", "discover"),
+    *("operate", "why", "discover", "doctor"),
     *("steps", "joins", "context"),
     *("capture", "connect", "sinks", "lake", "sources"),
     *("engines", "statements"),

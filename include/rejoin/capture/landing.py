@@ -173,6 +173,13 @@ def locked(root: str, at: str, topology: str) -> Iterator[str]:
                 next_step="name a connection of its own, with the same URL, in a second [sources.<name>]",
             )
         yield identity
+        os.utime(file.fileno())
+
+
+def captured_at(root: str, at: str) -> float | None:
+    """When the last capture of a connection into a directory ended well, in seconds since the epoch; None: none did."""
+    file = Path(root) / LANDING / at / ".capture"
+    return file.stat().st_mtime if file.exists() else None
 
 
 def _sync(path: Path) -> None:

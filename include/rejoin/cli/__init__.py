@@ -13,7 +13,7 @@ EXIT_CODES = """
 \b
 Exit codes:
   0   done
-  1   unexpected error; verify, repair: there are differences
+  1   unexpected error; verify, repair: there are differences; doctor: there are problems
   2   the command or the topology file has mistakes; run: nobody agreed to the plan
   3   the input has problems; nothing was made visible
   4   the run is closed, unknown or beyond retention
@@ -78,6 +78,7 @@ for command in (
     quarantine.quarantine,
     upkeep.capture,
     upkeep.accept,
+    upkeep.doctor,
     sinks.publish,
     sinks.sinks,
     upkeep.compact,

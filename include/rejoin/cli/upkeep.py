@@ -1,4 +1,4 @@
-"""Commands beside runs: ``rejoin capture``, ``rejoin compact`` and ``rejoin expire``, which a scheduler calls, and ``rejoin accept``, which somebody decides."""
+"""Commands beside runs: ``rejoin capture``, ``rejoin compact`` and ``rejoin expire``, which a scheduler calls, ``rejoin accept``, which somebody decides, and ``rejoin doctor``."""
 
 import signal
 import sys
@@ -54,6 +54,46 @@ def capture(topology_file: str, location: str, root: str, once: bool, resnapshot
     request = Request(root, access.connections, once, resnapshot, out.print, lambda: bool(stopped))
     for done in run(loaded(topology_file), request):
         out.print(f"{done.at}: {done.rows} rows, {done.changes} changes of {done.tables} tables, {done.files} files of changes")
+
+
+@click.command()
+@topology_argument
+@lake_option
+@root_option
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0, min_open=True),
+    default=None,
+    metavar="HOURS",
+    help="How often it runs; default: REJOIN_FRESH_WITHIN, else 26.",
+)
+@json_option
+def doctor(topology_file: str, location: str, root: str, every: float | None, as_json: bool) -> None:
+    """Look at the sources of TOPOLOGY_FILE: can they be read, and do they keep what is new until the next run? Exit code 1 if there are problems.
+
+    \b
+    of PostgreSQL   settings, rights, publication, slot, replica identity and keys, the last capture
+    of topics       rights, retention, compaction, partitions, open transactions, the newest messages, the schema registry
+    of files        what is there, what is ignored, the first records of the newest file
+    of Iceberg      how long snapshots are kept, deletes that cannot be read
+
+    Changes nothing.
+    """  # noqa: D301  click reads the backspace as: keep these lines as they are
+    from datetime import timedelta
+
+    from rejoin.doctor.checkup import findings
+    from rejoin.doctor.findings import State
+    from rejoin.lake.config import existing_config
+    from rejoin.lake.source_access import source_access
+    from rejoin.operate.freshness import fresh_within
+    from rejoin.report import findings as report
+
+    plan = loaded(topology_file)
+    access = source_access(existing_config(location), root if "://" in root else str(Path(root).resolve()))
+    found = list(findings(plan, access, fresh_within() if every is None else timedelta(hours=every)))
+    print_json(report.findings_data(plan.topology, found)) if as_json else report.findings(out, found)
+    if any(one.state is State.PROBLEM for one in found):
+        sys.exit(1)
 
 
 @click.command()
