@@ -22,7 +22,8 @@ TAKEN = {
     "declare/formats.py:csv": 8,
     "declare/sinks.py:kafka": 13,
     "declare/sources.py:snapshot": 7,
-    "declare/sources.py:debezium": 8,
+    "declare/sources.py:debezium": 9,
+    "declare/sources.py:feed": 8,
     "declare/topology.py:stream": 8,
     # One too many.
 }

@@ -1,6 +1,5 @@
 """A snapshot within a feed that begins twice: rows that were deleted in between have no event, and are gone at its end (S4)."""
 
-import os
 import random
 import signal
 import sqlite3
@@ -11,73 +10,25 @@ import pytest
 from click.testing import CliRunner
 from integration.conftest import Go, Sessions
 from integration.connector import PLACES, Connector, history
-from integration.forked import Forked
-from integration.shop import rows, steps_of
+from integration.shop import steps_of
+from integration.snapshot_feed import FILE, Feed
 from limited import limited
 
 from rejoin.cli import main
 from rejoin.errors import SnapshotAgain, SnapshotShrunk
-from rejoin.lake.config import lake_config
 from rejoin.operate.verify.verify import verify
-from rejoin.plan.check.topology_file import load
 from rejoin.steps.ingest.snapshot_ends import SnapshotEnds
-from rejoin.steps.run.topology import Topology
 from rejoin.why.trace import why
 from rejoin.why.tree import record_said
 
 pytestmark = pytest.mark.slow
 
-FILE = """
-from rejoin import Topology, debezium
-
-feed = Topology("feed")
-feed.table("notes", key="id", schema="id BIGINT, body STRING", source=debezium("{path}"{options})).filter("id >= 0").named("published")
-"""
-
-
-class Feed:
-    """A topology of one table, and the connector that writes its files."""
-
-    def __init__(self, root: Path, go: Go, options: str = ", max_delete_share=1", place: str = "only") -> None:
-        self.root, self._go, self.files, self.connector = root, go, 0, Connector(place)
-        self.read("landing")
-        self.declare(options)
-
-    def read(self, path: str) -> None:
-        """From now on, files are written and read there."""
-        self.path = path
-        (self.root / path).mkdir(exist_ok=True)
-
-    def declare(self, options: str, file: str = FILE) -> None:
-        (self.root / "feed.py").write_text(file.format(path=self.path, options=options))
-
-    @property
-    def topology(self) -> Topology:
-        return Topology(load(str(self.root / "feed.py")), lake_config(str(self.root / "lake")), str(self.root))
-
-    def write(self, lines: list[str]) -> None:
-        self.files += 1
-        (self.root / self.path / f"{self.files:03}.jsonl").write_text("".join(f"{line}\n" for line in lines))
-
-    def run(self, count: int | None = None) -> dict[str, int]:
-        """One run with the oldest lines as its file; returns the counts of the ingest."""
-        self.write(self.connector.take(count))
-        done = self._go(self.topology)
-        return self.topology.ledger.steps(done.number)["ingest.notes"].counts
-
-    @property
-    def published(self) -> dict[object, object]:
-        return {r["id"]: r["body"] for r in rows(self.topology, "published")}
-
-    @property
-    def incomplete(self) -> dict[str, int]:
-        found = self.topology.ledger.generations(self.topology.ledger.head()).get("notes")
-        return {} if found is None else found.incomplete
+Snapshots = Feed[Connector]
 
 
 @pytest.fixture
-def feed(tmp_path: Path, go: Go) -> Feed:
-    made = Feed(tmp_path, go)
+def feed(tmp_path: Path, go: Go) -> Snapshots:
+    made = Feed(tmp_path, go, Connector())
     for key in range(6):
         made.connector.put(key, f"n{key}", seen=False)
     return made
@@ -86,7 +37,7 @@ def feed(tmp_path: Path, go: Go) -> Feed:
 SHOP = "shop.shop.public.notes"
 
 
-def test_rows_that_were_deleted_between_two_tries_of_a_snapshot_are_gone_at_its_end(feed: Feed) -> None:
+def test_rows_that_were_deleted_between_two_tries_of_a_snapshot_are_gone_at_its_end(feed: Snapshots) -> None:
     feed.connector.snapshot(4)
     feed.run()
     assert feed.incomplete == {SHOP: 1}
@@ -100,7 +51,7 @@ def test_rows_that_were_deleted_between_two_tries_of_a_snapshot_are_gone_at_its_
     assert feed.run()["reconciled"] == 0
 
 
-def test_all_tries_may_come_in_one_run(feed: Feed) -> None:
+def test_all_tries_may_come_in_one_run(feed: Snapshots) -> None:
     for gone in (1, 2, 3):
         feed.connector.snapshot(4)
         feed.connector.delete(gone, seen=False)
@@ -110,7 +61,7 @@ def test_all_tries_may_come_in_one_run(feed: Feed) -> None:
     assert feed.published == feed.connector.rows and feed.incomplete == {}
 
 
-def test_a_snapshot_after_changes_were_missed_deletes_what_they_deleted(feed: Feed) -> None:
+def test_a_snapshot_after_changes_were_missed_deletes_what_they_deleted(feed: Snapshots) -> None:
     feed.connector.snapshot()
     feed.connector.put(7, "new")
     feed.run()
@@ -122,7 +73,7 @@ def test_a_snapshot_after_changes_were_missed_deletes_what_they_deleted(feed: Fe
     assert feed.published == feed.connector.rows
 
 
-def test_a_row_of_an_earlier_try_that_comes_late_says_nothing(feed: Feed) -> None:
+def test_a_row_of_an_earlier_try_that_comes_late_says_nothing(feed: Snapshots) -> None:
     feed.connector.snapshot(6)
     late = feed.connector.lines.pop(1)
     feed.connector.delete(1, seen=False)
@@ -133,7 +84,7 @@ def test_a_row_of_an_earlier_try_that_comes_late_says_nothing(feed: Feed) -> Non
     assert feed.published == feed.connector.rows
 
 
-def test_a_change_that_was_made_before_the_snapshot_and_commits_after_it_counts(feed: Feed) -> None:
+def test_a_change_that_was_made_before_the_snapshot_and_commits_after_it_counts(feed: Snapshots) -> None:
     feed.connector.snapshot(3)
     feed.run()
     feed.connector.delete(1, seen=False)
@@ -146,7 +97,7 @@ def test_a_change_that_was_made_before_the_snapshot_and_commits_after_it_counts(
     assert feed.published == feed.connector.rows
 
 
-def test_a_snapshot_that_would_delete_too_much_is_refused(feed: Feed) -> None:
+def test_a_snapshot_that_would_delete_too_much_is_refused(feed: Snapshots) -> None:
     feed.declare("")
     feed.connector.snapshot()
     feed.run()
@@ -161,7 +112,7 @@ def test_a_snapshot_that_would_delete_too_much_is_refused(feed: Feed) -> None:
     assert feed.published == feed.connector.rows
 
 
-def test_rows_of_a_snapshot_among_the_changes_only_add(feed: Feed) -> None:
+def test_rows_of_a_snapshot_among_the_changes_only_add(feed: Snapshots) -> None:
     feed.connector.snapshot()
     feed.connector.put(9, "new")
     feed.run()
@@ -171,7 +122,7 @@ def test_rows_of_a_snapshot_among_the_changes_only_add(feed: Feed) -> None:
     assert (feed.published, feed.incomplete) == (kept, {})
 
 
-def test_a_row_that_a_snapshot_among_the_changes_brought_can_be_gone_at_the_end_of_the_next_whole_one(feed: Feed) -> None:
+def test_a_row_that_a_snapshot_among_the_changes_brought_can_be_gone_at_the_end_of_the_next_whole_one(feed: Snapshots) -> None:
     feed.connector.snapshot(how="incremental")
     feed.connector.delete(1, seen=False)
     feed.connector.snapshot()
@@ -180,7 +131,7 @@ def test_a_row_that_a_snapshot_among_the_changes_brought_can_be_gone_at_the_end_
 
 
 @pytest.mark.parametrize("word", ["true", "false", "a new word"])
-def test_a_second_snapshot_without_beginning_and_end_stops_the_run(feed: Feed, word: str) -> None:
+def test_a_second_snapshot_without_beginning_and_end_stops_the_run(feed: Snapshots, word: str) -> None:
     feed.connector.snapshot(how=word)
     feed.connector.put(0, "changed")
     feed.run()
@@ -195,7 +146,7 @@ def test_a_second_snapshot_without_beginning_and_end_stops_the_run(feed: Feed, w
 
 
 def test_a_lone_row_of_the_first_of_several_tables_is_a_whole_snapshot_once_changes_come(tmp_path: Path, go: Go) -> None:
-    feed = Feed(tmp_path, go, place="first")
+    feed = Feed(tmp_path, go, Connector("first"))
     feed.connector.put(0, "only", seen=False)
     feed.connector.snapshot()
     feed.run()
@@ -205,7 +156,7 @@ def test_a_lone_row_of_the_first_of_several_tables_is_a_whole_snapshot_once_chan
     assert feed.incomplete == {}
 
 
-def test_records_that_cannot_be_read_keep_their_rows(feed: Feed) -> None:
+def test_records_that_cannot_be_read_keep_their_rows(feed: Snapshots) -> None:
     feed.declare(", max_delete_share=1, max_bad_share=1")
     feed.connector.snapshot()
     feed.run()
@@ -222,7 +173,7 @@ def test_records_that_cannot_be_read_keep_their_rows(feed: Feed) -> None:
     assert set(feed.published) == {0, 2, 3, 4, 5} and feed.incomplete == {SHOP: 3}
 
 
-def test_snapshots_of_several_captured_tables_delete_nothing_of_each_other(feed: Feed) -> None:
+def test_snapshots_of_several_captured_tables_delete_nothing_of_each_other(feed: Snapshots) -> None:
     feed.connector.snapshot()
     other = Connector(rows={100: "other", 101: "another"}, lsn=10_000, table="notes_2")
     other.snapshot()
@@ -243,7 +194,7 @@ def test_snapshots_of_several_captured_tables_delete_nothing_of_each_other(feed:
     assert feed.published == feed.connector.rows | other.rows
 
 
-def test_a_new_connector_with_a_directory_of_its_own_is_the_only_one_that_counts(feed: Feed) -> None:
+def test_a_new_connector_with_a_directory_of_its_own_is_the_only_one_that_counts(feed: Snapshots) -> None:
     feed.connector.snapshot()
     feed.run()
     feed.connector.delete(1, seen=False)
@@ -255,13 +206,7 @@ def test_a_new_connector_with_a_directory_of_its_own_is_the_only_one_that_counts
     assert feed.published == feed.connector.rows
 
 
-def killed(feed: Feed, **environment: str) -> int:
-    """What became of a run in a process of its own, which the environment may have killed."""
-    words = ["run", str(feed.root / "feed.py"), "--lake", str(feed.root / "lake"), "--root", str(feed.root)]
-    return Forked("rejoin.cli", words, {**os.environ, "REJOIN_ENGINE": "local", **environment}).wait(300).returncode
-
-
-def phantom(feed: Feed) -> None:
+def phantom(feed: Snapshots) -> None:
     """Row 1 comes, is deleted without an event, and is not brought by a second snapshot."""
     feed.connector.snapshot(4)
     feed.run()
@@ -270,16 +215,17 @@ def phantom(feed: Feed) -> None:
     feed.run()
 
 
+@pytest.mark.parametrize("fast", [False, True], ids=["whole", "fast"])
 @pytest.mark.parametrize("as_before", [False, True], ids=["deleted", "left where it is"])
-def test_verify_counts_a_row_that_the_snapshot_did_not_bring(feed: Feed, sessions: Sessions, as_before: bool) -> None:
+def test_verify_counts_a_row_that_the_snapshot_did_not_bring(feed: Snapshots, sessions: Sessions, as_before: bool, fast: bool) -> None:
     with patch.object(SnapshotEnds, "due", PropertyMock(return_value=False)) if as_before else patch.dict({}):
         phantom(feed)
     assert (1 in feed.published) == as_before
-    (found,) = verify(feed.topology, sessions(feed.topology), fast=False)
+    (found,) = verify(feed.topology, sessions(feed.topology), fast=fast)
     assert (found.extra, found.total) == ((1, 1) if as_before else (0, 0))
 
 
-def test_why_a_row_is_gone_that_the_snapshot_did_not_bring(feed: Feed) -> None:
+def test_why_a_row_is_gone_that_the_snapshot_did_not_bring(feed: Snapshots) -> None:
     phantom(feed)
     topology = feed.topology
     row = why(topology.ledger, topology.refs, topology.access, "notes", ["1"]).row
@@ -292,7 +238,7 @@ def test_why_a_row_is_gone_that_the_snapshot_did_not_bring(feed: Feed) -> None:
     assert row.record is not None and record_said(row.record) == "came in run 3, applied, landing/003.jsonl line 1"
 
 
-def test_a_run_and_a_plan_say_which_table_is_incomplete_and_what_a_snapshot_deleted(feed: Feed) -> None:
+def test_a_run_and_a_plan_say_which_table_is_incomplete_and_what_a_snapshot_deleted(feed: Snapshots) -> None:
     def said(command: str) -> str:
         arguments = [command, str(feed.root / "feed.py"), "--lake", str(feed.root / "lake"), "--root", str(feed.root)]
         done = CliRunner().invoke(main, arguments)
@@ -311,8 +257,8 @@ def test_a_run_and_a_plan_say_which_table_is_incomplete_and_what_a_snapshot_dele
     assert "incomplete" not in said("plan")
 
 
-def test_a_held_back_row_that_the_snapshot_did_not_bring_is_forgotten(feed: Feed) -> None:
-    file = FILE.replace("import Topology, debezium", "import Topology, condition, debezium")
+def test_a_held_back_row_that_the_snapshot_did_not_bring_is_forgotten(feed: Snapshots) -> None:
+    file = FILE.replace("import Topology", "import Topology, condition")
     file = file.replace('.filter("id >= 0")', '.expect(condition("body <> \'n1\'"), severity="quarantine").filter("id >= 0")')
     feed.declare(", max_delete_share=1", file)
     feed.connector.snapshot(4)
@@ -327,7 +273,7 @@ def test_a_held_back_row_that_the_snapshot_did_not_bring_is_forgotten(feed: Feed
     assert feed.published == feed.connector.rows, "it does not come back when nothing is expected any more"
 
 
-def test_a_compaction_in_between_changes_nothing(feed: Feed) -> None:
+def test_a_compaction_in_between_changes_nothing(feed: Snapshots) -> None:
     def compacted() -> None:
         done = CliRunner().invoke(main, ["compact", "--lake", str(feed.root / "lake")])
         assert done.exit_code == 0, done.output
@@ -346,7 +292,7 @@ def test_a_compaction_in_between_changes_nothing(feed: Feed) -> None:
     assert feed.published == feed.connector.rows
 
 
-def test_a_lake_of_an_older_rejoin_goes_on_and_the_next_snapshot_deletes_its_phantoms(feed: Feed) -> None:
+def test_a_lake_of_an_older_rejoin_goes_on_and_the_next_snapshot_deletes_its_phantoms(feed: Snapshots) -> None:
     with patch.object(SnapshotEnds, "due", PropertyMock(return_value=False)):
         phantom(feed)
     with sqlite3.connect(feed.root / "lake" / "ledger.db") as db:
@@ -354,7 +300,7 @@ def test_a_lake_of_an_older_rejoin_goes_on_and_the_next_snapshot_deletes_its_pha
     assert feed.incomplete == {}
     feed.connector.put(8, "new")
     feed.write(feed.connector.take())
-    assert killed(feed) == 0, "another process finds the ledger so"
+    assert feed.killed() == 0, "another process finds the ledger so"
     assert 1 in feed.published, "nothing tells it from a row that is there"
     feed.connector.snapshot()
     assert feed.run()["reconciled"] == 1
@@ -362,7 +308,7 @@ def test_a_lake_of_an_older_rejoin_goes_on_and_the_next_snapshot_deletes_its_pha
 
 
 def test_a_run_that_is_killed_at_any_boundary_ends_the_snapshot_once(tmp_path: Path, go: Go, pytestconfig: pytest.Config) -> None:
-    feed, trace = Feed(tmp_path, go), tmp_path / "trace"
+    feed, trace = Feed(tmp_path, go, Connector()), tmp_path / "trace"
     for key in range(6):
         feed.connector.put(key, f"n{key}", seen=False)
     feed.connector.snapshot()
@@ -373,16 +319,16 @@ def test_a_run_that_is_killed_at_any_boundary_ends_the_snapshot_once(tmp_path: P
         feed.connector.snapshot(2)
         feed.connector.delete(number if number < 6 else 4 + number, seen=False)
         feed.write(feed.connector.take())
-        assert killed(feed) == 0 and set(feed.incomplete) == {SHOP}
+        assert feed.killed() == 0 and set(feed.incomplete) == {SHOP}
         feed.connector.snapshot()
         feed.write(feed.connector.take())
         if number == 0:
-            assert killed(feed, REJOIN_CRASH_TRACE=str(trace)) == 0
+            assert feed.killed(REJOIN_CRASH_TRACE=str(trace)) == 0
             found = [p for p in steps_of(trace.read_text().split()) if p.startswith(("cut", "ingest", "publish"))]
             points = found[int(pytestconfig.option.hypothesis_seed) % 2 :: 2]
         else:
-            assert killed(feed, REJOIN_CRASH=points.pop()) == -signal.SIGKILL
-            assert killed(feed) == 0
+            assert feed.killed(REJOIN_CRASH=points.pop()) == -signal.SIGKILL
+            assert feed.killed() == 0
         assert feed.published == feed.connector.rows and feed.incomplete == {}
         if not points:
             break
@@ -420,7 +366,7 @@ def test_random_histories_of_killed_snapshots_end_as_the_table_is(
         print(f"history {number} of seed {seed}, {engine}")
         root = tmp_path / str(number)
         root.mkdir()
-        feed = Feed(root, go, place=chance.choice(PLACES))
+        feed = Feed(root, go, Connector(chance.choice(PLACES)))
         reconciled = 0
         for told in history(chance, feed.connector):
             if chance.random() < 0.3:

@@ -1,6 +1,7 @@
 """Commands that run a topology, explain it, check it and list what was run."""
 
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -24,9 +25,10 @@ from rejoin.cli.options import (
 )
 from rejoin.cli.plan import agree, yes_option
 from rejoin.engines.choice import EngineChoice
-from rejoin.errors import RunUnknown, SinksBehind
+from rejoin.errors import RunUnknown, SinksBehind, SnapshotOpen
 from rejoin.failures import extras
 from rejoin.lake.ledger import run_owner
+from rejoin.lake.ledger.records import Run, StepRecord
 from rejoin.plan.model.plan import Plan
 from rejoin.plan.model.policy import DECLARABLE, Fuse, Refresh, RunOptions
 from rejoin.report.progress import shown
@@ -90,6 +92,20 @@ def run(
     print_json(summary_data(done, steps) | deliveries_data(topology)) if as_json else ending(out, topology, done, steps, at)
     if behind is not None:
         raise behind
+    _check_complete(done, steps)
+
+
+def _check_complete(done: Run, steps: Sequence[StepRecord]) -> None:
+    """Raises SnapshotOpen, after a run that has left outputs as they were for it."""
+    from rejoin.report.history import waiting
+
+    if waits := waiting(steps):
+        tables = ", ".join(dict.fromkeys(t for of in waits.values() for t in of))
+        raise SnapshotOpen(
+            f"run {done.number} of {done.topology} is committed, and left {', '.join(waits)} as it was: a snapshot in the feed of {tables} was not read to its end",
+            expected="the end of the snapshot, by on_incomplete='wait' of the source",
+            next_step="run again when the rest of the snapshot is there; on_incomplete='publish' makes visible what there is",
+        )
 
 
 @click.command()

@@ -12,6 +12,7 @@ from rejoin.plan.model.plan import Edge, Node, Table
 from rejoin.plan.model.policy import Refresh
 from rejoin.plan.model.step_results import Ending, Ingested, Resolved, Responded, Result, Subscribed, Validated
 from rejoin.plan.model.steps import Verb, step_id
+from rejoin.plan.sql.defining_query import upstream
 
 R = TypeVar("R", bound=Result)
 
@@ -55,6 +56,16 @@ class Facts:
     def skipped(self, target: str) -> bool:
         """Whether the run leaves out the node of a step's target."""
         return self.plan.node(target.partition(".")[0]).policy.refresh is Refresh.SKIP
+
+    def waits_for(self, target: str) -> list[str]:
+        """The tables that are incomplete, so that the node of a step's target stays as it is: as far as ingests have ended, so later steps may know more."""
+        node = self.plan.node(target.partition(".")[0])
+        reads = {name for n in (*upstream(self.plan, node), node) for name in n.reads}
+        return [t.name for t in self.plan.tables if t.name in reads and self._incomplete(t)]
+
+    def _incomplete(self, table: Table) -> bool:
+        ended = self._steps.get(step_id(Verb.INGEST, table.name))
+        return ended is not None and ended.ending is Ending.INCOMPLETE
 
     def rebuilt(self, node: Node) -> bool:
         """Whether everything of the node is made anew: its definition is new, or the run repairs it."""

@@ -85,6 +85,7 @@ def debezium(
     placeholder: str = "__debezium_unavailable_value",
     snapshots: str = "complete",
     max_delete_share: float = 0.3,
+    on_incomplete: str = "publish",
     on_bad_record: str = "quarantine",
     max_bad_share: float = 0.05,
 ) -> SourceDeclaration:
@@ -98,16 +99,25 @@ def debezium(
         snapshots: ``"complete"``: a snapshot that the connector takes again deletes, at its end, the rows that it did not bring; ``"additive"``: its rows
             only add and update.
         max_delete_share: such a snapshot that would delete more than this share of the rows is refused.
+        on_incomplete: until the end of a snapshot ``"publish"`` makes visible what is there, ``"wait"`` leaves every output of the table as it was.
         on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
         max_bad_share: more bad records than this share stop the run in any case.
     """
     options = (("path", path), ("topic", topic), ("units", units or {}), ("placeholder", placeholder))
-    again = (("snapshots", snapshots), ("max_delete_share", max_delete_share))
-    return SourceDeclaration("debezium", (*options, *again, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())
+    within = (("snapshots", snapshots), ("max_delete_share", max_delete_share), ("on_incomplete", on_incomplete))
+    return SourceDeclaration("debezium", (*options, *within, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())
 
 
 def feed(
-    path: str | SinkDeclaration, dialect: str, *, only: str | None = None, on_bad_record: str = "quarantine", max_bad_share: float = 0.05
+    path: str | SinkDeclaration,
+    dialect: str,
+    *,
+    only: str | None = None,
+    snapshots: str = "complete",
+    max_delete_share: float = 0.3,
+    on_incomplete: str = "publish",
+    on_bad_record: str = "quarantine",
+    max_bad_share: float = 0.05,
 ) -> SourceDeclaration:
     """Change events in a dialect that an installed package brings (docs/extending.md), in files of lines or on a topic.
 
@@ -115,8 +125,12 @@ def feed(
         path: the directory of the files, a pattern (``landing/**/*.json.gz``), or ``kafka(topic)``.
         dialect: its name.
         only: what the dialect chooses records by, such as the name of a table; None: all records.
+        snapshots: as of ``debezium``, where the dialect has snapshots: those of Maxwell are its bootstraps.
+        max_delete_share: as of ``debezium``.
+        on_incomplete: as of ``debezium``.
         on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
         max_bad_share: more bad records than this share stop the run in any case.
     """
     options = (("path", path), ("dialect", dialect), ("only", only))
-    return SourceDeclaration("feed", (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())
+    within = (("snapshots", snapshots), ("max_delete_share", max_delete_share), ("on_incomplete", on_incomplete))
+    return SourceDeclaration("feed", (*options, *within, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())

@@ -27,6 +27,12 @@ class StoreDown(TransientError):
     code = "STORE_DOWN"
 
 
+class SnapshotOpen(TransientError):
+    """The run is committed, and left outputs as they were that wait for the end of a snapshot within a feed."""
+
+    code = "SNAPSHOT_OPEN"
+
+
 class RunSuperseded(TerminalError):
     """The run of this stage is closed (committed or abandoned); what the stage wrote is garbage and harms nobody."""
 

@@ -13,10 +13,12 @@ from rejoin.plan.model.sources import (
     FeedSource,
     Format,
     NamedFields,
+    OnIncomplete,
     RecordsSource,
     Snapshots,
     SnapshotSource,
     Source,
+    WithSnapshots,
 )
 from rejoin.plan.model.steps import Step, Verb, steps
 from rejoin.plan.sql.raw_fields import unqualified
@@ -83,9 +85,11 @@ def _source(source: Source) -> str:
         case DebeziumSource():
             units = ", ".join(f"{name} in {unit}" for name, unit in source.units)
             own = (f", topic {source.topic}" if source.topic is not None else "") + (f", {units}" if units else "")
-            own += f", {source.snapshots} snapshots" if source.snapshots is not Snapshots.COMPLETE else ""
         case ChangesSource():
             own = ""
+    if isinstance(source, WithSnapshots):
+        own += f", {source.snapshots} snapshots" if source.snapshots is not Snapshots.COMPLETE else ""
+        own += ", outputs wait for the end of a snapshot" if source.on_incomplete is OnIncomplete.WAIT else ""
     if isinstance(source, NamedFields) and source.format is not None:
         own += f", {written(source.format)}"
     return f"{source.kind} {source.path}{own}; bad records: {source.on_bad_record}, at most {source.max_bad_share:.0%}"

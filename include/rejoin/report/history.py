@@ -220,6 +220,11 @@ def lost(tables: Mapping[str, Loss]) -> list[str]:
     ]
 
 
+def waiting(steps: Iterable[StepRecord]) -> dict[str, list[str]]:
+    """The outputs that a run left as they were since tables are incomplete, with these tables."""
+    return {s.target: s.detail["waits_for"] for s in steps if s.verb == Verb.RESOLVE and "waits_for" in s.detail}
+
+
 def many(count: int, what: str) -> str:
     """A number of things: ``1 row``, ``2 rows``."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -39,7 +39,8 @@ def ending(console: Console, topology: Topology, run: Run, steps: Sequence[StepR
     told = {name: counts for name, counts in outputs.items() if any(counts.get(n) for n in (*NET_CHANGES, *HELD))}
     if told:
         console.print(_table(told))
-    if left := [s.target for s in steps if s.verb == Verb.RESOLVE and s.ending is Ending.KEPT]:
+    waiting = history.waiting(steps)
+    if left := [s.target for s in steps if s.verb == Verb.RESOLVE and s.ending is Ending.KEPT and s.target not in waiting]:
         console.print(f"left as they were: {', '.join(left)}; the next run recomputes them", markup=False, soft_wrap=True)
     for line in (*_aside(topology, run, ingests, told, where), *_snapshots(topology, run, ingests), *_notices(steps)):
         console.print(line, markup=False, soft_wrap=True)

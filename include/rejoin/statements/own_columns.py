@@ -20,6 +20,10 @@ are no records of the cut.
 """
 RECONCILED = "~"
 """Between the two positions of a version that deletes a row which a whole snapshot did not bring: of the version before, and of the snapshot."""
+BEHIND = "»"
+"""In the position of rows that a snapshot without a place in the log has read: behind that of the newest change before it. It sorts behind everything that
+stands in positions, so such rows are newer than a delete of that change's row by an earlier snapshot, too.
+"""
 
 
 def numbered(prefix: str, count: int) -> list[str]:

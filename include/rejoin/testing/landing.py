@@ -12,7 +12,16 @@ from pathlib import Path
 from rejoin.errors import BadTestTable
 from rejoin.plan.model.plan import Plan, Table
 from rejoin.plan.model.record_place import delivered
-from rejoin.plan.model.sources import ChangesSource, DebeziumSource, FeedSource, JsonFormat, RecordsSource, SnapshotSource, Source
+from rejoin.plan.model.sources import (
+    ChangesSource,
+    DebeziumSource,
+    FeedSource,
+    JsonFormat,
+    RecordsSource,
+    SnapshotSource,
+    Source,
+    WithSnapshots,
+)
 from rejoin.sources.events import arrow_type
 from rejoin.testing.text import Cell, lines, read, split
 from rejoin.testing.values import json_text, normal
@@ -45,7 +54,7 @@ def _below(source: Source) -> Source:
         source = replace(source, columns=(), format=None)
     return (
         replace(source, path=path, max_delete_share=1.0)
-        if isinstance(source, SnapshotSource | DebeziumSource)
+        if isinstance(source, SnapshotSource | WithSnapshots)
         else replace(source, path=path)
     )
 

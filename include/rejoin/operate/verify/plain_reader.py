@@ -4,7 +4,7 @@ No list of files, no hidden rows and no bounds of rejoin's: what DuckDB got wron
 by DuckDB and PyIceberg.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -12,10 +12,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from rejoin.engines.relation import Relation
-from rejoin.engines.spark_engine import SparkRelation
+from rejoin.engines.spark_engine import SparkEngine, SparkRelation
+from rejoin.lake.iceberg.refs import Refs
+from rejoin.lake.ledger.generations import Generations
 from rejoin.lake.read import duckdb_lookup
 from rejoin.lake.read.lookups import LookupKeys, TableRead, scanned
 from rejoin.lake.read.reader import Reader
+from rejoin.operate.verify.whole_snapshots import with_snapshots
+from rejoin.plan.model.plan import Plan
 from rejoin.statements.dialect import SPARK
 
 KEY = ""
@@ -25,7 +29,20 @@ FILTERED = ("string", "bigint", "int", "date", "timestamp", "decimal")
 
 
 class PlainReader(Reader):
-    """The tables of one topology as of one run, every read a whole one."""
+    """The tables of one topology as of one run, every read a whole one; source tables as the snapshots within their feeds say them (``generations``)."""
+
+    def __init__(
+        self, engine: SparkEngine, plan: Plan, states: Mapping[str, int], refs: Refs, generations: Mapping[str, Generations]
+    ) -> None:
+        super().__init__(engine, plan, states, refs)
+        self._spark, self._generations = engine, generations
+
+    def current(self, name: str, also: Sequence[str] = ()) -> Relation:
+        """``Relation`` of a whole source table or output."""
+        rows = super().current(name, also)
+        if (found := self._generations.get(name)) is None:
+            return rows
+        return SparkRelation(with_snapshots(self._spark, self, self._plan.table(name), found, self._spark.frame(rows)))
 
     def every(self, name: str, columns: Sequence[str]) -> Relation:
         """All rows, as Iceberg itself says what these are."""

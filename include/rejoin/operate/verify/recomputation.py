@@ -1,16 +1,15 @@
 """What outputs should be, by Spark: the defining query over the source tables of a cut. For comparisons, never for a run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from rejoin.engines.spark_engine import SparkEngine, SparkRelation, by_key
-from rejoin.lake.ledger.generations import Generations
-from rejoin.lake.read.reader import Reader, without
+from rejoin.lake.read.reader import without
+from rejoin.operate.verify.plain_reader import PlainReader
 from rejoin.operate.verify.settled_results import with_settled
-from rejoin.operate.verify.whole_snapshots import with_snapshots
 from rejoin.plan.model.match import SameKey, Window
 from rejoin.plan.model.plan import Node, Plan
 from rejoin.plan.sql.defining_query import node_query, upstream
@@ -29,11 +28,10 @@ class Recomputation:
         engine: Spark.
         plan: the plan.
         reader: reads the cut.
-        generations: of the source tables, as of the cut.
     """
 
-    def __init__(self, engine: SparkEngine, plan: Plan, reader: Reader, generations: Mapping[str, Generations]) -> None:
-        self._engine, self._plan, self._reader, self._generations = engine, plan, reader, generations
+    def __init__(self, engine: SparkEngine, plan: Plan, reader: PlainReader) -> None:
+        self._engine, self._plan, self._reader = engine, plan, reader
 
     def rows(self, node: Node) -> DataFrame:
         """What a node's output should be: its defining query over the source tables of this cut, where in this node and in those below
@@ -45,8 +43,7 @@ class Recomputation:
             if name.endswith((LEFT, RIGHT)):  # made already
                 return name
             if self._plan.is_table(name):
-                current, table = self._engine.frame(self._reader.current(name)), self._plan.table(name)
-                current = with_snapshots(self._engine, self._reader, table, self._generations.get(name), current)
+                current = self._engine.frame(self._reader.current(name))
                 without_pushdown(current).select("_row.*").drop(HASH).createOrReplaceTempView(made)
             return made
 

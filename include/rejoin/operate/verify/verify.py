@@ -80,9 +80,9 @@ def verify(topology: Topology, spark: SparkSession, *, fast: bool, progress: Pro
 def _of_run(topology: Topology, spark: SparkSession, head: int, *, fast: bool, progress: Progress) -> list[Difference]:
     plan = topology.ledger.run(head).plan
     engine = SparkEngine(spark)
-    reader = PlainReader(engine, plan, topology.ledger.states(head), topology.refs)
+    reader = PlainReader(engine, plan, topology.ledger.states(head), topology.refs, topology.ledger.generations(head))
     found, kept, looked_at = [], topology.ledger.kept(head), set[str]()
-    recomputation = Recomputation(engine, plan, reader, topology.ledger.generations(head))
+    recomputation = Recomputation(engine, plan, reader)
     progress.planned({f"verify.{n.name}": max(1, reader.live(n.name)) for n in plan.nodes if n.name not in kept}, "rows")
     for node in plan.nodes:
         if node.name in kept:

@@ -25,6 +25,7 @@ from rejoin.plan.model.sources import (
     Meaning,
     NamedFields,
     OnBadRecord,
+    OnIncomplete,
     RecordsSource,
     Snapshots,
     SnapshotSource,
@@ -147,7 +148,13 @@ def _feed(options: Options, common: _Common, report: Reporter) -> FeedSource:
             BAD_OPTION, f"dialect {name!r} is not installed{did_you_mean(name, there)}; beside {DebeziumSource.dialect} there are: {others}"
         )
     chosen = None if options["only"] is None else _text("only", options, report)
-    return FeedSource(common.path, name, chosen, common.policy, common.share)
+    return FeedSource(common.path, name, chosen, *_within(options, report), common.policy, common.share)
+
+
+def _within(options: Options, report: Reporter) -> tuple[Snapshots, float, OnIncomplete]:
+    """What a feed says of the snapshots in it."""
+    said, deleted = _one_of(Snapshots, "snapshots", options, report), share("max_delete_share", options, report)
+    return said, deleted, _one_of(OnIncomplete, "on_incomplete", options, report)
 
 
 def _debezium(options: Options, common: _Common, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> DebeziumSource:
@@ -156,9 +163,8 @@ def _debezium(options: Options, common: _Common, found: tuple[Column, ...], repo
     if read is not None and topic not in (None, read.topic):
         report(BAD_OPTION, f"topic is {topic!r}, and all that is read comes from {read.topic!r}; topic= chooses among events of files")
     units = _units(options["units"], found, report, complete=complete)
-    placeholder, snapshots = _text("placeholder", options, report), _one_of(Snapshots, "snapshots", options, report)
-    deleted = share("max_delete_share", options, report)
-    return DebeziumSource(common.path, topic, units, placeholder, snapshots, deleted, common.policy, common.share)
+    placeholder = _text("placeholder", options, report)
+    return DebeziumSource(common.path, topic, units, placeholder, *_within(options, report), common.policy, common.share)
 
 
 def _changes(options: Options, common: _Common, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> ChangesSource:

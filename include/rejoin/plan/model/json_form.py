@@ -9,7 +9,7 @@ from rejoin.plan.model.match import JoinKind, match_of
 from rejoin.plan.model.plan import Column, Edge, Horizon, Node, Plan, Projection, Table, View
 from rejoin.plan.model.policy import Fuse, Policy, Refresh
 from rejoin.plan.model.sinks import sink_of
-from rejoin.plan.model.sources import SOURCES, OnBadRecord, Snapshots, format_from
+from rejoin.plan.model.sources import SOURCES, OnBadRecord, OnIncomplete, Snapshots, format_from
 
 
 def to_json(plan: Plan) -> str:
@@ -30,7 +30,9 @@ def _table(data: dict[str, Any]) -> Table:
     source["on_bad_record"] = OnBadRecord(source["on_bad_record"])
     if source["kind"] == "debezium":
         source["units"] = tuple((c, u) for c, u in source["units"])
-        source["snapshots"] = Snapshots(source.get("snapshots", Snapshots.COMPLETE))
+    for name, words in (("snapshots", Snapshots), ("on_incomplete", OnIncomplete)):
+        if name in source:
+            source[name] = words(source[name])
     if source["kind"] == "changes":
         source["order"] = tuple(source["order"])
     if "columns" in source:

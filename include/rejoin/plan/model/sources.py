@@ -28,6 +28,13 @@ class Snapshots(StrEnum):
     ADDITIVE = "additive"  # that these rows are there, and nothing of others
 
 
+class OnIncomplete(StrEnum):
+    """What becomes of outputs while a snapshot within the feed of a table that they are made of was not read to its end."""
+
+    PUBLISH = "publish"  # what is there is visible
+    WAIT = "wait"  # they stay as they are; the run that reads the end recomputes them
+
+
 @dataclass(frozen=True)
 class JsonFormat:
     """Lines, a JSON object each."""
@@ -117,7 +124,7 @@ class DebeziumSource:
     ``units``: (column, "ms" | "us" | "ns") for integer timestamps whose event carries no schema; default "us".
     ``placeholder``: the text that stands for an unchanged TOAST value.
     ``snapshots``: what its snapshots say. ``max_delete_share``: one that would delete more than this share of the live rows, since it did not bring
-    them, is refused.
+    them, is refused. ``on_incomplete``: what becomes of outputs until its end.
     """
 
     path: str
@@ -126,6 +133,7 @@ class DebeziumSource:
     placeholder: str = "__debezium_unavailable_value"
     snapshots: Snapshots = Snapshots.COMPLETE
     max_delete_share: float = 0.3
+    on_incomplete: OnIncomplete = OnIncomplete.PUBLISH
     on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
     max_bad_share: float = 0.05
     kind: str = "debezium"
@@ -135,11 +143,16 @@ class DebeziumSource:
 
 @dataclass(frozen=True)
 class FeedSource:
-    """Change events in another dialect (``dialects``): files of lines. ``only``: what the dialect chooses records by, such as a table's name."""
+    """Change events in another dialect (``dialects``): files of lines. ``only``: what the dialect chooses records by, such as a table's name.
+    ``snapshots``, ``max_delete_share``, ``on_incomplete``: as of Debezium, where the dialect has snapshots.
+    """
 
     path: str
     dialect: str
     only: str | None = None
+    snapshots: Snapshots = Snapshots.COMPLETE
+    max_delete_share: float = 0.3
+    on_incomplete: OnIncomplete = OnIncomplete.PUBLISH
     on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
     max_bad_share: float = 0.05
     kind: str = "feed"
@@ -179,6 +192,8 @@ SOURCES: dict[str, type[Source]] = {
 """By ``kind``, which is also the name of the function that a topology calls."""
 
 
+WithSnapshots = DebeziumSource | FeedSource
+"""Feeds that can have whole snapshots among their changes."""
 NamedFields = ChangesSource | SnapshotSource | RecordsSource
 """Sources that can say how their files are written, and what columns are made of."""
 

@@ -17,6 +17,7 @@ class Ending(StrEnum):
     DONE = "done"  # what its counts say is written
     PROPOSED = "proposed"  # resolve: some rows may have to be held back, so validate decides on the changes and writes them
     KEPT = "kept"  # resolve: the output stays as it was, and the next run recomputes it
+    INCOMPLETE = "incomplete"  # ingest: done, but a snapshot within the feed goes on, and what is made of the table waits for its end
     DEFERRED = "deferred"  # respond: nobody is told, since resolve will recompute the whole output
 
 

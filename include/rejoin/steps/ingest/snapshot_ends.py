@@ -1,13 +1,16 @@
 """What the snapshots within a cut's feed come to: ``generations``, asked of the engine."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from rejoin.context.facts import Facts
 from rejoin.context.work import Outcome, Work
 from rejoin.engines.relation import Relation
 from rejoin.errors import SnapshotAgain, SnapshotShrunk
 from rejoin.lake.ledger.generations import Generations
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.sources import DebeziumSource, Snapshots
+from rejoin.plan.model.sources import DebeziumSource, FeedSource, OnIncomplete, Snapshots, WithSnapshots
 from rejoin.plan.model.step_results import Ingested
 from rejoin.sources.shapes.debezium.positions import OF_A_CHANGE
 from rejoin.statements.dialect import aggregated, text
@@ -19,7 +22,15 @@ from rejoin.steps.ingest.record_checks import EventCounts
 def says_all(table: Table) -> bool:
     """Whether a whole snapshot within the table's feed says which rows there are. Of records that add up, and of versions, it says nothing."""
     source = table.source
-    return isinstance(source, DebeziumSource) and source.snapshots is Snapshots.COMPLETE and table.event_time is None
+    return isinstance(source, WithSnapshots) and source.snapshots is Snapshots.COMPLETE and table.event_time is None
+
+
+def waits(facts: Facts, table: Table, now: Generations | None) -> bool:
+    """Whether what is made of a table stays as it is: a snapshot in its feed was not read to its end. ``now``: its generations, if the run has changed them."""
+    if not (says_all(table) and isinstance(table.source, WithSnapshots) and table.source.on_incomplete is OnIncomplete.WAIT):
+        return False
+    found = now or of_base(facts, table)
+    return found is not None and bool(found.incomplete)
 
 
 @dataclass(frozen=True)
@@ -86,7 +97,7 @@ class SnapshotEnds:
             SnapshotShrunk: more rows would be deleted than the source allows; ``live``: of so many.
         """
         source, gone, run = self.table.source, made.result.reconciled, self.work.facts.run.number
-        if isinstance(source, DebeziumSource) and gone > source.max_delete_share * live:
+        if isinstance(source, WithSnapshots) and gone > source.max_delete_share * live:
             raise SnapshotShrunk(
                 f"the end of a new snapshot in the feed of table {self.table.name!r} would delete {gone} of {live} rows, which it did not bring, in run {run}; "
                 "nothing was committed",
@@ -109,10 +120,12 @@ def followed(work: Work, table: Table, events: Relation, kinds: EventCounts, *, 
     Raises:
         SnapshotAgain: there are rows of a second snapshot whose beginning and end are not told.
     """
-    before = _known(work, table)
+    before = of_base(work.facts, table)
     if not says_all(table) or not (kinds.reads or before):
         return SnapshotEnds(work, table, Reads(), None, None)
     reads = replace(_read(work, events, before) if kinds.reads else _no_reads(kinds), torn=torn)
+    if apart(table):
+        reads = replace(reads, newest=None)  # changes come while a snapshot is open, and do not say that it has ended
     if not torn:  # else beginnings may be lost, and no end counts
         _check_told(work, table, reads)
         _check_even(work, table, reads, before)
@@ -120,6 +133,18 @@ def followed(work: Work, table: Table, events: Relation, kinds: EventCounts, *, 
     if ends.due and ends.unreadable(events):
         return _ends(work, table, reads.endless(), before)
     return ends
+
+
+def apart(table: Table) -> bool:
+    """Whether records of their own say where snapshots begin and end, and rows of theirs have no position yet (``bootstraps``)."""
+    return isinstance(table.source, FeedSource)
+
+
+def loaded_reads(table: Table, found: Mapping[str, Any], kinds: EventCounts) -> Reads | None:
+    """What a first load has of snapshots, by ``generations.LOADED``; None if it has to be looked at first."""
+    if not says_all(table):
+        return Reads()
+    return None if kinds.reads and apart(table) else of.loaded(found, kinds.reads)
 
 
 def loaded(work: Work, table: Table, reads: Reads, made: Outcome[Ingested]) -> Outcome[Ingested]:
@@ -140,15 +165,16 @@ def _ends(work: Work, table: Table, reads: Reads, before: Generations | None) ->
     return SnapshotEnds(work, table, reads, before, None if after is None else replace(after, place=_place(table)))
 
 
-def _known(work: Work, table: Table) -> Generations | None:
+def of_base(facts: Facts, table: Table) -> Generations | None:
     """As of the run's base; None if the feed is read from another place now."""
-    found = work.facts.generations.get(table.name)
+    found = facts.generations.get(table.name)
     return found if found is not None and found.place == _place(table) else None
 
 
 def _place(table: Table) -> str:
     source = table.source
-    return source.path if not isinstance(source, DebeziumSource) or source.topic is None else f"{source.path} {source.topic}"
+    chosen = source.topic if isinstance(source, DebeziumSource) else source.only if isinstance(source, FeedSource) else None
+    return source.path if chosen is None else f"{source.path} {chosen}"
 
 
 def _no_reads(kinds: EventCounts) -> Reads:

@@ -24,7 +24,7 @@ from rejoin.plan.model.sources import Meaning, SnapshotSource
 from rejoin.plan.model.step_results import Ingested
 from rejoin.sources.events import events_schema
 from rejoin.statements.own_columns import REPLAYED, SOURCE_FILE
-from rejoin.steps.ingest import generations, snapshot_ends, statements
+from rejoin.steps.ingest import bootstraps, generations, snapshot_ends, statements
 from rejoin.steps.ingest import held_versions as hold
 from rejoin.steps.ingest.column_drift import check_columns
 from rejoin.steps.ingest.new_versions import Storing
@@ -107,7 +107,7 @@ class Ingesting:
         found = seen()
         marks = {name: found.pop(name) for name in generations.LOADED}
         kinds = EventCounts(**found)
-        reads = generations.loaded(marks, kinds.reads) if snapshot_ends.says_all(table) else generations.Reads()
+        reads = snapshot_ends.loaded_reads(table, marks, kinds)
         if reads is None or not kinds.plain or fates.quarantined or kinds.read != kinds.skipped + fates.accounted:
             self._work = replace(self._work, writer=self._work.writer.again())
             self._storing = Storing(self._work, table, self._cut, self._results)
@@ -132,6 +132,9 @@ class Ingesting:
         return self._ingest_feed(table, events, kinds, self._keys(table, events, here, kinds))
 
     def _ingest_feed(self, table: Table, events: Relation, kinds: EventCounts, keys: LookupKeys) -> Outcome[Ingested]:
+        if kinds.reads and snapshot_ends.says_all(table) and snapshot_ends.apart(table):
+            before = snapshot_ends.of_base(self._facts, table)
+            events = bootstraps.placed(self._work, table, events, before, in_order=bool(self._cut.given.files))
         ends = snapshot_ends.followed(self._work, table, events, kinds, torn=self._cut.torn)
         parts, every = [self._facts_of(events)], kinds.truncated is not None or ends.due
         again = self._facts.judged_again(table)

@@ -16,10 +16,11 @@ from rejoin.lake.ledger.records import AttemptContext, Run
 from rejoin.lake.read.reader import Reader
 from rejoin.lake.read.table_sizes import Sizes
 from rejoin.lake.write.writer import Writer
-from rejoin.plan.model.plan import Node, Plan
+from rejoin.plan.model.plan import Node, Plan, Table
 from rejoin.plan.model.policy import Refresh
 from rejoin.plan.model.step_results import Ending, Ingested, Resolved, Responded, Result, Subscribed, Validated
 from rejoin.plan.model.steps import Step, Verb
+from rejoin.steps.ingest import snapshot_ends
 from rejoin.steps.ingest.step import Ingesting
 from rejoin.steps.resolve.step import Resolving
 from rejoin.steps.respond.step import Responding
@@ -79,11 +80,14 @@ class Attempt:
         facts = self._facts
         if step.verb in SKIPPED and facts.skipped(step.target):
             return Outcome(SKIPPED[step.verb], detail={"refresh": str(Refresh.SKIP), "why": "not asked of this run"})
+        if step.verb in SKIPPED and (waited := facts.waits_for(step.target)):
+            goes_on = f"a snapshot in the feed of {', '.join(waited)} goes on"
+            return Outcome(SKIPPED[step.verb], detail={"refresh": str(Refresh.SKIP), "why": goes_on, "waits_for": waited})
         match step.verb:
             case Verb.INGEST:
                 table = facts.plan.table(step.target)
                 idle = self._pins[table.name] is None and table.name in self._base
-                return Outcome(Ingested()) if idle and not facts.judged_again(table) and not watched(table) else None
+                return self._told(table, Outcome(Ingested())) if idle and not facts.judged_again(table) and not watched(table) else None
             case Verb.SUBSCRIBE:
                 return None if facts.left_changed(facts.plan.node(step.target)) else Outcome(Subscribed())
             case Verb.RESPOND:
@@ -127,7 +131,7 @@ class Attempt:
                     table = plan.table(step.target)
                     pinned = self._pins[table.name]
                     cut = Cut(None if pinned is None else sources.Pin.from_dict(pinned), self._access)
-                    outcome = Ingesting(work, cut, self._results(table.name)).run(table)
+                    outcome = self._told(table, Ingesting(work, cut, self._results(table.name)).run(table))
             case Verb.SUBSCRIBE:
                 outcome = Subscribing(work).run(plan.node(step.target))
             case Verb.RESPOND:
@@ -142,6 +146,11 @@ class Attempt:
         crash.point(f"{step.id}:written")
         reads = [asdict(read) for read in (*before.reads, *now.reads)]
         return replace(outcome, detail={**outcome.detail, "reads": reads})
+
+    def _told(self, table: Table, outcome: Outcome[Ingested]) -> Outcome[Ingested]:
+        """The outcome of an ingest, which tells what is made of the table to wait."""
+        waits = snapshot_ends.waits(self._facts, table, outcome.generations)
+        return replace(outcome, result=replace(outcome.result, ending=Ending.INCOMPLETE)) if waits else outcome
 
     def _checked(self, node: Node, outcome: Outcome[Validated]) -> Outcome[Validated]:
         """The outcome of a node's validation, after the checks that every run makes on itself."""
