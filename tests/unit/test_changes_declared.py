@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rejoin import Topology, arrival, changes, csv, iceberg, json, kafka, parquet, snapshot
+from rejoin import Topology, arrival, captured, changes, csv, debezium, iceberg, json, kafka, parquet, snapshot
 from rejoin.declare.declarations import SourceDeclaration
 from rejoin.errors import TopologyError
 from rejoin.plan import explain
@@ -17,9 +17,9 @@ from rejoin.plan.model.sources import CsvFormat
 SCHEMA = "id BIGINT, total DECIMAL(10,2), note STRING, n INT"
 
 
-def plan(**options: Any) -> Plan:
+def plan(kind: str = "files", **options: Any) -> Plan:
     topology = Topology("t")
-    source = changes("bronze", **{"order_by": "lsn", **options})
+    source = changes(kafka("orders") if kind == "kafka" else "bronze", **{"order_by": "lsn", **options})
     topology.table("orders", key="id", schema=SCHEMA, source=source).named("out")
     return compile(topology)
 
@@ -75,11 +75,18 @@ def test_a_mistake_is_told_when_the_topology_file_is_read(options: dict[str, Any
     [
         (snapshot("in", columns={"totl": "a"}), "columns['totl']: the schema has no such column"),
         (snapshot("in", null="-", format=csv()), "null stands in csv(...), where a format is given"),
-        (snapshot(iceberg("a.b"), columns={"total": "a"}), "columns= and format= are about files"),
+        (snapshot(iceberg("a.b"), format=csv()), "format= is about files: a table of Iceberg has columns"),
+        (snapshot(kafka("orders"), columns={"total": "a"}), "a topic has changes(...), debezium(...) or feed(...), or records(...)"),  # type: ignore[arg-type]
         (snapshot("in", columns={"note": "NOTE", "n": "note"}), "must differ in more than case"),
         (snapshot("in", format="csv"), "format must be json(...)"),  # type: ignore[arg-type]
-        (changes(iceberg("a.b"), order_by="n"), "changes(...) reads files"),
-        (changes(kafka("orders"), order_by="n"), "a topic has debezium(...), feed(...) or records(...)"),
+        (changes(iceberg("a.b")), "order_by: expected what says which of two records of a key is newer"),
+        (changes(iceberg("a.b"), order_by=arrival()), "rows of a table arrive in no order"),
+        (changes(captured("a.b", at="shop"), order_by="n"), "changes(...) reads files and topics of Kafka"),
+        (changes("bronze", order_by="n", columns={"total": "_key.total"}), "_key.total is of the key, or a header, of a message"),
+        (changes(iceberg("a.b"), order_by="`_header.at`"), "_header.at is of the key, or a header, of a message"),
+        (changes(kafka("orders"), format=csv()), "values of a topic are JSON, or Avro with the registry's schemas"),
+        (changes(kafka("orders"), deleted="_keys.x = '1'"), "columns are written without a qualifier here"),
+        (debezium(iceberg("a.b")), "changes(iceberg(...), order_by=...), if each change is a row that is added"),
     ],
 )
 def test_snapshots_say_the_same_of_fields(source: SourceDeclaration, message: str) -> None:
@@ -98,6 +105,22 @@ def test_explain_says_what_the_source_promises() -> None:
     assert "    order    at, then lsn\n    deleted  where Op = 'D'\n    made of  id = `Order No`\n" in said
     said = explain.text(plan(order_by=arrival(), format=json()))
     assert "order    of files by their names, and of records in them: nothing in a record says it\n    deleted  never" in said
+
+
+def test_a_topic_needs_no_order_and_its_keys_and_headers_have_names() -> None:
+    made = plan(
+        "kafka", order_by=None, columns={"note": "concat(_key.note, _header.`ce-id`)", "n": "_key", "total": "_header.total"}, format=json()
+    )
+    source = made.table("orders").source
+    assert source.columns == (("n", "t.`_key`"), ("note", "concat(t.`_key.note`, t.`_header.ce-id`)"), ("total", "t.`_header.total`"))  # type: ignore[union-attr]
+    said = explain.text(made)
+    assert "    order    of messages in each partition: nothing in a record says it\n    deleted  by a message without value\n" in said
+    assert "note = concat(`_key.note`, `_header.ce-id`)" in said
+    assert json_form.from_json(json_form.to_json(made)) == made
+    again = Topology("t")
+    again.table("orders", key="id", schema=SCHEMA, source=source).named("out")
+    assert compile(again) == made
+    assert "deleted  where a = 'x', and by a message without value" in explain.text(plan("kafka", deleted="a = 'x'"))
 
 
 @pytest.mark.parametrize("format_", [None, json(), parquet(), csv(delimiter="\t", quote=None, names=["a", "b"], null=r"\N", trim=True)])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rejoin.declare.declarations import SourceDeclaration, here
+from rejoin.declare.declarations import SinkDeclaration, SourceDeclaration, here
 from rejoin.declare.formats import FormatDeclaration
 
 
@@ -16,27 +16,30 @@ Order = str | Sequence[str] | Arrival | None
 
 
 def arrival() -> Arrival:
-    """The order of files by their names (numbers in them by value), and of the records in a file: only where nothing in the records says it."""
+    """The order of files by their names (numbers in them by value), and of the records in a file: only where nothing in the records says it. Of a topic that of
+    each partition, which is so without a word.
+    """
     return Arrival()
 
 
 def changes(
-    path: str,
+    path: str | SinkDeclaration,
     *,
-    order_by: Order,
+    order_by: Order = None,
     deleted: str | None = None,
     columns: Mapping[str, str] | None = None,
     format: FormatDeclaration | None = None,  # noqa: A002 -- as users say it
     on_bad_record: str = "quarantine",
     max_bad_share: float = 0.05,
 ) -> SourceDeclaration:
-    """Rows that a tool has landed, each as it is now, or gone: JSON lines, CSV or Parquet.
+    """Rows that a tool has landed, each as it is now, or gone: in files of JSON lines, CSV or Parquet, in messages of a topic, appended to a table.
 
     Args:
-        path: the directory of the files.
+        path: the directory of the files, ``kafka(topic)``, or ``iceberg(table)``.
         order_by: the field, or SQL over fields, that says which of two records of a key is newer; a list if several do, the most
-            telling first; ``arrival()``: the order of files and records.
-        deleted: SQL that is true of a record whose row is gone, such as ``"__deleted = 'true'"``; None: no row is ever deleted.
+            telling first; ``arrival()``: the order of files and records. Of a topic it may be left out: the order of each partition.
+        deleted: SQL that is true of a record whose row is gone, such as ``"__deleted = 'true'"``; None: no row is ever deleted, but by a message
+            without value.
         columns: ``{"column": "field, or SQL over fields"}`` for columns that are not called so there. In SQL every field is a text.
         format: how all files are written; None: as the name of each file says.
         on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.

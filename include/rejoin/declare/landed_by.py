@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TypedDict, Unpack
 
 from rejoin.declare.changes import Order, changes
-from rejoin.declare.declarations import SourceDeclaration
+from rejoin.declare.declarations import SinkDeclaration, SourceDeclaration
 from rejoin.declare.formats import FormatDeclaration
 
 
@@ -17,12 +17,15 @@ class Options(TypedDict, total=False):
     max_bad_share: float
 
 
-def flattened(path: str, *, order_by: Order = None, deleted: str = "__deleted = 'true'", **options: Unpack[Options]) -> SourceDeclaration:
+def flattened(
+    path: str | SinkDeclaration, *, order_by: Order = None, deleted: str = "__deleted = 'true'", **options: Unpack[Options]
+) -> SourceDeclaration:
     """Debezium's events flattened by ``ExtractNewRecordState``, with ``delete.tombstone.handling.mode=rewrite`` and a position by ``add.fields``.
 
     Args:
-        path: the directory of the files.
-        order_by: the fields with the position: ``"__lsn"`` of PostgreSQL; ``["__file", ...]`` of others. There is none without ``add.fields``.
+        path: the directory of the files, ``kafka(topic)``, or ``iceberg(table)``.
+        order_by: the fields with the position: ``"__lsn"`` of PostgreSQL; ``["__file", ...]`` of others. There is none without ``add.fields``. Of a topic it
+            may be left out: the order of each partition.
         deleted: as of ``changes``.
         options: as of ``changes``.
     """

@@ -10,7 +10,7 @@ from rejoin.declare.formats import FormatDeclaration
 
 
 def iceberg(table: str, *, at: str = "lake") -> str:
-    """The path of an Iceberg table, for ``snapshot(iceberg("bronze.orders"))``, and for ``records(...)`` of a table to which rows are only added.
+    """The path of an Iceberg table, for ``snapshot(iceberg("bronze.orders"))``, and for ``changes(...)`` or ``records(...)`` of one to which rows are only added.
 
     Args:
         table: namespace and name.

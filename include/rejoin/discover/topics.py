@@ -69,7 +69,10 @@ def _of_topic(at: str, topic: str, messages: Sequence[Message], clients: Clients
     if not found:
         return [], "none of its newest messages is a record that rejoin knows"
     if any("snapshot" in table.uses for table in found):
-        return [], "it has rows without any word of what a record does; records(kafka(...)) of a stream reads them, if they add up"
+        return (
+            [],
+            "it has rows without any word of what a record does; changes(kafka(...)) reads them, if each is how the row of its key is now, records(kafka(...)) of a stream, if they add up",
+        )
     if len({table.source for table in found}) < len(found) or any("topic=" in table.source for table in found):
         return (
             [],

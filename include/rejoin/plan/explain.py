@@ -23,6 +23,7 @@ from rejoin.plan.model.sources import (
 from rejoin.plan.model.steps import Step, Verb, steps
 from rejoin.plan.sql.raw_fields import unqualified
 from rejoin.plan.sql.unchecked import unchecked
+from rejoin.plan.topic_path import names_topic
 
 
 def text(plan: Plan) -> str:
@@ -100,9 +101,16 @@ def _promises(source: NamedFields) -> list[str]:
     made = [f"    {'made of' if not n else '':<9}{name} = {unqualified(sql)}" for n, (name, sql) in enumerate(source.columns)]
     if not isinstance(source, ChangesSource):
         return made
-    order = ", then ".join(map(unqualified, source.order)) or "of files by their names, and of records in them: nothing in a record says it"
-    gone = "never: the source says of no row that it is gone" if source.deleted is None else f"where {unqualified(source.deleted)}"
-    return [f"    order    {order}", f"    deleted  {gone}", *made]
+    topic = names_topic(source.path)
+    arrival = "of messages in each partition" if topic else "of files by their names, and of records in them"
+    order = ", then ".join(map(unqualified, source.order)) or f"{arrival}: nothing in a record says it"
+    gone = [] if source.deleted is None else [f"where {unqualified(source.deleted)}"]
+    gone += ["by a message without value"] if topic else []
+    return [
+        f"    order    {order}",
+        f"    deleted  {', and '.join(gone) or 'never: the source says of no row that it is gone'}",
+        *made,
+    ]
 
 
 def written(format_: Format) -> str:

@@ -1,6 +1,6 @@
 """The columns of a snapshot, or of files of records, against the declared ones: what may be null-filled and what is drift."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from itertools import islice
 
@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from rejoin.errors import BadRecord, SchemaDrift, SnapshotEmpty
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import CsvFormat, Meaning, NamedFields, RecordsSource, SnapshotSource, Source
-from rejoin.plan.sql.raw_fields import fields
+from rejoin.plan.sql.raw_fields import HEADER, fields
 from rejoin.sources.formats.csv_text import named, plain_header
 from rejoin.sources.formats.encoded_text import as_utf8
 from rejoin.sources.formats.json_documents import document_lines
@@ -52,16 +52,22 @@ def columns_of(files: list[Place], format_: str, how: CsvFormat) -> tuple[str, .
 
 def check_drift(table: Table, found: tuple[str, ...], before: tuple[str, ...]) -> None:
     """Refuses what lacks a declared column, unless the topology says that it may (``optional``)."""
-    made = dict(table.source.columns) if isinstance(table.source, NamedFields) else {}
-    reads = {c.name: fields(made[c.name]) if c.name in made else (c.name,) for c in table.columns}
-    lacking = [name for name, of in reads.items() if not set(of) <= set(found) and name not in table.optional]
-    if lacking:
+    if lacking := _lacking(table, found):
         raise drift(
             table,
             "the snapshot" if table.source.meaning is Meaning.SNAPSHOT else "a new file",
             lacking,
             [name for name in found if name not in before],
         )
+
+
+def _lacking(table: Table, found: Collection[str]) -> list[str]:
+    """The declared columns that are not made of these fields, without those that may be absent."""
+    made = dict(table.source.columns) if isinstance(table.source, NamedFields) else {}
+    reads = {c.name: fields(made[c.name]) if c.name in made else (c.name,) for c in table.columns}
+    return [
+        name for name, of in reads.items() if name not in table.optional and not all(f in found or f.startswith(f"{HEADER}.") for f in of)
+    ]
 
 
 def drift(table: Table, what: str, lacking: list[str], others: list[str]) -> SchemaDrift:
@@ -96,19 +102,19 @@ def csv_header(file: Place, how: CsvFormat) -> tuple[str, ...]:
     return tuple(header)
 
 
-def check_records(table: Table, part: str, records: Iterable[bytes]) -> None:
-    """The same of the first records of a part, as JSON lines."""
-    found = _names(records)
-    if lacking := [column.name for column in table.columns if column.name not in found and column.name not in table.optional]:
+def check_records(table: Table, part: str, found: tuple[str, ...]) -> None:
+    """The same of what the first records of a part have."""
+    if lacking := _lacking(table, found):
         raise drift(table, f"what {part} has of the rows", lacking, list(found))
 
 
 def _json_keys(file: Place) -> tuple[str, ...]:
     numbered = lines(document_lines(open_file(file), file.label))
-    return _names(line for _, line in numbered if line.strip())
+    return names_of(line for _, line in numbered if line.strip())
 
 
-def _names(records: Iterable[bytes]) -> tuple[str, ...]:
+def names_of(records: Iterable[bytes]) -> tuple[str, ...]:
+    """The members of the first records, which are JSON lines."""
     found: dict[str, None] = {}
     for line in islice(records, JSON_SAMPLE):
         try:

@@ -13,6 +13,7 @@ from rejoin.plan.model.plan import Table
 from rejoin.plan.model.record_place import delivered
 from rejoin.plan.model.sources import ChangesSource, DebeziumSource
 from rejoin.plan.pin import Part, Pin
+from rejoin.plan.topic_path import names_topic
 from rejoin.sources.access import SourceAccess
 from rejoin.sources.events import RAW_BYTES, EventKind, events_ddl, events_schema
 from rejoin.sources.formats.json_text import loads
@@ -106,7 +107,7 @@ def read_again(table: Table, records: Iterable[Mapping[str, Any]]) -> Iterator[p
             record of the cut.
     """
     given, named = delivered(table), isinstance(table.source, ChangesSource)
-    if not named and registry.is_by_arrival(given):
+    if (not named or names_topic(table.source.path)) and registry.is_by_arrival(given):
         return
     decode = mapped.decode_lines if named else partial(registry.decode, index=0)
     facts = pa.array([str(EventKind.UPSERT), str(EventKind.DELETE)])

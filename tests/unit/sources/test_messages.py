@@ -1,7 +1,6 @@
 """Messages of a log become lines of a feed, and nothing else: whatever their bytes are, each has the fate of such a line, and the place of its message."""
 
 import json
-from collections.abc import Collection, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -9,15 +8,14 @@ import pytest
 import source_cases
 from hypothesis import given
 from hypothesis import strategies as st
+from kept_messages import Kept, keeping
 
 from rejoin.errors import SchemaDrift
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import DebeziumSource, RecordsSource, Source
 from rejoin.plan.pin import Part, Pin
-from rejoin.sources.access import SourceAccess
 from rejoin.sources.shapes import registry
-from rejoin.sources.transports.messages import Line, Message, Messages, MessageTransport, Offsets, Value, document
-from rejoin.sources.transports.transport import Taken, Waiting
+from rejoin.sources.transports.messages import Line, Message, Messages, Offsets, Value, document
 
 PATH = "kafka://shop/orders"
 
@@ -26,29 +24,8 @@ def table(source: Source | None = None) -> Table:
     return source_cases.table("id BIGINT; name STRING", source=source or DebeziumSource(PATH))
 
 
-class Kept(MessageTransport):
-    """Messages that are kept here."""
-
-    kept: list[Messages]
-
-    def waiting(self, last: Pin | None, taken: Taken) -> Waiting:
-        raise NotImplementedError
-
-    def check(self, part: Part) -> None:
-        raise NotImplementedError
-
-    def messages(self, part: Part, wanted: Collection[int] | None = None) -> Iterator[Messages]:
-        for some in self.kept:
-            yield Messages.of(m for m in some.each() if wanted is None or m.offset in wanted)
-
-    def topic(self, part: Part) -> str:
-        return "orders"
-
-
 def kept(messages: list[Message], source: Source | None = None, at_once: int = 700) -> Kept:
-    made = Kept(table(source), SourceAccess("."))
-    made.kept = [Messages.of(messages[i : i + at_once]) for i in range(0, len(messages), at_once)]
-    return made
+    return keeping(table(source), messages, at_once)
 
 
 def pin(source: Source | None = None) -> Pin:

@@ -12,6 +12,7 @@ from rejoin.plan.model.column_names import by_name, folded
 from rejoin.plan.model.plan import Plan, Table
 from rejoin.plan.model.sources import ChangesSource, DebeziumSource, FeedSource, Source
 from rejoin.plan.sql.raw_fields import unqualified
+from rejoin.plan.topic_path import names_topic
 
 Columns = Callable[[str], Iterable[str]]
 """The columns that a lake stores of a table or output, in its rows and in its changes."""
@@ -186,15 +187,21 @@ def _same_time(before: Table, now: Table) -> None:
 
 def _same_order(before: Table, now: Table) -> None:
     """Positions of stored rows were made by the order of their source: those of another one say nothing beside them."""
-    was, order = (t.source.order if isinstance(t.source, ChangesSource) else t.source.kind for t in (before, now))
-    if was == order or not any(isinstance(t.source, ChangesSource) for t in (before, now)):
+    if _order(before) == _order(now) or not any(isinstance(t.source, ChangesSource) for t in (before, now)):
         return
-    of, to = (f"source {o}(...)" if isinstance(o, str) else ", ".join(map(unqualified, o)) or "arrival()" for o in (was, order))
     raise SchemaRefused(
-        f"what says which record of a key of table {now.name!r} is newer was {of} and is now {to}",
+        f"what says which record of a key of table {now.name!r} is newer was {_order(before)} and is now {_order(now)}",
         expected="the same order: by it the stored row of every key was found to be the newest",
         next_step="declare the table under a new name, which reads all of its files again",
     )
+
+
+def _order(table: Table) -> str:
+    """What makes the positions of rows, in words."""
+    source = table.source
+    if not isinstance(source, ChangesSource):
+        return f"source {source.kind}(...)"
+    return ", ".join(map(unqualified, source.order)) or f"arrival() {'on a topic' if names_topic(source.path) else 'in files'}"
 
 
 def fits(was: str, now: str) -> bool:

@@ -14,8 +14,8 @@ from rejoin.plan.model.plan import Column
 from rejoin.plan.model.problems import BAD_EXPRESSION, BAD_OPTION, BAD_TYPE, UNSAFE_NAME, Reporter, did_you_mean
 from rejoin.plan.sql.expressions import Scope, Side, column, expression
 from rejoin.plan.sql.portable import NotPortable, printed
-from rejoin.plan.sql.raw_fields import as_field, fields
-from rejoin.plan.sql.syntax import parse
+from rejoin.plan.sql.raw_fields import HEADER, KEY, as_field, fields, plain
+from rejoin.plan.sql.syntax import ColumnToken, parse
 from rejoin.plan.sql.typing.coercion import digits, is_decimal
 
 OWN: Final = frozenset(
@@ -123,19 +123,27 @@ def _given(text: object, report: Reporter) -> _Given | None:
     if item is None:
         return None
     assert isinstance(text, str)
-    names = dict.fromkeys(c.name for c in item.columns if not item.is_keyword_function(c))
+    names = dict.fromkeys(_field(c) for c in item.columns if not item.is_keyword_function(c))
     if clash := repeated(names):
         report(BAD_OPTION, f"it writes the field {clash[0]!r} in two ways: names of fields must differ in more than case")
         return None
+    text = text.strip()
+    for token in reversed([c for c in item.columns if _field(c) != c.name]):
+        text = f"{text[: token.start]}`{_field(token)}`{text[token.end :]}"
     made = expression(text, Scope({"": Side("the record", dict.fromkeys(names, "STRING"))}), report)
     if made is None:
         return None
     sql = made.replace(lambda ref: column("t", ref.column, None)).sql
     try:
-        return _Given(sql, printed(sql, {"t": dict.fromkeys(names, "STRING")}).type)
+        return _Given(sql, None if plain(sql) else printed(sql, {"t": dict.fromkeys(names, "STRING")}).type)
     except NotPortable as reason:
         report(BAD_EXPRESSION, f"{reason}; it is computed where files are read, without Spark")
         return None
+
+
+def _field(token: ColumnToken) -> str:
+    """The field that a column of SQL is: one of the key of a message, and a header, have theirs before the point."""
+    return f"{token.qualifier}.{token.name}" if token.qualifier in (KEY, HEADER) else token.name
 
 
 def _fits(found: str, declared: str) -> bool:

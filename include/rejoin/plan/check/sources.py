@@ -5,6 +5,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
 
+from rejoin.declare.changes import Arrival, arrival
 from rejoin.declare.declarations import SinkDeclaration, SourceDeclaration, TableDeclaration
 from rejoin.declare.sinks import kafka
 from rejoin.plan.captured_path import captured_path, names_captured
@@ -22,6 +23,8 @@ from rejoin.plan.model.sources import (
     CsvFormat,
     DebeziumSource,
     FeedSource,
+    Format,
+    JsonFormat,
     Meaning,
     NamedFields,
     OnBadRecord,
@@ -33,10 +36,11 @@ from rejoin.plan.model.sources import (
 )
 from rejoin.plan.pin import FILES
 from rejoin.plan.sql import types
-from rejoin.plan.sql.raw_fields import unqualified
+from rejoin.plan.sql.raw_fields import HEADER, KEY, fields, unqualified
 from rejoin.plan.topic_path import SCHEME, names_topic, topic_path
 
 NO_SOURCE: Final = SnapshotSource("")  # stands for a source with a mistake; such a plan is never returned
+ICEBERG: Final = "iceberg"
 _UNITS: Final = ("ms", "us", "ns")
 Options = dict[str, object]
 W = TypeVar("W", bound=StrEnum)
@@ -106,9 +110,13 @@ def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -
     elif names_captured(made.path) and not isinstance(made, DebeziumSource):
         report(BAD_OPTION, "captured(...) lands Debezium's change events: debezium(captured(...))")
     elif isinstance(made, SnapshotSource) and names_topic(made.path):
-        report(BAD_OPTION, "snapshot(...) reads files: a topic has changes, debezium(...) or feed(...), or records(...) of a stream")
-    elif made.meaning is Meaning.FEED and transports.name_of(made.path) == "iceberg":
-        report(BAD_OPTION, "a table of Iceberg has rows, not changes: snapshot(iceberg(...)), or records(iceberg(...)) of a stream")
+        report(
+            BAD_OPTION,
+            "snapshot(...) reads files and tables of Iceberg: a topic has changes(...), debezium(...) or feed(...), or records(...) of a stream",
+        )
+    elif isinstance(made, DebeziumSource | FeedSource) and transports.name_of(made.path) == ICEBERG:
+        said = "a table of Iceberg has rows: snapshot(iceberg(...)); changes(iceberg(...), order_by=...), if each change is a row that is added"
+        report(BAD_OPTION, f"{said}; or records(iceberg(...)) of a stream")
     elif declaration.key is None and transports.name_of(made.path) not in (FILES, SCHEME):
         report(
             BAD_OPTION,
@@ -128,11 +136,11 @@ def _with_fields(
 ) -> RecordsSource | SnapshotSource:
     """The source with what it says of fields."""
     own = tuple(c for c in found if c != PLACE)
-    given, written = columns(options["columns"], own, report, complete=complete), format_of(options["format"], report)
+    given, written = columns(options["columns"], own, report, complete=complete), _format(options, made.path, report)
     if not given and written is None:
         return made
     check_names(tuple(sql for _, sql in given), own, given, report)
-    _check_files("columns= and format= are about", made.path, report)
+    _check_reads("columns= and format= are about", made.path, tuple(sql for _, sql in given), report)
     if isinstance(written, CsvFormat) and made.null:
         report(BAD_OPTION, "null stands in csv(...), where a format is given")
     return replace(made, columns=given, format=written)
@@ -168,15 +176,36 @@ def _debezium(options: Options, common: _Common, found: tuple[Column, ...], repo
 
 
 def _changes(options: Options, common: _Common, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> ChangesSource:
-    _check_files("changes(...) reads", common.path, report)
-    made, written = mapping(options, found, report, complete=complete), format_of(options["format"], report)
+    transport, order = transports.name_of(common.path), options["order_by"]
+    if transport == SCHEME and order is None:
+        order = arrival()
+    elif transport == ICEBERG and isinstance(order, Arrival):
+        report(
+            BAD_OPTION, "order_by: rows of a table arrive in no order; name the field, or SQL over fields, that says which change is newer"
+        )
+    made, written = mapping({**options, "order_by": order}, found, report, complete=complete), _format(options, common.path, report)
+    given = (*made.order, *([made.deleted] if made.deleted else []), *(sql for _, sql in made.columns))
+    _check_reads("changes(...) reads", common.path, given, report)
     return ChangesSource(common.path, made.order, made.deleted, made.columns, written, common.policy, common.share)
 
 
-def _check_files(what: str, path: str, report: Reporter) -> None:
-    if transports.name_of(path) != FILES:
-        instead = "; a topic has debezium(...), feed(...) or records(...)" if names_topic(path) else ""
-        report(BAD_OPTION, f"{what} files, and {path!r} is of another kind{instead}")
+def _check_reads(what: str, path: str, given: tuple[str, ...], report: Reporter) -> None:
+    """Reports records that have no fields, and fields that only a message has."""
+    if transports.name_of(path) not in (FILES, SCHEME):
+        report(BAD_OPTION, f"{what} files and topics of Kafka, and {path!r} is of another kind")
+    of_messages = [name for sql in given for name in fields(sql) if name.startswith((f"{KEY}.", f"{HEADER}."))]
+    if of_messages and not names_topic(path):
+        report(BAD_OPTION, f"{of_messages[0]} is of the key, or a header, of a message, and {path!r} has none: that is of kafka(...)")
+
+
+def _format(options: Options, path: str, report: Reporter) -> Format | None:
+    """How files are written; of a topic that values are JSON, which they are anyway."""
+    written = format_of(options["format"], report)
+    if written is not None and names_topic(path) and not isinstance(written, JsonFormat):
+        report(BAD_OPTION, f"values of a topic are JSON, or Avro with the registry's schemas; leave format={written.kind}(...) away")
+    elif written is not None and transports.name_of(path) == ICEBERG:
+        report(BAD_OPTION, "format= is about files: a table of Iceberg has columns; leave it away")
+    return written
 
 
 def _units(value: object, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> tuple[tuple[str, str], ...]:

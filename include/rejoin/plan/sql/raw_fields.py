@@ -7,6 +7,14 @@ from functools import cache
 from rejoin.plan.sql.typing.cursor import Term
 from rejoin.plan.sql.typing.grammar import parse
 
+KEY, HEADER = "_key", "_header"
+"""Of a message of a topic: its key, if that is a single value, and what stands before the names of its headers. A field of a key that is an object is
+``_key.<name>``, a header ``_header.<name>``; all others are fields of its value.
+"""
+EITHER = "_either"
+"""What stands before the name of a column of the key that no declaration makes of anything: its field in the value, and in the key of the message, which must
+say the same, if both say it. A key that is a single value is that of the only column.
+"""
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PLAIN = re.compile(r"t\.`([^`]+)`")
 

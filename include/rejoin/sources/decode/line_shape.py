@@ -83,6 +83,12 @@ class Shape:
             line = f"replace({line}, {quoted(text)}, {quoted(mark)})"
         return line
 
+    def whole(self, short: str) -> str:
+        """The line that ``short`` has made shorter."""
+        for text, mark in self._marks.items():
+            short = short.replace(mark, text)
+        return short
+
     def structs(self, lines: str, columns: str) -> str:
         """SQL text: the ``columns`` of the table ``lines``, one of which is ``line`` (``short``), and ``j``: the struct of the line, null if DuckDB finds
         none.

@@ -170,7 +170,7 @@ def _integer(column: str, type_: str, bits: int, field: Field) -> Convert:
                 return value
             raise _overflow(column, type_)
         if type(value) is str and scale is not None:  # e.g. MySQL BIGINT UNSIGNED in precise mode
-            value = _unscaled(column, value, scale)
+            value = unscaled(column, value, scale)
         if type(value) is not Decimal:
             raise _wrong_type(column, type_, value)
         if not value.is_finite() or value.adjusted() > 20:
@@ -228,7 +228,7 @@ def _time(column: str, type_: str, unit: str) -> Convert:
     return convert
 
 
-def _unscaled(column: str, text: str, scale: int) -> Decimal:
+def unscaled(column: str, text: str, scale: int) -> Decimal:
     """Base64 of a big-endian two's complement integer, times 10 to the power of -scale."""
     data = _base64(text)
     if not data:
@@ -250,7 +250,7 @@ def _decimal(column: str, precision: int, scale: int, field: Field, seen: set[st
         elif kind is Decimal:
             number = value
         elif kind is dict and type(value.get("scale")) is int and type(value.get("value")) is str and -1000 < value["scale"] < 1000:
-            number = _unscaled(column, value["value"], value["scale"])
+            number = unscaled(column, value["value"], value["scale"])
         else:
             raise _wrong_type(column, type_, value)
         if not number.is_finite():
@@ -275,7 +275,7 @@ def _decimal_text(column: str, scale: int, field: Field, seen: set[str], *, base
     refused (VALUE_AMBIGUOUS), and the decoder tries them again at the end of their batch.
     """
     if field.name == CONNECT_DECIMAL and field.type == "bytes":
-        return lambda text: _unscaled(column, text, scale if field.scale is None else field.scale)
+        return lambda text: unscaled(column, text, scale if field.scale is None else field.scale)
     only_numbers = not base64 or field.type == "string"
 
     def read(text: str) -> Decimal:
@@ -293,7 +293,7 @@ def _decimal_text(column: str, scale: int, field: Field, seen: set[str], *, base
         if text.lower().lstrip("+-") in ("nan", "infinity"):
             raise temporal.infinite(column)
         if is_base64:
-            return _unscaled(column, text, scale)
+            return unscaled(column, text, scale)
         raise BadRecord("VALUE_TYPE", f"column {column!r}: the text is no decimal number")
 
     return read

@@ -79,10 +79,15 @@ _as_written = json.JSONDecoder(object_pairs_hook=_unique, parse_float=Number, pa
 _scan_as_written: Scan = _as_written.scan_once  # type: ignore[attr-defined]
 
 
+def as_written(text: str) -> Any:
+    """As ``loads``, with every number as it is written (``Number``)."""
+    return _whole(_scan_as_written, text)
+
+
 def json_members(raw: bytes) -> dict[str, Any]:
     """As ``json_object``, with every number as it is written (``Number``)."""
     try:
-        found = _whole(_scan_as_written, raw.decode())
+        found = as_written(raw.decode())
     except UnicodeDecodeError:
         raise BadRecord(BAD_JSON, "the line is not UTF-8") from None
     if type(found) is not dict:

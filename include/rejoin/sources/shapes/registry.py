@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from rejoin.plan.extensions.dialects import dialect
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.sources import DebeziumSource, FeedSource
+from rejoin.plan.model.sources import ChangesSource, DebeziumSource, FeedSource, names_fields
 from rejoin.sources.decode.proven_lines import LineDecoder, by_shape
 from rejoin.sources.events import EventKind
 
@@ -42,11 +42,11 @@ def decode_pieces(table: Table, ordinal: int, file: str, index: int, pieces: Ite
     """The same of a whole file as it is read. ``ordinal``: of its pin; the position of events that have none begins with it."""
     decoder = _decoder(table)
     found = by_shape(file, index, pieces, decoder)
-    return (_placed(batch, ordinal) for batch in found) if decoder.by_arrival else found
+    return (placed(batch, ordinal) for batch in found) if decoder.by_arrival else found
 
 
-def _placed(batch: pa.RecordBatch, ordinal: int) -> pa.RecordBatch:
-    """Events whose order is their arrival, with positions."""
+def placed(batch: pa.RecordBatch, ordinal: int) -> pa.RecordBatch:
+    """Events whose order is their arrival, with positions. ``ordinal``: of their pin."""
     arrival = pc.utf8_lpad(batch["_arrival"].cast(pa.string()), 20, "0")
     at = pc.binary_join_element_wise(pa.scalar(f"{ordinal:020d}"), arrival, ".")
     fact = pc.is_in(batch["_kind"], pa.array([str(EventKind.UPSERT), str(EventKind.DELETE), str(EventKind.TRUNCATE)]))
@@ -55,12 +55,15 @@ def _placed(batch: pa.RecordBatch, ordinal: int) -> pa.RecordBatch:
 
 def is_by_arrival(table: Table) -> bool:
     """Whether the order of a feed is that in which its records arrive."""
-    return _decoder(table).by_arrival
+    return not table.source.order if isinstance(table.source, ChangesSource) else _decoder(table).by_arrival
 
 
 def reads_messages(table: Table) -> bool:
-    """Whether a line is a whole message, with its key, for the shape of a table; else it is the value of one. Records of a stream have no keys."""
-    return isinstance(table.source, DebeziumSource | FeedSource) and "value" in _decoder(table).packed
+    """Whether a line is a whole message, with its key, for the shape of a table; else it is the value of one. Records of a stream have no keys, unless
+    their declaration names fields.
+    """
+    source = table.source
+    return names_fields(source) or (isinstance(source, DebeziumSource | FeedSource) and "value" in _decoder(table).packed)
 
 
 def _decoder(table: Table) -> DialectDecoder:

@@ -17,17 +17,18 @@ import numpy as np
 import pyarrow as pa
 
 from rejoin.errors import BadRecord
-from rejoin.plan.model.sources import Meaning
+from rejoin.plan.model.sources import Meaning, names_fields
 from rejoin.plan.pin import Part, Pin
-from rejoin.sources.declared_columns import check_records
+from rejoin.sources.declared_columns import check_records, names_of
 from rejoin.sources.events import raw_text
 from rejoin.sources.formats.json_text import loads_shallow, whole_document
 from rejoin.sources.shapes import registry, snapshot
+from rejoin.sources.shapes.mapped import decoder as mapped
 from rejoin.sources.transports.transport import Transport
 
 Headers = Sequence[tuple[str, bytes | None]]
 KEY_CHANGES = ("__debezium.oldkey", "__debezium.newkey")
-"""The headers that shapes read; all others say nothing of a row."""
+"""The headers that shapes read, unless a declaration names others."""
 _LF = b"\n"
 
 
@@ -81,12 +82,12 @@ class MessageTransport(Transport):
             SchemaDrift: what the first records of a stream have is not what is declared.
         """
         part, offsets = pin.parts[index], Offsets()
-        pieces = self._pieces(part, offsets)
-        if self.table.source.meaning is Meaning.FEED:
-            found = registry.decode_pieces(self.table, pin.ordinal, part.id, index, pieces)
-        else:
-            found = snapshot.decode_json_pieces(self.table, pin.ordinal, part.id, index, self._of_columns(part, pieces))
-        for batch in found:
+        pieces, feed = self._pieces(part, offsets), self.table.source.meaning is Meaning.FEED
+        if not feed:
+            pieces = self._of_columns(part, pieces)
+        named = names_fields(self.table.source)
+        decode = mapped.decode_messages if named else registry.decode_pieces if feed else snapshot.decode_json_pieces
+        for batch in decode(self.table, pin.ordinal, part.id, index, pieces):
             yield offsets.of_lines(batch)
 
     def raw(self, part: Part, wanted: Collection[int]) -> Iterator[tuple[int, str]]:
@@ -99,7 +100,9 @@ class MessageTransport(Transport):
         """The same pieces, if the first of them has the declared columns: one that was renamed would be null from then on."""
         for number, piece in enumerate(pieces):
             if not number:
-                check_records(self.table, part.id, piece.splitlines())
+                lines = piece.split(_LF)
+                named = names_fields(self.table.source)
+                check_records(self.table, part.id, mapped.fields_of_messages(self.table, lines) if named else names_of(lines))
             yield piece
 
     def _pieces(self, part: Part, offsets: "Offsets") -> Iterator[bytes]:
@@ -110,13 +113,16 @@ class MessageTransport(Transport):
                 yield line.all(some)
 
     def _writer(self, part: Part) -> "Line":
+        if names_fields(self.table.source):
+            return Line(self.topic(part), mapped.headers(self.table))
         return Line(self.topic(part)) if registry.reads_messages(self.table) else Value()
 
 
 class Line:
-    """Makes lines of whole messages. ``topic``: where they have been sent to."""
+    """Makes lines of whole messages. ``topic``: where they have been sent to; ``headers``: which ones are read."""
 
-    def __init__(self, topic: str) -> None:
+    def __init__(self, topic: str, headers: Collection[str] = KEY_CHANGES) -> None:
+        self._headers = headers
         self._end = b',"topic":"%b"}' % topic.encode()
         self._whole = b'{"key":%b,"value":%b' + self._end.replace(b"%", b"%%")
 
@@ -127,8 +133,8 @@ class Line:
 
     def one(self, message: Message) -> bytes:
         """The line of a message, without a line feed."""
-        if message.headers and (kept := {name: value for name, value in message.headers if name in KEY_CHANGES}):
-            named = b",".join(b'"%b":%b' % (name.encode(), document(value)) for name, value in kept.items())
+        if message.headers and (kept := {name: value for name, value in message.headers if name in self._headers}):
+            named = b",".join(b"%b:%b" % (json.dumps(name).encode(), document(value)) for name, value in kept.items())
             return b'{"key":%b,"value":%b,"headers":{%b}%b' % (document(message.key), document(message.value), named, self._end)
         return self._whole % (document(message.key), document(message.value))
 
@@ -139,7 +145,7 @@ class Line:
             return None
         lines = [self._whole % both for both in zip(keys, values, strict=True)]
         for at, headers in enumerate(messages.headers):
-            if headers and any(name in KEY_CHANGES for name, _ in headers):
+            if headers and any(name in self._headers for name, _ in headers):
                 lines[at] = self.one(Message(messages.offsets[at], messages.keys[at], messages.values[at], headers))
         return lines
 

@@ -1,21 +1,27 @@
 """A file of records whose fields a declaration names -> events: what this process and Spark's workers both call."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 import pyarrow as pa
 
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.sources import CsvFormat, Meaning, NamedFields
-from rejoin.sources.declared_columns import csv_of
+from rejoin.plan.model.sources import ChangesSource, CsvFormat, Meaning, NamedFields
+from rejoin.plan.sql.raw_fields import HEADER
+from rejoin.plan.topic_path import names_topic
+from rejoin.sources.declared_columns import JSON_SAMPLE, csv_of
 from rejoin.sources.decode.proven_lines import by_shape
+from rejoin.sources.events import EventKind
 from rejoin.sources.formats.csv_text import csv_records
 from rejoin.sources.formats.encoded_text import as_utf8
 from rejoin.sources.formats.json_documents import document_lines
+from rejoin.sources.shapes import registry
 from rejoin.sources.shapes.mapped import parquet_fields
 from rejoin.sources.shapes.mapped.csv_fields import csv_fields
 from rejoin.sources.shapes.mapped.json_fields import JsonFields
 from rejoin.sources.shapes.mapped.mapping import Mapping
+from rejoin.sources.shapes.mapped.message_fields import MessageFields
 from rejoin.sources.shapes.mapped.records import Records
 from rejoin.sources.shapes.mapped.statement import Statement
 from rejoin.sources.shapes.snapshot import position_of
@@ -45,11 +51,35 @@ def decode(table: Table, ordinal: int, file: PinnedFile, index: int, root: str) 
     return _events(mapping, file.path, index, batches)
 
 
+def decode_messages(table: Table, ordinal: int, part: str, index: int, pieces: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
+    """Messages of a topic, as lines, some in each piece -> the same. ``part``: as pinned; ``index``: its place in the pin."""
+    by_arrival = isinstance(table.source, ChangesSource) and registry.is_by_arrival(table)
+    mapping = Mapping(table, "" if by_arrival else None if table.source.meaning is Meaning.FEED else position_of(ordinal))
+    fields = MessageFields(mapping)
+    found = _events(mapping, part, index, by_shape(part, index, pieces, fields), fields.whole)
+    return (registry.placed(batch, ordinal) for batch in found) if by_arrival else found
+
+
+def fields_of_messages(table: Table, lines: Iterable[bytes]) -> tuple[str, ...]:
+    """The fields that some messages have, each of them named once."""
+    fields = MessageFields(Mapping(table))
+    return tuple(dict.fromkeys(name for line in islice(lines, JSON_SAMPLE) for name in fields.names(line)))
+
+
+def headers(table: Table) -> frozenset[str]:
+    """The headers of messages that are read."""
+    front = f"{HEADER}."
+    return frozenset(name.removeprefix(front) for name in Mapping(table).reads if name.startswith(front))
+
+
 def decode_lines(table: Table, file: str, lines: Iterable[Line]) -> Iterator[pa.RecordBatch]:
-    """The same of texts of records that quarantine has kept, each on the line on which it was: of JSON and Parquet, which are JSON there, and of CSV whose fields
-    the declaration names. Those of other CSV say nothing without their header, and give no events.
+    """The same of texts of records that quarantine has kept, each on the line on which it was: of messages, of JSON and Parquet, which are JSON there, and of
+    CSV whose fields the declaration names. Those of other CSV say nothing without their header, and give no events.
     """
     mapping = Mapping(table)
+    if names_topic(file):
+        yield from _events(mapping, file, 0, MessageFields(mapping).batches(file, 0, iter(lines)))
+        return
     if kind_of(mapping.source, file) == "csv":
         written = replace(csv_of(mapping.source), header=False, encoding="utf-8")
         for line, raw in lines if written.names else ():
@@ -80,10 +110,17 @@ def raw_records(table: Table, file: PinnedFile, root: str) -> Iterator[tuple[int
         yield from numbered(document_lines(open_pinned(root, file), file.path))
 
 
-def _events(mapping: Mapping, file: str, index: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _events(
+    mapping: Mapping, file: str, index: int, batches: Iterator[pa.RecordBatch], whole: Callable[[str], str] = str
+) -> Iterator[pa.RecordBatch]:
+    """Events of records with their fields. ``whole``: makes the text of a record that was read of what its batch has of it."""
+
+    def texts(some: pa.RecordBatch) -> list[str]:
+        refused = str(EventKind.QUARANTINED)
+        return [
+            text or "" if kind == refused else whole(text)
+            for text, kind in zip(some["_raw"].to_pylist(), some["_kind"].to_pylist(), strict=True)
+        ]
+
     records = Records(mapping, Statement(mapping, frozenset(mapping.reads), {}, frozenset()), file, index)
-    return (records.events(batch, _texts) for batch in batches if batch.num_rows)
-
-
-def _texts(records: pa.RecordBatch) -> list[str]:
-    return [text or "" for text in records["_raw"].to_pylist()]
+    return (records.events(batch, texts) for batch in batches if batch.num_rows)

@@ -15,7 +15,15 @@ from rejoin.sources.formats.json_text import Number, json_members
 from rejoin.sources.formats.line_tally import Tally
 
 Line = tuple[int, bytes]
-_AS_TEXT = {TEXT: "{}", NUMBER: "{}", WHOLE: "CAST({} AS VARCHAR)", FLAG: "CAST({} AS VARCHAR)", NULL: "CAST(NULL AS VARCHAR)"}
+AS_TEXT = {TEXT: "{}", NUMBER: "{}", WHOLE: "CAST({} AS VARCHAR)", FLAG: "CAST({} AS VARCHAR)", NULL: "CAST(NULL AS VARCHAR)"}
+"""SQL of the text of a value, by its kind."""
+RAW = "left(line, length(line) - 1)"
+"""SQL of the text of a line of a shape."""
+
+
+def texts(of: Sequence[str]) -> str:
+    """SQL of a list of texts."""
+    return f"CAST([{', '.join(map(quoted, of))}] AS VARCHAR[])"
 
 
 class JsonFields(OneByOne):
@@ -37,17 +45,17 @@ class JsonFields(OneByOne):
         return tally.checked(batches(self.layout, file, index, records, self))
 
     def judge(self, shape: Shape) -> Judge | None:
-        columns, absent = {"_raw": "left(line, length(line) - 1)"}, []
+        columns, absent = {"_raw": RAW}, []
         for name in self.layout.names:
             kind = kind_at(shape.root, (name,))
             if kind is not None:
-                columns[name] = _AS_TEXT[kind].format(at("j", (name,)))
+                columns[name] = AS_TEXT[kind].format(at("j", (name,)))
             elif part_at(shape.root, (name,)) is not None:  # an object
                 return None
             else:
                 columns[name] = "CAST(NULL AS VARCHAR)"
                 absent.append(name)
-        columns["_absent"] = f"CAST([{', '.join(map(quoted, absent))}] AS VARCHAR[])"
+        columns["_absent"] = texts(absent)
         return Judge(columns, ())
 
     def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[Line]) -> list[pa.RecordBatch]:  # noqa: ARG002
@@ -59,7 +67,7 @@ class JsonFields(OneByOne):
         line, raw = record
         try:
             members = json_members(raw)
-            values = [_text(name, members.get(name)) for name in self.layout.names]
+            values = [field_text(name, members.get(name)) for name in self.layout.names]
         except BadRecord as bad:
             return self.layout.quarantined(line, bad, raw)
         absent = [name for name in self.layout.names if name not in members]
@@ -69,7 +77,12 @@ class JsonFields(OneByOne):
         return record[1]
 
 
-def _text(name: str, value: Any) -> str | None:
+def field_text(name: str, value: Any) -> str | None:
+    """The text of a member as ``json_members`` gives it.
+
+    Raises:
+        BadRecord: it is an object or an array.
+    """
     if value is None or type(value) is str:
         return value
     if type(value) is Number:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from rejoin.plan.model.plan import Column, Table
-from rejoin.plan.model.sources import ChangesSource, NamedFields
+from rejoin.plan.model.sources import ChangesSource, Meaning, NamedFields
 from rejoin.plan.sql.portable import printed
-from rejoin.plan.sql.raw_fields import as_field, fields, plain, unqualified
+from rejoin.plan.sql.raw_fields import EITHER, as_field, fields, plain, unqualified
+from rejoin.plan.topic_path import names_topic
 from rejoin.sources.events import Layout
 
 RAW: Final = "t"
@@ -48,7 +49,7 @@ class Mapping:
 
     Args:
         table: the table.
-        position: of every record; None: records have theirs.
+        position: of every record; None: records have theirs. Empty: what reads them says it, as their order is that in which they arrive.
 
     Attributes:
         layout: the table's columns.
@@ -64,15 +65,16 @@ class Mapping:
         order, deleted = (source.order, source.deleted) if isinstance(source, ChangesSource) else ((), None)
         declared = dict(source.columns)
         self.layout, self.source, self.position = Layout(table), source, position
+        if isinstance(source, ChangesSource) and names_topic(source.path):
+            declared = {name: as_field(f"{EITHER}.{name}") for name in table.key} | declared
         self.columns = [(c, _made(declared.get(c.name, as_field(c.name)), f"column {c.name!r}")) for c in self._declared()]
         self.order = [_made(sql, f"order_by {unqualified(sql)}") for sql in order]
         self.deleted = None if deleted is None else _made(deleted, "deleted")
         every = [*(made for _, made in self.columns), *self.order, *([self.deleted] if self.deleted else [])]
         self.reads = tuple(dict.fromkeys(name for made in every for name in made.reads))
         # Of snapshots and records the cut has seen whether a field is there.
-        self._required = (
-            {} if position is not None else {c.name: set(made.reads) for c, made in self.columns if c.name in self.layout.required}
-        )
+        required = self.layout.required if source.meaning is Meaning.FEED else ()
+        self._required = {c.name: set(made.reads) for c, made in self.columns if c.name in required}
         self._lacking: dict[tuple[str, ...], list[str]] = {}
 
     def _declared(self) -> Sequence[Column]:

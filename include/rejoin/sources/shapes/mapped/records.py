@@ -35,7 +35,7 @@ class Records:
     def __init__(self, mapping: Mapping, statement: Statement, file: str, index: int) -> None:
         self._mapping, self._layout, self._file, self._index = mapping, mapping.layout, file, index
         self._fast, self._slow, self._whole = statement.events(), statement.computed(), statement.whole
-        self._place = "" if mapping.order or mapping.position else positions.of_place(_below(file, mapping.source.path))
+        self._place = "" if mapping.order or mapping.position is not None else positions.of_place(_below(file, mapping.source.path))
         self._judge = [_Value(column.name, str(column.type), made, column.name in self._whole) for column, made in mapping.columns]
 
     def events(self, records: pa.RecordBatch, raw: Raw) -> pa.RecordBatch:
@@ -94,9 +94,11 @@ class Records:
     def _event(self, row: Row[str, Any], record: Row[str, Any], text: str) -> Event:
         line, lines, key = record["_line"], record["_lines"], None
         try:
-            if record["_kind"] != EventKind.UPSERT:
+            if record["_kind"] == EventKind.QUARANTINED:
                 raise BadRecord(record["_code"], record["_reason"])
             key = tuple(self._key(row))
+            if record["_kind"] == EventKind.DELETE:  # by a message without value, which has no fields to say its position either
+                return Event(EventKind.DELETE, line, key, self._layout.no_values, self._mapping.position, lines=lines)
             gone, position = self._is_gone(row), self._position(row, line)
             if gone:
                 return Event(EventKind.DELETE, line, key, self._layout.no_values, position, lines=lines)

@@ -121,7 +121,7 @@ class KafkaTopic(MessageTransport):
 
     @cached_property
     def _avro(self) -> WireFormat | None:
-        """Reads keys and values with schemas; only Debezium's rows come in such."""
+        """Reads keys and values with schemas; of dialects only Debezium's rows come in such."""
         registry_ = self._clients.registry
         return None if registry_ is None or not registry.reads_messages(self.table) else WireFormat(registry_)
 
