@@ -77,7 +77,7 @@ def test_a_topic_is_named_as_for_a_sink_and_its_plan_has_no_address() -> None:
         (debezium("KAFKA://a/orders"), "names no topic"),
         (debezium(kafka("")), "names no topic"),
         (debezium(kafka("orders"), topic="shop.public.orders"), "all that is read comes from 'orders'"),
-        (snapshot("kafka://kafka/orders"), "snapshot.* reads files: a topic has changes"),
+        (snapshot("kafka://kafka/orders"), "snapshot.* reads files and tables of Iceberg: a topic has changes"),
         (records(kafka("orders")), "is for a stream"),
     ],
 )
