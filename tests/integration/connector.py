@@ -11,7 +11,9 @@ PLACES = ("only", "first", "middle", "last")
 
 @dataclass
 class Connector:
-    """``rows``: the table as it is; ``lines``: what was written and not taken yet."""
+    """``rows``: the table as it is; ``lines``: what was written and not taken yet; ``committed``: where in the log the transaction before the next one was
+    committed, None after a snapshot.
+    """
 
     place: str = "only"
     rows: dict[int, str] = field(default_factory=dict)
@@ -19,6 +21,7 @@ class Connector:
     lsn: int = 100
     table: str = "notes"
     name: str = "shop"
+    committed: int | None = None
 
     def put(self, key: int, body: str, *, seen: bool = True, lsn: int | None = None) -> None:
         """Inserts or updates a row. ``seen``: the connector streams; ``lsn``: of a change that was made before, and commits now."""
@@ -26,15 +29,19 @@ class Connector:
         self.rows[key] = body
         if seen:
             self.lines.append(self._event("u", key, lsn or self.lsn, "false"))
+            self.committed = self.lsn
 
-    def delete(self, key: int, *, seen: bool = True) -> None:
+    def delete(self, key: int, *, seen: bool = True, lsn: int | None = None) -> None:
+        """Deletes a row, if it is there; as ``put``."""
         self.lsn += 10
         if self.rows.pop(key, None) is not None and seen:
-            self.lines += [self._event("d", key, self.lsn, "false"), json.dumps({"key": {"id": key}, "value": None})]
+            self.lines += [self._event("d", key, lsn or self.lsn, "false"), json.dumps({"key": {"id": key}, "value": None})]
+            self.committed = self.lsn
 
     def snapshot(self, upto: int | None = None, how: str = "") -> None:
         """Reads the table; ``upto``: is killed after so many rows. ``how``: the word on every row (``incremental``, or that of an old connector)."""
         self.lsn += 10
+        self.committed = self.committed if how == "incremental" else None
         count = len(self.rows)
         for number, key in enumerate(sorted(self.rows)):
             if upto is not None and number >= upto:
@@ -51,6 +58,7 @@ class Connector:
 
     def _event(self, op: str, key: int, lsn: int, mark: str) -> str:
         source = {"connector": "postgresql", "name": self.name, "db": "shop", "schema": "public", "table": self.table, "lsn": lsn}
+        source["sequence"] = json.dumps([None if self.committed is None else str(self.committed), str(lsn)], separators=(",", ":"))
         after = None if op == "d" else {"id": key, "body": self.rows[key]}
         value = {"before": None, "after": after, "source": {**source, "snapshot": mark}, "op": op}
         return json.dumps({"key": {"id": key}, "value": value}, separators=(",", ":"))
@@ -88,6 +96,9 @@ def history(chance: random.Random, connector: Connector, steps: int = 3) -> Iter
         yield True
         if chance.random() < 0.5:
             connector.put(next(fresh), "made before the snapshot", lsn=open_ + 1)
+        if chance.random() < 0.5:
+            key = chance.choice(sorted(rows))
+            connector.delete(key, lsn=open_ + 3) if chance.random() < 0.3 else connector.put(key, "of a row that was read", lsn=open_ + 3)
         if gone and chance.random() < 0.5:
             connector.put(chance.choice(gone), "again, made before the snapshot", lsn=open_ + 2)
         for _ in range(chance.randrange(8)):

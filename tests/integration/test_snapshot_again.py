@@ -97,6 +97,27 @@ def test_a_change_that_was_made_before_the_snapshot_and_commits_after_it_counts(
     assert feed.published == feed.connector.rows
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["of the first transaction after it", "of a later one"])
+@pytest.mark.parametrize("apart", [True, False], ids=["in the next run", "in the same run"])
+def test_a_change_of_a_row_that_the_snapshot_read_counts_though_it_was_made_before(feed: Snapshots, first: bool, apart: bool) -> None:
+    early = feed.connector.lsn + 1
+    feed.connector.snapshot()
+    if apart:
+        feed.run()
+    if not first:
+        feed.connector.put(9, "in between")
+    feed.connector.put(1, "changed", lsn=early)
+    feed.connector.delete(2, lsn=early + 1)
+    feed.connector.put(3, "changed", lsn=early + 2)
+    again = list(feed.connector.lines)
+    feed.run()
+    assert feed.published == feed.connector.rows
+    feed.connector.put(3, "changed once more")
+    feed.connector.lines += again  # delivered twice
+    feed.run()
+    assert feed.published == feed.connector.rows
+
+
 def test_a_snapshot_that_would_delete_too_much_is_refused(feed: Snapshots) -> None:
     feed.declare("")
     feed.connector.snapshot()

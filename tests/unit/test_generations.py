@@ -88,7 +88,7 @@ def test_a_run_without_snapshots_leaves_them_as_they_are() -> None:
     ids=["no snapshot", "one", "one without marks", "two", "of two tables", "and older changes"],
 )
 def test_a_first_load_in_one_pass_is_for_a_feed_of_one_snapshot(found: dict[str, str], taken: bool) -> None:
-    assert (loaded({**dict.fromkeys(LOADED), **found}, 3) is not None) == taken
+    assert (loaded({**dict.fromkeys(LOADED), **found}, 3, found.get("read_to")) is not None) == taken
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ every record says one; one of Canal can say many, an update of a key says two. A
 | ``_lines`` | BIGINT | how many lines the record takes: 1, but for CSV records with line ends in quotes |
 | ``_code``, ``_reason`` | STRING | why a record is quarantined; the reason holds no values |
 | ``_raw`` | STRING | a quarantined record as it was written, cut at 1 MiB |
-| ``_snapshot`` | STRING | of a row that a snapshot read, a ``ReadMark``, with what was read behind a blank where it begins or ends; else null. Where records of their own say that it begins and ends, they are skipped and have the mark, and all rows say what was read |
+| ``_snapshot`` | STRING | of a row that a snapshot read, and of a change right after one, a ``ReadMark``, with what was read behind a blank where it begins or ends; else null. Where records of their own say that it begins and ends, they are skipped and have the mark, and all rows say what was read |
 
 A quarantined record carries its key columns if the key is readable, else they are null; if a snapshot read it, its position and mark as well, where they are. TIMESTAMP is an instant,
 ``pa.timestamp("us", tz="UTC")``; TIMESTAMP_NTZ is a wall clock, ``pa.timestamp("us")``. Blank lines are no records.
@@ -59,11 +59,12 @@ class EventKind(StrEnum):
 
 
 class ReadMark(StrEnum):
-    """Where in a snapshot a row stands that a snapshot within a feed read."""
+    """Where an event stands in a snapshot within a feed, or that it comes right after one."""
 
     FIRST = "first"  # its first row of what is named behind
     LAST = "last"  # its last one: all rows that there were came with it; the mark of an only row, too
     ROW = "row"  # any other
+    AFTER = "after"  # no row of one, but of the first transaction after it: newer than what it read of the row, whatever the positions say
     ADDED = "added"  # of a snapshot among the changes, which sees all of them: it says nothing of rows that it lacks
 
 

@@ -44,6 +44,22 @@ def test_words_of_debezium(said: Any, mark: str) -> None:
     assert marks(read("u", snapshot=said, **ORIGIN)) == [None], "only what a snapshot read has a mark"
 
 
+@pytest.mark.parametrize(
+    ("op", "sequence", "mark"),
+    [
+        ("u", '[null,"7"]', "after"),
+        ("d", '[null,"7"]', "after"),
+        ("r", '[null,"7"]', "row"),
+        ("u", '["5","7"]', None),
+        ("u", None, None),
+        ("u", 5, None),
+        ("u", "nothing", None),
+    ],
+)
+def test_a_change_whose_transaction_is_the_first_after_a_snapshot_says_so(op: str, sequence: Any, mark: str | None) -> None:
+    assert marks(*[read(op, sequence=sequence)] * 20) == [mark] * 20
+
+
 def test_a_connector_may_leave_out_parts_of_the_name() -> None:
     assert marks(read(snapshot="first"), read(snapshot="last", name="shop", db="d", schema=None, table="orders")) == [
         "first ",
@@ -91,6 +107,10 @@ def test_duckdb_makes_the_same_marks(style: tuple[str, str], texts: bool) -> Non
             usual = chance.random() < 0.9
             own = {name: "shop" if usual else chance.choice(names) for name in parts}
             one["value"]["source"] |= {"snapshot": chance.choice(said), **own}
+            if chance.random() < 0.8:
+                before: Any = chance.choice([None, str(100 + i), str(chance.randrange(300)), 5, "x", "9" * 25])
+                one["value"]["source"]["sequence"] = json.dumps([before, str(100 + i)], separators=chance.choice(STYLES))
+            one["value"]["transaction"] = chance.choice([None, {"total_order": chance.randrange(3)}])
             raw = json.dumps(one, separators=style, ensure_ascii=False).encode()
             lines.append(as_texts(raw, style) if texts else raw)
         proven += check(ONE, b"\n".join(lines) + b"\n")[0]

@@ -160,6 +160,10 @@ def test_all_rows_with_one_lsn_are_kept_and_ordered_within_their_transaction() -
     [
         [{"lsn": 9}, {"lsn": 10}, {"lsn": 2**64 - 1}],
         [
+            {"lsn": lsn, "sequence": f'["{committed}","{lsn}"]'}
+            for committed, lsn in ((1, 6), (1, 8), (10, 5), (10, 9), (10, 10), (10, 12), (12, 11), (12, 13))
+        ],
+        [
             {"connector": "mysql", "file": f, "pos": p, "row": r}
             for f, p, r in (("b.000009", 9, 0), ("b.000009", 9, 1), ("b.000009", 10, 0), ("b.1000000", 4, 0))
         ],
@@ -173,7 +177,7 @@ def test_all_rows_with_one_lsn_are_kept_and_ordered_within_their_transaction() -
             )
         ],
     ],
-    ids=["postgresql", "mysql", "sqlserver"],
+    ids=["postgresql", "postgresql, transactions that overlap", "mysql", "sqlserver"],
 )
 def test_positions_sort_as_text_like_the_log(sources: list[dict[str, Any]]) -> None:
     rows = decode(ONE, *[event(after={}, source={"connector": "postgresql", **source}) for source in sources])

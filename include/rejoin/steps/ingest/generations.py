@@ -15,11 +15,11 @@ from rejoin.sources.events import ReadMark
 from rejoin.statements.dialect import Dialect, text
 from rejoin.statements.own_columns import RECONCILED
 from rejoin.steps.ingest.statements import event_columns
-from rejoin.steps.ingest.stream_records import READ
+from rejoin.steps.ingest.stream_records import FIRST_AFTER, READ
 
 _FIRST, _LAST = f"{ReadMark.FIRST} ", f"{ReadMark.LAST} "
 _MARKED = f"(_snapshot LIKE {text(f'{_FIRST}%')} OR _snapshot LIKE {text(f'{_LAST}%')})"
-_CHANGE = f"NOT {READ} AND _kind IN ('upsert', 'delete', 'truncate')"
+_CHANGE = f"NOT {READ} AND {FIRST_AFTER} IS NOT TRUE AND _kind IN ('upsert', 'delete', 'truncate')"
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,6 @@ def _mark(position: str, mark: str, at: int) -> Mark:
 
 LOADED = {
     "read_from": f"min(CASE WHEN {READ} THEN _position END)",
-    "read_to": f"max(CASE WHEN {READ} THEN _position END)",
     **{
         f"{how}_{word}": f"{how}(CASE WHEN _snapshot LIKE {text(f'{mark}%')} THEN _snapshot END)"
         for word, mark in (("first", _FIRST), ("last", _LAST))
@@ -99,10 +98,10 @@ LOADED = {
 """Aggregates over the events of a first load, which are looked at once."""
 
 
-def loaded(found: Mapping[str, Any], rows: int) -> Reads | None:
-    """The reads of a first load by its ``LOADED``; None if there may be rows that its newest snapshot has deleted, or several captured tables."""
+def loaded(found: Mapping[str, Any], rows: int, position: str | None) -> Reads | None:
+    """The reads of a first load by its ``LOADED``, their number and newest position; None if there may be rows that its newest snapshot has deleted, or several captured tables."""
     marks = {found[f"{how}_{word}"] for how in ("min", "max") for word in ("first", "last")} - {None}
-    position, oldest = found["read_to"], found["oldest"]
+    oldest = found["oldest"]
     if position is None:
         return Reads(oldest=oldest, newest=found["newest"])
     made = tuple(_mark(position, mark, 0) for mark in marks)

@@ -16,9 +16,10 @@ from rejoin.statements.dialect import counted, text
 from rejoin.statements.own_columns import RECONCILED
 from rejoin.steps.ingest import held_versions as hold
 from rejoin.steps.ingest import statements
+from rejoin.steps.ingest.event_counts import EventCounts, RecordCount
 from rejoin.steps.ingest.fates import Fate
 from rejoin.steps.ingest.raw_records import raw_of
-from rejoin.steps.ingest.record_checks import EventCounts, RecordCount, check_any_applied, check_conservation, check_policy
+from rejoin.steps.ingest.record_checks import check_any_applied, check_conservation, check_policy
 from rejoin.steps.validate.judging import Judging
 
 

@@ -1,152 +1,20 @@
-"""What every ingest counts and checks: kinds of events, the policy on bad records, the conservation of records (I4), the share of deletes."""
-
-from dataclasses import dataclass, replace
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
+"""What every ingest checks: the policy on bad records, the conservation of records (I4), the share of deletes."""
 
 from rejoin import sources
 from rejoin.engines.relation import Engine, Relation
 from rejoin.errors import BadRecords, InvariantBroken, SnapshotEmpty, SnapshotShrunk
 from rejoin.limits import limits
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.record_place import by_place
 from rejoin.plan.model.sources import OnBadRecord, SnapshotSource
 from rejoin.plan.model.step_results import Ingested
-from rejoin.sources.events import ReadMark
-from rejoin.statements.dialect import Dialect, aggregated, counted, text
+from rejoin.statements.dialect import text
 from rejoin.statements.own_columns import HELD_CODE
+from rejoin.steps.ingest.event_counts import EventCounts, RecordCount
 from rejoin.steps.ingest.statements import UNRESOLVED
-from rejoin.steps.ingest.stream_records import READ, TOO_LATE
+from rejoin.steps.ingest.stream_records import TOO_LATE
 
 OF_OTHERS = (TOO_LATE, UNRESOLVED, HELD_CODE)
 """Codes of records that are refused for what is stored, or for what is expected of rows, and not for what they say themselves."""
-
-
-@dataclass(frozen=True)
-class RecordCount:
-    """So many records, and so many lines that they take."""
-
-    records: int
-    lines: int
-
-
-@dataclass(frozen=True)
-class EventCounts:
-    """How many events of each kind a cut holds. ``unplaced``: without a position of their own (tombstones). ``lines``,
-    ``quarantined_lines``: how many lines the records take, and the refused ones of them. ``absent``: without a column that they should have. ``reads``: rows of snapshots that
-    say which rows there are.
-    """
-
-    read: int
-    lines: int
-    quarantined_lines: int
-    skipped: int
-    quarantined: int
-    quarantined_without_key: int
-    truncates: int
-    truncated: str | None
-    incomplete: int
-    adopted: int
-    unplaced: int
-    absent: int
-    reads: int = 0
-
-    @property
-    def whole(self) -> RecordCount:
-        """All records."""
-        return RecordCount(self.read, self.lines)
-
-    @property
-    def refused(self) -> RecordCount:
-        """The refused ones."""
-        return RecordCount(self.quarantined, self.quarantined_lines)
-
-    @property
-    def plain(self) -> bool:
-        """Whether every record is skipped, or an upsert or delete that says all there is to say."""
-        return not (self.quarantined or self.truncates or self.incomplete or self.unplaced or self.absent)
-
-
-def kind_counts(sql: Dialect, table: Table) -> dict[str, str]:
-    """What ``EventCounts`` are made of, as aggregates over events."""
-    missing, no_key = f"{sql.size('_missing')} > 0", f"{sql.name(table.key[0])} IS NULL"
-    counts = {
-        "skipped": "_kind = 'skipped'",
-        "quarantined": "_kind = 'quarantined'",
-        "quarantined_without_key": f"_kind = 'quarantined' AND {no_key}",
-        "truncates": "_kind = 'truncate'",
-        "incomplete": missing,
-        "adopted": f"{missing} AND _old_key IS NOT NULL",
-        "unplaced": "_kind IN ('upsert', 'delete') AND _position IS NULL",
-        "absent": f"{sql.size('_absent')} > 0",
-        "reads": READ,
-    }
-    return {
-        "read": "count(*)",
-        "lines": "coalesce(sum(_lines), 0)",
-        "quarantined_lines": "coalesce(sum(CASE WHEN _kind = 'quarantined' THEN _lines END), 0)",
-        "truncated": "max(CASE WHEN _kind = 'truncate' THEN _position END)",
-        **counted(counts),
-    }
-
-
-def alone(engine: Engine, table: Table, facts: Relation) -> bool:
-    """Whether it is known that no two of many events have one key: then nothing has to be put in order."""
-    if by_place(table):
-        return True
-    if not engine.in_process or facts.local is not None:
-        return False
-    distinct = f"SELECT count(*) FROM (SELECT DISTINCT {engine.sql.names(table.key)} FROM facts)"
-    return bool(engine.one(f"SELECT count(*) = ({distinct}) AS alone FROM facts", facts=facts)["alone"])
-
-
-def count_kinds(engine: Engine, table: Table, events: Relation) -> EventCounts:
-    """Counts the events of a cut by kind."""
-    found = engine.one(aggregated(engine.sql, kind_counts(engine.sql, table), "events"), events=events)
-    counts: dict[str, Any] = {
-        name: value if name == "truncated" else int(value) for name, value in found.items()
-    }  # DuckDB's sums are decimals
-    return EventCounts(**counts)
-
-
-def kinds_of(table: Table, events: pa.Table) -> EventCounts:
-    """The same of events on the driver."""
-    kind, missing = events["_kind"], pc.greater(pc.list_value_length(events["_missing"]), 0)
-
-    def count(condition: pa.ChunkedArray) -> int:
-        return int(pc.sum(condition).as_py() or 0)
-
-    def has(name: str) -> pa.ChunkedArray:
-        return pc.equal(kind, name)
-
-    return EventCounts(
-        read=events.num_rows,
-        lines=count(events["_lines"]),
-        quarantined_lines=count(events.filter(has("quarantined"))["_lines"]),
-        skipped=count(has("skipped")),
-        quarantined=count(has("quarantined")),
-        quarantined_without_key=count(pc.and_(has("quarantined"), pc.is_null(events[table.key[0]]))),
-        truncates=count(has("truncate")),
-        truncated=pc.max(events.filter(has("truncate"))["_position"]).as_py(),
-        incomplete=count(missing),
-        adopted=count(pc.and_(missing, pc.is_valid(events["_old_key"]))),
-        unplaced=count(pc.and_(pc.or_(has("upsert"), has("delete")), pc.is_null(events["_position"]))),
-        absent=count(pc.greater(pc.list_value_length(events["_absent"]), 0)),
-        reads=count(pc.not_equal(events["_snapshot"], str(ReadMark.ADDED))),
-    )
-
-
-def no_kinds() -> EventCounts:
-    """Of a cut without events."""
-    return EventCounts(0, 0, 0, 0, 0, 0, 0, None, 0, 0, 0, 0)
-
-
-def with_replayed(cut: EventCounts, replayed: EventCounts) -> EventCounts:
-    """Of a cut and of records that come again with it: those are not read in this run, but may be incomplete or without position."""
-    incomplete, adopted = cut.incomplete + replayed.incomplete, cut.adopted + replayed.adopted
-    return replace(cut, incomplete=incomplete, adopted=adopted, unplaced=cut.unplaced + replayed.unplaced)
 
 
 def check_conservation(table: Table, done: Ingested, run: int) -> None:

@@ -15,8 +15,8 @@ from rejoin.plan.model.step_results import Ingested
 from rejoin.sources.shapes.debezium.positions import OF_A_CHANGE
 from rejoin.statements.dialect import aggregated, text
 from rejoin.steps.ingest import generations as of
+from rejoin.steps.ingest.event_counts import EventCounts
 from rejoin.steps.ingest.generations import Reads
-from rejoin.steps.ingest.record_checks import EventCounts
 
 
 def says_all(table: Table) -> bool:
@@ -55,6 +55,13 @@ class SnapshotEnds:
     def floor(self) -> str:
         """The position of the newest whole snapshot; empty if there is none."""
         return "" if self.after is None else self.after.floor
+
+    @property
+    def stored(self) -> str:
+        """The newest position of a stored row that a snapshot read, or what sorts behind it."""
+        if self.before is None:
+            return "~" if self.work.before.has(self.table.name) else ""
+        return max(g.begun for g in self.before.origins.values())
 
     @property
     def due(self) -> bool:
@@ -144,7 +151,7 @@ def loaded_reads(table: Table, found: Mapping[str, Any], kinds: EventCounts) -> 
     """What a first load has of snapshots, by ``generations.LOADED``; None if it has to be looked at first."""
     if not says_all(table):
         return Reads()
-    return None if kinds.reads and apart(table) else of.loaded(found, kinds.reads)
+    return None if kinds.reads and apart(table) else of.loaded(found, kinds.reads, kinds.read_to)
 
 
 def loaded(work: Work, table: Table, reads: Reads, made: Outcome[Ingested]) -> Outcome[Ingested]:

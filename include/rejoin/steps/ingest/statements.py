@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 from rejoin.plan.change.fingerprint import columns_print
 from rejoin.plan.model.plan import Table
+from rejoin.sources.shapes.debezium.positions import OF_A_READ
 from rejoin.statements.dialect import Dialect, equal, text
 from rejoin.statements.own_columns import HASH
 from rejoin.statements.value_hash import canonical, hashed
 from rejoin.steps.ingest import stream_records
 from rejoin.steps.ingest.fates import Fate
-from rejoin.steps.ingest.stream_records import ANY_AGE, Ages
+from rejoin.steps.ingest.stream_records import ANY_AGE, FIRST_AFTER, Ages
 
 UNRESOLVED = "TOAST_UNRESOLVED"
 """Quarantine code of an event that does not carry a column whose earlier value is not known either."""
@@ -101,14 +102,18 @@ def _with_stored(sql: Dialect, table: Table, events: str, *, stored: bool) -> st
 
 def _placed(sql: Dialect, table: Table) -> str:
     """A tombstone has no position of its own: it comes right after the event of its key that arrived before it; if only later ones came
-    with it, it is older than those; alone, it deletes the stored version (and is a duplicate if that is a delete already).
+    with it, it is older than those; alone, it deletes the stored version (and is a duplicate if that is a delete already). A change of the first transaction
+    after a snapshot comes right after the row that this has read, if it is not newer by itself.
     """
     window = f"PARTITION BY {sql.names(table.key)} ORDER BY _arrival ASC NULLS FIRST ROWS BETWEEN"
     arrived = "CASE WHEN _arrival IS NOT NULL THEN _position END"  # rows held back have arrived before all others
     earlier = f"{sql.last_known(arrived)} OVER ({window} UNBOUNDED PRECEDING AND 1 PRECEDING)"
     later = f"{sql.first_known(arrived)} OVER ({window} 1 FOLLOWING AND UNBOUNDED FOLLOWING)"
     alone = "CASE WHEN _row IS NULL THEN _version ELSE _version || '~' END"
-    return f"coalesce(_position, {earlier} || '~', CASE WHEN {later} IS NOT NULL THEN '' END, {alone}, '~')"
+    read = f"{sql.last_known(f'CASE WHEN _position LIKE {text(OF_A_READ)} THEN _position END')} OVER ({window} UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    behind = [f"{row} || '~' || _position" for row in (read, f"CASE WHEN _version LIKE {text(OF_A_READ)} THEN _version END")]
+    own = f"CASE WHEN {FIRST_AFTER} THEN greatest({', '.join(['_position', *behind])}) ELSE _position END"
+    return f"coalesce({own}, {earlier} || '~', CASE WHEN {later} IS NOT NULL THEN '' END, {alone}, '~')"
 
 
 def unsettled(sql: Dialect, table: Table, *, stored: bool) -> str:

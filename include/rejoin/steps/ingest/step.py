@@ -27,20 +27,9 @@ from rejoin.statements.own_columns import REPLAYED, SOURCE_FILE
 from rejoin.steps.ingest import bootstraps, generations, snapshot_ends, statements
 from rejoin.steps.ingest import held_versions as hold
 from rejoin.steps.ingest.column_drift import check_columns
+from rejoin.steps.ingest.event_counts import EventCounts, alone, count_kinds, kind_counts, kinds_of, no_kinds, with_replayed
 from rejoin.steps.ingest.new_versions import Storing
-from rejoin.steps.ingest.record_checks import (
-    EventCounts,
-    alone,
-    check_any,
-    check_deletes,
-    check_policy,
-    check_rows,
-    count_kinds,
-    kind_counts,
-    kinds_of,
-    no_kinds,
-    with_replayed,
-)
+from rejoin.steps.ingest.record_checks import check_any, check_deletes, check_policy, check_rows
 from rejoin.steps.ingest.statements import event_columns
 from rejoin.steps.ingest.stream_records import Ages
 from rejoin.steps.validate.judging import hours_since_newest, measured
@@ -158,7 +147,8 @@ class Ingesting:
             facts = self._engine.query(statements.truncation(self._sql, table, kinds.truncated, stored=known), events=facts, **given)
         if ends.due:
             facts = ends.reconciled(facts, events, stored)
-        placed, ages = kinds.unplaced == 0, Ages(self._work.before.latest(table), self._facts.plan.taken_from(table.name), ends.floor)
+        placed = kinds.unplaced == 0 and not kinds.overtaken(ends.stored)
+        ages = Ages(self._work.before.latest(table), self._facts.plan.taken_from(table.name), ends.floor)
         single = placed and alone(self._engine, table, facts)
         statement = statements.feed(self._sql, table, stored=known, placed=placed, alone=single, ages=ages)
         classified = self._engine.query(statement, events=facts, **given)

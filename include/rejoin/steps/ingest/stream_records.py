@@ -12,8 +12,10 @@ TOO_LATE = "TOO_LATE"
 """Quarantine code of a record that is older than its stream's retention allows."""
 NO_TIME = "NO_EVENT_TIME"
 """Quarantine code of a record for which the expression of its stream's event time gives null, or has no value."""
-READ = f"(_snapshot IS NOT NULL AND _snapshot <> {text(ReadMark.ADDED)})"
+READ = f"(_snapshot IS NOT NULL AND _snapshot NOT IN ({text(ReadMark.ADDED)}, {text(ReadMark.AFTER)}))"
 """Of an event: a snapshot that says which rows there are read it."""
+FIRST_AFTER = f"_snapshot = {text(ReadMark.AFTER)}"
+"""Of an event: it is of the first transaction after a snapshot."""
 
 
 @dataclass(frozen=True)

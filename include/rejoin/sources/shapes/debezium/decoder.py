@@ -200,14 +200,15 @@ class Decoder:
         absent = [name for name in self.layout.required if name not in after] if None in values else ()
         old = line.headers.get("__debezium.oldkey") if type(line.headers) is dict else None
         was = None if old is None else self._old_key(old)
-        return Event(EventKind.UPSERT, number, key, values, at, missing, was, absent=absent, snapshot=mark(source) if read else None)
+        return Event(EventKind.UPSERT, number, key, values, at, missing, was, absent=absent, snapshot=mark(source, read=read))
 
     def _delete(self, number: int, line: Message, payload: dict[str, Any], readers: Readers) -> Event:
         key = self._key(line, payload, readers)
-        at = position(payload.get("source"), 1, payload.get("transaction"))
+        source = payload.get("source")
+        at = position(source, 1, payload.get("transaction"))
         if line.key is not None:
             self._deleted_at.note(key, at)
-        return Event(EventKind.DELETE, number, key, self.layout.no_values, at)
+        return Event(EventKind.DELETE, number, key, self.layout.no_values, at, snapshot=mark(source, read=False))
 
     def _tombstone(self, number: int, line: Message, readers: Readers) -> Event:
         key = self._key(line, {}, readers)
@@ -286,5 +287,5 @@ def _as_read(refused: Event, payload: Any) -> Event:
         return refused
     source = payload.get("source")
     with suppress(BadRecord):
-        return refused._replace(position=position(source, 0, payload.get("transaction")), snapshot=mark(source))
+        return refused._replace(position=position(source, 0, payload.get("transaction")), snapshot=mark(source, read=True))
     return refused

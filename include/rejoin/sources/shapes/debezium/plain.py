@@ -23,7 +23,7 @@ from rejoin.sources.shapes.debezium.schema_cut import SchemaCut
 
 _UPSERTS = {"c": 1, "u": 1, "r": 0}  # with the rank of its position
 _UPSERT, _DELETE, _SKIPPED = str(EventKind.UPSERT), str(EventKind.DELETE), str(EventKind.SKIPPED)
-# Line, kind, position (None of a tombstone), mark (None but of what a snapshot read), how the key is read (``_key_reader``), whether the values have a
+# Line, kind, position (None of a tombstone), mark, how the key is read (``_key_reader``), whether the values have a
 # schema, key and values as written. Flat and of simple values, so that Python's garbage collector does not go through tens of thousands of tuples again
 # and again.
 Row = tuple[Any, ...]
@@ -92,8 +92,9 @@ class PlainEvents:
     def _event(self, number: int, payload: dict[str, Any], key: Key, of_key: int, *, has_schema: bool) -> Row:
         op = payload.get("op")
         if op == "d":
-            at = position(payload.get("source"), 1, payload.get("transaction"))
-            return number, _DELETE, at, None, of_key, None, *key, *self._layout.no_values
+            source = payload.get("source")
+            at = position(source, 1, payload.get("transaction"))
+            return number, _DELETE, at, mark(source, read=False), of_key, None, *key, *self._layout.no_values
         after = payload.get("after")
         if type(op) is not str or op not in _UPSERTS or type(after) is not dict:
             raise Unsure
@@ -105,7 +106,7 @@ class PlainEvents:
             if not all(map(after.__contains__, self._layout.required)):
                 raise Unsure from None
             values = tuple(map(after.get, self._value_names))
-        return number, _UPSERT, at, mark(source) if op == "r" else None, of_key, has_schema, *key, *values
+        return number, _UPSERT, at, mark(source, read=op == "r"), of_key, has_schema, *key, *values
 
     def _key(self, row: Any) -> Key:
         """The key columns of an object that has all of them."""

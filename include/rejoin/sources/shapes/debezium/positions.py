@@ -4,7 +4,10 @@
 wins over a snapshot taken at the same position; order is ``transaction.total_order`` (0 if the connector does not write it), since
 several changes of a transaction can share one log position.
 
-* postgresql: the LSN of the change. The row lock makes it grow with every change of one row.
+* postgresql: the LSN of the change, which the row lock makes grow with every change of one row; or that of the last commit before its transaction
+  (``source.sequence``), where that is later: a change stands in the log before a snapshot that does not have it, if its transaction was open then. Order is
+  then the LSN of the change, if there is no ``total_order``. The first transaction after a snapshot does not say what was committed before
+  (``marks.mark``): ``ingest`` puts its changes behind the row that the snapshot read.
 * mysql, mariadb: number of the binlog file (the digits that its name ends in), position, row within the event. GTIDs say which
   transactions ran, not in which order, so they are ignored; after ``RESET MASTER`` or a fail-over to a server with other binlogs
   the numbers start again and the table needs a new snapshot under a new topic.
@@ -17,9 +20,14 @@ from typing import Any
 from rejoin.errors import BadRecord
 
 UNKNOWN_POSITION = "UNKNOWN_POSITION"
-OF_A_CHANGE = f"%.1.{'_' * 20}"
-"""A pattern of SQL's LIKE: the positions of rank 1."""
+OF_A_READ, OF_A_CHANGE = (f"%.{rank}.{'_' * 20}" for rank in (0, 1))
+"""Patterns of SQL's LIKE: the positions of each rank."""
+COMMITTED = r'^\["([0-9]{1,18})",'
+"""What finds, in ``source.sequence``, the LSN of the last commit before the transaction of an event."""
+FIRST = "[null,"
+"""With what the sequence of an event begins whose transaction is the first one after a snapshot."""
 _LIMIT = 10**20
+_COMMITTED = re.compile(COMMITTED)
 _BINLOG = re.compile(r".*?(\d{1,19})", re.ASCII | re.DOTALL)
 _LSN_GROUPS = re.compile(r"([0-9a-f]{8}):([0-9a-f]{8}):([0-9a-f]{4})", re.IGNORECASE)
 
@@ -32,7 +40,10 @@ def position(source: Any, rank: int, transaction: Any) -> str:
     order = 0 if order is None else _number(order, "transaction.total_order")
     connector = source.get("connector")
     if connector == "postgresql":
-        return "%020d.%d.%020d" % (_number(source.get("lsn"), "source.lsn"), rank, order)  # noqa: UP031 - twice as fast as an f-string
+        lsn, sequence = _number(source.get("lsn"), "source.lsn"), source.get("sequence")
+        if rank and type(sequence) is str and (found := _COMMITTED.match(sequence)) and (committed := int(found[1])) >= lsn:
+            lsn, order = committed, order or lsn
+        return "%020d.%d.%020d" % (lsn, rank, order)  # noqa: UP031 - twice as fast as an f-string
     if connector in ("mysql", "mariadb"):
         return f"{_binlog(source)}.{rank}.{order:020d}"
     if connector == "sqlserver":

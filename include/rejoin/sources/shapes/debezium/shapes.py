@@ -12,7 +12,7 @@ from rejoin.sources.decode.proven_lines import Judge
 from rejoin.sources.decode.sql_values import Typed
 from rejoin.sources.decode.values import Field, decimal_of
 from rejoin.sources.events import Layout, ReadMark
-from rejoin.sources.shapes.debezium import marks
+from rejoin.sources.shapes.debezium import marks, positions
 from rejoin.sources.shapes.debezium.envelope import fields_of
 from rejoin.sources.shapes.debezium.message import named_by
 from rejoin.sources.shapes.rows import Values, judged
@@ -164,23 +164,35 @@ def _position(value: Document) -> Typed | None:
     def told(path: Path) -> str:
         return at("j", (*value.path, *path))
 
-    order, holds = quoted("0" * 20), [f"{told(connector)} = {quoted(_POSTGRESQL)}", f"{told(lsn)} >= 0"]
+    number, holds = "0", [f"{told(connector)} = {quoted(_POSTGRESQL)}", f"{told(lsn)} >= 0"]
     member = part_at(value.part, total)
     if member is not None and not (isinstance(member, Leaf) and member.kind in (NULL, WHOLE)):
         return None
     if isinstance(member, Leaf) and member.kind == WHOLE:
         number = f"coalesce({told(total)}, 0)"
-        order = _padded(number)
         holds.append(f"{number} >= 0")
-    rank = f"CASE {told(('op',))} WHEN 'r' THEN '.0.' ELSE '.1.' END"
-    return Typed(f"concat({_padded(told(lsn))}, {rank}, {order})", " AND ".join(holds))
+    read, place = f"{told(('op',))} = 'r'", told(lsn)
+    if (sequence := _sequence(value)) is not None:
+        committed = f"TRY_CAST(regexp_extract({sequence}, {quoted(positions.COMMITTED)}, 1) AS BIGINT)"
+        later = f"coalesce(NOT {read} AND {committed} >= {place}, false)"
+        number = f"CASE WHEN {later} AND {number} = 0 THEN {place} ELSE {number} END"
+        place = f"CASE WHEN {later} THEN {committed} ELSE {place} END"
+    return Typed(f"concat({_padded(place)}, CASE WHEN {read} THEN '.0.' ELSE '.1.' END, {_padded(number)})", " AND ".join(holds))
+
+
+def _sequence(value: Document) -> str | None:
+    """SQL of the text ``source.sequence``; None if no event has one."""
+    path = ("source", "sequence")
+    return at("j", (*value.path, *path)) if kind_at(value.part, path) == TEXT else None
 
 
 def _mark(value: Document) -> str:
-    """What ``marks.mark`` makes of the source block of an event that a snapshot read; null of others."""
-    read = f"{at('j', (*value.path, 'op'))} = 'r'"
+    """What ``marks.mark`` makes of the source block of an event."""
+    read, after = f"{at('j', (*value.path, 'op'))} = 'r'", ""
+    if (sequence := _sequence(value)) is not None:
+        after = f" WHEN starts_with({sequence}, {quoted(positions.FIRST)}) THEN {quoted(ReadMark.AFTER)}"
     if kind_at(value.part, ("source", "snapshot")) != TEXT:
-        return f"CASE WHEN {read} THEN {quoted(ReadMark.ROW)} END"
+        return f"CASE WHEN {read} THEN {quoted(ReadMark.ROW)}{after} END"
     said, parts = at("j", (*value.path, "source", "snapshot")), [("source", name) for name in marks.ORIGIN]
     named = ", ".join(["'.'", *(at("j", (*value.path, *part)) for part in parts if kind_at(value.part, part) == TEXT)])
     origin = f"concat_ws({named})" if named != "'.'" else "''"
@@ -188,7 +200,8 @@ def _mark(value: Document) -> str:
         f"WHEN {said} IN ({', '.join(map(quoted, words))}) THEN concat({quoted(f'{of} ')}, {origin})"
         for of, words in ((ReadMark.FIRST, marks.FIRST), (ReadMark.LAST, marks.LAST))
     )
-    return f"CASE WHEN {read} THEN CASE {ends} WHEN {said} = {quoted(marks.ADDED)} THEN {quoted(ReadMark.ADDED)} ELSE {quoted(ReadMark.ROW)} END END"
+    word = f"CASE {ends} WHEN {said} = {quoted(marks.ADDED)} THEN {quoted(ReadMark.ADDED)} ELSE {quoted(ReadMark.ROW)} END"
+    return f"CASE WHEN {read} THEN {word}{after} END"
 
 
 def _padded(number: str) -> str:
