@@ -26,11 +26,16 @@ def tables_of(name: str, path: str, records: Sequence[bytes], newest: Sequence[b
         records: of the oldest and the newest file.
         newest: of the newest file alone, which as a snapshot has each row once.
     """
-    found = _of_debezium(name, path, records)
-    if found:
-        return found
-    rows = [row for raw in newest if isinstance(row := _opened(_document(raw))[0], dict) and not is_bookkeeping(row, None)]
-    return _of_dialect(path, rows) or ([_of_rows(name, path, rows)] if rows else [])
+    return changes_of(name, path, records, newest) or [_of_rows(name, path, rows) for rows in (_rows(newest),) if rows]
+
+
+def changes_of(name: str, path: str, records: Sequence[bytes], newest: Sequence[bytes]) -> list[FoundTable]:
+    """The same of records in a dialect that says what each of them does."""
+    return _of_debezium(name, path, records) or _of_dialect(path, _rows(newest))
+
+
+def _rows(records: Sequence[bytes]) -> list[Row]:
+    return [row for raw in records if isinstance(row := opened(_document(raw))[0], dict) and not is_bookkeeping(row, None)]
 
 
 def _document(raw: bytes) -> Any:
@@ -39,8 +44,8 @@ def _document(raw: bytes) -> Any:
     return None
 
 
-def _opened(document: Any) -> tuple[Any, list[Row] | None]:
-    """A key or value -> what it says, and the fields of its Connect schema."""
+def opened(document: Any) -> tuple[Any, list[Row] | None]:
+    """A key or value, or its text -> what it says, and the fields of its Connect schema."""
     if isinstance(document, str):
         document = _document(document.encode())
     if isinstance(document, dict) and has_schema(document):
@@ -54,7 +59,7 @@ def _of_debezium(name: str, path: str, records: Sequence[bytes]) -> list[FoundTa
     for raw in records:
         with suppress(BadRecord):
             one = message(raw)
-            payload, fields = _opened(one.value)
+            payload, fields = opened(one.value)
             if isinstance(payload, dict) and payload.get("op") in ("c", "u", "r", "d") and isinstance(payload.get("source"), dict):
                 source = payload["source"]
                 topic = one.topic or ".".join(str(source[part]) for part in named_by(source.get("connector")) if part in source)
@@ -69,8 +74,8 @@ def _of_events(table: str, source: str, events: Sequence[tuple[Row, Any, Any]]) 
     rows = [row for payload, _, _ in events if isinstance(row := payload.get("after") or payload.get("before"), dict)]
     schema = next((part.get("fields") for _, fields, _ in events for part in fields or () if part.get("field") == "after"), None)
     columns = of_rows(rows) if schema is None else of_connect(schema)
-    said = next((tuple(key) for _, _, document in events if isinstance(key := _opened(document)[0], dict) and key), ())
-    key = said or _of_deletes(events) or key_of(table, columns, rows) or _called(columns)
+    said = next((tuple(key) for _, _, document in events if isinstance(key := opened(document)[0], dict) and key), ())
+    key = said or _of_deletes(events) or key_of(table, columns, rows) or called(columns)
     notes = ["change events of Debezium"] + ([] if schema is not None else [_NUMBERS])
     notes += [] if said else ["the key is a guess: these events do not say it"]
     return FoundTable(table, columns, key, source, rows, notes, ["debezium"])
@@ -83,7 +88,8 @@ def _of_deletes(events: Sequence[tuple[Row, Any, Any]]) -> tuple[str, ...]:
     return told[0] if told and 0 < len(told[0]) < len(gone[0]) and set(told) == {told[0]} else ()
 
 
-def _called(columns: Sequence[Column]) -> tuple[str, ...]:
+def called(columns: Sequence[Column]) -> tuple[str, ...]:
+    """The column that is called as keys are; empty if there is none."""
     return tuple(column.name for column in columns if column.name.lower() == "id")[:1]
 
 
@@ -106,7 +112,7 @@ def _of_dialect(path: str, records: Sequence[Row]) -> list[FoundTable]:
     made = []
     for (dialect, only), some in rows.items():
         name, columns = only.rsplit(".", 1)[-1], of_rows(some, texts=dialect != "maxwell")
-        key = keys.get((dialect, only)) or key_of(name, columns, some) or _called(columns)
+        key = keys.get((dialect, only)) or key_of(name, columns, some) or called(columns)
         made.append(FoundTable(name, columns, key, f'feed({path}, "{dialect}", only="{only}")', some, [f"changes of {dialect}"], ["feed"]))
     return made
 
@@ -133,4 +139,4 @@ def _of_rows(name: str, path: str, rows: Sequence[Row]) -> FoundTable:
         )
     plain = [{n: v for n, v in row.items() if n in own} for row in rows]
     columns = of_rows(plain)
-    return FoundTable(name, columns, key_of(name, columns, plain) or _called(columns), source, plain, notes, uses)
+    return FoundTable(name, columns, key_of(name, columns, plain) or called(columns), source, plain, notes, uses)

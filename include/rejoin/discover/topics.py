@@ -4,15 +4,18 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from typing import Any
 
 from rejoin.discover.foreign_keys import foreign_keys
-from rejoin.discover.json_records import tables_of
+from rejoin.discover.json_records import changes_of
 from rejoin.discover.table import Found, FoundTable
+from rejoin.discover.topic_rows import table_of
 from rejoin.discover.topology_file import identifier
-from rejoin.errors import SchemaUnknown, SourceMissing
+from rejoin.errors import BadRecord, SchemaUnknown, SourceMissing
 from rejoin.plan.model import durations
 from rejoin.plan.topic_path import TopicPath
 from rejoin.sources.access import SourceAccess
+from rejoin.sources.formats.json_text import loads
 from rejoin.sources.transports.kafka.client import Clients
 from rejoin.sources.transports.kafka.sampling import TopicState, names, newest, states
 from rejoin.sources.transports.kafka.wire_format import ZERO, WireFormat
@@ -61,24 +64,29 @@ def _of_topic(at: str, topic: str, messages: Sequence[Message], clients: Clients
             messages = [m._replace(key=read(m.key), value=read(m.value)) for m in messages]
         except SchemaUnknown as error:
             return [], error.what
-    line, value = Line(topic), Value()
+    line, value, name = Line(topic), Value(), topic.rsplit(".", 1)[-1]
     path = f"kafka({json.dumps(topic)})" if at == _DEFAULT else f"kafka({json.dumps(topic)}, name={json.dumps(at)})"
-    found = tables_of(
-        topic.rsplit(".", 1)[-1], path, [line.one(m) for m in messages], [value.one(m) for m in messages if m.value is not None]
-    )
+    values = [value.one(m) for m in messages if m.value is not None]
+    found = changes_of(name, path, [line.one(m) for m in messages], values)
+    if not found and (rows := table_of(name, path, [(_said(m.key), _said(m.value)) for m in messages])) is not None:
+        found = [rows]
     if not found:
         return [], "none of its newest messages is a record that rejoin knows"
-    if any("snapshot" in table.uses for table in found):
-        return (
-            [],
-            "it has rows without any word of what a record does; changes(kafka(...)) reads them, if each is how the row of its key is now, records(kafka(...)) of a stream, if they add up",
-        )
     if len({table.source for table in found}) < len(found) or any("topic=" in table.source for table in found):
         return (
             [],
             f"it has changes of several tables ({', '.join(table.name for table in found)}), which nothing tells apart: give each a topic of its own",
         )
     return [replace(table, uses=[*table.uses, "kafka"]) for table in found], ""
+
+
+def _said(written: bytes | None) -> Any:
+    """A key or value as a document, or as the text that it is."""
+    text = "null" if written is None else written.decode(errors="replace")
+    try:
+        return loads(text)
+    except BadRecord:
+        return text
 
 
 def _notes(state: TopicState) -> list[str]:
