@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rejoin.discover.columns import Column, key_of, of_connect, of_rows
+from rejoin.discover.columns import key_of, of_connect, of_rows
 from rejoin.discover.json_records import called, opened
 from rejoin.discover.table import FoundTable
 from rejoin.sources.shapes.debezium.message import is_bookkeeping
@@ -20,32 +20,29 @@ def table_of(name: str, path: str, messages: Sequence[tuple[Any, Any]]) -> Found
         path: of the topic, as a topology file has it.
         messages: their keys and values as documents of JSON, with or without schema.
     """
-    keyed = [(_document(key)[0], *_document(value)) for key, value in messages]
-    keyed = [(key, row, fields) for key, row, fields in keyed if isinstance(row, dict) and not is_bookkeeping(row, None)]
-    rows = [row for _, row, _ in keyed]
-    if not rows:
+    said = [(_document(key)[0], *_document(value)) for key, value in messages]
+    keyed = [(key, row) for key, row, _ in said if isinstance(row, dict) and not is_bookkeeping(row, None)]
+    if not keyed:
         return None
-    marks = {field for row in rows for field in row if field.startswith("__")}
-    plain = [{field: value for field, value in row.items() if field not in marks} for row in rows]
-    schema = next((fields for _, _, fields in keyed if fields), None)
-    columns = [c for c in (of_rows(plain) if schema is None else of_connect(schema)) if c.name not in marks]
-    key, more = _key([(key, row) for key, row, _ in keyed], columns)
+    marks = {field for _, row in keyed for field in row if field.startswith("__")}
+    keys = _keys(keyed)
+    rows = [{name: value for name, value in {**key, **row}.items() if name not in marks} for key, (_, row) in zip(keys, keyed, strict=True)]
+    typed = {column.name: column for column in of_connect(next((fields for _, _, fields in said if fields), []))}
+    columns = [typed.get(column.name, column) for column in of_rows(rows)]
+    key = tuple(dict.fromkeys(name for key in keys for name in key))
     notes = [] if key else ["the key is a guess: messages have none, so none of them can say that a row is gone"]
-    key = key or key_of(name, columns, plain) or called(columns)
-    source, word, said = _source(path, marks)
-    return FoundTable(name, [*more, *columns], key, source, plain, [said, *notes], [word])
+    source, word, what = _source(path, marks)
+    return FoundTable(name, columns, key or key_of(name, columns, rows) or called(columns), source, rows, [what, *notes], [word])
 
 
 def _document(said: Any) -> Any:
     return opened(said) if isinstance(said, dict) else (said, None)
 
 
-def _key(messages: Sequence[tuple[Any, Mapping[str, Any]]], columns: Sequence[Column]) -> tuple[tuple[str, ...], list[Column]]:
-    """The key that messages say, and those of its columns that no value has."""
-    keys = [key if isinstance(key, dict) else {_single(messages): key} for key, _ in messages if key is not None and key != {}]
-    names = tuple(dict.fromkeys(name for key in keys for name in key))
-    known = {column.name for column in columns}
-    return names, [column for column in of_rows(keys) if column.name not in known]
+def _keys(messages: Sequence[tuple[Any, Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
+    """The key of each message by columns; empty where it has none."""
+    single = _single(messages)
+    return [key if isinstance(key, dict) else {} if key is None else {single: key} for key, _ in messages]
 
 
 def _single(messages: Sequence[tuple[Any, Mapping[str, Any]]]) -> str:
