@@ -10,6 +10,7 @@ from integration.conftest import New, Sessions
 from integration.connector import Connector
 from integration.fed_lake import fed, gone, order
 from integration.sent import Topic, of_lines
+from integration.servers import KafkaServer
 from integration.texts import Lake
 
 from rejoin.cli import main
@@ -151,3 +152,53 @@ def test_a_snapshot_that_was_lost_in_part_deletes_nothing_and_the_next_one_makes
     assert shop.run()["ingest.notes"]["reconciled"] == 1
     assert shop.rows("published").keys() == set(connector.rows)
     assert "lacks records" not in said(tmp_path, "plan").output
+
+
+def test_a_run_reads_no_more_than_it_is_to_and_the_next_ones_go_on(
+    tmp_path: Path, sessions: Sessions, new: New, broker: KafkaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new(3)
+    monkeypatch.setenv("REJOIN_SOURCE_KAFKA", json.dumps({"address": broker.address, "records.per.run": 10}))
+    shop = Lake(tmp_path, sessions, CANAL.format(topic.name))
+    topic.send([(p, None, canal(100 * p + i + 1, "x"), {}) for p, count in enumerate((17, 2, 6)) for i in range(count)])
+    assert "10 new records of a topic, or fewer; 15 more are left for later runs" in " ".join(said(tmp_path, "plan").output.split())
+    assert shop.run()["ingest.orders"]["read"] == 10
+    assert {p: sum(key // 100 == p for key in shop.rows("published")) for p in range(3)} == {0: 4, 1: 2, 2: 4}
+    assert json.loads(said(tmp_path, "history", "--run", "1", "--json").stdout)["steps"][0]["detail"]["left"] == {"orders": 15}
+    assert [shop.run()["ingest.orders"]["read"] for _ in range(3)] == [10, 5, 0]
+    assert len(shop.rows("published")) == 25
+
+
+def test_a_bound_does_not_part_the_end_of_a_snapshot_from_its_rows(
+    tmp_path: Path, sessions: Sessions, new: New, broker: KafkaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REJOIN_SOURCE_KAFKA", json.dumps({"address": broker.address, "records.per.run": 3}))
+    for partitions, read in ((1, [3, 3, 2]), (2, [8, 0, 0])):
+        topic = new(partitions)
+        (root := tmp_path / str(partitions)).mkdir()
+        shop = fed(root, sessions, topic)
+        topic.send([(i % partitions, *rest) for i, (_, *rest) in enumerate(of_lines([order(i, i) for i in range(1, 9)], 1))])
+        assert [shop.run()["ingest.orders"]["read"] for _ in range(3)] == read
+
+
+def test_fault_s19_a_transaction_that_is_open_for_long_is_told(
+    tmp_path: Path, sessions: Sessions, new: New, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new(1)
+    shop = fed(tmp_path, sessions, topic)
+    topic.send([*of_lines([order(1, 1)], 1)])
+    shop.run()
+    producer = topic.transaction()
+    [(_, key, value, _)] = of_lines([order(2, 2)], 1)
+    producer.produce(topic.name, key=key, value=value, partition=0)
+    producer.flush(20)
+    topic.send([*of_lines([order(3, 3)], 1)])
+    assert "holds partition" not in said(tmp_path, "plan").output
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 60 * 17)
+    told = f"a transaction that is open for 17 minutes holds partition 0 of topic kafka://kafka/{topic.name} at offset 1: 2 offsets wait"
+    assert told in " ".join(said(tmp_path, "plan").output.split())
+    shop.run()
+    assert told in " ".join(said(tmp_path, "history", "--run", "2").output.split())
+    monkeypatch.undo()
+    producer.abort_transaction(20)

@@ -223,7 +223,7 @@ def test_a_compacted_topic_that_is_looked_at_too_rarely_stops_the_run(
     topic.send([*of_lines([order(3, 3)], 1)])
     monkeypatch.setattr(time, "time", lambda: now + 60 * 29)
     with pytest.raises(
-        SourceOverrun, match="is compacted and keeps tombstones for 600 s, and was last read 660 s ago: deletes may be lost"
+        SourceOverrun, match="is compacted and keeps tombstones for 600 s, and was last read to its end 660 s ago: deletes may be lost"
     ):
         shop.run()
 

@@ -53,7 +53,9 @@ class Recompute:
 
 @dataclass(frozen=True)
 class Waiting:
-    """What a run that starts now would read of a source. ``skipped``: snapshots that a newer one replaces; ``records``: of topics, at most; ``bytes``: about."""
+    """What a run that starts now would read of a source. ``skipped``: snapshots that a newer one replaces; ``records``: of topics, at most; ``bytes``: about;
+    ``left``: records that later runs read; ``warnings``: sentences for people.
+    """
 
     table: str
     files: int = 0
@@ -61,6 +63,8 @@ class Waiting:
     skipped: int = 0
     error: RejoinError | None = None
     records: int | None = None
+    left: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,8 +123,9 @@ def measured(plan: Plan, config: LakeConfig | None, found: Outlook, access: "Sou
 
 
 def _of_waiting(waiting: Waiting) -> dict[str, Any]:
-    found = {"table": waiting.table, "files": waiting.files, "bytes": waiting.bytes, "skipped_snapshots": waiting.skipped}
-    return found if waiting.records is None else {**found, "records": waiting.records}
+    found: dict[str, Any] = {"table": waiting.table, "files": waiting.files, "bytes": waiting.bytes, "skipped_snapshots": waiting.skipped}
+    found |= {"warnings": list(waiting.warnings)} if waiting.warnings else {}
+    return found if waiting.records is None else {**found, "records": waiting.records, "left": waiting.left}
 
 
 def to_dict(ahead: Ahead) -> dict[str, Any]:
@@ -204,14 +209,16 @@ def _waiting(plan: Plan, history: History | None, name: str, access: "SourceAcce
 
     last = None if history is None else history.last_pin(name)
     try:
-        pin = waiting(
+        there = waiting(
             plan.table(name),
             access,
             None if last is None else Pin.from_dict(last),
             lambda: {} if history is None else history.consumed(name),
-        ).pin
+        )
     except RejoinError as error:
         return Waiting(name, error=error)
-    return (
-        Waiting(name) if pin is None else Waiting(name, 0 if pin.records else len(pin.parts), pin.size, pin.superseded, records=pin.records)
-    )
+    pin = there.pin
+    if pin is None:
+        return Waiting(name, warnings=there.warnings)
+    files = 0 if pin.records else len(pin.parts)
+    return Waiting(name, files, pin.size, pin.superseded, records=pin.records, left=there.left, warnings=there.warnings)

@@ -61,6 +61,8 @@ def summary(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
     for s in steps:
         if paths := s.detail.get("ignored"):
             console.print(f"not looked into ({s.counts['ignored']}): {', '.join(paths)}", markup=False, style="yellow")
+        for line in warned(s):
+            console.print(line, markup=False, soft_wrap=True, style="yellow")
         if "said" in s.detail:
             console.print(f"{s.target} goes on after {s.detail['code']}: {'; '.join(s.detail['said'])}", markup=False, soft_wrap=True)
     verdicts(console, steps)
@@ -210,6 +212,12 @@ def incomplete(tables: Mapping[str, Generations]) -> list[str]:
         for name, found in tables.items()
         for origin, run in found.incomplete.items()
     ]
+
+
+def warned(cut: StepRecord) -> list[str]:
+    """What a cut has to say of sources: records that it has left for later runs, and warnings."""
+    left = [f"{many(count, 'record')} of {name} or fewer are left for the next runs" for name, count in cut.detail.get("left", {}).items()]
+    return [*left, *cut.detail.get("warnings", ())]
 
 
 def lost(tables: Mapping[str, Loss]) -> list[str]:

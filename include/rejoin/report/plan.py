@@ -29,7 +29,7 @@ def plan(console: Console, ahead: Ahead, location: str) -> None:
     sinks = [e for e in found.entries if e.kind is Kind.SINK]
     _group(console, "sinks", ((e.name, _sink(e, ahead)) for e in sinks))
     _group(console, "refused", ((e.code, e.what.splitlines()) for e in ahead.refused))
-    _group(console, "input waiting", ((w.table, [_input(w)]) for w in ahead.waiting))
+    _group(console, "input waiting", ((w.table, [_input(w), *w.warnings]) for w in ahead.waiting))
     for line in (*incomplete(ahead.generations), *lost(ahead.losses)):
         _line(console, f"\n{line}")
     if found.run is not None and all(e.change is Change.SAME for e in found.entries):
@@ -70,7 +70,8 @@ def _input(waiting: Waiting) -> str:
     if waiting.error is not None:
         return f"refused, {waiting.error.code}"
     if waiting.records:
-        return f"{many(waiting.records, 'new record')} of a topic, or fewer"
+        later = f"; {waiting.left:,} more are left for later runs" if waiting.left else ""
+        return f"{many(waiting.records, 'new record')} of a topic, or fewer{later}"
     if not waiting.files:
         return "nothing new"
     skipped = f", {waiting.skipped} older snapshots are passed over" if waiting.skipped else ""

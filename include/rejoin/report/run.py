@@ -142,6 +142,7 @@ def _notices(steps: Sequence[StepRecord]) -> list[str]:
             made.append(f"not looked into ({s.counts['ignored']}): {', '.join(paths)}")
         if left := s.detail.get("left_behind"):
             made.append(history.gone(left))
+        made += history.warned(s)
     return made
 
 

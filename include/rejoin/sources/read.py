@@ -74,8 +74,9 @@ def read_here(table: Table, pin: Pin, access: SourceAccess) -> pa.Table | None:
 def read_along(table: Table, pin: Pin, access: SourceAccess) -> Iterator[pa.RecordBatch]:
     """The events of a pin of any size, in batches, decoded in this process. Raises as ``read`` does."""
     _check(table, pin, access)
-    for index in range(len(pin.parts)):
-        yield from events_of_part(table, pin, index, access)
+    given = delivered(table)
+    events = transport(given, access).all_events(pin)
+    yield from events if given == table else completed(table, events)
 
 
 def _check(table: Table, pin: Pin, access: SourceAccess) -> None:

@@ -60,7 +60,9 @@ class Log:
 
     @property
     def held(self) -> Held:
-        return Held("c", str(self.id), dict(enumerate(self.earliest)), {p: len(rows) for p, rows in enumerate(self.partitions)})
+        return Held(
+            "c", str(self.id), dict(enumerate(self.earliest)), ends := {p: len(rows) for p, rows in enumerate(self.partitions)}, ends
+        )
 
 
 def at(snapshot: int) -> str:
@@ -88,7 +90,7 @@ def notes() -> Table:
 
 
 def table_of(log: Log) -> KafkaTopic:
-    made = KafkaTopic(notes(), SourceAccess(".", {"kafka": {"address": "nowhere:1"}}))
+    made = KafkaTopic(notes(), SourceAccess(".", {"kafka": {"address": "nowhere:1", "records.per.run": "3"}}))
     made.__dict__["_held"] = log.held
     return made
 

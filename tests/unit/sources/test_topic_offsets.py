@@ -1,5 +1,7 @@
 """What a topic says of itself decides where the next run begins; what a topology says of a topic is checked before."""
 
+import random
+
 import pytest
 
 from rejoin import Topology, debezium, kafka, records, snapshot
@@ -11,7 +13,7 @@ from rejoin.plan.model.plan import Plan
 from rejoin.plan.topic_path import TopicPath, topic_path
 from rejoin.sources.access import SourceAccess
 from rejoin.sources.transports.kafka.client import Clients
-from rejoin.sources.transports.kafka.offsets import Held, Mark, starts
+from rejoin.sources.transports.kafka.offsets import Held, Mark, shared, starts
 from rejoin.sources.transports.kafka.reading import spans
 
 PATH = TopicPath("shop", "orders")
@@ -94,3 +96,38 @@ def test_an_address_or_settings_say_where_the_cluster_is() -> None:
     with pytest.raises(SetupError, match=r"the settings of the source .shop. are refused: no\.such\.setting") as raised:
         Clients(SourceAccess(".", {"shop": {"address": "a:1", "no.such.setting": "s3cret"}}), PATH).admin()
     assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "most", "read"),
+    [
+        ({0: 5, 1: 7}, None, {0: 5, 1: 7}),
+        ({0: 5, 1: 7}, 20, {0: 5, 1: 7}),
+        ({0: 1_000, 1: 10, 2: 0, 3: 1_000}, 210, {0: 100, 1: 10, 2: 0, 3: 100}),
+        ({0: 5, 1: 5, 2: 5}, 14, {0: 4, 1: 5, 2: 5}),
+        ({0: 9, 1: 9, 2: 9}, 1, {0: 0, 1: 0, 2: 1}),
+    ],
+)
+def test_a_bound_is_shared_by_the_partitions(waiting: dict[int, int], most: int | None, read: dict[int, int]) -> None:
+    assert shared(waiting, most) == read
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_a_bound_is_exact_fair_and_ends(seed: int) -> None:
+    made = random.Random(seed)
+    waiting, most = {p: made.choice([0, 3, 10, 999]) for p in range(made.randint(1, 9))}, made.randint(1, 600)
+    for _ in range(10_000):
+        read = shared(waiting, most)
+        assert sum(read.values()) == min(most, sum(waiting.values()))
+        short = [p for p in waiting if read[p] < waiting[p]]
+        assert all(read[p] >= max(read.values()) - 1 for p in short), "a partition that waits gets as much as any other"
+        waiting = {p: n - read[p] for p, n in waiting.items()}
+        if not any(waiting.values()):
+            return
+    raise AssertionError("it does not end")
+
+
+@pytest.mark.parametrize("most", ["0", "-5", "many", "1.5", ""])
+def test_a_bound_is_a_number_of_records(most: str) -> None:
+    with pytest.raises(SetupError, match=r"records\.per\.run of the source 'shop' is no number of records"):
+        Clients(SourceAccess(".", {"shop": {"address": "a:1", "records.per.run": most}}), PATH)

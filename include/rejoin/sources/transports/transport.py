@@ -25,10 +25,14 @@ class Waiting:
     Attributes:
         pin: what a cut would pin now; None if there is nothing.
         ignored: what lies beside it and is not looked into.
+        left: how many records are left for later runs, since one run is to read no more.
+        warnings: what else somebody should know, a sentence each.
     """
 
     pin: Pin | None
     ignored: tuple[str, ...] = ()
+    left: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,11 @@ class Transport(ABC):
         Raises:
             SourceError: the pinned records are not there any more, or cannot be read.
         """
+
+    def all_events(self, pin: Pin) -> Iterator[pa.RecordBatch]:
+        """The events of all parts of a pin, one after the other: for a process that reads them alone. Raises as ``events`` does."""
+        for index in range(len(pin.parts)):
+            yield from self.events(pin, index)
 
     @abstractmethod
     def raw(self, part: Part, wanted: Collection[int]) -> Iterator[tuple[int, str]]:

@@ -165,7 +165,7 @@ class Topology(TopologyLake):
         from rejoin.sources import Pin
 
         started, found = time.monotonic(), dict[str, dict[str, Any] | None]()
-        ignored: list[str] = []
+        ignored, left, warnings = list[str](), dict[str, int](), list[str]()
         for table in run.plan.tables:
             if run.plan.repair:
                 found[table.name] = None
@@ -174,6 +174,8 @@ class Topology(TopologyLake):
             there = sources.waiting(table, self.access, None if last is None else Pin.from_dict(last), taken)
             found[table.name] = None if there.pin is None else there.pin.to_dict()
             ignored += there.ignored
+            warnings += there.warnings
+            left |= {table.name: there.left} if there.left else {}
         self.ledger.pin(run.number, found)
         crash.point("cut:pinned")
         pins = [Pin.from_dict(p) for p in self.ledger.pins(run.number).values() if p is not None]
@@ -188,6 +190,8 @@ class Topology(TopologyLake):
         detail: dict[str, Any] = {"note": note} if note else {}
         if ignored:
             detail["ignored"] = sorted(set(ignored))[:MOST_IGNORED]
+        detail |= {"left": left} if left else {}
+        detail |= {"warnings": warnings} if warnings else {}
         if run.base is not None and (gone := left_behind(self.ledger.run(run.base).plan, run.plan)):
             detail["left_behind"] = {"names": gone, "as_of": run.base}
         return self._register(run, StepRecord(Verb.CUT, counts, time.monotonic() - started, 0, detail), "cut")

@@ -22,6 +22,7 @@ _LOOK = 0.1
 LOG = logging.getLogger("rejoin.kafka")
 LOG.addHandler(logging.NullHandler())
 ADDRESS, SERVERS, _OF_REGISTRY = "address", "bootstrap.servers", "schema.registry."
+MOST = "records.per.run"
 _READING: Mapping[str, Any] = {
     "queued.max.messages.kbytes": 65536,
     "max.partition.fetch.bytes": 8 << 20,
@@ -52,13 +53,14 @@ class Clients:
 
     Attributes:
         registry: of the schemas of messages; None where no setting names one.
+        most: so many records of each topic are read in one run; None: all.
 
     Args:
         access: how sources are reached.
         path: the topic.
 
     Raises:
-        SetupError: nothing says where the cluster is.
+        SetupError: nothing says where the cluster is, or how many records are meant.
     """
 
     def __init__(self, access: SourceAccess, path: TopicPath) -> None:
@@ -73,6 +75,7 @@ class Clients:
                 next_step="write it there: an address (host:9092), or settings of librdkafka as a JSON object; topologies have no addresses",
             )
         self.registry = SchemaRegistry(path.at, given) if URL in given else None
+        self.most = _most(path, given.pop(MOST, None))
         self._settings = {name: value for name, value in given.items() if not name.startswith(_OF_REGISTRY)}
         self._refused: list[KafkaError] = []
 
@@ -80,9 +83,10 @@ class Clients:
         """For questions about the topic."""
         return self._made(AdminClient, {})
 
-    def consumer(self) -> Consumer:
-        """For its records."""
-        return self._made(Consumer, {**_READING, "group.id": "rejoin", **self._settings, **_OURS})
+    def consumer(self, *, uncommitted: bool = False) -> Consumer:
+        """For its records; ``uncommitted``: also for those that no transaction has committed."""
+        isolation = {"isolation.level": "read_uncommitted"} if uncommitted else {}
+        return self._made(Consumer, {**_READING, "group.id": "rejoin", **self._settings, **_OURS, **isolation})
 
     def answer(self, client: AdminClient, asked: Mapping[Any, Any], doing: str) -> dict[Any, Any]:
         """What the cluster answers.
@@ -133,3 +137,13 @@ class Clients:
     def _tell(self, error: KafkaError) -> None:
         if error.code() in _DENIED:
             self._refused.append(error)
+
+
+def _most(path: TopicPath, given: str | None) -> int | None:
+    if given is None or (given.isdecimal() and int(given)):
+        return None if given is None else int(given)
+    raise SetupError(
+        f"{MOST} of the source {path.at!r} is no number of records",
+        expected="a whole number above zero",
+        next_step=f"correct [sources.{path.at}]",
+    )

@@ -23,12 +23,14 @@ class Held:
         cluster, topic: ids that tell them from others of the same name.
         earliest: partition -> the first offset that is there.
         ends: partition -> the offset behind the last record that readers of committed records see.
+        written: partition -> the offset behind the last record, which a transaction may not have committed.
     """
 
     cluster: str
     topic: str
     earliest: Mapping[int, int]
     ends: Mapping[int, int]
+    written: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Mark:
         path: of the source.
         cluster, topic: as of ``Held``.
         next: partition -> the first offset that was not read.
-        cut_at: when the topic was looked at, in seconds since the epoch.
+        cut_at: when the topic was last looked at and read to its end, in seconds since the epoch; the first time, when it was looked at.
         tombstones: for how many seconds it keeps tombstones, if it is compacted.
         torn: partition -> up to which offset a snapshot may lack rows, since records before were lost.
     """
@@ -76,15 +78,24 @@ def held(clients: Clients, path: TopicPath) -> Held:
     admin, doing = clients.admin(), "looking at"
     described = clients.answer(admin, admin.describe_topics(TopicCollection([path.topic]), request_timeout=SECONDS), doing)[path.topic]
     partitions = [TopicPartition(path.topic, partition.id) for partition in described.partitions]
-    asked = [
-        admin.list_offsets(dict.fromkeys(partitions, of), isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=SECONDS)
-        for of in (OffsetSpec.earliest(), OffsetSpec.latest())  # type: ignore[no-untyped-call]
-    ]
+    committed, latest = IsolationLevel.READ_COMMITTED, OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    wanted = ((OffsetSpec.earliest(), committed), (latest, committed), (latest, IsolationLevel.READ_UNCOMMITTED))  # type: ignore[no-untyped-call]
+    asked = [admin.list_offsets(dict.fromkeys(partitions, of), isolation_level=level, request_timeout=SECONDS) for of, level in wanted]
     cluster = {"": admin.describe_cluster(request_timeout=SECONDS)}
-    earliest, ends = ({p.partition: found.offset for p, found in clients.answer(admin, a, doing).items()} for a in asked)
+    offsets = [{p.partition: found.offset for p, found in clients.answer(admin, a, doing).items()} for a in asked]
     id_ = described.topic_id
     topic = f"{id_.get_most_significant_bits()}:{id_.get_least_significant_bits()}"
-    return Held(clients.answer(admin, cluster, doing)[""].cluster_id, topic, earliest, ends)
+    return Held(clients.answer(admin, cluster, doing)[""].cluster_id, topic, *offsets)
+
+
+def shared(waiting: Mapping[int, int], most: int | None) -> dict[int, int]:
+    """How many of the records that wait in each partition are read, ``most`` in all: as many of each, and what one has less is for the others."""
+    if most is None:
+        return dict(waiting)
+    found = dict[int, int]()
+    for number, p in enumerate(sorted(waiting, key=lambda p: waiting[p])):
+        found[p] = min(waiting[p], (most - sum(found.values())) // (len(waiting) - number))
+    return found
 
 
 def starts(path: TopicPath, last: Mark | None, now: Held, *, by_arrival: bool) -> dict[int, int]:
@@ -141,8 +152,8 @@ def overrun(path: TopicPath, partition: int, needed: int, earliest: int) -> Sour
 def tombstones_lost(path: TopicPath, away: int, kept: int) -> SourceOverrun:
     """The error of a compacted topic that was not looked at for longer than it keeps what it says of deleted rows; no offset tells which are lost."""
     return SourceOverrun(
-        f"topic {path} is compacted and keeps tombstones for {kept} s, and was last read {away} s ago: deletes may be lost; nothing was committed",
-        expected="runs more often than delete.retention.ms",
+        f"topic {path} is compacted and keeps tombstones for {kept} s, and was last read to its end {away} s ago: deletes may be lost; nothing was committed",
+        expected="runs that read it to its end more often than delete.retention.ms",
         next_step=f"raise delete.retention.ms of the topic. {ACCEPT}; then let the producer write all rows once more (a new snapshot)",
     )
 

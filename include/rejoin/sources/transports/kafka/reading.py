@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from contextlib import closing
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 
 from rejoin.errors import RejoinError, SourceDown
 from rejoin.plan.topic_path import TopicPath
@@ -35,16 +35,27 @@ def spans(first: int, end: int, wanted: Collection[int] | None) -> Iterator[tupl
 
 
 class RangeReader:
-    """Reads ranges of one partition.
+    """Reads ranges of one partition, once. It fetches as soon as it is made.
 
     Args:
         clients: of its cluster.
         path: the topic.
         partition: which one.
+        first: the offset from which it fetches.
     """
 
-    def __init__(self, clients: Clients, path: TopicPath, partition: int) -> None:
+    def __init__(self, clients: Clients, path: TopicPath, partition: int, first: int) -> None:
         self._clients, self._path, self._partition = clients, path, partition
+        self._consumer = clients.consumer()
+        self._go_to(first)
+
+    def _go_to(self, first: int) -> None:
+        self._first = first
+        self._consumer.assign([TopicPartition(self._path.topic, self._partition, first)])
+
+    def close(self) -> None:
+        """Gives up what was fetched and not read."""
+        self._consumer.close()
 
     def read(self, ranges: Iterator[tuple[int, int]]) -> Iterator[Messages]:
         """The records in some ranges. Offsets have gaps: what was taken back, marks of transactions, what compaction has dropped.
@@ -53,15 +64,16 @@ class RangeReader:
             SourceOverrun: they are gone.
             SourceMissing, SourceDenied, SourceDown: the cluster does not give them.
         """
-        with closing(self._clients.consumer()) as consumer:
+        with closing(self):
             for first, end in ranges:
-                consumer.assign([TopicPartition(self._path.topic, self._partition, first)])
-                yield from self._range(consumer, first, end)
+                if first != self._first:
+                    self._go_to(first)
+                yield from self._range(first, end)
 
-    def _range(self, consumer: Consumer, at: int, end: int) -> Iterator[Messages]:
+    def _range(self, at: int, end: int) -> Iterator[Messages]:
         until = time.monotonic() + STALLED
         while at < end:
-            found, reached = self._some(consumer, at, end)
+            found, reached = self._some(at, end)
             if reached > at:
                 at, until = reached, time.monotonic() + STALLED
             elif time.monotonic() > until:
@@ -71,10 +83,10 @@ class RangeReader:
                     [m.offset() for m in found], [m.key() for m in found], [m.value() for m in found], [m.headers() for m in found]
                 )
 
-    def _some(self, consumer: Consumer, at: int, end: int) -> tuple[list[Any], int]:
+    def _some(self, at: int, end: int) -> tuple[list[Any], int]:
         """The next records before ``end``, and up to where it has been read."""
         # It waits until it has all that are asked for, so not for more than there are.
-        some: list[Any] = consumer.consume(min(_AT_ONCE, end - at), _WAIT)
+        some: list[Any] = self._consumer.consume(min(_AT_ONCE, end - at), _WAIT)
         found = [message for message in some if message.error() is None]
         reached_end = False
         for message in some if len(found) < len(some) else ():

@@ -1,18 +1,23 @@
 """The transport of Kafka's topics. A part is a range of offsets of one partition; the mark has the topic's id and where to go on (docs/sources.md)."""
 
 import time
+from collections import deque
 from collections.abc import Collection, Iterator
 from functools import cached_property
+from itertools import islice
+
+import pyarrow as pa
 
 from rejoin.errors import PartitionsAdded, SourceMissing, SourceOverrun, TopicReplaced
 from rejoin.plan.model.record_place import by_place
-from rejoin.plan.model.sources import Meaning
+from rejoin.plan.model.sources import Meaning, Snapshots, WithSnapshots
 from rejoin.plan.pin import Part, Pin
 from rejoin.plan.topic_path import SCHEME, TopicPath, topic_path
 from rejoin.sources.shapes import registry
 from rejoin.sources.transports.kafka.client import Clients
 from rejoin.sources.transports.kafka.going_on import goes_on, loses, moved, said
-from rejoin.sources.transports.kafka.offsets import Held, Mark, held, overrun, starts, tombstones_kept, tombstones_lost
+from rejoin.sources.transports.kafka.offsets import Held, Mark, held, overrun, shared, starts, tombstones_kept, tombstones_lost
+from rejoin.sources.transports.kafka.open_transactions import told
 from rejoin.sources.transports.kafka.reading import RangeReader, spans
 from rejoin.sources.transports.kafka.wire_format import WireFormat
 from rejoin.sources.transports.messages import Messages, MessageTransport
@@ -28,21 +33,24 @@ class KafkaTopic(MessageTransport):
     """Records of a topic that are committed, once each, from the oldest one on."""
 
     def waiting(self, last: Pin | None, taken: Taken) -> Waiting:  # noqa: ARG002 -- offsets say what was taken
-        """The ranges from where the last run ended to the last stable offsets.
+        """The ranges from where the last run ended to the last stable offsets, or as much of them as one run reads.
 
         A pin without parts says nothing but that the topic was looked at, and had nothing new: so much has to be known of a compacted one.
         """
         mark, now, at = self._mark(last), self._held, int(time.time())
         begin = starts(self._path, mark, now, by_arrival=self._by_arrival)
-        parts = tuple(part for p in sorted(begin) for part in _parts(self._path, p, begin[p], now))
+        taken_now = shared({p: now.ends[p] - first for p, first in begin.items()}, self._most)
+        to = {p: first + taken_now[p] for p, first in begin.items()}
+        left, warnings = sum(now.ends.values()) - sum(to.values()), tuple(told(self._clients, self._path, now))
+        parts = tuple(part for p in sorted(begin) for part in _parts(self._path, now.topic, p, range(begin[p], to[p])))
         if not parts and (mark is None or mark.tombstones is None or 2 * (at - mark.cut_at) < mark.tombstones):
-            return Waiting(None)
+            return Waiting(None, warnings=warnings)
         kept = tombstones_kept(self._clients, self._path) if self.table.source.meaning is Meaning.FEED else None
         if parts and mark is not None and kept is not None and at - mark.cut_at > kept:
             raise tombstones_lost(self._path, at - mark.cut_at, kept)
-        torn = {} if mark is None else {p: to for p, to in mark.torn.items() if to > now.ends[p]}
-        made = Mark(self.table.source.path, now.cluster, now.topic, dict(now.ends), at, kept, torn)
-        return Waiting(self._pin(last, parts, made, torn=mark is not None and bool(mark.torn)))
+        torn = {} if mark is None else {p: upto for p, upto in mark.torn.items() if upto > to[p] or not parts}
+        made = Mark(self.table.source.path, now.cluster, now.topic, to, mark.cut_at if mark and left else at, kept, torn)
+        return Waiting(self._pin(last, parts, made, torn=mark is not None and bool(mark.torn)), left=left, warnings=warnings)
 
     def going_on(self, last: Pin) -> GoingOn | None:
         """Behind what is gone. Records that have no id but their offset cannot be read from the beginning of another topic.
@@ -61,8 +69,8 @@ class KafkaTopic(MessageTransport):
                 raise TopicReplaced(error.what, expected=error.expected, next_step="declare the stream under a new name") from None
             after, added = goes_on(mark, self._held, int(time.time())), isinstance(error, PartitionsAdded)
             found = tuple(said(self._path, mark, self._held)) or (error.what,)
-            told = (*found, moved(mark, self._held)) if added else found
-            return GoingOn(self._pin(last, (), after), error.code, told, lossy=not added or loses(mark, self._held))
+            sentences = (*found, moved(mark, self._held)) if added else found
+            return GoingOn(self._pin(last, (), after), error.code, sentences, lossy=not added or loses(mark, self._held))
         return None
 
     def _mark(self, last: Pin | None) -> Mark | None:
@@ -73,6 +81,15 @@ class KafkaTopic(MessageTransport):
     def _pin(self, last: Pin | None, parts: tuple[Part, ...], mark: Mark, *, torn: bool = False) -> Pin:
         ordinal = (last.ordinal if last else 0) + 1
         return Pin(self.table.source.kind, parts, ordinal, transport=SCHEME, mark=mark.to_dict(), torn=torn)
+
+    @property
+    def _most(self) -> int | None:
+        """How many offsets one run reads; None: all. Where the end of a snapshot deletes what it did not bring, several partitions are read up to one moment:
+        else the end could be read before a row.
+        """
+        source = self.table.source
+        deletes = isinstance(source, WithSnapshots) and source.snapshots is Snapshots.COMPLETE and not self._by_arrival
+        return None if deletes and len(self._held.ends) > 1 else self._clients.most
 
     @property
     def _by_arrival(self) -> bool:
@@ -93,16 +110,34 @@ class KafkaTopic(MessageTransport):
         if first < (earliest := now.earliest.get(partition, 0)):
             raise overrun(self._path, partition, first, earliest)
 
+    def all_events(self, pin: Pin) -> Iterator[pa.RecordBatch]:
+        """While a range is decoded, the next one is on its way: else a new consumer is waited for at the beginning of each. What waits in memory is bounded by
+        ``queued.max.messages.kbytes`` of both.
+        """
+        begun = map(self._reader, pin.parts)
+        try:
+            self._ahead.extend(islice(begun, 1))
+            for index in range(len(pin.parts)):
+                self._ahead.extend(islice(begun, 1))
+                yield from self.events(pin, index)
+        finally:
+            for reader in self._ahead:
+                reader.close()
+
     def messages(self, part: Part, wanted: Collection[int] | None = None) -> Iterator[Messages]:
         """Reads a range, or the wanted ones in it; one that compaction has dropped is not there."""
         place = part.place
-        found = RangeReader(self._clients, self._path, place["partition"]).read(spans(place["from"], place["to"], wanted))
+        reader = self._ahead.popleft() if self._ahead else self._reader(part)
+        found = reader.read(spans(place["from"], place["to"], wanted))
         if self._avro is not None:
             document = self._avro.document
             found = (some._replace(keys=[*map(document, some.keys)], values=[*map(document, some.values)]) for some in found)
         if wanted is None:
             return found
         return (Messages.of(message for message in some.each() if message.offset in wanted) for some in found)
+
+    def _reader(self, part: Part) -> RangeReader:
+        return RangeReader(self._clients, self._path, part.place["partition"], part.place["from"])
 
     def topic(self, part: Part) -> str:  # noqa: ARG002 -- all parts are of one
         """The topic."""
@@ -126,14 +161,18 @@ class KafkaTopic(MessageTransport):
         return None if registry_ is None or not registry.reads_messages(self.table) else WireFormat(registry_)
 
     @cached_property
+    def _ahead(self) -> deque[RangeReader]:
+        """Those that fetch already, in the order in which they will be read."""
+        return deque()
+
+    @cached_property
     def _held(self) -> Held:
         return held(self._clients, self._path)
 
 
-def _parts(path: TopicPath, partition: int, begin: int, now: Held) -> Iterator[Part]:
-    """What is new of a partition."""
-    end = now.ends[partition]
-    for first in range(begin, end, PART_OFFSETS):
-        to = min(first + PART_OFFSETS, end)
-        place = {"topic_id": now.topic, "partition": partition, "from": first, "to": to}
+def _parts(path: TopicPath, topic_id: str, partition: int, offsets: range) -> Iterator[Part]:
+    """What is read of a partition."""
+    for first in offsets[::PART_OFFSETS]:
+        to = min(first + PART_OFFSETS, offsets.stop)
+        place = {"topic_id": topic_id, "partition": partition, "from": first, "to": to}
         yield Part(f"{path}/{partition}", (to - first) * RECORD_BYTES, place, to - first)
