@@ -5,7 +5,7 @@ A topology file needs these names only, a notebook ``Lake`` as well; none of the
 
 from rejoin.declare.changes import arrival, changes
 from rejoin.declare.expectations import between, computable, condition, fresh, in_set, matched, matches, not_null, row_count, unique
-from rejoin.declare.formats import csv, json, parquet
+from rejoin.declare.formats import csv, installed_format, json, parquet
 from rejoin.declare.landed_by import airbyte, dms, fivetran, flattened
 from rejoin.declare.sinks import kafka, postgres
 from rejoin.declare.sources import captured, debezium, feed, iceberg, records, snapshot
@@ -31,6 +31,7 @@ __all__ = [
     "fresh",
     "iceberg",
     "in_set",
+    "installed_format",
     "json",
     "kafka",
     "matched",

@@ -1,4 +1,4 @@
-"""What a user writes for how files are written: ``json``, ``csv``, ``parquet``. Recorded; ``plan.check.formats`` checks."""
+"""What a user writes for how files are written: ``json``, ``csv``, ``parquet``, ``installed_format``. Recorded; ``plan.check.formats`` checks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,11 +8,12 @@ from rejoin.declare.declarations import Place, here
 
 @dataclass(frozen=True, eq=False)
 class FormatDeclaration:
-    """A format as written: ``kind``, the name of the function that was called, and its keyword arguments, unchecked."""
+    """A format as written: ``kind``, the name of the function that was called or of an installed format, and its keyword arguments, unchecked."""
 
     kind: str
     options: tuple[tuple[str, object], ...]
     place: Place
+    installed: bool = False
 
 
 def json() -> FormatDeclaration:
@@ -50,3 +51,13 @@ def csv(
     """
     options = (("delimiter", delimiter), ("quote", quote), ("escape", escape), ("header", header), ("names", names))
     return FormatDeclaration("csv", (*options, ("encoding", encoding), ("null", null), ("trim", trim)), here())
+
+
+def installed_format(name: str, **options: object) -> FormatDeclaration:
+    """A format that an installed package brings.
+
+    Args:
+        name: of its entry point.
+        options: what it takes: texts, numbers, True, False, None, lists and dicts of these.
+    """
+    return FormatDeclaration(name, tuple(options.items()), here(), installed=True)

@@ -2,6 +2,8 @@
 ``steps`` as a run does, so they cannot drift from it.
 """
 
+import json
+
 from rejoin.plan.change.stream_retention import why_kept
 from rejoin.plan.model import durations
 from rejoin.plan.model.match import AsOf, JoinKind, Other, Window
@@ -12,6 +14,7 @@ from rejoin.plan.model.sources import (
     DebeziumSource,
     FeedSource,
     Format,
+    InstalledFormat,
     NamedFields,
     OnIncomplete,
     RecordsSource,
@@ -115,6 +118,8 @@ def _promises(source: NamedFields) -> list[str]:
 
 def written(format_: Format) -> str:
     """How files are written, as a user declares it."""
+    if isinstance(format_, InstalledFormat):
+        return f"installed_format({', '.join([repr(format_.kind), *(f'{k}={v!r}' for k, v in json.loads(format_.options).items())])})"
     said = [f"{name}={value!r}" for name, value in vars(format_).items() if name != "kind" and value != getattr(type(format_)(), name)]
     return f"{format_.kind}({', '.join(said)})"
 

@@ -1,6 +1,6 @@
 """The columns of a snapshot, or of files of records, against the declared ones: what may be null-filled and what is drift."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import islice
 
@@ -9,12 +9,13 @@ import pyarrow.parquet as pq
 
 from rejoin.errors import BadRecord, SchemaDrift, SnapshotEmpty
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.sources import CsvFormat, Meaning, NamedFields, RecordsSource, SnapshotSource, Source
+from rejoin.plan.model.sources import CsvFormat, InstalledFormat, Meaning, NamedFields, RecordsSource, SnapshotSource, Source
 from rejoin.plan.sql.raw_fields import HEADER, fields
 from rejoin.sources.formats.csv_text import named, plain_header
 from rejoin.sources.formats.encoded_text import as_utf8
 from rejoin.sources.formats.json_documents import document_lines
 from rejoin.sources.formats.json_text import loads
+from rejoin.sources.formats.row_format import rows
 from rejoin.sources.stored_files import Place, corrupt, lines, open_file
 
 # JSON writers may leave null members out, so the first record alone says little.
@@ -28,10 +29,15 @@ def csv_of(source: Source) -> CsvFormat:
     return CsvFormat(null=source.null if isinstance(source, SnapshotSource | RecordsSource) else "")
 
 
-def columns_of(files: list[Place], format_: str, how: CsvFormat) -> tuple[str, ...]:
-    """Column names of a snapshot: header, Parquet schema, or the keys of the first 1,000 JSON records of each file.
+def installed_of(source: Source) -> InstalledFormat | None:
+    """The format of a source that an installed package brings; None if it has one of rejoin's."""
+    return source.format if isinstance(source, NamedFields) and isinstance(source.format, InstalledFormat) else None
 
-    A column that some file of a CSV or Parquet snapshot lacks does not count as found. Files of zero bytes are left out. ``how``: files of CSV are written.
+
+def columns_of(files: list[Place], format_: str, source: Source) -> tuple[str, ...]:
+    """Column names of a snapshot: header, Parquet schema, or the fields of the first 1,000 records of each file.
+
+    A column that some file of a CSV or Parquet snapshot lacks does not count as found. Files of zero bytes are left out.
     """
     full = [file for file in files if file.info().size > 0]
     if not full:
@@ -40,14 +46,16 @@ def columns_of(files: list[Place], format_: str, how: CsvFormat) -> tuple[str, .
             next_step="deliver a complete snapshot under a later name",
         )
     readers: dict[str, Callable[[Place], tuple[str, ...]]] = {
-        "csv": partial(csv_header, how=how),
-        "json": _json_keys,
+        "csv": partial(csv_header, how=csv_of(source)),
         "parquet": _parquet_names,
     }
-    found = [readers[format_](file) for file in full]
-    if format_ == "json":
-        return tuple(dict.fromkeys(name for names in found for name in names))
-    return tuple(name for name in found[0] if all(name in names for names in found))
+    if format_ in readers:
+        found = [readers[format_](file) for file in full]
+        return tuple(name for name in found[0] if all(name in names for names in found))
+    written = installed_of(source)
+    return tuple(
+        dict.fromkeys(name for file in full for name in (_json_keys(file) if written is None else _installed_names(file, written)))
+    )
 
 
 def check_drift(table: Table, found: tuple[str, ...], before: tuple[str, ...]) -> None:
@@ -111,6 +119,11 @@ def check_records(table: Table, part: str, found: tuple[str, ...]) -> None:
 def _json_keys(file: Place) -> tuple[str, ...]:
     numbered = lines(document_lines(open_file(file), file.label))
     return names_of(line for _, line in numbered if line.strip())
+
+
+def _installed_names(file: Place, written: InstalledFormat) -> Iterator[str]:
+    for _, _, record in islice(rows(written, open_file(file), file.label), JSON_SAMPLE):
+        yield from () if isinstance(record, BadRecord) else record
 
 
 def names_of(records: Iterable[bytes]) -> tuple[str, ...]:

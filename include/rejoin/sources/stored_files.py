@@ -69,7 +69,7 @@ def format_of(path: str) -> str | None:
 
 
 def written_as(source: Source, path: str) -> str | None:
-    """csv, json or parquet: what a source says of all its files, else what the name of the file says; None if neither does."""
+    """csv, json, parquet or the name of an installed format: what a source says of all its files, else what the name of the file says; None if neither does."""
     declared = source.format if isinstance(source, NamedFields) else None
     return format_of(path) if declared is None else declared.kind
 
@@ -161,8 +161,8 @@ def pin_files(files: Sequence[Place]) -> tuple[PinnedFile, ...]:
         return tuple(pool.map(pin_file, files))
 
 
-def open_pinned(root: str, file: PinnedFile) -> Iterator[bytes]:
-    """The content of a pinned file of text in pieces, unpacked if it is packed (``compression``).
+def open_pinned(root: str, file: PinnedFile, *, binary: bool = False) -> Iterator[bytes]:
+    """The content of a pinned file in pieces, unpacked if it is packed (``compression``); of text, if it may not be ``binary``.
 
     Raises SourceFileMissing, SourceFileChanged (other size or checksum, known at the latest after the last piece) or
     SourceCorrupt (packed data that is cut or damaged, no text). What was read before an error must be thrown away.
@@ -171,7 +171,7 @@ def open_pinned(root: str, file: PinnedFile) -> Iterator[bytes]:
     digest = hashlib.sha256()
     raw = _hashed(where, file, digest)
     try:
-        yield from _text(raw, file.path)
+        yield from (_unpacked if binary else _text)(raw, file.path)
     except SourceCorrupt:
         for _ in raw:  # a changed file is reported as changed, not as corrupt
             pass

@@ -1,13 +1,15 @@
 """How the files of a source are written, checked."""
 
 import codecs
+import json
 from typing import Final
 
 from rejoin.declare.formats import FormatDeclaration
 from rejoin.plan.check.tables import texts
+from rejoin.plan.extensions import formats
 from rejoin.plan.model.column_names import repeated
-from rejoin.plan.model.problems import BAD_OPTION, Reporter
-from rejoin.plan.model.sources import FORMATS, CsvFormat, Format
+from rejoin.plan.model.problems import BAD_OPTION, Reporter, did_you_mean
+from rejoin.plan.model.sources import FORMATS, CsvFormat, Format, InstalledFormat
 
 _ASCII: Final = bytes(range(32, 127))
 
@@ -17,10 +19,27 @@ def format_of(written: object, report: Reporter) -> Format | None:
     if written is None or isinstance(written, Format):
         return written
     if not isinstance(written, FormatDeclaration):
-        report(BAD_OPTION, f"format must be {', '.join(f'{kind}(...)' for kind in FORMATS)}, not {written!r}")
+        report(BAD_OPTION, f"format must be {', '.join(f'{kind}(...)' for kind in FORMATS)} or installed_format(...), not {written!r}")
         return None
     report = Reporter(report.problems, written.place, report.prefix)
+    if written.installed:
+        return _installed(written.kind, dict(written.options), report)
     return FORMATS[written.kind]() if written.kind != "csv" else _csv(dict(written.options), report)
+
+
+def _installed(name: str, options: dict[str, object], report: Reporter) -> Format | None:
+    """The format is made once here, so that it refuses its options where they are written."""
+    if name not in (there := formats.known()):
+        hint = did_you_mean(name, there) or f"; there are: {', '.join(sorted(there)) or 'none'}"
+        report(BAD_OPTION, f"format {name!r} is not installed{hint}")
+        return None
+    try:
+        made = InstalledFormat(name, json.dumps(options, ensure_ascii=False))
+        formats.row_format(made)
+    except (TypeError, ValueError) as error:
+        report(BAD_OPTION, f"format {name!r} refuses its options: {error}")
+        return None
+    return made
 
 
 def _csv(options: dict[str, object], report: Reporter) -> Format | None:

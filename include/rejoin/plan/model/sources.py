@@ -69,9 +69,17 @@ class ParquetFormat:
     kind: str = "parquet"
 
 
-Format = JsonFormat | CsvFormat | ParquetFormat
-FORMATS: dict[str, type[Format]] = {"json": JsonFormat, "csv": CsvFormat, "parquet": ParquetFormat}
-"""By ``kind``, which is also the name of the function that a topology calls."""
+@dataclass(frozen=True)
+class InstalledFormat:
+    """A format that an installed package brings. ``options``: what is said of it, as a JSON object."""
+
+    kind: str
+    options: str = "{}"
+
+
+Format = JsonFormat | CsvFormat | ParquetFormat | InstalledFormat
+FORMATS: dict[str, type[JsonFormat | CsvFormat | ParquetFormat]] = {"json": JsonFormat, "csv": CsvFormat, "parquet": ParquetFormat}
+"""rejoin's own by ``kind``, which is also the name of the function that a topology calls."""
 
 
 def format_from(data: Mapping[str, Any] | None) -> Format | None:
@@ -79,7 +87,7 @@ def format_from(data: Mapping[str, Any] | None) -> Format | None:
     if data is None:
         return None
     written: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
-    return FORMATS[data["kind"]](**written)
+    return FORMATS.get(data["kind"], InstalledFormat)(**written)
 
 
 @dataclass(frozen=True)

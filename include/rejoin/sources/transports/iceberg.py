@@ -6,17 +6,13 @@ read: in the first run, and where the old snapshot is expired or rolled back, th
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
-from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.schema import Schema
-from pyiceberg.table import FileScanTask
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Snapshot, ancestors_of
 
@@ -30,6 +26,8 @@ from rejoin.sources.events import EventKind, Layout
 from rejoin.sources.shapes.parquet_file import check_types
 from rejoin.sources.shapes.parquet_rows import event_columns, shown_rows
 from rejoin.sources.transports.iceberg_catalog import catalog
+from rejoin.sources.transports.iceberg_files import files_of
+from rejoin.sources.transports.iceberg_rows import SnapshotRows
 from rejoin.sources.transports.table_difference import Change, Difference
 from rejoin.sources.transports.transport import Taken, Transport, Waiting
 
@@ -37,21 +35,6 @@ NAME = "iceberg"
 _ONE_PART = 256 << 20
 """So many bytes of files are one part at least."""
 _AS = {Change.ROW: EventKind.UPSERT, Change.GONE: EventKind.DELETE, Change.DOUBLED: EventKind.QUARANTINED}
-
-
-@dataclass(frozen=True)
-class _Files:
-    """The files of a snapshot, each with the delete files that hide rows of it."""
-
-    tasks: Mapping[tuple[str, tuple[str, ...]], FileScanTask]
-
-    def without(self, others: "_Files") -> list[FileScanTask]:
-        """Those that the other snapshot does not read just so."""
-        return [task for key, task in self.tasks.items() if key not in others.tasks]
-
-    def common(self, others: "_Files") -> list[FileScanTask]:
-        """Those that both read just so."""
-        return [task for key, task in self.tasks.items() if key in others.tasks]
 
 
 class Iceberg(Transport):
@@ -174,32 +157,34 @@ class Iceberg(Transport):
 
     # --- parts ----------------------------------------------------------------------------------------------------------
 
-    def _files(self, snapshot: int) -> _Files:
+    def _rows_of(self, snapshot: int) -> SnapshotRows:
         try:
-            tasks = list(self._found.scan(snapshot_id=snapshot).plan_files())
+            return SnapshotRows(self._found, files_of(self._found, snapshot))
         except (NotImplementedError, ValueError) as error:
             raise SourceCorrupt(
                 f"the snapshot {snapshot} of {self.table.source.path!r} cannot be read: {error}",
-                expected="data files, and position deletes or deletion vectors",
-                next_step="compact that table (rewrite_data_files with delete-file-threshold=1): PyIceberg reads no equality deletes",
+                expected="data in Parquet or ORC, deletes by position or by values of columns",
+                next_step="compact that table (rewrite_data_files with delete-file-threshold=1), or have its writer write so",
             ) from None
-        return _Files({(t.file.file_path, tuple(sorted(d.file_path for d in t.delete_files))): t for t in tasks})
 
     def _all(self, snapshot: int) -> tuple[Part, ...]:
         """All rows, in parts of whole files."""
         parts, files, size = list[Part](), list[str](), 0
-        tasks = sorted(self._files(snapshot).tasks.values(), key=lambda t: t.file.file_path)
-        for task in tasks:
-            files.append(task.file.file_path)
-            size += task.file.file_size_in_bytes
-            if size >= _ONE_PART or task is tasks[-1]:
+        tasks = self._rows_of(snapshot).files.all
+        for file in (stored.task.file for stored in tasks):
+            files.append(file.file_path)
+            size += file.file_size_in_bytes
+            if size >= _ONE_PART or file is tasks[-1].task.file:
                 parts.append(Part(self._id(snapshot, len(parts)), size, {"to": snapshot, "files": files}))
                 files, size = [], 0
         return tuple(parts)
 
     def _changes(self, since: int, to: int) -> tuple[Part, ...]:
-        before, after = self._files(since), self._files(to)
-        size = sum(task.file.file_size_in_bytes for task in (*before.without(after), *after.without(before)))
+        before, after = self._rows_of(since).files, self._rows_of(to).files
+        whole = [*before.without(after), *after.without(before)]
+        keys = self._projected(to).select(*self.table.key).field_ids
+        size = sum(file.task.file.file_size_in_bytes for file in whole)
+        size += sum((file.task.file.column_sizes or {}).get(i, 0) for file in after.thinned(before) for i in keys)
         return (Part(self._id(to, 0), size, {"from": since, "to": to}),)
 
     def _id(self, snapshot: int, part: int) -> str:
@@ -209,18 +194,16 @@ class Iceberg(Transport):
         """Rows, and what those of a batch say."""
         to = part.place["to"]
         schema = self._projected(to)
-        after = self._files(to)
+        after = self._rows_of(to)
         if "from" not in part.place:
             wanted = set(part.place["files"])
-            tasks = [task for task in after.tasks.values() if task.file.file_path in wanted]
-            yield from ((Change.ROW, batch) for batch in self._scan(schema).to_record_batches(tasks))
+            files = [file for file in after.files.all if file.task.file.file_path in wanted]
+            yield from ((Change.ROW, batch) for batch in after.batches(schema, files))
             return
-        before = self._files(part.place["from"])
-        come, gone = (self._scan(schema).to_table(tasks) for tasks in (after.without(before), before.without(after)))
-        keys = schema.select(*self.table.key)
-        others = after.common(before)
-        read_keys, read = (partial(self._scan(of).to_table, others) for of in (keys, schema))
-        yield from Difference(self.table.key, come, gone, read_keys, read).changes()
-
-    def _scan(self, schema: Schema) -> ArrowScan:
-        return ArrowScan(self._found.metadata, self._found.io, schema, AlwaysTrue())
+        before = self._rows_of(part.place["from"])
+        come = after.table(schema, after.files.without(before.files))
+        gone = before.table(schema, before.files.without(after.files))
+        keys, others, thinned = schema.select(*self.table.key), after.files.common(before.files), after.files.thinned(before.files)
+        seen, left = (side.table(keys, thinned) for side in (before, after))
+        read_keys, read = (partial(after.table, of, others) for of in (keys, schema))
+        yield from Difference(self.table.key, come, gone, (seen, left), read_keys, read).changes()

@@ -9,7 +9,7 @@ from rejoin.plan.model.record_place import delivered
 from rejoin.plan.model.sources import DebeziumSource, Meaning, NamedFields, Source
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.compression import packing
-from rejoin.sources.declared_columns import check_drift, columns_of, csv_of
+from rejoin.sources.declared_columns import check_drift, columns_of
 from rejoin.sources.stored_files import PinnedFile, Place, changed, corrupt, first_lines, format_of, pin_files, place, written_as
 from rejoin.sources.transports.key_files import taken_apart
 from rejoin.sources.transports.layout import layout, reading_order
@@ -79,7 +79,7 @@ def columns_of_records(table: Table, root: str, fresh: tuple[Part, ...], last: P
     full = [where for where in (place(root, part.id) for part in fresh if part.size) if not _is_packed_nothing(where)]
     if not full:
         return last.columns if last else ()
-    columns = columns_of(full, format_, csv_of(table.source))
+    columns = columns_of(full, format_, table.source)
     check_drift(delivered(table), columns, last.columns if last else ())
     return columns
 

@@ -5,7 +5,7 @@ from pyarrow.fs import FileSelector
 from rejoin.errors import SnapshotEmpty, SnapshotOrder
 from rejoin.plan.model.plan import Table
 from rejoin.plan.pin import Pin
-from rejoin.sources.declared_columns import check_drift, columns_of, csv_of
+from rejoin.sources.declared_columns import check_drift, columns_of
 from rejoin.sources.stored_files import PinnedFile, Place, changed, child, children, corrupt, entries, pin_files, place, written_as
 from rejoin.sources.transports.layout import UNFINISHED, natural
 from rejoin.sources.transports.listing import missing, parts_of
@@ -39,7 +39,7 @@ def newest_snapshot(table: Table, root: str, where: Place, last: Pin | None) -> 
             _check_unchanged(table, root, next((e for e in complete if e.name == before), None), last)
             return None
         files, newer = pin_files(_data_files(table, root, fresh[-1])), len(fresh)
-    columns = columns_of([place(root, file.path) for file in files], str(written_as(table.source, files[0].path)), csv_of(table.source))
+    columns = columns_of([place(root, file.path) for file in files], str(written_as(table.source, files[0].path)), table.source)
     check_drift(table, columns, last.columns if last else ())
     return Pin("snapshot", parts_of(files), (last.ordinal if last else 0) + newer, newer - 1, columns)
 

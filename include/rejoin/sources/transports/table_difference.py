@@ -27,6 +27,7 @@ class Difference:
         key: the key columns.
         come: rows of the files that only the newer state has.
         gone: rows of the files that only the older state has, with the same columns.
+        thinned: the key columns of files that both have, but of which one hides other rows: as the older state has them, and as the newer.
         kept_keys: reads the key columns of the files that both have.
         kept: reads all of them; called only if one of those keys came or went.
     """
@@ -34,6 +35,7 @@ class Difference:
     key: Sequence[str]
     come: pa.Table
     gone: pa.Table
+    thinned: tuple[pa.Table, pa.Table]
     kept_keys: Callable[[], pa.Table]
     kept: Callable[[], pa.Table]
 
@@ -63,8 +65,11 @@ class Difference:
         """The keys of rows that only one side has; a row that was only moved to another file is on both."""
         db.register("come", self.come)
         db.register("gone", self.gone)
+        for name, rows in zip(("seen", "left_over"), self.thinned, strict=True):
+            db.register(name, rows)
         keys, on = DUCKDB.names(self.key), f"{self._same_key} AND r IS NOT DISTINCT FROM t"
-        sides = (f"SELECT {keys} FROM {a} AS r ANTI JOIN {b} AS t ON {on}" for a, b in (("come", "gone"), ("gone", "come")))
+        sides = [f"SELECT {keys} FROM {a} AS r ANTI JOIN {b} AS t ON {on}" for a, b in (("come", "gone"), ("gone", "come"))]
+        sides += [f"(FROM {a} EXCEPT ALL FROM {b})" for a, b in (("seen", "left_over"), ("left_over", "seen"))]
         db.execute(f"CREATE TEMP TABLE touched AS {' UNION '.join(sides)}")
 
     def _find_now(self, db: duckdb.DuckDBPyConnection) -> None:

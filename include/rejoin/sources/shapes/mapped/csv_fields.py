@@ -1,6 +1,6 @@
 """Records of CSV -> their fields as texts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +9,6 @@ from rejoin.errors import BadRecord
 from rejoin.plan.model.sources import CsvFormat
 from rejoin.sources.decode.record_runs import OneByOne
 from rejoin.sources.events import Event, EventKind, Layout, raw_text
-from rejoin.sources.formats.csv_text import Record
 from rejoin.sources.formats.encoded_text import as_utf8
 from rejoin.sources.shapes.csv_lines import CsvFile, by_columns
 
@@ -24,16 +23,16 @@ def csv_fields(layout: Layout, written: CsvFormat, file: str, index: int, pieces
         index: place of the file in the pin.
         pieces: the bytes.
     """
-    return by_columns(CsvFile(file, index, layout, written, None, _Fields(layout)), as_utf8(pieces, written.encoding, file))
+    return by_columns(CsvFile(file, index, layout, written, None, TextFields(layout)), as_utf8(pieces, written.encoding, file))
 
 
-class _Fields(OneByOne):
-    """Records that are in no plain line (``decode.record_runs.Format``)."""
+class TextFields(OneByOne):
+    """Records of texts, one by one (``decode.record_runs.Format``): of CSV those that are in no plain line, of installed formats all."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
 
-    def event(self, record: Record) -> Event:
+    def event(self, record: tuple[int, bytes, Mapping[str, Any] | BadRecord | None]) -> Event:
         line, raw, row = record
         lines = raw.count(b"\n") + 1
         assert row is not None  # that of a blank line, which is no record
@@ -43,5 +42,5 @@ class _Fields(OneByOne):
         values: list[Any] = [row.get(name) for name in self._layout.names]
         return Event(EventKind.UPSERT, line, (), values, raw=raw_text(raw), lines=lines, absent=absent)
 
-    def raw(self, record: Record) -> bytes:
+    def raw(self, record: tuple[int, bytes, object]) -> bytes:
         return record[1]

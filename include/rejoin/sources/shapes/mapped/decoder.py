@@ -10,15 +10,17 @@ from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import ChangesSource, CsvFormat, Meaning, NamedFields
 from rejoin.plan.sql.raw_fields import HEADER
 from rejoin.plan.topic_path import names_topic
-from rejoin.sources.declared_columns import JSON_SAMPLE, csv_of
+from rejoin.sources.declared_columns import JSON_SAMPLE, csv_of, installed_of
 from rejoin.sources.decode.proven_lines import by_shape
+from rejoin.sources.decode.record_runs import batches as record_batches
 from rejoin.sources.events import EventKind
 from rejoin.sources.formats.csv_text import csv_records
 from rejoin.sources.formats.encoded_text import as_utf8
 from rejoin.sources.formats.json_documents import document_lines
+from rejoin.sources.formats.row_format import rows
 from rejoin.sources.shapes import registry
 from rejoin.sources.shapes.mapped import parquet_fields
-from rejoin.sources.shapes.mapped.csv_fields import csv_fields
+from rejoin.sources.shapes.mapped.csv_fields import TextFields, csv_fields
 from rejoin.sources.shapes.mapped.json_fields import JsonFields
 from rejoin.sources.shapes.mapped.mapping import Mapping
 from rejoin.sources.shapes.mapped.message_fields import MessageFields
@@ -32,7 +34,7 @@ Line = tuple[int, bytes]
 
 
 def kind_of(source: NamedFields, path: str) -> str:
-    """How a file is written: json, csv or parquet."""
+    """How a file is written: json, csv, parquet, or the name of an installed format."""
     return written_as(source, path) or "json"
 
 
@@ -40,11 +42,14 @@ def decode(table: Table, ordinal: int, file: PinnedFile, index: int, root: str) 
     """A pinned file -> record batches of ``events_schema(table)``, one row a record. Raises as ``transports.files.Files.events`` does."""
     mapping = Mapping(table, None if table.source.meaning is Meaning.FEED else position_of(ordinal))
     if kind_of(mapping.source, file.path) == "parquet":
-        rows = parquet_fields.opened(mapping, root, file)
-        records = Records(mapping, rows.statement, file.path, index)
-        return (records.events(batch, rows.raw) for batch in rows.batches)
-    layout, pieces = mapping.raw_layout(), open_pinned(root, file)
-    if kind_of(mapping.source, file.path) == "csv":
+        opened = parquet_fields.opened(mapping, root, file)
+        records = Records(mapping, opened.statement, file.path, index)
+        return (records.events(batch, opened.raw) for batch in opened.batches)
+    layout, installed = mapping.raw_layout(), installed_of(mapping.source)
+    pieces = open_pinned(root, file, binary=installed is not None)
+    if installed is not None:
+        batches = record_batches(layout, file.path, index, rows(installed, pieces, file.path), TextFields(layout))
+    elif kind_of(mapping.source, file.path) == "csv":
         batches = csv_fields(layout, csv_of(mapping.source), file.path, index, pieces)
     else:
         batches = by_shape(file.path, index, document_lines(pieces, file.path), JsonFields(layout))
@@ -85,6 +90,11 @@ def decode_lines(table: Table, file: str, lines: Iterable[Line]) -> Iterator[pa.
         for line, raw in lines if written.names else ():
             yield from _events(mapping, file, 0, _one_csv(mapping, written, file, line, raw))
         return
+    if (installed := installed_of(mapping.source)) is not None:
+        again = ((line, own, row) for line, raw in lines for _, own, row in rows(installed, iter([raw]), file))
+        layout = mapping.raw_layout()
+        yield from _events(mapping, file, 0, record_batches(layout, file, 0, again, TextFields(layout)))
+        return
     yield from _events(mapping, file, 0, JsonFields(mapping.raw_layout()).batches(file, 0, iter(lines)))
 
 
@@ -98,10 +108,13 @@ def raw_records(table: Table, file: PinnedFile, root: str) -> Iterator[tuple[int
     """The records of a file as they were written, with their lines."""
     mapping = Mapping(table)
     if kind_of(mapping.source, file.path) == "parquet":
-        rows, first = parquet_fields.opened(mapping, root, file), 1
-        for batch in rows.batches:
-            yield from enumerate(rows.raw(batch), first)
+        opened, first = parquet_fields.opened(mapping, root, file), 1
+        for batch in opened.batches:
+            yield from enumerate(opened.raw(batch), first)
             first += batch.num_rows
+    elif (installed := installed_of(mapping.source)) is not None:
+        found = rows(installed, open_pinned(root, file, binary=True), file.path)
+        yield from ((line, raw) for line, raw, _ in found)
     elif kind_of(mapping.source, file.path) == "csv":
         written = csv_of(mapping.source)
         records = csv_records(numbered(as_utf8(open_pinned(root, file), written.encoding, file.path)), written, file.path, lambda _: None)
