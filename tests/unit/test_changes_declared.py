@@ -47,7 +47,7 @@ def plan(kind: str = "files", **options: Any) -> Plan:
         ({"columns": {"note": "NOTE", "n": "note"}}, "names of fields that are read must differ in more than case"),
         ({"columns": {"note": "_file"}}, "a field named '_file' cannot be read"),
         ({"columns": {"note": 5}}, "a text with one SQL expression is expected"),
-        ({"format": "csv"}, "format must be json(...), csv(...), parquet(...), not 'csv'"),
+        ({"format": "csv"}, "format must be json(...), csv(...), parquet(...) or installed_format(...), not 'csv'"),
         ({"format": csv(delimiter=";;")}, "csv: delimiter must be one character"),
         ({"format": csv(quote=",")}, "csv: delimiter and quote are both ','"),
         ({"format": csv(header=False)}, "csv: without a header, names=[...]"),
