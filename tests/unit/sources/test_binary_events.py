@@ -23,7 +23,6 @@ from rejoin.errors import SourceCorrupt, SourceFileChanged
 from rejoin.plan.model.sources import DebeziumSource
 from rejoin.sources import SourceAccess, read_along
 from rejoin.sources.formats.avro_file import avro_file
-from rejoin.sources.formats.connect_json import physical_avro
 from rejoin.sources.transports.registry import transport
 
 DDL = "id BIGINT; price DECIMAL(10,2); at TIMESTAMP_NTZ; seen TIMESTAMP; day DATE; on_ BOOLEAN; data BINARY; x DOUBLE; note STRING"
@@ -197,8 +196,8 @@ def test_keys_in_avro_beside_values_in_avro_tell_of_deletes(tmp_path: Path) -> N
 
 
 def test_bytes_decimals_and_times_are_those_of_the_json_converter() -> None:
-    found = avro_file(avro(EVENTS[4:5]), "f", physical_avro)
-    (event,) = found.records
+    found = avro_file(avro(EVENTS[4:5]), "f")
+    (event,) = found.records(found.blocks)
     assert int.from_bytes(event["after"]["price"], "big", signed=True) == 48 and base64.b64encode(event["after"]["data"]) == b"BP8A"
     assert found.schema["connect.name"] == "e6.shop.orders.Envelope"
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from source_cases import rows, table
 
 from rejoin.errors import SchemaUnknown
+from rejoin.sources.formats.connect_json import of_avro
 from rejoin.sources.shapes import registry
-from rejoin.sources.transports.kafka.wire_format import WireFormat, connect_schema
+from rejoin.sources.transports.kafka.wire_format import WireFormat
 from rejoin.sources.transports.messages import Line, Message
 
 ORDERS = table(
@@ -175,7 +176,7 @@ def test_an_unknown_schema_stops_and_refuses_nothing() -> None:
 
 def test_a_schema_that_names_itself_ends() -> None:
     node = {"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}, {"name": "x", "type": ["int", "string"]}]}
-    assert [f["field"] for f in connect_schema(node, {})["fields"]] == ["next", "x"]
+    assert [f["field"] for f in of_avro(node)["fields"]] == ["next", "x"]
 
 
 def test_many_messages_are_proven_or_read_one_by_one_alike() -> None:

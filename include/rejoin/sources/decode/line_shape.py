@@ -15,6 +15,8 @@ from rejoin.statements.dialect import DUCKDB
 
 Path = tuple[str, ...]
 TEXT, WHOLE, NUMBER, FLAG, NULL = "text", "whole", "number", "flag", "null"
+DECIMAL, FLOATING, OCTETS = "decimal", "floating", "octets"
+"""Kinds of values that lines do not have (``column_shape``)."""
 _READ_AS = {TEXT: "VARCHAR", WHOLE: "BIGINT", NUMBER: "VARCHAR", FLAG: "BOOLEAN", NULL: "VARCHAR"}
 _PLAIN_NUMBER = r"-?(0|[1-9][0-9]{0,99})(\.[0-9]{1,99})?([eE][-+]?[0-9]{1,3})?"
 _NUMBER_OF_A_MEMBER = r":( ?)(-?[0-9]+(\.[0-9]+([eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+))"

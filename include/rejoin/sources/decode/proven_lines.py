@@ -22,6 +22,7 @@ from rejoin.sources.decode.line_shape import Shape
 from rejoin.sources.decode.shape_learning import learned
 from rejoin.sources.events import EventKind, Layout
 from rejoin.sources.formats.line_chunks import Chunk, Numbers, RemainingLines, chunks
+from rejoin.sources.formats.plain_columns import from_their_start
 from rejoin.statements.dialect import DUCKDB
 
 SAMPLE = 200
@@ -174,7 +175,7 @@ def computed(lines: pa.RecordBatch, query: str) -> pa.Table:
     """
     numbered = lines.append_column(AT, pa.array(np.arange(lines.num_rows)))
     step = -(-lines.num_rows // _PARTS)
-    parts = pa.Table.from_batches([numbered.slice(i, step) for i in range(0, lines.num_rows, step)])
+    parts = pa.Table.from_batches([_part(numbered, i, step) for i in range(0, lines.num_rows, step)])
     with _database().cursor() as cursor:
         cursor.register("lines", parts)
         found = cursor.sql(query).to_arrow_table()
@@ -182,6 +183,11 @@ def computed(lines: pa.RecordBatch, query: str) -> pa.Table:
     if not np.array_equal(at, np.arange(lines.num_rows)):
         found = found.take(pc.sort_indices(found[AT]))
     return found.drop_columns([AT])
+
+
+def _part(lines: pa.RecordBatch, first: int, count: int) -> pa.RecordBatch:
+    part = lines.slice(first, count)
+    return pa.RecordBatch.from_arrays(list(map(from_their_start, part.columns)), names=part.schema.names)
 
 
 def _together(chunk: Chunk, found: pa.Table, file: str, index: int, careful: LineDecoder) -> Iterator[pa.RecordBatch]:
@@ -199,18 +205,20 @@ def together(
     layout: Layout, fast: pa.Table, lines: Numbers, others: Sequence[pa.RecordBatch], file: str, index: int
 ) -> Iterator[pa.RecordBatch]:
     """The events of rows that are proven, which stand on ``lines``, and those of other lines, in the order of all lines."""
-    both = [*([_arranged(layout, fast, lines, file, index)] if fast.num_rows else []), *others]
+    both = [*([arranged(layout, fast, lines, file, index)] if fast.num_rows else []), *others]
     if len(both) > 1:
         events = pa.concat_batches(both)
         both = [events.take(pc.sort_indices(events["_arrival"]))]
     yield from both
 
 
-def _arranged(layout: Layout, fast: pa.Table, lines: Numbers, file: str, index: int) -> pa.RecordBatch:
+def arranged(layout: Layout, fast: pa.Table, lines: Numbers, file: str, index: int) -> pa.RecordBatch:
+    """The events of rows that are proven, which stand on ``lines``: upserts, where nothing else is said."""
     arrays = {}
     for name in fast.column_names:
         if name != "_proven":
             column = fast[name].combine_chunks()
             arrays[name] = column.cast(layout.schema.field(name).type)
-    arrays["_kind"] = pa.repeat(str(EventKind.UPSERT), len(lines))
+    if "_kind" not in arrays:
+        arrays["_kind"] = pa.repeat(str(EventKind.UPSERT), len(lines))
     return layout.arranged(arrays, lines, file, index)  # type: ignore[arg-type]

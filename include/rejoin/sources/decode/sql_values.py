@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rejoin.plan.model.durations import MAX_DAY, MAX_MICROS, MIN_DAY, MIN_MICROS
 from rejoin.plan.sql.portable import duckdb_type
 from rejoin.sources.decode.column_values import FLOAT_TEXT
-from rejoin.sources.decode.line_shape import FLAG, NULL, NUMBER, TEXT, WHOLE
+from rejoin.sources.decode.line_shape import DECIMAL, FLAG, FLOATING, NULL, NUMBER, OCTETS, TEXT, WHOLE
 from rejoin.sources.decode.values import decimal_of
 
 _DAY = "[12][0-9]{3}-[0-9]{2}-[0-9]{2}"
@@ -43,10 +43,17 @@ def typed(kind: str, written: str, type_: str, *, unit: str = "us", numbers: boo
     if kind == NULL:
         return Typed(f"CAST(NULL AS {target})")
     decimal = decimal_of(type_)
+    if kind == DECIMAL:
+        kind, written = NUMBER, f"CAST({written} AS VARCHAR)"
     if decimal:
         return _decimal(kind, written, target, *decimal, numbers=numbers)
-    if (kind, type_) in ((TEXT, "STRING"), (WHOLE, "BIGINT"), (FLAG, "BOOLEAN")):
+    if (kind, type_) in ((TEXT, "STRING"), (WHOLE, "BIGINT"), (FLAG, "BOOLEAN"), (OCTETS, "BINARY")):
         return Typed(written)
+    if kind == FLOATING and type_ in FLOAT_TEXT:
+        value = f"TRY_CAST({written} AS {target})"
+        return Typed(value, f"coalesce({value} = {written}, false)")
+    if (kind, type_) == (WHOLE, "BOOLEAN"):
+        return Typed(f"{written} = 1", f"{written} BETWEEN 0 AND 1")
     if kind == WHOLE and type_ == "INT":
         return Typed(f"TRY_CAST({written} AS INTEGER)", f"{written} BETWEEN {-(2**31)} AND {2**31 - 1}")
     if kind == NUMBER and type_ in ("INT", "BIGINT"):
@@ -114,12 +121,14 @@ def _time(kind: str, written: str, type_: str, target: str, unit: str) -> Typed 
     if type_ == "DATE":
         inside = f"{written} BETWEEN {MIN_DAY} AND {MAX_DAY}"
         return Typed(f"DATE '1970-01-01' + CASE WHEN {inside} THEN CAST({written} AS INTEGER) END", inside)
+    made = "make_timestamp" if type_ == "TIMESTAMP_NTZ" else "make_timestamptz"
+    if unit == "ns":
+        return Typed(f"{made}({written} // 1000)", f"{written} % 1000 = 0")
     factor = {"us": 1, "ms": 1000}.get(unit)
     if factor is None:
         return None
     low, high = -(-MIN_MICROS // factor), MAX_MICROS // factor
     inside = f"{written} BETWEEN {low} AND {high}"
-    made = "make_timestamp" if type_ == "TIMESTAMP_NTZ" else "make_timestamptz"
     return Typed(f"{made}(CASE WHEN {inside} THEN {written} * {factor} END)", inside)
 
 

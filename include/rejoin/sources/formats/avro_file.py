@@ -3,33 +3,71 @@
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from rejoin.errors import SourceCorrupt
 from rejoin.sources.compression import Damaged, snappy_block, unpacked
+from rejoin.sources.formats.connect_json import physical_avro
 from rejoin.sources.stored_files import corrupt
 
 _META = {"type": "map", "values": "bytes"}
 _MARK = 16
 
 
+@dataclass(frozen=True)
+class Block:
+    """Records that follow each other. ``number``: of the block, from 1."""
+
+    number: int
+    count: int
+    octets: bytes
+
+
 class AvroFile(NamedTuple):
-    """The schema of a file as it stands there, and its records."""
+    """A file as it was pinned.
 
+    Attributes:
+        path: for errors.
+        schema: as it stands there.
+        parsed: the same, by which numbers and octets are read as they are stored.
+        blocks: of its records.
+    """
+
+    path: str
     schema: Any
-    records: Iterator[Any]
+    parsed: Any
+    blocks: Iterator[Block]
+
+    def records(self, blocks: Iterable[Block]) -> Iterator[Any]:
+        """What stands in blocks.
+
+        Raises:
+            SourceCorrupt: they are cut or damaged.
+        """
+        import fastavro
+
+        for block in blocks:
+            stream = io.BytesIO(block.octets)
+            try:
+                found: list[Any] = [fastavro.schemaless_reader(stream, self.parsed, None) for _ in range(block.count)]
+                if stream.read(1):
+                    raise ValueError
+            except _BROKEN:
+                raise _damaged(self.path, block.number) from None
+            yield from found
 
 
-def avro_file(data: bytes, path: str, physical: Callable[[Any], Any]) -> AvroFile:
+def avro_file(data: bytes, path: str) -> AvroFile:
     """What a container file holds.
 
     Args:
         data: all of it.
         path: as pinned, for errors.
-        physical: its schema -> the one that records are read by.
 
     Raises:
-        SourceCorrupt: it is cut, damaged or of an unknown codec; of blocks also as records are asked for.
+        SourceCorrupt: it is cut, damaged or of an unknown codec; of blocks also as they are asked for.
     """
     import fastavro
     from fastavro.schema import SchemaParseException, UnknownType
@@ -40,32 +78,31 @@ def avro_file(data: bytes, path: str, physical: Callable[[Any], Any]) -> AvroFil
             raise corrupt(path, "it is no Avro container file")
         meta: Any = fastavro.schemaless_reader(stream, _META, None)
         codec, schema = meta.get("avro.codec", b"null").decode(), json.loads(meta["avro.schema"])
-        parsed = fastavro.parse_schema(physical(schema))
+        parsed = fastavro.parse_schema(physical_avro(schema))
         mark = _exactly(stream, _MARK)
     except (*_BROKEN, SchemaParseException, UnknownType) as error:
         raise corrupt(path, f"the header of the Avro file is cut or damaged ({type(error).__name__})") from None
     if codec not in _CODECS:
         raise corrupt(path, f"the Avro codec {codec!r} is unknown")
-    return AvroFile(schema, _records(stream, len(data), parsed, _CODECS[codec], mark, path))
+    return AvroFile(path, schema, parsed, _blocks(stream, len(data), _CODECS[codec], mark, path))
 
 
-def _records(stream: io.BytesIO, size: int, schema: Any, unpack: Callable[[bytes], bytes], mark: bytes, path: str) -> Iterator[Any]:
-    import fastavro
-
+def _blocks(stream: io.BytesIO, size: int, unpack: Callable[[bytes], bytes], mark: bytes, path: str) -> Iterator[Block]:
     number = 0
     while stream.tell() < size:
         number += 1
         try:
             count, length = _long(stream), _long(stream)
-            block = io.BytesIO(unpack(_exactly(stream, length)))
+            octets = unpack(_exactly(stream, length))
             if count < 0 or _exactly(stream, _MARK) != mark:
                 raise ValueError
-            found: list[Any] = [fastavro.schemaless_reader(block, schema, None) for _ in range(count)]
-            if block.read(1):
-                raise ValueError
         except _BROKEN:
-            raise corrupt(path, f"block {number} of the Avro file is cut or damaged") from None
-        yield from found
+            raise _damaged(path, number) from None
+        yield Block(number, count, octets)
+
+
+def _damaged(path: str, block: int) -> SourceCorrupt:
+    return corrupt(path, f"block {block} of the Avro file is cut or damaged")
 
 
 def _exactly(stream: io.BytesIO, size: int) -> bytes:

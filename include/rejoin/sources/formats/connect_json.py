@@ -6,7 +6,7 @@ So what reads JSON with schemas reads these too, exactly: names of types of Conn
 import base64
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -30,16 +30,43 @@ _LOGICAL = {
 _OF_UNIT = {"ms": _LOGICAL["timestamp-millis"], "us": _LOGICAL["timestamp-micros"], "ns": _LOGICAL["timestamp-nanos"]}
 
 
-def documents(schema: Mapping[str, Any], records: Iterable[Any]) -> Iterator[bytes]:
-    """Records with their Connect schema -> lines ``{"schema":..,"payload":..}``."""
-    front = b'{"schema":%b,"payload":' % json.dumps(schema).encode()
-    for record in records:
-        yield front + json.dumps(_written(record), ensure_ascii=False).encode("utf-8", "surrogatepass") + b"}\n"
+def document(schema: Mapping[str, Any]) -> Callable[[Any], bytes]:
+    """What makes ``{"schema":..,"payload":..}`` of a record with this Connect schema."""
+    front = b'{"schema":%b,"payload":' % _text(schema)
+
+    def of(record: Any) -> bytes:
+        try:
+            payload = _text(record)
+        except ValueError:  # a number that JSON does not have
+            payload = _text(_finite(record))
+        return b"%b%b}" % (front, payload)
+
+    return of
+
+
+def _text(value: Any) -> bytes:
+    text = json.dumps(value, default=_written, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace")  # a half of a surrogate as JSON writes it
 
 
 def of_avro(schema: Any) -> dict[str, Any]:
     """The Connect schema that an Avro schema stands for."""
     return _of_avro(schema, {}, "")
+
+
+def decimal_scale(schema: Mapping[str, Any]) -> int | None:
+    """The scale of a decimal, as which octets of an Avro schema are read; None: they are none."""
+    scale = _scale(schema)
+    return int(scale) if _name(schema) == _LOGICAL["decimal"] and str(scale).isdigit() else None
+
+
+def _name(schema: Mapping[str, Any]) -> str | None:
+    return schema.get("connect.name") or _LOGICAL.get(schema.get("logicalType", ""))
+
+
+def _scale(schema: Mapping[str, Any]) -> Any:
+    said = schema.get("scale", 0 if schema.get("logicalType") == "decimal" else None)
+    return schema.get("connect.parameters", {}).get("scale", said)
 
 
 def physical_avro(schema: Any) -> Any:
@@ -60,20 +87,6 @@ def of_arrow(schema: pa.Schema | pa.StructType) -> dict[str, Any]:
     return {"type": "struct", "fields": [{"field": field.name, "optional": True, **_of_arrow(field.type)} for field in schema]}
 
 
-def physical_arrow(values: pa.Array) -> pa.Array:
-    """Arrow values with times as numbers, in structs too; seconds as milliseconds."""
-    kind = values.type
-    if pat.is_dictionary(kind):
-        return physical_arrow(values.dictionary_decode())
-    if pat.is_struct(kind):
-        return pa.StructArray.from_arrays([physical_arrow(v) for v in values.flatten()], [f.name for f in kind], mask=values.is_null())
-    if pat.is_timestamp(kind) and kind.unit == "s":
-        return values.cast(pa.timestamp("ms", kind.tz)).cast(pa.int64())
-    if pat.is_date32(kind) or pat.is_time32(kind):
-        return values.cast(pa.int32())
-    return values.cast(pa.int64()) if pat.is_timestamp(kind) or pat.is_time64(kind) else values
-
-
 def _of_avro(schema: Any, known: dict[str, Any], space: str) -> dict[str, Any]:
     if isinstance(schema, list):
         others = [part for part in schema if part != "null"]
@@ -86,10 +99,10 @@ def _of_avro(schema: Any, known: dict[str, Any], space: str) -> dict[str, Any]:
     if not isinstance(kind, str):
         return _of_avro(kind, known, space)
     made: dict[str, Any] = {"type": {"record": "struct", "enum": "string", "fixed": "bytes"}.get(kind, _PLAIN.get(kind, kind))}
-    if name := schema.get("connect.name") or _LOGICAL.get(schema.get("logicalType", "")):
+    if name := _name(schema):
         made["name"] = name
-    if "scale" in schema or schema.get("logicalType") == "decimal":
-        made["parameters"] = {"scale": str(schema.get("scale", 0))}
+    if (scale := _scale(schema)) is not None:
+        made["parameters"] = {"scale": str(scale)}
     if kind in ("record", "enum", "fixed"):
         space = schema.get("namespace", schema["name"].rpartition(".")[0] or space)
         known[schema["name"] if "." in schema["name"] else f"{space}.{schema['name']}".lstrip(".")] = made
@@ -121,18 +134,23 @@ def _of_arrow(kind: pa.DataType) -> dict[str, Any]:
     return {"type": next((name for name, fits in tests.items() if fits), "string")}
 
 
-def _written(value: Any) -> Any:
-    """A value as the JSON converter writes it."""
-    if isinstance(value, dict):
-        return {name: _written(v) for name, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_written(v) for v in value]
+def _written(value: Any) -> str:
+    """A value that JSON does not have as the JSON converter writes it."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, Decimal):
         sign, digits, _ = value.as_tuple()
         unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
         return base64.b64encode(unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True)).decode()
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+    return str(value)
+
+
+def _finite(value: Any) -> Any:
+    """A value with texts for the numbers that are none or infinite."""
+    if isinstance(value, dict):
+        return {name: _finite(v) for name, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value

@@ -18,6 +18,7 @@ import pyarrow.types as pat
 from rejoin.plan.model.durations import MAX_MICROS, MIN_MICROS
 from rejoin.plan.model.plan import Table
 from rejoin.sources.events import MISSING_KEY, EventKind, Layout, raw_text
+from rejoin.sources.formats.encoded_text import no_utf8
 from rejoin.sources.shapes.parquet_file import parquet_rows
 from rejoin.sources.shapes.snapshot import position_of
 from rejoin.sources.stored_files import PinnedFile
@@ -116,25 +117,6 @@ def _faults(name: str, values: pa.Array) -> Iterator[tuple[pa.BooleanArray, str,
         first, after = (at // _A_DAY if pat.is_date32(kind) else at * _A_SECOND[kind.unit] for at in _YEARS)
         outside = pc.or_(pc.less(number, first), pc.greater_equal(number, after))
         yield pc.fill_null(outside, fill_value=False), "VALUE_RANGE", f"column {name!r}: the date lies outside the years 0001 to 9999"
-
-
-def no_utf8(values: pa.Array) -> pa.BooleanArray | None:
-    """Which texts are none; None if all are."""
-    try:
-        values.validate(full=True)
-        return None
-    except pa.ArrowInvalid:
-        plain = values.dictionary_decode() if pat.is_dictionary(values.type) else values
-        large = pa.large_binary() if pat.is_large_string(plain.type) else pa.binary()
-        return pa.array([value is not None and not _is_text(value) for value in plain.view(large).to_pylist()], pa.bool_())
-
-
-def _is_text(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:

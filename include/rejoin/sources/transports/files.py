@@ -5,14 +5,15 @@ from collections.abc import Collection, Iterator
 import pyarrow as pa
 
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.sources import CsvFormat, Meaning, RecordsSource, SnapshotSource, names_fields
+from rejoin.plan.model.sources import CsvFormat, DebeziumSource, Meaning, RecordsSource, SnapshotSource, names_fields
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.events import raw_text
-from rejoin.sources.formats.binary_documents import BINARY, binary_documents
+from rejoin.sources.formats.binary_documents import BINARY, binary_columns, binary_documents
 from rejoin.sources.formats.csv_text import csv_records
 from rejoin.sources.formats.json_documents import document_lines
 from rejoin.sources.formats.key_lines import message_lines
 from rejoin.sources.shapes import registry, snapshot
+from rejoin.sources.shapes.debezium import columns
 from rejoin.sources.shapes.mapped import decoder as mapped
 from rejoin.sources.shapes.parquet_rows import decode_parquet, raw_rows
 from rejoin.sources.stored_files import PinnedFile, check_size, format_of, lines, open_pinned, place, verify
@@ -106,7 +107,17 @@ def _decoded(table: Table, pin: Pin, index: int, root: str) -> Iterator[pa.Recor
     if not feed and format_of(file.path) == "parquet":
         return decode_parquet(table, pin.ordinal, file, index, root)
     if feed:
+        if file.path.endswith(BINARY) and _keys(part) is None and (found := _by_columns(table, file, index, root)) is not None:
+            return found
         return registry.decode_pieces(table, pin.ordinal, file.path, index, _json_lines(root, part))
     if format_of(file.path) == "csv":
         return snapshot.decode_csv_pieces(table, pin.ordinal, file.path, index, open_pinned(root, file))
     return snapshot.decode_json_pieces(table, pin.ordinal, file.path, index, _json_lines(root, part))
+
+
+def _by_columns(table: Table, file: PinnedFile, index: int, root: str) -> Iterator[pa.RecordBatch] | None:
+    """The events of a file of columns; None if its rows have to be read as lines."""
+    if not isinstance(table.source, DebeziumSource):
+        return None
+    found = binary_columns(root, file)
+    return None if found is None else columns.of_file(table, found, file.path, index)

@@ -228,6 +228,11 @@ class Offsets:
         """The offsets of the next lines."""
         self._at.append(np.array(offsets, np.int64))
 
+    def noted(self, messages: Messages) -> Messages:
+        """Messages as they are, whose offsets are those of the next lines."""
+        self.add(messages.offsets)
+        return messages
+
     def of_lines(self, events: pa.RecordBatch) -> pa.RecordBatch:
         """Events with the offset of its message for the line of each."""
         if not events.num_rows:

@@ -30,6 +30,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from rejoin.errors import BadRecord
 from rejoin.plan.model.durations import MAX_MICROS, MIN_MICROS
@@ -47,7 +48,7 @@ from rejoin.sources.shapes.debezium.marks import mark
 from rejoin.sources.shapes.debezium.message import Message, is_bookkeeping, is_of, message
 from rejoin.sources.shapes.debezium.plain import PlainEvents
 from rejoin.sources.shapes.debezium.positions import position
-from rejoin.sources.shapes.debezium.shapes import of_events, texts_of
+from rejoin.sources.shapes.debezium.shapes import of_columns, of_events, texts_of
 
 _KINDS = {
     "c": EventKind.UPSERT,
@@ -87,7 +88,7 @@ class Decoder:
         self._keys = Unwrapper(table, envelope=False)
         self._values = Unwrapper(table, envelope=True)
         self._old_keys = Unwrapper(table, envelope=False)
-        self._deleted_at = LastDeletes()
+        self._deleted_at, self._keyed = LastDeletes(), True
         readers = zip(self.layout.values, self._values.readers(has_schema=False).whole_values, strict=True)
         seen = {column.name: whole.seen for column, whole in readers if decimal_of(str(column.type))}
         self.decimals, self.by_batch = Decimals(seen), bool(seen)
@@ -102,6 +103,19 @@ class Decoder:
         found = of_events(self.layout, self._source, self._placeholders, shape)
         self.decimals.texts = texts_of(shape)
         return found
+
+    def judge_columns(self, shape: Shape) -> Judge | None:
+        """The same of records that come as columns."""
+        self._keyed = "value" in shape.root.members
+        return of_columns(self.layout, self._source, self._placeholders, shape)
+
+    def in_order(self, fast: pa.Table) -> pa.Table:
+        """Proven events of such records that follow each other, with the positions of tombstones."""
+        if not self._keyed or not (self._deleted_at or pc.any(pc.equal(fast["_kind"], str(EventKind.DELETE))).as_py()):
+            return fast
+        keys = zip(*(_as_remembered(fast[c.name]) for c in self.layout.key), strict=True)
+        found = self._deleted_at.followed(fast["_kind"].to_pylist(), keys, fast["_position"].to_pylist())
+        return fast.set_column(fast.column_names.index("_position"), "_position", pa.array(found, pa.string()))
 
     def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[tuple[int, bytes]]) -> list[pa.RecordBatch] | None:
         """What is remembered from line to line: how texts of decimals are written, and where a row was deleted."""
@@ -268,6 +282,12 @@ class Decoder:
         row = document if type(document) is dict else {}
         key = self._convert_key([row.get(name) for name, _ in readers.key], readers.key)
         return {name: value for (name, _), value in zip(readers.key, key, strict=True)}
+
+
+def _as_remembered(keys: pa.ChunkedArray) -> list[Any]:
+    """A column of keys as converters make them: times are numbers."""
+    temporal = {pa.date32(): pa.int32()}.get(keys.type, pa.int64() if pat.is_timestamp(keys.type) else keys.type)
+    return list(keys.cast(temporal).to_pylist())
 
 
 def _kind(payload: Any, topic: Any) -> tuple[EventKind, str]:

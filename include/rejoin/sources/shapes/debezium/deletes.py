@@ -1,8 +1,12 @@
 """Where the rows of one file were deleted: a tombstone repeats the delete before it, and has no position of its own."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rejoin.sources.events import EventKind
+
 Key = tuple[Any, ...]
+_UPSERT, _DELETE = str(EventKind.UPSERT), str(EventKind.DELETE)
 
 
 class LastDeletes(dict[Key, str]):
@@ -23,3 +27,21 @@ class LastDeletes(dict[Key, str]):
         """What a tombstone repeats; None if nothing is known."""
         self.asked = True
         return self.get(key)
+
+    def followed(self, kinds: Iterable[str], keys: Iterable[Key], positions: Sequence[str | None]) -> list[str | None]:
+        """Events in their order: deletes are noted, and forgotten where their key comes back.
+
+        Returns:
+            The positions, with those of tombstones, which have none.
+        """
+        found = list(positions)
+        for i, (kind, key) in enumerate(zip(kinds, keys, strict=True)):
+            if kind == _UPSERT:
+                self.pop(key, None)
+            elif kind == _DELETE:
+                at = positions[i]
+                if at is None:
+                    found[i] = self.of(key)
+                else:
+                    self.note(key, at)
+        return found

@@ -144,7 +144,7 @@ class PlainEvents:
         deletes = _DELETE in kinds
         arrays["_kind"] = pa.array(kinds) if deletes or _SKIPPED in kinds else pa.repeat(_UPSERT, len(run))
         if key_reader is not None and not bare and (deletes or self._deleted_at):
-            positions = tuple(self._remember_deletes(kinds, self._converted(keys, key_reader), positions))
+            positions = tuple(self._deleted_at.followed(kinds, self._converted(keys, key_reader), positions))
         arrays["_position"] = pa.array(positions, pa.string())
         if any(marks):
             arrays["_snapshot"] = pa.array(marks, pa.string())
@@ -192,20 +192,6 @@ class PlainEvents:
             return zip(*keys, strict=True)
         columns = zip(keys, reader.key, strict=True)
         return zip(*([None if value is None else convert(value) for value in key] for key, (_, convert) in columns), strict=True)
-
-    def _remember_deletes(self, kinds: Sequence[str], keys: Iterable[Key], positions: Sequence[str | None]) -> Sequence[str | None]:
-        """Remembers deletes, forgets those of keys that came back; the positions with those of tombstones filled in."""
-        deleted_at, found = self._deleted_at, list(positions)
-        for i, (kind, key) in enumerate(zip(kinds, keys, strict=True)):
-            if kind is _UPSERT:
-                deleted_at.pop(key, None)
-            elif kind is _DELETE:
-                at = positions[i]
-                if at is None:
-                    found[i] = deleted_at.of(key)
-                else:
-                    deleted_at.note(key, at)
-        return found
 
 
 def _has_old_key(line: dict[str, Any]) -> bool:

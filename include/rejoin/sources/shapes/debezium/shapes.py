@@ -1,17 +1,17 @@
 """Which values of lines of a shape become which columns of events: of PostgreSQL's envelopes, as ``decoder`` and ``versions`` read them."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from rejoin.plan.model.durations import MAX_MICROS
 from rejoin.plan.model.sources import DebeziumSource
 from rejoin.plan.sql.portable import quoted
-from rejoin.sources.decode.line_shape import NULL, TEXT, WHOLE, Branch, Constant, Leaf, Path, Shape, at, kind_at, part_at
+from rejoin.sources.decode.line_shape import DECIMAL, NULL, TEXT, WHOLE, Branch, Constant, Leaf, Path, Shape, at, kind_at, part_at
 from rejoin.sources.decode.proven_lines import Judge
 from rejoin.sources.decode.sql_values import Typed
 from rejoin.sources.decode.values import Field, decimal_of
-from rejoin.sources.events import Layout, ReadMark
+from rejoin.sources.events import EventKind, Layout, ReadMark
 from rejoin.sources.shapes.debezium import marks, positions
 from rejoin.sources.shapes.debezium.envelope import fields_of
 from rejoin.sources.shapes.debezium.message import named_by
@@ -39,6 +39,40 @@ class Document:
         return {} if self.fields is None else {name: self.fields.get(name, Field()) for name in columns}
 
 
+@dataclass(frozen=True)
+class _Feed:
+    """Envelopes of a shape, and what is read of them.
+
+    Attributes:
+        layout: the table's columns.
+        shape: theirs.
+        value: an envelope.
+        key: the key of the message; None: they are bare.
+        position: of an event.
+        topic: conditions under which one is of the topic that is read.
+        values: how values are written.
+    """
+
+    layout: Layout
+    shape: Shape
+    value: Document
+    key: Document | None
+    position: Typed
+    topic: list[str]
+    values: Values
+
+    def at(self, *path: str) -> str:
+        """SQL text of what stands in an envelope."""
+        return at("j", (*self.value.path, *path))
+
+    def judged(self, keys: Path, holds: list[str], position: str) -> Judge | None:
+        """Events whose row is ``after``. ``keys``: where the columns of the key are."""
+        names = [c.name for c in self.layout.key]
+        paths = {c.name: (*self.value.path, "after", c.name) for c in self.layout.values} | {name: (*keys, name) for name in names}
+        fields = self.value.names([c.name for c in self.layout.values]) | (self.key or self.value).names(names)
+        return judged(self.layout, paths, self.shape, position, holds, replace(self.values, fields=fields))
+
+
 def of_events(layout: Layout, source: DebeziumSource, unchanged: Collection[str], shape: Shape) -> Judge | None:
     """Of a feed: inserts, updates and reads of PostgreSQL, in messages or bare, with schema or without.
 
@@ -48,29 +82,69 @@ def of_events(layout: Layout, source: DebeziumSource, unchanged: Collection[str]
         unchanged: the texts that stand for an unchanged value.
         shape: of the lines.
     """
+    feed = _feed(layout, source, unchanged, shape)
+    return None if feed is None else _upserts(feed)
+
+
+def of_columns(layout: Layout, source: DebeziumSource, unchanged: Collection[str], shape: Shape) -> Judge | None:
+    """The same of records that come as columns, with their kinds: of deletes, and of tombstones, which have no position, too."""
+    feed = _feed(layout, source, unchanged, shape)
+    upserts = None if feed is None else _upserts(feed)
+    if feed is None or upserts is None:
+        return None
+    cases = [("true", EventKind.UPSERT, upserts)]
+    if (deletes := _deletes(feed)) is not None:
+        cases.insert(0, (f"{feed.at('op')} = 'd'", EventKind.DELETE, deletes))
+    if feed.key is not None and (tombstones := feed.judged(feed.key.path, [], "CAST(NULL AS VARCHAR)")) is not None:
+        cases.insert(0, (f"{feed.at()} IS NULL", EventKind.DELETE, tombstones))
+    held = _either((when, " AND ".join(f"({hold})" for hold in judge.holds)) for when, _, judge in cases)
+    columns = {name: _either((when, judge.columns[name]) for when, _, judge in cases if name in judge.columns) for name in upserts.columns}
+    return Judge({"_kind": _either((when, quoted(kind)) for when, kind, _ in cases), **columns}, (held,))
+
+
+def _either(cases: Iterable[tuple[str, str]]) -> str:
+    """SQL text: the first of some texts whose condition is true."""
+    found = list(cases)
+    return (
+        found[0][1] if len({text for _, text in found}) == 1 else f"CASE {' '.join(f'WHEN {when} THEN {text}' for when, text in found)} END"
+    )
+
+
+def _feed(layout: Layout, source: DebeziumSource, unchanged: Collection[str], shape: Shape) -> _Feed | None:
     value, key = value_of(shape.root), _key_of(shape.root)
     if value is None or any(decimal_of(str(c.type)) for c in layout.key) or not _plain_headers(shape.root):
         return None
     after, position, topic = value.part.members.get("after"), _position(value), _topic(value, source, shape.root)
     if position is None or topic is None or not isinstance(after, Branch) or not after.members.keys() >= set(layout.required):
         return None
-    if kind_at(value.part, ("op",)) != TEXT:
+    if kind_at(value.part, ("op",)) != TEXT or (key is None and "value" in shape.root.members):
         return None
-    row, keys = (*value.path, "after"), [c.name for c in layout.key]
-    holds = [f"{at('j', (*value.path, 'op'))} IN ('c', 'u', 'r')", f"{at('j', row)} IS NOT NULL", *topic]
-    paths, fields = {c.name: (*row, c.name) for c in (*layout.key, *layout.values)}, value.names([c.name for c in layout.values])
-    if key is not None:
-        paths |= {name: (*key.path, name) for name in keys}
-        fields |= key.names(keys)
-    else:
-        same = list(_same_keys(value, after, keys))
-        if "value" in shape.root.members or None in same:
+    return _Feed(layout, shape, value, key, position, topic, Values(False, {}, dict(source.units), unchanged))
+
+
+def _upserts(feed: _Feed) -> Judge | None:
+    holds = [f"{feed.at('op')} IN ('c', 'u', 'r')", f"{feed.at('after')} IS NOT NULL", *feed.topic, feed.position.holds]
+    if feed.key is None:
+        after = feed.value.part.members["after"]
+        assert isinstance(after, Branch)
+        same = list(_same_keys(feed.value, after, [c.name for c in feed.layout.key]))
+        if None in same:
             return None
         holds += [text for text in same if text]
-        fields |= value.names(keys)
-    values = Values(False, fields, dict(source.units), unchanged)
-    found = judged(layout, paths, shape, position.value, [*holds, position.holds], values)
-    return None if found is None else replace(found, columns={**found.columns, "_snapshot": _mark(value)})
+    found = feed.judged((*feed.value.path, "after") if feed.key is None else feed.key.path, holds, feed.position.value)
+    return None if found is None else replace(found, columns={**found.columns, "_snapshot": _mark(feed.value)})
+
+
+def _deletes(feed: _Feed) -> Judge | None:
+    """Of deletes: without a row, with the key of the message, or the one of ``before``."""
+    holds = [f"{feed.at('after')} IS NULL", *feed.topic, feed.position.holds]
+    if feed.key is not None:
+        return feed.judged(feed.key.path, holds, feed.position.value)
+    for column in feed.layout.key:
+        was, now = (part_at(feed.value.part, (row, column.name)) for row in ("before", "after"))
+        if was != now or was == Leaf(DECIMAL):
+            return None
+    return feed.judged((*feed.value.path, "before"), holds, feed.position.value)
 
 
 def value_of(root: Branch) -> Document | None:

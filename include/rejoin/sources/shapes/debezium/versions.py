@@ -8,15 +8,16 @@ import pyarrow as pa
 from rejoin.errors import BadRecord
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.row_versions import DELETED, VALID_FROM, unversioned
+from rejoin.plan.sql.portable import quoted
 from rejoin.sources.decode.line_shape import Shape
-from rejoin.sources.decode.proven_lines import Judge, LineDecoder
+from rejoin.sources.decode.proven_lines import Judge
 from rejoin.sources.decode.record_runs import OneByOne, batches
 from rejoin.sources.events import Event, EventKind, Layout
 from rejoin.sources.shapes.debezium.decoder import UNKNOWN_OP, Decoder
 from rejoin.sources.shapes.debezium.shapes import committed
 
 
-def decoder(table: Table) -> LineDecoder:
+def decoder(table: Table) -> "Decoder | _Versions":
     """The decoder of one file."""
     return Decoder(table) if table.versions_of is None else _Versions(table)
 
@@ -43,6 +44,17 @@ class _Versions(OneByOne):
         if rows is None or at is None:
             return None
         return replace(rows, columns={**rows.columns, VALID_FROM: at.value, DELETED: "false"}, holds=(*rows.holds, at.holds))
+
+    def judge_columns(self, shape: Shape) -> Judge | None:
+        rows, at = self._rows.judge_columns(shape), committed(shape)
+        if rows is None or at is None:
+            return None
+        gone = f"({rows.columns['_kind']}) = {quoted(EventKind.DELETE)}"
+        columns = {**rows.columns, "_kind": quoted(EventKind.UPSERT), VALID_FROM: at.value, DELETED: gone}
+        return replace(rows, columns=columns, holds=(*rows.holds, at.holds))
+
+    def in_order(self, fast: pa.Table) -> pa.Table:
+        return fast
 
     def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[tuple[int, bytes]]) -> list[pa.RecordBatch] | None:
         # No version depends on a delete before it.

@@ -16,10 +16,10 @@ import pyarrow.types as pat
 from rejoin.errors import SchemaDrift
 from rejoin.sources.declared_columns import parquet_file
 from rejoin.sources.events import EventKind, raw_text
+from rejoin.sources.formats.encoded_text import no_utf8
 from rejoin.sources.shapes.mapped.mapping import Mapping
 from rejoin.sources.shapes.mapped.statement import Statement, run
 from rejoin.sources.shapes.parquet_file import BATCH_ROWS, fits
-from rejoin.sources.shapes.parquet_rows import no_utf8
 from rejoin.sources.stored_files import PinnedFile, corrupt, place, verify
 from rejoin.statements.dialect import DUCKDB
 

@@ -10,17 +10,19 @@ import pyarrow as pa
 
 from rejoin.errors import PartitionsAdded, SourceMissing, SourceOverrun, TopicReplaced
 from rejoin.plan.model.record_place import by_place
-from rejoin.plan.model.sources import Meaning, Snapshots, WithSnapshots
+from rejoin.plan.model.sources import DebeziumSource, Meaning, Snapshots, WithSnapshots
 from rejoin.plan.pin import Part, Pin
 from rejoin.plan.topic_path import SCHEME, TopicPath, topic_path
 from rejoin.sources.shapes import registry
+from rejoin.sources.shapes.debezium import columns
 from rejoin.sources.transports.kafka.client import Clients
 from rejoin.sources.transports.kafka.going_on import goes_on, loses, moved, said
 from rejoin.sources.transports.kafka.offsets import Held, Mark, held, overrun, shared, starts, tombstones_kept, tombstones_lost
 from rejoin.sources.transports.kafka.open_transactions import told
 from rejoin.sources.transports.kafka.reading import RangeReader, spans
+from rejoin.sources.transports.kafka.wire_columns import WireColumns
 from rejoin.sources.transports.kafka.wire_format import WireFormat
-from rejoin.sources.transports.messages import Messages, MessageTransport
+from rejoin.sources.transports.messages import Line, Messages, MessageTransport, Offsets
 from rejoin.sources.transports.transport import GoingOn, Taken, Waiting
 
 PART_OFFSETS = 1_000_000
@@ -126,9 +128,7 @@ class KafkaTopic(MessageTransport):
 
     def messages(self, part: Part, wanted: Collection[int] | None = None) -> Iterator[Messages]:
         """Reads a range, or the wanted ones in it; one that compaction has dropped is not there."""
-        place = part.place
-        reader = self._ahead.popleft() if self._ahead else self._reader(part)
-        found = reader.read(spans(place["from"], place["to"], wanted))
+        found = self._as_written(part, wanted)
         if self._avro is not None:
             document = self._avro.document
             found = (some._replace(keys=[*map(document, some.keys)], values=[*map(document, some.values)]) for some in found)
@@ -136,8 +136,27 @@ class KafkaTopic(MessageTransport):
             return found
         return (Messages.of(message for message in some.each() if message.offset in wanted) for some in found)
 
+    def _as_written(self, part: Part, wanted: Collection[int] | None = None) -> Iterator[Messages]:
+        """The same with Avro as it is; some more with those that are wanted."""
+        place = part.place
+        reader = self._ahead.popleft() if self._ahead else self._reader(part)
+        return reader.read(spans(place["from"], place["to"], wanted))
+
     def _reader(self, part: Part) -> RangeReader:
         return RangeReader(self._clients, self._path, part.place["partition"], part.place["from"])
+
+    def events(self, pin: Pin, index: int) -> Iterator[pa.RecordBatch]:
+        """The messages of a part as events; those in Avro by columns."""
+        source = self.table.source
+        if self._avro is None or not isinstance(source, DebeziumSource) or source.topic not in (None, self._path.topic):
+            yield from super().events(pin, index)
+            return
+        part, offsets = pin.parts[index], Offsets()
+        messages = (message for some in self._as_written(part) for message in offsets.noted(some).each())
+        reader = columns.Columns(self.table, part.id, index)
+        for chunk in WireColumns(self._avro, Line(self._path.topic)).chunks(messages):
+            for batch in reader.events(chunk):
+                yield offsets.of_lines(batch)
 
     def topic(self, part: Part) -> str:  # noqa: ARG002 -- all parts are of one
         """The topic."""
