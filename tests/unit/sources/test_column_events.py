@@ -72,7 +72,7 @@ def test_files_by_columns_are_what_they_are_one_by_one(tmp_path: Path, end: str,
 
 @pytest.mark.parametrize("end", [".avro", ".parquet"])
 def test_fault_damaged_files_are_refused_or_read_alike(tmp_path: Path, end: str) -> None:
-    assert mutated_files(tmp_path, end, 40) > 5
+    assert mutated_files(tmp_path, end, 25) > 5
 
 
 def mutated_files(root: Path, end: str, count: int) -> int:

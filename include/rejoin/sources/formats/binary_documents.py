@@ -134,8 +134,9 @@ class _AvroRows:
         lengths = np.cumsum([0, *(len(block.octets) for block, _ in some)])
         ends = np.concatenate([np.array(of, np.int64) + begin for begin, (_, of) in zip(lengths, some, strict=False)])
         starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
-        for at in range(0, len(ends), LINES):
-            here = slice(at, at + LINES)
+        step = -(-len(ends) // max(round(len(ends) / LINES), 1)) or 1
+        for at in range(0, len(ends), step):
+            here = slice(at, at + step)
             first, last = int(starts[at]), int(ends[here][-1])
             columns, sure = self._reader.columns(Datums(octets[first:last], starts[here] - first, ends[here] - first))
             yield Rows(len(sure), columns, sure, lambda rows, at=at: self._written(some, [at + row for row in rows]))  # type: ignore[misc]

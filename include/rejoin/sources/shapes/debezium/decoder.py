@@ -30,7 +30,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pat
 
 from rejoin.errors import BadRecord
 from rejoin.plan.model.durations import MAX_MICROS, MIN_MICROS
@@ -111,11 +110,7 @@ class Decoder:
 
     def in_order(self, fast: pa.Table) -> pa.Table:
         """Proven events of such records that follow each other, with the positions of tombstones."""
-        if not self._keyed or not (self._deleted_at or pc.any(pc.equal(fast["_kind"], str(EventKind.DELETE))).as_py()):
-            return fast
-        keys = zip(*(_as_remembered(fast[c.name]) for c in self.layout.key), strict=True)
-        found = self._deleted_at.followed(fast["_kind"].to_pylist(), keys, fast["_position"].to_pylist())
-        return fast.set_column(fast.column_names.index("_position"), "_position", pa.array(found, pa.string()))
+        return self._deleted_at.in_order(fast, [c.name for c in self.layout.key]) if self._keyed else fast
 
     def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[tuple[int, bytes]]) -> list[pa.RecordBatch] | None:
         """What is remembered from line to line: how texts of decimals are written, and where a row was deleted."""
@@ -282,12 +277,6 @@ class Decoder:
         row = document if type(document) is dict else {}
         key = self._convert_key([row.get(name) for name, _ in readers.key], readers.key)
         return {name: value for (name, _), value in zip(readers.key, key, strict=True)}
-
-
-def _as_remembered(keys: pa.ChunkedArray) -> list[Any]:
-    """A column of keys as converters make them: times are numbers."""
-    temporal = {pa.date32(): pa.int32()}.get(keys.type, pa.int64() if pat.is_timestamp(keys.type) else keys.type)
-    return list(keys.cast(temporal).to_pylist())
 
 
 def _kind(payload: Any, topic: Any) -> tuple[EventKind, str]:

@@ -3,6 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
 from rejoin.sources.events import EventKind
 
 Key = tuple[Any, ...]
@@ -28,6 +32,14 @@ class LastDeletes(dict[Key, str]):
         self.asked = True
         return self.get(key)
 
+    def in_order(self, events: pa.Table, key: Sequence[str]) -> pa.Table:
+        """Upserts and deletes that follow each other, by columns, with the positions of tombstones. ``key``: the columns of the key."""
+        if not (self or pc.any(pc.equal(events["_kind"], _DELETE)).as_py()):
+            return events
+        keys = zip(*(_as_converted(events[name]) for name in key), strict=True)
+        found = self.followed(events["_kind"].to_pylist(), keys, events["_position"].to_pylist())
+        return events.set_column(events.column_names.index("_position"), "_position", pa.array(found, pa.string()))
+
     def followed(self, kinds: Iterable[str], keys: Iterable[Key], positions: Sequence[str | None]) -> list[str | None]:
         """Events in their order: deletes are noted, and forgotten where their key comes back.
 
@@ -45,3 +57,10 @@ class LastDeletes(dict[Key, str]):
                 else:
                     self.note(key, at)
         return found
+
+
+def _as_converted(keys: pa.ChunkedArray) -> list[Any]:
+    """A column of keys as converters make them: times are numbers."""
+    if pat.is_date32(keys.type):
+        keys = keys.cast(pa.int32())
+    return list((keys.cast(pa.int64()) if pat.is_timestamp(keys.type) else keys).to_pylist())
