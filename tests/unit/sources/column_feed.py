@@ -45,7 +45,7 @@ FIELDS: dict[str, Any] = {
 }  # fmt: skip
 ROW = {"type": "record", "name": "Value", "fields": [{"name": name, "type": ["null", kind]} for name, kind in FIELDS.items()]}
 SOURCE = {"type": "record", "name": "Source", "fields": [
-    {"name": "connector", "type": "string"}, {"name": "name", "type": ["null", "string"]}, {"name": "lsn", "type": ["null", "long"]}, {"name": "snapshot", "type": ["null", "string"]},
+    {"name": "connector", "type": "string"}, {"name": "name", "type": ["null", "string"]}, {"name": "lsn", "type": ["null", "long"]}, {"name": "snapshot", "type": ["null", "string"]}, {"name": "sequence", "type": ["null", "string"]},
 ]}  # fmt: skip
 BLOCK = {"type": "record", "name": "Block", "fields": [{"name": "total_order", "type": "long"}]}
 ENVELOPE = {"type": "record", "name": "Envelope", "namespace": "shop.orders", "fields": [
@@ -93,12 +93,9 @@ def event(rng: random.Random, lsn: int, odd: float) -> tuple[dict[str, Any], dic
     op, id_ = rng.choice("ccuuurd"), rng.randrange(9)
     after = None if op == "d" else row(rng, id_, odd)
     before = {**row(rng, id_, 0), "id": id_} if op == "d" or rng.random() < 0.3 else None
-    source = {
-        "connector": "postgresql",
-        "name": "shop",
-        "lsn": lsn,
-        "snapshot": rng.choice(["false", "true", "first", "last", "incremental", None]),
-    }
+    sequence = rng.choice([None, "", f'["{lsn - 3}","{lsn}"]', f'["{lsn + 9}","{lsn}"]', f'[null,"{lsn}"]'])
+    said = rng.choice(["false", "true", "first", "last", "incremental", None])
+    source = {"connector": "postgresql", "name": "shop", "lsn": lsn, "snapshot": said, "sequence": sequence}
     found: dict[str, Any] = {
         "before": before,
         "after": after,
@@ -238,7 +235,9 @@ def parquet_file(events: list[dict[str, Any]], group: int = 70) -> bytes:
     of_row = pa.struct([("id", pa.int64()), ("price", pa.decimal128(38, 2)), ("at", pa.timestamp("us", "UTC")), ("late", pa.timestamp("ms")), ("fine", pa.timestamp("ns")),
                         ("seen", pa.string()), ("day", pa.date32()), ("paid", pa.bool_()), ("tiny", pa.int16()), ("data", pa.binary()), ("x", pa.float64()), ("y", pa.float32()),
                         ("n", pa.int64()), ("note", pa.string()), ("other", pa.dictionary(pa.int32(), pa.string()))])  # fmt: skip
-    source = pa.struct([("connector", pa.string()), ("name", pa.string()), ("lsn", pa.int64()), ("snapshot", pa.string())])
+    source = pa.struct(
+        [("connector", pa.string()), ("name", pa.string()), ("lsn", pa.int64()), ("snapshot", pa.string()), ("sequence", pa.string())]
+    )
     schema = pa.schema(
         [
             ("before", of_row),
