@@ -178,3 +178,63 @@ def test_a_path_of_which_nothing_is_read_is_told_though_another_was_read_before(
     assert "source path 'landing' of table 'orders' holds nothing that is read, and never did: landing/orders" in (
         done.stdout + done.stderr
     )
+
+
+OF_ORDERS = GOOD.replace('{"key"', '{"topic": "shop.orders", "key"')
+TWO = """
+from rejoin import Topology, debezium
+
+t = Topology("t")
+for name, topic in {tables}.items():
+    t.table(name, key="id", schema="id BIGINT, customer BIGINT", source=debezium("landing/orders", topic=topic)).filter("id > 0").named(name + "_")
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "lines", "names"),
+    [
+        ('debezium("landing/orders", topic="shop.order")', OF_ORDERS + HEARTBEAT, "shop.orders"),
+        ('debezium("landing/orders", topic="s.d.o")', BARE.replace('"lsn"', '"name": "s", "schema": "d", "table": "x", "lsn"'), "s.d.x"),
+        (
+            'feed("landing/orders", "maxwell", only="shop.order")',
+            '{"database": "shop", "table": "orders", "type": "insert", "ts": 1, "position": "b.1:2", "commit": true, "data": {"id": 1, "customer": 2}}\n',
+            "shop.orders",
+        ),
+    ],
+    ids=["topic", "bare", "table"],
+)
+def test_a_feed_of_which_all_records_are_of_others_is_told_by_what_they_are_of(place: Place, source: str, lines: str, names: str) -> None:
+    file = FILE.replace("debezium, records", "debezium, feed, records")
+    place.land("1.jsonl", lines)
+    done = place.run(file=file.format(source=source))
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert f"never did: {lines.count(chr(10))} of others, such as {names}, in run 1" in " ".join((done.stdout + done.stderr).split())
+    corrected = source.replace("shop.order", "shop.orders").replace("s.d.o", "s.d.x")
+    assert place.run(file=file.format(source=corrected)).returncode == 0
+
+
+def test_records_that_are_about_no_rows_stop_nothing_and_are_told(place: Place) -> None:
+    place.land("1.jsonl", HEARTBEAT * 3)
+    done = place.run('debezium("landing/orders", topic="shop.orders")')
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no record of orders was ever found: 3 records read, and none of them is about rows" in done.stdout + done.stderr
+    place.land("2.jsonl", OF_ORDERS)
+    done = place.run('debezium("landing/orders", topic="shop.orders")')
+    assert (done.returncode, "was ever found" in done.stdout + done.stderr) == (0, False), done.stdout + done.stderr
+    place.land("3.jsonl", HEARTBEAT)
+    done = place.run('debezium("landing/orders", topic="shop.orders")')
+    assert "was ever found" not in done.stdout + done.stderr
+
+
+def test_a_table_that_is_still_empty_in_a_directory_of_several_stops_nothing_and_is_read_anew_when_its_name_is_corrected(
+    place: Place,
+) -> None:
+    place.land("1.jsonl", OF_ORDERS + OF_ORDERS.replace("shop.orders", "shop.items").replace('"id": 1', '"id": 2'))
+    done = place.run(file=TWO.format(tables={"orders": "shop.orders", "items": "shop.item"}))
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = "no record of items was ever found: 2 records read, and they are of shop.orders, shop.items"
+    assert said in done.stdout + done.stderr
+    done = place.run(file=TWO.format(tables={"orders": "shop.orders", "items": "shop.items"}))
+    assert "2 rows read, 1 row changed" in done.stdout + done.stderr
+    done = place.run(file=TWO.format(tables={"orders": "shop.orders", "items": "shop.items"}))
+    assert "nothing new" in done.stdout + done.stderr

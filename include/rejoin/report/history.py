@@ -214,10 +214,10 @@ def incomplete(tables: Mapping[str, Generations]) -> list[str]:
     ]
 
 
-def warned(cut: StepRecord) -> list[str]:
-    """What a cut has to say of sources: records that it has left for later runs, and warnings."""
-    left = [f"{many(count, 'record')} of {name} or fewer are left for the next runs" for name, count in cut.detail.get("left", {}).items()]
-    return [*left, *cut.detail.get("warnings", ())]
+def warned(step: StepRecord) -> list[str]:
+    """What a cut or an ingest has to say of sources: records that it has left for later runs, and warnings."""
+    left = [f"{many(count, 'record')} of {name} or fewer are left for the next runs" for name, count in step.detail.get("left", {}).items()]
+    return [*left, *step.detail.get("warnings", ())]
 
 
 def lost(tables: Mapping[str, Loss]) -> list[str]:

@@ -135,7 +135,7 @@ def _snapshots(topology: Topology, run: Run, ingests: dict[str, Counts]) -> list
 
 
 def _notices(steps: Sequence[StepRecord]) -> list[str]:
-    """What the cut has to say."""
+    """What the cut and the ingests have to say."""
     made = []
     for s in steps:
         if paths := s.detail.get("ignored"):

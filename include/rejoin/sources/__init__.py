@@ -10,7 +10,7 @@ from rejoin.sources.declared_columns import drift
 from rejoin.sources.events import RARE
 from rejoin.sources.raw_records import read_again_here, read_again_on_workers, read_raw, read_raw_here, row_columns
 from rejoin.sources.read import coded_errors, going_on, read, read_along, read_here, unpacked, waiting
-from rejoin.sources.recognition import SAMPLE, hint
+from rejoin.sources.recognition import SAMPLE, about, hint
 from rejoin.sources.transports.transport import GoingOn, Waiting
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Pin",
     "SourceAccess",
     "Waiting",
+    "about",
     "coded_errors",
     "drift",
     "going_on",

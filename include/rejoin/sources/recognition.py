@@ -10,7 +10,7 @@ from typing import Any
 from rejoin.errors import BadRecord
 from rejoin.plan.model.sources import SOURCES, FeedSource, Source
 from rejoin.sources.formats.json_text import loads
-from rejoin.sources.shapes.debezium.message import has_schema, is_bookkeeping
+from rejoin.sources.shapes.debezium.message import has_schema, is_bookkeeping, named_by
 
 SAMPLE = 20
 """Records that are enough to tell."""
@@ -49,6 +49,30 @@ class Form:
     says: str
     reads: str
     kinds: tuple[str, ...] = ()
+
+
+def about(text: str) -> str | None:
+    """The topic or table that a change event says it is of, as ``topic=`` and ``only=`` name it; None of a record that is about no rows, or does not say it."""
+    with suppress(BadRecord):
+        line = loads(text)
+        value = line.get("value", line) if isinstance(line, dict) else None
+        value = loads(value) if isinstance(value, str) else value
+        value = value["payload"] if isinstance(value, dict) and has_schema(value) else value
+        topic = line.get("topic") if isinstance(line, dict) else None
+        if isinstance(value, dict) and is_bookkeeping(value, topic):
+            return None
+        return topic if isinstance(topic, str) else _table_of(value) if isinstance(value, dict) else None
+    return None
+
+
+def _table_of(value: Mapping[str, Any]) -> str | None:
+    source = value.get("source")
+    if isinstance(source, dict):
+        value, names = source, named_by(source.get("connector"))
+    else:
+        names = ("table",) if dialect_of(value) == "goldengate" else ("database", "table")
+    found = [part for name in names if isinstance(part := value.get(name), str)]
+    return ".".join(found) if found and len(found) == len(names) else None
 
 
 def hint(source: Source, records: Iterable[str]) -> str:

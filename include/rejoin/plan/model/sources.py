@@ -202,6 +202,13 @@ SOURCES: dict[str, type[Source]] = {
 
 WithSnapshots = DebeziumSource | FeedSource
 """Feeds that can have whole snapshots among their changes."""
+
+
+def chosen(source: Source) -> str | None:
+    """What a feed chooses records by: a topic, the name of a table. None: it has all."""
+    return source.topic if isinstance(source, DebeziumSource) else source.only if isinstance(source, FeedSource) else None
+
+
 NamedFields = ChangesSource | SnapshotSource | RecordsSource
 """Sources that can say how their files are written, and what columns are made of."""
 

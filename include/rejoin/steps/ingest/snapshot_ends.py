@@ -10,7 +10,7 @@ from rejoin.engines.relation import Relation
 from rejoin.errors import SnapshotAgain, SnapshotShrunk
 from rejoin.lake.ledger.generations import Generations
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.sources import DebeziumSource, FeedSource, OnIncomplete, Snapshots, WithSnapshots
+from rejoin.plan.model.sources import FeedSource, OnIncomplete, Snapshots, WithSnapshots, chosen
 from rejoin.plan.model.step_results import Ingested
 from rejoin.sources.shapes.debezium.positions import OF_A_CHANGE
 from rejoin.statements.dialect import aggregated, text
@@ -179,9 +179,8 @@ def of_base(facts: Facts, table: Table) -> Generations | None:
 
 
 def _place(table: Table) -> str:
-    source = table.source
-    chosen = source.topic if isinstance(source, DebeziumSource) else source.only if isinstance(source, FeedSource) else None
-    return source.path if chosen is None else f"{source.path} {chosen}"
+    path, only = table.source.path, chosen(table.source)
+    return path if only is None else f"{path} {only}"
 
 
 def _no_reads(kinds: EventCounts) -> Reads:

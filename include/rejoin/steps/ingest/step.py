@@ -29,6 +29,7 @@ from rejoin.steps.ingest import held_versions as hold
 from rejoin.steps.ingest.column_drift import check_columns
 from rejoin.steps.ingest.event_counts import EventCounts, alone, count_kinds, kind_counts, kinds_of, no_kinds, with_replayed
 from rejoin.steps.ingest.new_versions import Storing
+from rejoin.steps.ingest.passed_over import passed_over
 from rejoin.steps.ingest.record_checks import check_any, check_deletes, check_policy, check_rows
 from rejoin.steps.ingest.statements import event_columns
 from rejoin.steps.ingest.stream_records import Ages
@@ -97,7 +98,13 @@ class Ingesting:
         marks = {name: found.pop(name) for name in generations.LOADED}
         kinds = EventCounts(**found)
         reads = snapshot_ends.loaded_reads(table, marks, kinds)
-        if reads is None or not kinds.plain or fates.quarantined or kinds.read != kinds.skipped + fates.accounted:
+        if (
+            reads is None
+            or not kinds.plain
+            or kinds.read == kinds.skipped
+            or fates.quarantined
+            or kinds.read != kinds.skipped + fates.accounted
+        ):
             self._work = replace(self._work, writer=self._work.writer.again())
             self._storing = Storing(self._work, table, self._cut, self._results)
             return None
@@ -118,7 +125,9 @@ class Ingesting:
             )
         if kinds.absent:
             check_columns(self._engine, table, events, self._work.before, self._cut.given, self._cut.access)
-        return self._ingest_feed(table, events, kinds, self._keys(table, events, here, kinds))
+        said = passed_over(self._work, self._cut, table, events, kinds)
+        outcome = self._ingest_feed(table, events, kinds, self._keys(table, events, here, kinds))
+        return replace(outcome, detail={**outcome.detail, **said})
 
     def _ingest_feed(self, table: Table, events: Relation, kinds: EventCounts, keys: LookupKeys) -> Outcome[Ingested]:
         if kinds.reads and snapshot_ends.says_all(table) and snapshot_ends.apart(table):

@@ -5,7 +5,6 @@ The same functions serve one process that does everything (``schedule``) and a s
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rejoin import crash
@@ -163,6 +162,7 @@ class Topology(TopologyLake):
     def _cut(self, run: Run, note: str) -> StepRecord:
         from rejoin import sources
         from rejoin.sources import Pin
+        from rejoin.steps.run.going_on import going_on
 
         started, found = time.monotonic(), dict[str, dict[str, Any] | None]()
         ignored, left, warnings = list[str](), dict[str, int](), list[str]()
@@ -170,8 +170,7 @@ class Topology(TopologyLake):
             if run.plan.repair:
                 found[table.name] = None
                 continue
-            last, taken = self.ledger.last_pin(table.name), partial(self.ledger.consumed, table.name)
-            there = sources.waiting(table, self.access, None if last is None else Pin.from_dict(last), taken)
+            there = sources.waiting(table, self.access, *going_on(self.ledger, self.refs, run, table))
             found[table.name] = None if there.pin is None else there.pin.to_dict()
             ignored += there.ignored
             warnings += there.warnings
