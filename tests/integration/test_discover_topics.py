@@ -108,7 +108,12 @@ def golden_gate(table: str, rows: list[Row]) -> list[Sent]:
     return [(str(row["id"]).encode(), {**own, "pos": f"{n:020}", "after": row}) for n, row in enumerate(rows)]
 
 
-@pytest.mark.parametrize("written", [debezium, cloud_events, maxwell, canal, golden_gate])
+def beside(*written: Any) -> Any:
+    """The first is enough for most days."""
+    return pytest.mark.parametrize("written", [written[0], *(pytest.param(w, marks=pytest.mark.nightly) for w in written[1:])])
+
+
+@beside(maxwell, debezium, cloud_events, canal, golden_gate)
 def test_changes_of_two_tables(cluster: Cluster, written: Any) -> None:
     cluster.topic("orders", written("orders", ORDERS))
     cluster.topic("customer", written("customer", CUSTOMERS))
@@ -183,10 +188,7 @@ def flattened_without_marks(rows: list[Row]) -> list[Sent]:
     return [({"id": row["id"]}, {**row, "__op": "c"}) for row in rows]
 
 
-ROWS = [upserts, keyed_by_texts, bare, with_schema, flattened, flattened_without_marks]
-
-
-@pytest.mark.parametrize("written", ROWS)
+@beside(bare, upserts, keyed_by_texts, with_schema, flattened, flattened_without_marks)
 def test_rows_as_they_are_now(cluster: Cluster, written: Any) -> None:
     cluster.topic("orders", written([*ORDERS, {"id": 4, "customer": 2, "note": "later"}]))
     cluster.topic("customer", written(CUSTOMERS))

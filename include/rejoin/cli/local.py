@@ -68,7 +68,7 @@ def discover(place: str, location: str, root: str) -> None:
     from rejoin.lake.source_access import source_access
 
     found = look(source_access(existing_config(location), str(Path(root).resolve())), place)
-    name = identifier(called(place) or Path(root).resolve().name, {table.name for table in found.tables})
+    name = identifier(called(place), {table.name for table in found.tables})
     click.echo(topology_file(name, shown(place), found), nl=False)
     for other in found.others:
         err.print(f"left out: {other}", soft_wrap=True)

@@ -1,5 +1,7 @@
 """From what a user names to what is there: a directory, or a system by the name of its connection."""
 
+from pathlib import Path
+
 from rejoin.discover.table import Found
 from rejoin.errors import SourceMissing
 from rejoin.failures import extras
@@ -55,5 +57,5 @@ def called(place: str) -> str:
         from rejoin.discover import database
 
         return database.name_in(place)
-    scheme, _, rest = place.rstrip("/").partition("://")
-    return rest.partition("/")[0] if scheme in ("kafka", "capture", "iceberg") else place.rstrip("/").rsplit("/", 1)[-1]
+    scheme, _, rest = place.partition("://")
+    return rest.partition("/")[0] if scheme in ("kafka", "capture", "iceberg") else Path(place).resolve().name
