@@ -187,7 +187,7 @@ def test_files_and_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert bad(found).keys() == {
         ("maxwell", "records"),
         ("away", "path"),
-        ("empty", "snapshots"),
+        ("empty", "files"),
         ("gone", "table"),
         ("elsewhere", "source"),
     }

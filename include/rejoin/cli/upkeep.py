@@ -75,7 +75,7 @@ def doctor(topology_file: str, location: str, root: str, every: float | None, as
     of PostgreSQL   settings, rights, publication, slot, replica identity and keys, the last capture
     of topics       rights, retention, compaction, partitions, open transactions, the newest messages, the schema registry
     of files        what is there, what is ignored, the first records of the newest file
-    of Iceberg      how long snapshots are kept, deletes that cannot be read
+    of Iceberg      files that are not read, how long snapshots are kept
 
     Changes nothing.
     """  # noqa: D301  click reads the backspace as: keep these lines as they are

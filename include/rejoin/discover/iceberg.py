@@ -21,12 +21,8 @@ def look(access: SourceAccess, at: str, pattern: str) -> Found:
     """
     made, others = list[FoundTable](), list[str]()
     for table in tables(access, at, pattern):
-        if table.empty:
-            others.append(f"{table.name}: it has no snapshot yet")
-        elif table.equality_deletes:
-            others.append(
-                f"{table.name}: it has equality deletes, which are not read: compact it (rewrite_data_files with delete-file-threshold=1)"
-            )
+        if table.unread:
+            others.append(f"{table.name}: {table.unread}")
         else:
             made.append(_of_table(at, identifier(table.name.rpartition(".")[2], {t.name for t in made}), table))
     if not made and not others:

@@ -20,18 +20,12 @@ def findings(table: Table, access: SourceAccess, every: timedelta) -> Iterator[F
     if found is None:
         yield problem(table.name, "table", f"the catalog {at} has no {name}", "check its name and its catalog, or let its job run first")
         return
-    if found.empty:
-        yield problem(table.name, "snapshots", f"{name} has none yet", "let its job run first")
-        return
-    if found.equality_deletes:
+    if found.unread:
         yield problem(
-            table.name,
-            "deletes",
-            "it has equality deletes, which are not read",
-            "compact it: rewrite_data_files with delete-file-threshold=1",
+            table.name, "files", found.unread, "let its job run first, or compact it (rewrite_data_files with delete-file-threshold=1)"
         )
     else:
-        yield ok(table.name, "deletes", "none that are not read")
+        yield ok(table.name, "files", "they can be read")
     if found.kept_ms is None:
         yield ok(table.name, "snapshots", "the table does not say how long they are kept")
     elif (kept := timedelta(milliseconds=found.kept_ms)) <= every:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,8 @@ from pyiceberg.table.snapshots import Operation
 
 from rejoin.errors import SourceMissing
 from rejoin.sources.access import SourceAccess
+from rejoin.sources.transports.iceberg_files import TableFiles, files_of
+from rejoin.sources.transports.iceberg_rows import SnapshotRows
 
 OWN = "lake"
 """The catalog of the lake itself."""
@@ -57,16 +60,13 @@ class CatalogTable:
         schema = self._table.schema()
         return tuple(field.name for field in schema.fields if field.field_id in schema.identifier_field_ids)
 
-    @property
-    def empty(self) -> bool:
-        """Whether it has no snapshot."""
-        return self._table.current_snapshot() is None
-
-    @property
-    def equality_deletes(self) -> bool:
-        """Whether its newest snapshot has any, which are not read."""
-        now = self._table.current_snapshot()
-        return now is not None and now.summary is not None and now.summary.additional_properties.get("total-equality-deletes", "0") != "0"
+    @cached_property
+    def unread(self) -> str:
+        """Why no run can read it as it is now; empty if one can."""
+        try:
+            return "" if self._files is not None else "it has no snapshot yet"
+        except (NotImplementedError, ValueError) as error:
+            return str(error)
 
     @property
     def only_grows(self) -> bool:
@@ -80,8 +80,21 @@ class CatalogTable:
         return None if found is None else int(found)
 
     def rows(self, columns: tuple[str, ...], count: int) -> list[dict[str, Any]]:
-        """Some rows."""
-        return list(self._table.scan(selected_fields=columns, limit=count).to_arrow().to_pylist())
+        """Some rows of a table that can be read, all of them as a run reads them."""
+        if (files := self._files) is None:
+            return []
+        read, schema, found = SnapshotRows(self._table, files), self._table.schema().select(*columns), list[dict[str, Any]]()
+        for file in sorted(files.all, key=lambda stored: stored.task.file.file_size_in_bytes):  # a file is read whole
+            for batch in read.batches(schema, [file]):
+                found += batch.slice(0, count - len(found)).to_pylist()
+            if len(found) >= count:
+                break
+        return found
+
+    @cached_property
+    def _files(self) -> TableFiles | None:
+        now = self._table.current_snapshot()
+        return None if now is None else files_of(self._table, now.snapshot_id)
 
 
 def tables(access: SourceAccess, at: str, pattern: str) -> Iterator[CatalogTable]:
