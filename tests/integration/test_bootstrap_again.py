@@ -2,6 +2,7 @@
 
 import random
 from pathlib import Path
+from unittest.mock import PropertyMock, patch
 
 import pytest
 from integration import bootstrapper
@@ -10,8 +11,9 @@ from integration.conftest import Go, Sessions
 from integration.snapshot_feed import MAXWELL, Feed
 from limited import limited
 
-from rejoin.errors import SnapshotShrunk
+from rejoin.errors import SnapshotAgain, SnapshotShrunk
 from rejoin.operate.verify.verify import verify
+from rejoin.plan.pin import Pin
 from rejoin.why.trace import why
 from rejoin.why.tree import record_said
 
@@ -95,6 +97,16 @@ def test_rows_whose_beginning_was_never_seen_only_fill_in_what_no_change_has_tol
     feed.connector.put(0, "changed")
     feed.run()
     assert feed.published == feed.connector.rows and feed.incomplete == {}
+
+
+def test_records_of_one_in_several_partitions_stop_the_run(feed: Bootstraps) -> None:
+    """They are in no order; parts that are files are."""
+    feed.connector.bootstrap()
+    feed.write(feed.connector.take(3))
+    with patch.object(Pin, "files", PropertyMock(return_value=())), pytest.raises(SnapshotAgain, match="come in 2 partitions, in run 1"):
+        feed.run()
+    feed.run()
+    assert feed.published == feed.connector.rows
 
 
 def test_why_a_row_is_gone_that_it_did_not_bring(feed: Bootstraps) -> None:
