@@ -109,6 +109,12 @@ def test_records_of_one_in_several_partitions_stop_the_run(feed: Bootstraps) -> 
     assert feed.published == feed.connector.rows
 
 
+def test_an_empty_table_can_be_the_first_that_is_told(feed: Bootstraps) -> None:
+    feed.connector.rows.clear()
+    feed.connector.bootstrap()
+    assert (feed.run()["skipped"], feed.incomplete) == (2, {})
+
+
 def test_why_a_row_is_gone_that_it_did_not_bring(feed: Bootstraps) -> None:
     feed.connector.bootstrap()
     feed.run()

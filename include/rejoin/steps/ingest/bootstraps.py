@@ -92,7 +92,8 @@ def _is(sql: Dialect, origin: str) -> str:
 
 
 def _check_together(work: Work, table: Table, events: Relation) -> None:
-    parts = work.engine.one(f"SELECT count(DISTINCT _file) AS n FROM events WHERE {READ}", events=events)["n"]
+    each = f"SELECT count(DISTINCT _file) AS n FROM events WHERE {READ} GROUP BY split_part(_snapshot, ' ', 2)"
+    parts = work.engine.one(f"SELECT max(n) AS n FROM ({each})", events=events)["n"]
     if int(str(parts)) > 1:
         raise SnapshotAgain(
             f"records of a snapshot of table {table.name!r} come in {parts} partitions, in run {work.facts.run.number}, so nobody can say which of them come before "

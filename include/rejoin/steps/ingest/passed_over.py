@@ -38,10 +38,12 @@ def passed_over(work: Work, cut: Cut, table: Table, events: Relation, kinds: Eve
     first = work.engine.query(f"SELECT _file, _line FROM events ORDER BY _arrival LIMIT {LOOKED_AT}", events=events)
     texts = raw_of(work.engine, table, cut.given, cut.access, first).here()["_raw"].to_pylist()
     about = Counter(name for text in texts if (name := sources.about(text)) is not None)
-    names = [name for name, _ in about.most_common(NAMED)]
-    if about and chosen(table.source) is not None and not any(_reads(t.source, table, about) for t in work.facts.plan.tables):
+    own, names = chosen(table.source), [name for name, _ in about.most_common(NAMED)]
+    if own in about:
+        return {}
+    if about and own is not None and not any(_reads(t.source, table, about) for t in work.facts.plan.tables):
         raise SourceMissing(
-            f"source path {table.source.path!r} of table {table.name!r} holds no record of {chosen(table.source)!r}, and never did: {kinds.read} of others, such "
+            f"source path {table.source.path!r} of table {table.name!r} holds no record of {own!r}, and never did: {kinds.read} of others, such "
             f"as {', '.join(names)}, in run {work.facts.run.number}; nothing was committed",
             expected="records of what topic= or only= of the source names, or of another table of the topology that reads them there",
             next_step="correct topic= or only=; if the first row is only still to come, leave the table out until then",
