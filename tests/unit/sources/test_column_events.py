@@ -1,12 +1,16 @@
 """Change events in columns are what they are one by one: over random and damaged inputs, in Avro's wire format, Avro container files and Parquet."""
 
+import io
 import random
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from column_feed import avro_file, both_ways, event, file_both_ways, in_avro, parquet_file, wire
 
+from rejoin.sources.formats.avro_schema import told
 from rejoin.sources.transports.messages import Message
 
 
@@ -81,8 +85,35 @@ def mutated_files(root: Path, end: str, count: int) -> int:
     for n in range(count):
         found = bare(rng, 30, 0.05)
         data = avro_file(found, rng.choice(["null", "deflate"]), 1_000) if end == ".avro" else parquet_file(found, 10)
-        refused += file_both_ways(root / str(n), damaged(data, rng), end, chunk=rng.choice([7, 50])) is None
+        refused += file_both_ways(root / str(n), damaged(data, rng), end, data, rng.choice([7, 50])) is None
     return refused
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "long",
+        {"type": "record", "name": "R"},
+        {"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "fixed", "name": "F", "size": "1"}}]},
+        {"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "fixed", "name": "F", "size": 10**12}}]},
+        {"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "R"]}]},
+        {"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "array", "items": "int"}}]},
+    ],
+    ids=["no record", "no fields", "a text as size", "too large", "itself", "an array"],
+)
+def test_schemas_that_columns_do_not_tell(schema: Any) -> None:
+    assert told(schema) is None
+
+
+@pytest.mark.parametrize(("name", "reads"), [("note", True), ("other", False)])
+def test_texts_of_parquet_that_are_no_utf_8_refuse_rows_of_which_they_are_read(tmp_path: Path, name: str, reads: bool) -> None:
+    found = pq.read_table(io.BytesIO(parquet_file(bare(random.Random(6), 20, 0.0))))
+    after = found["after"].combine_chunks()
+    parts = [pa.array([b"\xff\xfe"] * len(after)).view(pa.string()) if of.name == name else after.field(of.name) for of in after.type]
+    written = pa.StructArray.from_arrays(parts, [of.name for of in after.type], mask=after.is_null())
+    pq.write_table(found.set_column(1, "after", written), sink := io.BytesIO())
+    read = file_both_ways(tmp_path, sink.getvalue(), ".parquet")
+    assert read is not None and (read[0] > 0) == reads
 
 
 def test_a_schema_of_keys_that_columns_do_not_tell_is_read_one_by_one() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 from rejoin.sources.formats.connect_json import decimal_scale
 
+_LARGEST = 1024
+"""Octets that a value of a fixed size has, at most."""
 _PLAIN = ("null", "boolean", "int", "long", "float", "double", "string", "bytes")
 
 
@@ -50,10 +52,10 @@ Node = Value | Optional | Record
 
 
 def told(schema: Any) -> Record | None:
-    """The record that a schema is; None if it is none, or has arrays, maps, unions of several types, or itself in itself."""
+    """The record that a schema is; None if it is none, is damaged, or has arrays, maps, unions of several types, or itself in itself."""
     try:
         found = _Reading().node(schema, "")
-    except _NotToldError:
+    except (_NotToldError, KeyError, TypeError, AttributeError):
         return None
     return found if isinstance(found, Record) else None
 
@@ -89,9 +91,11 @@ class _Reading:
 
     def _of_name(self, schema: Mapping[str, Any], kind: str, space: str) -> Node:
         if kind == "enum":
-            return Value(kind, symbols=tuple(schema["symbols"]))
+            return Value(kind, symbols=tuple(str(symbol) for symbol in schema["symbols"]))
         if kind == "fixed":
-            return self._bytes(schema, schema["size"])
+            if not 0 <= schema["size"] <= _LARGEST:
+                raise _NotToldError
+            return self._bytes(schema, int(schema["size"]))
         return Record(tuple((part["name"], self.node(part["type"], space)) for part in schema["fields"]))
 
     def _bytes(self, schema: Mapping[str, Any], size: int | None) -> Node:
