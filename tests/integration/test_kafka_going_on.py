@@ -14,7 +14,8 @@ from integration.servers import KafkaServer
 from integration.texts import Lake
 
 from rejoin.cli import main
-from rejoin.errors import SourceOverrun, TopicReplaced
+from rejoin.errors import LedgerConflict, SourceOverrun, TopicReplaced
+from rejoin.operate.accept import accept, proposed
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -202,3 +203,17 @@ def test_fault_s19_a_transaction_that_is_open_for_long_is_told(
     assert told in " ".join(said(tmp_path, "history", "--run", "2").output.split())
     monkeypatch.undo()
     producer.abort_transaction(20)
+
+
+def test_what_was_looked_at_before_another_decision_is_not_accepted(tmp_path: Path, sessions: Sessions, new: New) -> None:
+    topic = new(1)
+    shop = Lake(tmp_path, sessions, CANAL.format(topic.name))
+    topic.send([(0, None, canal(1, "old"), {})])
+    shop.run()
+    topic.grow(2)
+    found = proposed(shop.topology, "orders")
+    assert found is not None
+    accept(shop.topology, "one", "orders", found)
+    with pytest.raises(LedgerConflict, match="was read while it was looked at"):
+        accept(shop.topology, "two", "orders", found)
+    assert shop.run()["ingest.orders"]["read"] == 0, "the decision that failed is in nobody's way"

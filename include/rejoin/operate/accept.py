@@ -2,7 +2,7 @@
 
 from time import monotonic
 
-from rejoin.errors import UnknownTable
+from rejoin.errors import LedgerConflict, UnknownTable
 from rejoin.lake.ledger.records import Run, StepRecord
 from rejoin.lake.ledger.runs import RunKind
 from rejoin.plan.model.steps import step_id
@@ -30,12 +30,16 @@ def accept(topology: Topology, who: str, name: str, proposal: GoingOn) -> Run:
 
     Raises:
         RunBusy: a run is open and alive.
+        LedgerConflict: another run has read the source since it was looked at.
     """
     return topology.upkeep(who, RunKind.ACCEPT, lambda run: _accept(topology, run, name, proposal))
 
 
 def _accept(topology: Topology, run: Run, name: str, proposal: GoingOn) -> None:
     started, ledger, table = monotonic(), topology.ledger, topology.plan.table(name)
+    last = ledger.last_pin(name)
+    if last is None or Pin.from_dict(last).ordinal + 1 != proposal.pin.ordinal:
+        raise LedgerConflict(f"the source of {name!r} was read while it was looked at; nothing was done", next_step="try again")
     ledger.pin(run.number, {name: proposal.pin.to_dict()})
     detail = {"code": proposal.code, "said": list(proposal.said), "lossy": proposal.lossy}
     torn = snapshot_ends.torn(table, ledger.generations(run.base).get(name)) if proposal.lossy else None

@@ -223,7 +223,7 @@ def warned(step: StepRecord) -> list[str]:
 def lost(tables: Mapping[str, Loss]) -> list[str]:
     """A line for every source table that went on after records of it were lost."""
     return [
-        f"{name} lacks records: run {loss.run} accepted {loss.code} (`rejoin history --run {loss.run}`); a whole snapshot in its feed makes up for it"
+        f"{name} lacks records: run {loss.run} accepted {loss.code} (`rejoin history --run {loss.run}`); a whole snapshot in its feed would make up for it"
         for name, loss in tables.items()
     ]
 

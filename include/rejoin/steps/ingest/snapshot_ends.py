@@ -59,9 +59,9 @@ class SnapshotEnds:
     @property
     def stored(self) -> str:
         """The newest position of a stored row that a snapshot read, or what sorts behind it."""
-        if self.before is None:
+        if self.before is None or not self.before.origins:
             return "~" if self.work.before.has(self.table.name) else ""
-        return max(g.begun for g in self.before.origins.values())
+        return max((self.before.torn or "", *(g.begun for g in self.before.origins.values())))
 
     @property
     def due(self) -> bool:
