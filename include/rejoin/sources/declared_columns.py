@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from rejoin.errors import BadRecord, SchemaDrift, SnapshotEmpty
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import CsvFormat, InstalledFormat, Meaning, NamedFields, RecordsSource, SnapshotSource, Source
-from rejoin.plan.sql.raw_fields import HEADER, fields
+from rejoin.plan.sql.raw_fields import HEADER, as_field, needed
 from rejoin.sources.formats.csv_text import named, plain_header
 from rejoin.sources.formats.encoded_text import as_utf8
 from rejoin.sources.formats.json_documents import document_lines
@@ -72,10 +72,8 @@ def check_drift(table: Table, found: tuple[str, ...], before: tuple[str, ...]) -
 def _lacking(table: Table, found: Collection[str]) -> list[str]:
     """The declared columns that are not made of these fields, without those that may be absent."""
     made = dict(table.source.columns) if isinstance(table.source, NamedFields) else {}
-    reads = {c.name: fields(made[c.name]) if c.name in made else (c.name,) for c in table.columns}
-    return [
-        name for name, of in reads.items() if name not in table.optional and not all(f in found or f.startswith(f"{HEADER}.") for f in of)
-    ]
+    needs = {c.name: needed(made.get(c.name, as_field(c.name))) for c in table.columns if c.name not in table.optional}
+    return [name for name, of in needs.items() if not all(any(f in found or f.startswith(f"{HEADER}.") for f in some) for some in of)]
 
 
 def drift(table: Table, what: str, lacking: list[str], others: list[str]) -> SchemaDrift:

@@ -168,6 +168,13 @@ def test_a_column_is_lacking_if_a_field_that_it_is_made_of_is(tmp_path: Path) ->
     assert [e["_absent"] for e in both_ways(of, tmp_path, "1.jsonl", lines(rows * 20))] == [[], ["name"]] * 20
 
 
+def test_of_names_that_a_field_had_one_is_enough(tmp_path: Path) -> None:
+    of = table("id BIGINT, name STRING", columns={"name": "upper(coalesce(full_name, name))"})
+    rows = [{"id": 1, "lsn": 1, "name": "a"}, {"id": 1, "lsn": 2, "full_name": "b"}, {"id": 1, "lsn": 3}]
+    found = both_ways(of, tmp_path, "1.jsonl", lines(rows * 20))
+    assert [(e["name"], e["_absent"]) for e in found] == [("A", []), ("B", []), (None, ["name"])] * 20
+
+
 # --- both ways ------------------------------------------------------------------------------------------------------------
 
 COLUMNS = {

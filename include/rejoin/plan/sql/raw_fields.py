@@ -42,6 +42,24 @@ def fields(sql: str) -> tuple[str, ...]:
     return (name,) if name is not None else tuple(dict.fromkeys(_columns(parse(sql))))
 
 
+@cache
+def needed(sql: str) -> tuple[frozenset[str], ...]:
+    """The fields that have to be there for a text to say something: of each of these sets one is enough. A field that was renamed at its source is
+    ``coalesce(new, old)``.
+    """
+    return tuple(dict.fromkeys(_needed(parse(sql))))
+
+
+def _needed(term: Term) -> Iterator[frozenset[str]]:
+    if term.name == "column":
+        yield frozenset({term.value})
+    elif term.name == "coalesce" and all(arg.name == "column" for arg in term.args):
+        yield frozenset(arg.value for arg in term.args)
+    else:
+        for arg in term.args:
+            yield from _needed(arg)
+
+
 def _columns(term: Term) -> Iterator[str]:
     if term.name == "column":
         yield term.value

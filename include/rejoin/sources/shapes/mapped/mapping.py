@@ -7,7 +7,7 @@ from typing import Final
 from rejoin.plan.model.plan import Column, Table
 from rejoin.plan.model.sources import ChangesSource, Meaning, NamedFields
 from rejoin.plan.sql.portable import printed
-from rejoin.plan.sql.raw_fields import EITHER, as_field, fields, plain, unqualified
+from rejoin.plan.sql.raw_fields import EITHER, as_field, fields, needed, plain, unqualified
 from rejoin.plan.topic_path import names_topic
 from rejoin.sources.events import Layout
 
@@ -22,6 +22,7 @@ class Made:
     Attributes:
         what: how a reason for the quarantine calls it.
         reads: the fields.
+        stated: SQL over ``t``, as the plan has it.
         field: the field that it is by itself; None: it is computed.
         sql: how DuckDB computes it from the texts of the fields.
         type: of what is computed; STRING of a field.
@@ -29,6 +30,7 @@ class Made:
 
     what: str
     reads: tuple[str, ...]
+    stated: str
     field: str | None
     sql: str
     type: str
@@ -41,7 +43,7 @@ class Made:
 def _made(sql: str, what: str) -> Made:
     reads, field = fields(sql), plain(sql)
     found = printed(sql, {RAW: dict.fromkeys(reads, "STRING")})
-    return Made(f"{what} ({unqualified(sql)})" if field is None else what, reads, field, found.text, found.type)
+    return Made(f"{what} ({unqualified(sql)})" if field is None else what, reads, sql, field, found.text, found.type)
 
 
 class Mapping:
@@ -74,7 +76,7 @@ class Mapping:
         self.reads = tuple(dict.fromkeys(name for made in every for name in made.reads))
         # Of snapshots and records the cut has seen whether a field is there.
         required = self.layout.required if source.meaning is Meaning.FEED else ()
-        self._required = {c.name: set(made.reads) for c, made in self.columns if c.name in required}
+        self._required = {c.name: needed(made.stated) for c, made in self.columns if c.name in required}
         self._lacking: dict[tuple[str, ...], list[str]] = {}
 
     def _declared(self) -> Sequence[Column]:
@@ -84,7 +86,7 @@ class Mapping:
         """The columns that a record without these fields does not have, of those that it may not lack."""
         known = self._lacking.get(given := tuple(absent))
         if known is None:
-            known = self._lacking[given] = [name for name, reads in self._required.items() if not reads.isdisjoint(given)]
+            known = self._lacking[given] = [name for name, needs in self._required.items() if any(some <= set(given) for some in needs)]
         return known
 
     def raw_layout(self) -> Layout:
