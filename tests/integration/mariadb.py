@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from integration import kafka_jars
 from integration.servers import wait_for_port
@@ -88,9 +88,16 @@ def mariadb(directory: Path) -> Iterator[MariaDb]:
             process.wait(60)
 
 
+class Worker(NamedTuple):
+    """A running process, and what it has logged."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+
 @contextmanager
-def connect(directory: Path, broker: str, database: MariaDb) -> Iterator[Path]:
-    """Kafka Connect, standalone, with the connector; yields its log."""
+def connect(directory: Path, broker: str, database: MariaDb, **settings: str) -> Iterator[Worker]:
+    """Kafka Connect, standalone, with the connector and these settings of it beside others. In the same directory it goes on where it was."""
     log, port = directory / "connect.log", free_port()
     worker = {
         **WORKER,
@@ -98,17 +105,17 @@ def connect(directory: Path, broker: str, database: MariaDb) -> Iterator[Path]:
         "offset.storage.file.filename": f"{directory}/offsets",
         "listeners": f"http://127.0.0.1:{port}",
     }
-    connector = {**CONNECTOR, "database.port": database.port, "schema.history.internal.file.filename": f"{directory}/history"}
+    connector = {**CONNECTOR, **settings, "database.port": database.port, "schema.history.internal.file.filename": f"{directory}/history"}
     files = []
-    for name, settings in (("worker", worker), ("connector", connector)):
+    for name, said in (("worker", worker), ("connector", connector)):
         files.append(directory / f"{name}.properties")
-        files[-1].write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
+        files[-1].write_text("".join(f"{k}={v}\n" for k, v in said.items()))
     command = ["java", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", kafka_jars.class_path(kafka_jars.CONNECT)]
     with log.open("wb") as out:
         words = ["org.apache.kafka.connect.cli.ConnectStandalone", *map(str, files)]
         process = subprocess.Popen([*command, *words], stdout=out, stderr=out)
         try:
-            yield log
+            yield Worker(process, log)
         finally:
             process.terminate()
             process.wait(60)

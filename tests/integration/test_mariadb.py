@@ -125,7 +125,7 @@ def test_mariadb_by_kafka_connect(broker: KafkaServer, tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     with mariadb(tmp_path) as database:
         database.sql(TABLES + FIRST)
-        with connect(tmp_path, broker.address, database) as log:
+        with connect(tmp_path, broker.address, database) as (_, log):
             deadline = time.monotonic() + 120
             while (found := CliRunner().invoke(main, ["discover", "kafka://kafka/shop.shop.*"])).exit_code or found.stdout.count(
                 "table("
