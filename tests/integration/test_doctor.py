@@ -163,6 +163,7 @@ def test_files_and_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     bronze.create_table("s.short", rows.schema, properties={"history.expire.max-snapshot-age-ms": "60000"}).append(rows)
     bronze.create_table("s.empty", rows.schema)
     monkeypatch.setenv("REJOIN_SOURCE_BRONZE", json.dumps(settings))
+    monkeypatch.setenv("REJOIN_SOURCE_DOWN", json.dumps({"type": "rest", "uri": "http://127.0.0.1:1", "token": "verysecret"}))
     landed: dict[str, Any] = {
         "good/1.jsonl": order(1),
         "maxwell/1.json": '{"database":"s","table":"o","type":"insert","ts":1,"data":{"id":1}}',
@@ -182,6 +183,7 @@ def test_files_and_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         empty='snapshot(iceberg("s.empty", at="bronze"))',
         gone='snapshot(iceberg("s.gone", at="bronze"))',
         elsewhere='snapshot(iceberg("s.x", at="nowhere"))',
+        locked='snapshot(iceberg("s.x", at="down"))',
     )
     found = doctor(tmp_path, code=1)
     assert bad(found).keys() == {
@@ -190,7 +192,9 @@ def test_files_and_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         ("empty", "files"),
         ("gone", "table"),
         ("elsewhere", "source"),
+        ("locked", "source"),
     }
+    assert "verysecret" not in str(found)
     assert found["good", "files"] == ("ok", "1, the last of them 1.jsonl") and found["good", "ignored"] == ("warning", "good/deep")
     assert found["hollow", "files"][0] == "warning" and found["rows", "ignored"] == ("warning", "rows/notes.txt")
     assert found["short", "snapshots"][0] == "warning" and "changes of Maxwell" in found["maxwell", "records"][1]

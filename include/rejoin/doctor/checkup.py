@@ -8,6 +8,7 @@ from rejoin.capture.tables import captured_tables
 from rejoin.doctor.findings import Finding, ok, raised
 from rejoin.errors import RejoinError
 from rejoin.failures import extras
+from rejoin.failures.engine_errors import named_errors
 from rejoin.plan.captured_path import captured_path
 from rejoin.plan.extensions import transports
 from rejoin.plan.model.plan import Plan, Table
@@ -43,21 +44,26 @@ def findings(plan: Plan, access: SourceAccess, every: timedelta) -> Iterator[Fin
 
 
 def _of_table(table: Table, access: SourceAccess, every: timedelta) -> Iterator[Finding]:
-    name = transports.name_of(table.source.path)
     try:
-        if name == "files":
-            from rejoin.doctor import files
-
-            yield from files.findings(table, access.root)
-        elif name == "iceberg":
-            from rejoin.doctor import iceberg
-
-            yield from iceberg.findings(table, access, every)
-        else:
-            transport(table, access).waiting(None, dict)
-            yield ok(table.name, "source", "it answers")
+        with named_errors(f"looking at the source of {table.name}"):  # a catalog, or a package, that does not answer
+            yield from _looked_at(table, access, every)
     except RejoinError as error:
         yield raised(table.name, "source", error)
+
+
+def _looked_at(table: Table, access: SourceAccess, every: timedelta) -> Iterator[Finding]:
+    scheme = transports.name_of(table.source.path)
+    if scheme == "files":
+        from rejoin.doctor import files
+
+        yield from files.findings(table, access.root)
+    elif scheme == "iceberg":
+        from rejoin.doctor import iceberg
+
+        yield from iceberg.findings(table, access, every)
+    else:
+        transport(table, access).waiting(None, dict)
+        yield ok(table.name, "source", "it answers")
 
 
 def _of_cluster(at: str, tables: list[Table], access: SourceAccess, every: timedelta) -> Iterator[Finding]:
