@@ -74,6 +74,11 @@ def test_files_by_columns_are_what_they_are_one_by_one(tmp_path: Path, end: str,
         assert odd == 0.05 or read[0] < len(found) / 2
 
 
+@pytest.mark.parametrize(("end", "data"), [(".avro", avro_file([])), (".parquet", parquet_file([]))])
+def test_files_without_records_have_no_events(tmp_path: Path, end: str, data: bytes) -> None:
+    assert file_both_ways(tmp_path, data, end) == (0, 0)
+
+
 @pytest.mark.parametrize("end", [".avro", ".parquet"])
 def test_fault_damaged_files_are_refused_or_read_alike(tmp_path: Path, end: str) -> None:
     assert mutated_files(tmp_path, end, 25) > 5

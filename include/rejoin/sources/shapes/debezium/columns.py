@@ -87,6 +87,8 @@ def of_file(table: Table, file: BinaryColumns, path: str, index: int) -> Iterato
 def _chunks(rows: Iterator[Rows], shape: Branch) -> Iterator[Chunk]:
     first = 1
     for some in rows:
+        if not some.count:
+            continue
         groups = [] if some.columns is None else [Group(np.arange(some.count), shape, _in_document(some.columns), some.sure)]
         yield Chunk(first, some.count, groups, some.written)
         first += some.count
