@@ -81,7 +81,7 @@ def test_a_mistake_is_told_when_the_topology_file_is_read(options: dict[str, Any
         (snapshot("in", format="csv"), "format must be json(...)"),  # type: ignore[arg-type]
         (changes(iceberg("a.b")), "order_by: expected what says which of two records of a key is newer"),
         (changes(iceberg("a.b"), order_by=arrival()), "rows of a table arrive in no order"),
-        (changes(captured("a.b", at="shop"), order_by="n"), "changes(...) reads files and topics of Kafka"),
+        (changes(captured("a.b", at="shop"), order_by="n"), "changes(...) reads files, topics of Kafka and tables of Iceberg"),
         (changes("bronze", order_by="n", columns={"total": "_key.total"}), "_key.total is of the key, or a header, of a message"),
         (changes(iceberg("a.b"), order_by="`_header.at`"), "_header.at is of the key, or a header, of a message"),
         (changes(kafka("orders"), format=csv()), "values of a topic are JSON, or Avro with the registry's schemas"),

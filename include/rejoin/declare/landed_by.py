@@ -36,7 +36,7 @@ def dms(path: str, *, sequence: str = "AR_H_CHANGE_SEQ", **options: Unpack[Optio
     """Files of AWS DMS, full load and changes: ``Op`` is I, U or D. Records of a full load have neither ``Op`` nor a sequence, and come before all others.
 
     Args:
-        path: the directory of the files of a table.
+        path: the directory of the files of a table, or ``iceberg(table)``.
         sequence: the column to which a transformation rule adds ``$AR_H_CHANGE_SEQ``.
         options: as of ``changes``.
     """
@@ -49,7 +49,7 @@ def fivetran(path: str, *, order_by: Order = "_fivetran_synced", **options: Unpa
     """Rows as Fivetran lands them: with the time at which it did, and whether they are gone.
 
     Args:
-        path: the directory of the files of a table.
+        path: the directory of the files of a table, or ``iceberg(table)``.
         order_by: as of ``changes``.
         options: as of ``changes``.
     """
@@ -60,7 +60,7 @@ def airbyte(path: str, *, order_by: Order = "_ab_cdc_lsn", **options: Unpack[Opt
     """Rows as Airbyte's CDC sources land them, in files whose fields are columns.
 
     Args:
-        path: the directory of the files of a stream.
+        path: the directory of the files of a stream, or ``iceberg(table)``.
         order_by: the field with the position: ``"_ab_cdc_lsn"`` of PostgreSQL, ``"_ab_cdc_cursor"`` of MySQL and others.
         options: as of ``changes``.
     """

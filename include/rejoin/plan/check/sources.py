@@ -191,8 +191,8 @@ def _changes(options: Options, common: _Common, found: tuple[Column, ...], repor
 
 def _check_reads(what: str, path: str, given: tuple[str, ...], report: Reporter) -> None:
     """Reports records that have no fields, and fields that only a message has."""
-    if transports.name_of(path) not in (FILES, SCHEME):
-        report(BAD_OPTION, f"{what} files and topics of Kafka, and {path!r} is of another kind")
+    if transports.name_of(path) not in (FILES, SCHEME, ICEBERG):
+        report(BAD_OPTION, f"{what} files, topics of Kafka and tables of Iceberg, and {path!r} is of another kind")
     of_messages = [name for sql in given for name in fields(sql) if name.startswith((f"{KEY}.", f"{HEADER}."))]
     if of_messages and not names_topic(path):
         report(BAD_OPTION, f"{of_messages[0]} is of the key, or a header, of a message, and {path!r} has none: that is of kafka(...)")

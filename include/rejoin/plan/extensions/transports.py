@@ -13,7 +13,7 @@ GROUP = "rejoin.transports"
 """The entry points by which a package adds transports."""
 OWN = {
     "files": "rejoin.sources.transports.files:Files",
-    "iceberg": "rejoin.sources.transports.iceberg:Iceberg",
+    "iceberg": "rejoin.sources.transports.iceberg_fields:of_table",
     "kafka": "rejoin.sources.transports.kafka.topic:KafkaTopic",
     "capture": "rejoin.sources.transports.captured:Captured",
 }

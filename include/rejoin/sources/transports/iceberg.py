@@ -26,7 +26,7 @@ from rejoin.sources.events import EventKind, Layout
 from rejoin.sources.shapes.parquet_file import check_types
 from rejoin.sources.shapes.parquet_rows import event_columns, shown_rows
 from rejoin.sources.transports.iceberg_catalog import catalog
-from rejoin.sources.transports.iceberg_files import files_of
+from rejoin.sources.transports.iceberg_files import StoredFile, files_of
 from rejoin.sources.transports.iceberg_rows import SnapshotRows
 from rejoin.sources.transports.table_difference import Change, Difference
 from rejoin.sources.transports.transport import Taken, Transport, Waiting
@@ -34,6 +34,8 @@ from rejoin.sources.transports.transport import Taken, Transport, Waiting
 NAME = "iceberg"
 _ONE_PART = 256 << 20
 """So many bytes of files are one part at least."""
+DOUBLED = {"_code": "DUPLICATE_KEY", "_reason": "different rows of the source table have this key"}
+"""Why a row is refused that is not the only one of its key."""
 _AS = {Change.ROW: EventKind.UPSERT, Change.GONE: EventKind.DELETE, Change.DOUBLED: EventKind.QUARANTINED}
 
 
@@ -59,12 +61,8 @@ class Iceberg(Transport):
         schema = self._schema(now.snapshot_id)
         names = tuple(field.name for field in found.scan(snapshot_id=now.snapshot_id).projection().fields)
         check_drift(self.table, names, last.columns if last else ())
-        check_types(self.table, schema, self.table.source.path)
-        mark = {
-            "uuid": str(found.metadata.table_uuid),
-            "snapshot": now.snapshot_id,
-            "declared": [[c.name, c.type] for c in self.table.columns],
-        }
+        self._check_types(schema)
+        mark = {"uuid": str(found.metadata.table_uuid), "snapshot": now.snapshot_id, "declared": self._declared()}
         since = self._since(last, mark, now)
         if since == now.snapshot_id:
             return Waiting(None)
@@ -97,8 +95,7 @@ class Iceberg(Transport):
                 columns = {name: columns[name] for name in (*self.table.key, "_position")}
                 columns["_kind"] = pa.repeat(pa.scalar(str(kinds)), rows.num_rows)
             if kinds is EventKind.QUARANTINED:
-                columns["_code"] = pa.repeat(pa.scalar("DUPLICATE_KEY"), rows.num_rows)
-                columns["_reason"] = pa.repeat(pa.scalar("different rows of the source table have this key"), rows.num_rows)
+                columns |= {name: pa.repeat(pa.scalar(text), rows.num_rows) for name, text in DOUBLED.items()}
                 columns["_raw"] = pa.array(shown_rows(layout, rows), pa.string())
             yield layout.arranged(columns, range(line, line + rows.num_rows), part.id, index)
             line += rows.num_rows
@@ -118,6 +115,34 @@ class Iceberg(Transport):
         if self.table.source.meaning is Meaning.RECORDS:
             return None if change is Change.GONE else EventKind.UPSERT
         return _AS[change]
+
+    # --- what is read of it ---------------------------------------------------------------------------------------------
+
+    @property
+    def _reads(self) -> Collection[str]:
+        """The names of columns that are read."""
+        return [c.name for c in self.table.columns]
+
+    @property
+    def _key_reads(self) -> Collection[str]:
+        """Those of them that say the key."""
+        return self.table.key
+
+    def _declared(self) -> list[list[str]]:
+        """What is declared of columns: where it changes, all rows are read again."""
+        return [[c.name, str(c.type)] for c in self.table.columns]
+
+    def _check_types(self, schema: pa.Schema) -> None:
+        """Raises SchemaDrift if a column cannot be read as declared."""
+        check_types(self.table, schema, self.table.source.path)
+
+    def _rows_in(self, side: SnapshotRows, schema: Schema, files: Collection[StoredFile]) -> pa.Table:
+        """All rows of some files, with the declared columns."""
+        return side.table(schema, files)
+
+    def _keys_in(self, side: SnapshotRows, schema: Schema, files: Collection[StoredFile]) -> pa.Table:
+        """Their keys."""
+        return side.table(schema.select(*self.table.key), files)
 
     # --- the table ------------------------------------------------------------------------------------------------------
 
@@ -147,10 +172,9 @@ class Iceberg(Transport):
         return since if since in lineage else None
 
     def _schema(self, snapshot: int) -> pa.Schema:
-        """The declared columns that the table has, as Arrow reads them."""
-        declared = {c.name for c in self.table.columns}
+        """The columns that are read and that the table has, as Arrow reads them."""
         schema = self._found.scan(snapshot_id=snapshot).projection().as_arrow()
-        return pa.schema([field for field in schema if field.name in declared])
+        return pa.schema([field for field in schema if field.name in self._reads])
 
     def _projected(self, snapshot: int) -> Schema:
         return self._found.scan(snapshot_id=snapshot).projection().select(*self._schema(snapshot).names)
@@ -182,7 +206,7 @@ class Iceberg(Transport):
     def _changes(self, since: int, to: int) -> tuple[Part, ...]:
         before, after = self._rows_of(since).files, self._rows_of(to).files
         whole = [*before.without(after), *after.without(before)]
-        keys = self._projected(to).select(*self.table.key).field_ids
+        keys = [field.field_id for field in self._projected(to).fields if field.name in self._key_reads]
         size = sum(file.task.file.file_size_in_bytes for file in whole)
         size += sum((file.task.file.column_sizes or {}).get(i, 0) for file in after.thinned(before) for i in keys)
         return (Part(self._id(to, 0), size, {"from": since, "to": to}),)
@@ -196,14 +220,17 @@ class Iceberg(Transport):
         schema = self._projected(to)
         after = self._rows_of(to)
         if "from" not in part.place:
-            wanted = set(part.place["files"])
-            files = [file for file in after.files.all if file.task.file.file_path in wanted]
-            yield from ((Change.ROW, batch) for batch in after.batches(schema, files))
+            yield from ((Change.ROW, batch) for batch in self._of_files(part, after, schema))
             return
         before = self._rows_of(part.place["from"])
-        come = after.table(schema, after.files.without(before.files))
-        gone = before.table(schema, before.files.without(after.files))
-        keys, others, thinned = schema.select(*self.table.key), after.files.common(before.files), after.files.thinned(before.files)
-        seen, left = (side.table(keys, thinned) for side in (before, after))
-        read_keys, read = (partial(after.table, of, others) for of in (keys, schema))
+        come = self._rows_in(after, schema, after.files.without(before.files))
+        gone = self._rows_in(before, schema, before.files.without(after.files))
+        others, thinned = after.files.common(before.files), after.files.thinned(before.files)
+        seen, left = (self._keys_in(side, schema, thinned) for side in (before, after))
+        read_keys, read = (partial(of, after, schema, others) for of in (self._keys_in, self._rows_in))
         yield from Difference(self.table.key, come, gone, (seen, left), read_keys, read).changes()
+
+    def _of_files(self, part: Part, side: SnapshotRows, schema: Schema) -> Iterator[pa.RecordBatch]:
+        """The rows of a part that is some files."""
+        wanted = set(part.place["files"])
+        return side.batches(schema, [file for file in side.files.all if file.task.file.file_path in wanted])

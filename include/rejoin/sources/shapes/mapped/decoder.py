@@ -43,8 +43,8 @@ def decode(table: Table, ordinal: int, file: PinnedFile, index: int, root: str) 
     mapping = Mapping(table, None if table.source.meaning is Meaning.FEED else position_of(ordinal))
     if kind_of(mapping.source, file.path) == "parquet":
         opened = parquet_fields.opened(mapping, root, file)
-        records = Records(mapping, opened.statement, file.path, index)
-        return (records.events(batch, opened.raw) for batch in opened.batches)
+        records = Records(mapping, opened.fields.statement, file.path, index)
+        return (records.events(batch, opened.fields.raw) for batch in opened.batches)
     layout, installed = mapping.raw_layout(), installed_of(mapping.source)
     pieces = open_pinned(root, file, binary=installed is not None)
     if installed is not None:
@@ -110,7 +110,7 @@ def raw_records(table: Table, file: PinnedFile, root: str) -> Iterator[tuple[int
     if kind_of(mapping.source, file.path) == "parquet":
         opened, first = parquet_fields.opened(mapping, root, file), 1
         for batch in opened.batches:
-            yield from enumerate(opened.raw(batch), first)
+            yield from enumerate(opened.fields.raw(batch), first)
             first += batch.num_rows
     elif (installed := installed_of(mapping.source)) is not None:
         found = rows(installed, open_pinned(root, file, binary=True), file.path)
