@@ -1,5 +1,5 @@
-"""Jars of a broker, and of Kafka Connect with a connector: fetched once by the Ivy inside Spark, like Spark's own (rejoin.lake.spark.setup_check). ``make test``
-calls this file for the broker's, and so do the tests."""
+"""Jars of a broker, and of Kafka Connect with connectors: fetched once by the Ivy inside Spark, like Spark's own (rejoin.lake.spark.setup_check). ``make test``
+calls this file, and so do the tests."""
 
 import os
 import subprocess
@@ -12,9 +12,10 @@ import pyspark
 
 BROKER = ("org.apache.kafka:kafka_2.13:4.1.0", "org.slf4j:slf4j-simple:1.7.36")
 CONNECT = (
-    "org.apache.kafka:connect-runtime:4.1.0",
-    "org.apache.kafka:connect-json:4.1.0",
+    "org.apache.kafka:connect-runtime:4.1.1",
+    "org.apache.kafka:connect-file:4.1.1",
     "io.debezium:debezium-connector-mariadb:3.5.0.Final",
+    "io.debezium:debezium-connector-postgres:3.5.0.Final",
     "org.slf4j:slf4j-simple:1.7.36",
 )
 COMPLETE = "complete"
@@ -56,4 +57,4 @@ def fetch(coordinates: Sequence[str]) -> Path:
 
 
 if __name__ == "__main__":
-    print(f"the broker's jars are in {fetch(BROKER)}")
+    print(f"the jars of a broker are in {fetch(BROKER)}, those of Kafka Connect in {fetch(CONNECT)}")

@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 
 from feeds import changes_of
@@ -112,17 +113,22 @@ def output(topology: Topology, node: str = "enriched") -> dict[object, Row]:
     return by_key
 
 
-def folded(topology: Topology, node: str = "enriched", changes: Callable[[Topology, str], list[Row]] = changes_of) -> dict[object, Row]:
+def folded(
+    topology: Topology,
+    node: str = "enriched",
+    changes: Callable[[Topology, str], list[Row]] = changes_of,
+    key: Callable[[Row], object] = itemgetter("id"),
+) -> dict[object, Row]:
     """The changes folded from the start; asserts that every change is real and fits the row before it (I5)."""
     state: dict[object, Row] = {}
     for change in sorted(changes(topology, node), key=lambda r: int(str(r["_run"]))):
-        key, before, after = change["id"], _plain(change["_before"]), _plain(change["_after"])
-        assert before == state.get(key), f"run {change['_run']}: the row before the change is another one"
+        at, before, after = key(change), _plain(change["_before"]), _plain(change["_after"])
+        assert before == state.get(at), f"run {change['_run']}: the row before the change is another one"
         assert before != after, f"run {change['_run']}: not a change"
         if after is None:
-            state.pop(key)
+            state.pop(at)
         else:
-            state[key] = after
+            state[at] = after
     return state
 
 

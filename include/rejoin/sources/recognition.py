@@ -82,9 +82,21 @@ def hint(source: Source, records: Iterable[str]) -> str:
         source: as declared.
         records: the texts of some of them.
     """
-    form = recognised(records)
-    declared = source.dialect if isinstance(source, FeedSource) else source.kind
-    return "" if form is None or declared in form.kinds else f"they look like {form.says}: {form.reads}; else "
+    texts = list(records)
+    form, declared = recognised(texts), source.dialect if isinstance(source, FeedSource) else source.kind
+    if form is not None and declared not in form.kinds:
+        return f"they look like {form.says}: {form.reads}; else "
+    names = _members(texts) if declared == "changes" else ()
+    return f"they have the fields {', '.join(names)}: compare columns=, order_by= and deleted= with these; else " if names else ""
+
+
+def _members(texts: Iterable[str]) -> tuple[str, ...]:
+    """The names of the first records' members, in their order."""
+    found: dict[str, None] = {}
+    for text in texts:
+        with suppress(BadRecord):
+            found |= dict.fromkeys(record) if isinstance(record := loads(text), dict) else {}
+    return tuple(found)
 
 
 def recognised(records: Iterable[str]) -> Form | None:

@@ -103,3 +103,16 @@ def mutated(random_: random.Random, line: bytes) -> bytes:
         piece = random_.choice([*PIECES, line[at:to], b""])
         line = line[:at] + piece + line[random_.choice([at, to]) :]
     return line.replace(b"\n", b" ")
+
+
+def other_value(random_: random.Random, line: bytes) -> bytes:
+    """A document with another value somewhere, which may be no Unicode."""
+    document = json.loads(line)
+    of = document
+    while isinstance(of, dict | list) and of:
+        name = random_.choice(list(of)) if isinstance(of, dict) else random_.randrange(len(of))
+        if not isinstance(of[name], dict | list) or not of[name] or random_.random() < 0.3:
+            of[name] = random_.choice([None, "", 0, -1, 1.5, True, [], {}, "\ud83d", [{}], {"id": "1"}, 10**30, 1 << 63, "1e999", "\u0000"])
+            break
+        of = of[name]
+    return json.dumps(document, ensure_ascii=random_.random() < 0.5).encode("utf-8", "surrogatepass")

@@ -5,7 +5,7 @@ import json
 import pytest
 from source_cases import CAPTURES
 
-from rejoin.plan.model.sources import SOURCES, DebeziumSource, FeedSource, RecordsSource, SnapshotSource
+from rejoin.plan.model.sources import SOURCES, ChangesSource, DebeziumSource, FeedSource, RecordsSource, SnapshotSource
 from rejoin.sources.recognition import hint, recognised
 
 ENVELOPE = '{"before":null,"after":{"id":7},"source":{"connector":"postgresql","lsn":5},"op":"c","ts_ms":1}'
@@ -90,6 +90,12 @@ def test_most_of_the_records_decide() -> None:
 )  # fmt: skip
 def test_what_a_source_is_declared_as_is_no_hint(source: DebeziumSource, text: str) -> None:
     assert hint(source, [text]) == ""
+
+
+def test_of_rows_that_are_declared_otherwise_the_fields_are_told() -> None:
+    told = hint(ChangesSource("x", order=("t.`LSN`",)), ['{"id": 7, "lsn": 1}', '{"id": 8, "lsn": 2, "total": "1.50"}', "cut"])
+    assert told == "they have the fields id, lsn, total: compare columns=, order_by= and deleted= with these; else "
+    assert hint(ChangesSource("x"), ["cut"]) == ""
 
 
 def test_a_hint_names_the_call_and_no_value() -> None:

@@ -42,6 +42,8 @@ class Canal(LineDialect):
 
     def read(self, line: int, raw: bytes) -> Event | Sequence[Event]:
         message = json_object(raw)
+        if not {"database", "type"} <= message.keys():
+            raise BadRecord("CANAL_TYPE", "the record has no 'database' and 'type', as messages of Canal have")
         if self.only is not None and f"{message.get('database')}.{message.get('table')}" != self.only:
             return self.skipped(line)
         kind = message.get("type")

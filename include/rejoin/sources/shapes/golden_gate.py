@@ -27,6 +27,8 @@ class GoldenGate(LineDialect):
 
     def read(self, line: int, raw: bytes) -> Event | Sequence[Event]:
         operation = json_object(raw)
+        if not {"table", "op_type"} <= operation.keys():
+            raise BadRecord("GOLDENGATE_TYPE", "the record has no 'table' and 'op_type', as operations of GoldenGate have")
         if self.only is not None and operation.get("table") != self.only:
             return self.skipped(line)
         kind, at = operation.get("op_type"), _position(operation)

@@ -34,12 +34,12 @@ class Maxwell(LineDialect):
 
     def read(self, line: int, raw: bytes) -> Event | Sequence[Event]:
         event = json_object(raw)
+        kind = event.get("type")
+        if not isinstance(kind, str) or "database" not in event:
+            raise BadRecord("MAXWELL_TYPE", "the record has no 'database' and 'type', as events of Maxwell have")
         origin = f"{event.get('database')}.{event.get('table')}"
         if self.only not in (None, origin):
             return self.skipped(line)
-        kind = event.get("type")
-        if not isinstance(kind, str):
-            raise BadRecord("MAXWELL_TYPE", "the event has no type")
         if kind in _ENDS:
             return self.skipped(line)._replace(snapshot=f"{_ENDS[kind]} {origin}")
         if kind.startswith(("table-", "database-")):

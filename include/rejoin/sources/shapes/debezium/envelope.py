@@ -1,5 +1,6 @@
 """The wrapping of a Debezium message: JSON text or object, with or without schema; which converters read its columns."""
 
+import re
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from rejoin.sources.events import Layout
 from rejoin.sources.formats.json_text import Unsure, loads, prefix_before_payload, quick
 from rejoin.sources.shapes.debezium.message import has_schema
 
+_SCALE = re.compile(r"-?[0-9]{1,4}")
 Converters = tuple[tuple[str, Convert], ...]
 
 
@@ -109,15 +111,21 @@ class Unwrapper:
 
 def fields_of(schema: dict[str, Any], *, envelope: bool) -> dict[str, Field]:
     """The row's fields in a Connect schema: of the envelope's ``after``, or of the struct itself."""
-    members = [f for f in schema.get("fields") or [] if type(f) is dict]
+    members = _members(schema)
     if envelope:
-        row = next((f for f in members if f.get("field") == "after"), {})
-        members = [f for f in row.get("fields") or [] if type(f) is dict]
+        members = _members(next((f for f in members if f.get("field") == "after"), {}))
     return {str(f.get("field")): _field(f) for f in members}
+
+
+def _members(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those of a struct that are fields: a schema comes with each record, and may be damaged as any part of it."""
+    fields = schema.get("fields")
+    return [f for f in fields if type(f) is dict] if type(fields) is list else []
 
 
 def _field(schema: dict[str, Any]) -> Field:
     parameters = schema.get("parameters")
     text = parameters.get("scale") if type(parameters) is dict else None
-    scale = int(text) if type(text) is str and text.lstrip("-").isdigit() and len(text) < 5 else None
-    return Field(schema.get("type"), schema.get("name"), scale)
+    scale = int(text) if type(text) is str and _SCALE.fullmatch(text) else None
+    type_, name = (found if type(found := schema.get(of)) is str else None for of in ("type", "name"))
+    return Field(type_, name, scale)
