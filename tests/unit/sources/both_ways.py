@@ -1,7 +1,7 @@
 """Lines that are read both ways, by DuckDB and by the careful decoder, and lines of a feed to try it with."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 from unittest.mock import patch
@@ -12,8 +12,9 @@ from source_cases import table
 from source_fuzz import PLAIN
 
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.sources import DebeziumSource, SnapshotSource
+from rejoin.plan.model.sources import DebeziumSource, FeedSource, SnapshotSource
 from rejoin.sources.decode import proven_lines, record_runs
+from rejoin.sources.decode.proven_rows import Proven
 from rejoin.sources.formats import line_chunks
 from rejoin.sources.shapes import registry, snapshot
 from rejoin.sources.shapes.debezium import decimals
@@ -27,20 +28,25 @@ def rows(batches: Iterator[pa.RecordBatch]) -> list[str]:
     return [repr(row) for batch in batches for row in batch.to_pylist()]
 
 
+def _decoded(of: Table, lines: Iterator[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
+    batches = registry.decode(of, "f.jsonl", 3, lines)
+    return (registry.placed(batch, 1) for batch in batches) if registry.is_by_arrival(of) else batches
+
+
 def check(of: Table, data: bytes, chunk: int = 30) -> tuple[int, int]:
     """Reads a file both ways, in small batches and chunks of so many lines. How many lines were proven, and how many records there are."""
-    is_feed, judged, found = isinstance(of.source, DebeziumSource), proven_lines._judged, list[int]()
+    is_feed, judged, found = isinstance(of.source, DebeziumSource | FeedSource), proven_lines._judged, list[int]()
 
-    def counted(chunk: line_chunks.Chunk, query: str) -> pa.Table | None:
-        made = judged(chunk, query)
-        found.append(0 if made is None else sum(made["_proven"].to_pylist()))  # by several threads
+    def counted(chunk: line_chunks.Chunk, queries: Sequence[str]) -> Proven | None:
+        made = judged(chunk, queries)
+        found.append(0 if made is None else len(chunk.ends) - len(made.others))  # by several threads
         return made
 
     with ExitStack() as patches:
         for module in (record_runs, decimals):
             patches.enter_context(patch.object(module, "BATCH_ROWS", 10))
         lines = numbered(iter([data]))
-        careful = rows(registry.decode(of, "f.jsonl", 3, lines) if is_feed else decode_json(of, 7, "f.jsonl", 3, lines))
+        careful = rows(_decoded(of, lines) if is_feed else decode_json(of, 7, "f.jsonl", 3, lines))
         for name, value in (("LINES", chunk), ("FEWEST", 0)):
             patches.enter_context(patch.object(line_chunks, name, value))
         patches.enter_context(patch.object(proven_lines, "_judged", counted))

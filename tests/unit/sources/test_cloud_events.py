@@ -1,11 +1,15 @@
 """CloudEvents of Debezium become the events that their envelopes would become."""
 
 import json
+import random
 from typing import Any
 
 import pytest
+from both_ways import STYLES, check
 from source_cases import rows, table
+from source_fuzz import mutated
 
+from rejoin.plan.model.row_versions import versions
 from rejoin.plan.model.sources import DebeziumSource
 from rejoin.sources.shapes import registry
 
@@ -80,6 +84,47 @@ def test_a_cloud_event_is_the_envelope_in_it(op: str, before: Any, after: Any, o
     key = {"id": 7}
     messages = [{"key": key, "value": value} for value in (plain, json.dumps(plain), with_schema, json.dumps(with_schema))]
     assert [decoded(message) for message in messages] == [decoded({"key": key, "value": envelope(op, before, after, order)})] * 4
+
+
+FORMS = {
+    "bare": lambda data, more: cloud_event("cu"[more["n"] % 2], data, **more["own"]),
+    "message": lambda data, more: {"key": {"id": 7}, "value": cloud_event("r", data, **more["own"])},
+    "texts": lambda data, more: {"key": '{"id":7}', "value": json.dumps(cloud_event("u", data, **more["own"]), separators=STYLES[0])},
+}
+
+
+@pytest.mark.parametrize(("schema", "ordered"), [(False, False), (True, True)])
+@pytest.mark.parametrize("form", FORMS)
+def test_cloud_events_are_proven_as_envelopes_are(form: str, schema: bool, ordered: bool) -> None:
+    made, random_ = [], random.Random(f"{form} {schema} {ordered}")
+    for n in range(200):
+        data: Any = {"before": None if n % 3 else OLD, "after": {"id": 7, "name": f"n {n}"}}
+        own = {"iodebeziumlsn": str(n), "iodebeziumtsms": str(n), **({"iodebeziumtxtotalorder": str(n % 4)} if ordered else {})}
+        own |= {"iodebeziumtable": "orders"} if n % 7 == 0 and form == "bare" else {}
+        line = FORMS[form]({"schema": SCHEMA, "payload": data} if schema else data, {"n": n, "own": own})
+        made.append(json.dumps(line, separators=STYLES[0]).encode())
+    assert check(OF, b"\n".join(made))[0] == (200 - 29 if form == "bare" else 200)
+    assert check(versions(OF), b"\n".join(made))[0] == (200 - 29 if form == "bare" else 200)
+    damaged = [mutated(random_, line) if n > 30 and random_.random() < 0.4 else line for n, line in enumerate(made)]
+    check(OF, b"\n".join(damaged))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("form", FORMS)
+def test_fifty_thousand_damaged_cloud_events_in_all_forms_are_read_alike(form: str) -> None:
+    for seed in range(42):
+        random_, made = random.Random(f"{form} {seed}"), []
+        for n in range(400):
+            data: Any = {"before": random_.choice([None, OLD]), "after": random_.choice([ROW, {**ROW, "name": None}])}
+            odd = {
+                random_.choice(["iodebeziumlsn", "iodebeziumtsms", "iodebeziumop"]): random_.choice(
+                    ["x", "", None, 5, "007", "+5", " 5", "1e3", "9" * 19]
+                )
+            }
+            own = {"iodebeziumlsn": str(n), **(odd if random_.random() < 0.1 else {})}
+            line = json.dumps(FORMS[form](data, {"n": n, "own": own}), separators=STYLES[0]).encode()
+            made.append(mutated(random_, line) if n > 20 and random_.random() < 0.9 else line)
+        check(OF if seed % 2 else versions(OF), b"\n".join(made), chunk=200)
 
 
 def test_another_table_is_skipped_and_what_has_no_rows_refused() -> None:

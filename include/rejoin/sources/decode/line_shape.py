@@ -6,9 +6,10 @@ is twenty times faster than making Python's objects, and not exact by itself (it
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from rejoin.plan.sql.portable import quoted
 from rejoin.statements.dialect import DUCKDB
@@ -29,26 +30,39 @@ _ESCAPES = (("chr(92)", r"'\\'"), ("chr(34)", "'\\\"'"))
 _MORE_ESCAPES = (("chr(10)", r"'\n'"), ("chr(13)", r"'\r'"), ("chr(9)", r"'\t'"))
 """SQL texts: characters and what is written for them in a text; that of others differs from writer to writer."""
 
+_SHORT = 4_000
+"""Bytes of a line that is looked through for each null of each element of an array."""
 _MARKS = tuple(map(chr, range(1, 9)))
-"""What stands for constants: characters that no line has."""
+"""What stands for constants: characters that no line has. A shape has no more constants than these."""
 
 
 @dataclass(frozen=True)
 class Branch:
-    """An object. ``nullable``: null has been seen in its place. ``packed``: it is written as a text of JSON, in that style."""
+    """An object. ``nullable``: null has been seen in its place. ``packed``: it is written as a text of JSON, in that style. ``optional``: it may be lacking."""
 
     members: "dict[str, Part]"
     nullable: bool = False
     packed: Style | None = None
+    optional: bool = False
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A value. ``nullable``: null has been seen in its place. ``escaped``: a text with characters that are written as others has been seen."""
+    """A value. ``escaped``: a text with characters that are written as others has been seen; the rest as of a ``Branch``."""
 
     kind: str
     nullable: bool = False
     escaped: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Items:
+    """An array, whose elements have a shape without arrays and NUMBERs; the rest as of a ``Branch``."""
+
+    each: Branch | Leaf
+    nullable: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,9 +70,11 @@ class Constant:
     """A value that every line repeats letter by letter, as lines repeat the schema of their payload. Nothing is read from it."""
 
     text: str
+    nullable: ClassVar[bool] = False
+    optional: ClassVar[bool] = False
 
 
-Part = Branch | Leaf | Constant
+Part = Branch | Leaf | Items | Constant
 
 
 class Shape:
@@ -108,10 +124,17 @@ class Shape:
 
     def again(self, row: str) -> str:
         """SQL text: the short line with its line feed, made of the struct ``row``; another text where a value is none of its kind."""
-        made = _joined([*_pieces(self.root, row, self._style), "chr(10)"])
+        made = _joined([*_pieces(self.root, row, self._style, ()), "chr(10)"])
         for text, mark in self._marks.items():
             made = made.replace(quoted(text)[1:-1], mark)
         return made
+
+    def lacks(self, path: Path, row: str) -> str:
+        """SQL condition: a line of the shape does not have the member of ``row``, which is not null, whose place is ``path``. Not of elements of arrays."""
+        part, value = part_at(self.root, path), at(row, path[-1:])
+        if part is None or not part.optional:
+            return "true" if part is None else "false"
+        return f"({value} IS NULL AND NOT {_is_written(path, self._style)})" if part.nullable else f"{value} IS NULL"
 
     def guards(self, row: str, line: str) -> Iterator[str]:
         """SQL conditions that must hold as well, lest something is written as it stands that is no JSON: what is read as text, and written without quotes,
@@ -119,7 +142,9 @@ class Shape:
         """
         plain = []
         for path, leaf in leaves(self.root):
-            if leaf.kind == NUMBER:
+            if isinstance(leaf, Items):
+                plain.append(_plain_texts(leaf, at(row, path)))
+            elif leaf.kind == NUMBER:
                 yield f"coalesce(regexp_full_match({at(row, path)}, '{_PLAIN_NUMBER}'), true)"
             elif leaf.kind == TEXT and not leaf.escaped:
                 plain.append(at(row, path))
@@ -135,22 +160,54 @@ def _struct(text: str, part: Branch, *, odd_numbers: bool) -> str:
     return f"TRY(from_json({text}, {quoted(json.dumps(_structure(part, whole=True), ensure_ascii=False))}))"
 
 
-def _pieces(part: Part, value: str, style: Style, *, within_text: bool = False) -> list[str]:
+def _pieces(part: Part, value: str, style: Style, path: Path, *, within_text: bool = False) -> list[str]:
     """SQL texts of what is written for a value, one behind the other. ``within_text``: of a text of JSON, where quotes and backslashes are escaped."""
     if isinstance(part, Constant):
         return [_literal(part.text, within_text=within_text)]
     if isinstance(part, Leaf):
         return _of_leaf(part, value, within_text=within_text)
-    comma, colon = part.packed or style
-    inner = within_text or part.packed is not None
-    found = [_literal("{", within_text=inner)]
-    for n, (name, member) in enumerate(part.members.items()):
-        label = f"{comma if n else ''}{json.dumps(name, ensure_ascii=False)}{colon}"
-        found += [_literal(label, within_text=inner), *_pieces(member, at(value, (name,)), (comma, colon), within_text=inner)]
-    found.append(_literal("}", within_text=inner))
-    if part.packed:
-        found = ["'\"'", *found, "'\"'"]
+    if isinstance(part, Items):
+        each = _joined(_pieces(part.each, "e", style, path, within_text=within_text))
+        found = ["'['", f"array_to_string(list_transform({value}, lambda e: {each}), {quoted(style[0])})", "']'"]
+    else:
+        inner = within_text or part.packed is not None
+        found = ["'{'", *_members(part, value, part.packed or style, path, within_text=inner), "'}'"]
+        if part.packed:
+            found = ["'\"'", *found, "'\"'"]
     return [f"CASE WHEN {value} IS NULL THEN 'null' ELSE {_joined(found)} END"] if part.nullable else found
+
+
+def _members(part: Branch, value: str, style: Style, path: Path, *, within_text: bool) -> list[str]:
+    """SQL texts of what is written between the braces of an object; nothing for members that it lacks."""
+    comma, colon = style
+    is_first_there = not next(iter(part.members.values())).optional
+    found = []
+    for n, (name, member) in enumerate(part.members.items()):
+        label = _literal(
+            f"{'' if n == 0 and is_first_there else comma}{json.dumps(name, ensure_ascii=False)}{colon}", within_text=within_text
+        )
+        there, place = at(value, (name,)), (*path, name)
+        if member.optional:
+            known = member if isinstance(member, Constant) else replace(member, nullable=False)
+            cases = [f"WHEN {there} IS NOT NULL THEN {_joined([label, *_pieces(known, there, style, place, within_text=within_text)])}"]
+            if member.nullable:
+                cases.append(f"WHEN {_is_written(place, style)} THEN {_joined([label, quoted('null')])}")
+            found.append(f"CASE {' '.join(cases)} ELSE '' END")
+        else:
+            found += [label, *_pieces(member, there, style, place, within_text=within_text)]
+    return found if is_first_there else [f"substr({_joined(found)}, {len(comma) + 1})"]
+
+
+def _is_written(path: Path, style: Style) -> str:
+    """SQL condition: a guess whether a ``line`` says null there, where a value is null that may be lacking, too. A line is of the shape only if it is right."""
+    names = [re.escape(f"{json.dumps(name, ensure_ascii=False)}{style[1]}") for name in path]
+    return f"(strlen(line) < {_SHORT} AND regexp_matches(line, {quoted('[^}]*'.join(names) + 'null')}))"
+
+
+def _plain_texts(items: Items, value: str) -> str:
+    """SQL text: all texts of an array that have nothing to escape, joined."""
+    plain = [at("e", path) for path, leaf in leaves(items.each) if isinstance(leaf, Leaf) and leaf.kind == TEXT and not leaf.escaped]
+    return f"array_to_string(list_transform({value}, lambda e: concat({', '.join(plain)})), '')" if plain else "''"
 
 
 def _of_leaf(leaf: Leaf, value: str, *, within_text: bool) -> list[str]:
@@ -168,6 +225,11 @@ def _of_leaf(leaf: Leaf, value: str, *, within_text: bool) -> list[str]:
 
 def _literal(text: str, *, within_text: bool) -> str:
     return quoted(json.dumps(text, ensure_ascii=False)[1:-1] if within_text else text)
+
+
+def has_marks(root: Branch) -> bool:
+    """Whether there are marks for all constants of an object."""
+    return len(set(_constants(root, within_text=False))) <= len(_MARKS)
 
 
 def _constants(part: Part, *, within_text: bool) -> Iterator[str]:
@@ -216,9 +278,9 @@ def kind_at(part: Part, path: Path) -> str | None:
     return found.kind if isinstance(found, Leaf) else None
 
 
-def leaves(part: Part, path: Path = ()) -> Iterator[tuple[Path, Leaf]]:
-    """Every value with its place."""
-    if isinstance(part, Leaf):
+def leaves(part: Part, path: Path = ()) -> Iterator[tuple[Path, Leaf | Items]]:
+    """Every value and every array with its place."""
+    if isinstance(part, Leaf | Items):
         yield path, part
     elif isinstance(part, Branch):
         for name, member in part.members.items():
@@ -227,6 +289,8 @@ def leaves(part: Part, path: Path = ()) -> Iterator[tuple[Path, Leaf]]:
 
 def _structure(part: Part, *, whole: bool = False) -> Any:
     """What ``from_json`` is asked for. ``whole``: the part itself, though it is packed."""
+    if isinstance(part, Items):
+        return [_structure(part.each)]
     if isinstance(part, Branch) and (whole or not part.packed):
         return {name: _structure(member) for name, member in part.members.items() if not isinstance(member, Constant)}
     return _READ_AS[part.kind if isinstance(part, Leaf) else TEXT]

@@ -1,15 +1,16 @@
 """Lines of one shape -> events by DuckDB, every other line by the careful decoder: the same events either way.
 
-Some lines of a file's first chunk tell the shape (``shape_learning``); ``sql_values`` tells which values are beyond doubt. What a careful decoder remembers from line to line is
+Some lines of a file's first chunk tell the shapes (``shape_learning``); ``sql_values`` tells which values are beyond doubt. What a careful decoder remembers from line to line is
 the decoder's affair: it says when a chunk has to be read by it as a whole.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from itertools import chain, islice
+from itertools import chain
+from random import Random
 from typing import Protocol, TypeVar
 
 import duckdb
@@ -19,18 +20,19 @@ import pyarrow.compute as pc
 
 from rejoin.plan.sql.portable import UTC
 from rejoin.sources.decode.line_shape import Shape
-from rejoin.sources.decode.shape_learning import learned
-from rejoin.sources.events import EventKind, Layout
-from rejoin.sources.formats.line_chunks import Chunk, Numbers, RemainingLines, chunks
+from rejoin.sources.decode.proven_rows import AT, Proven, events, places, which_proven
+from rejoin.sources.decode.shape_learning import Habits, learned
+from rejoin.sources.events import Layout
+from rejoin.sources.formats.line_chunks import Chunk, RemainingLines, chunks
 from rejoin.sources.formats.plain_columns import from_their_start
 from rejoin.statements.dialect import DUCKDB
 
 SAMPLE = 200
 """So many lines a shape is learned of."""
+SHAPES = 8
+"""So many shapes the lines of a dialect may have whose tables are told apart."""
 _AHEAD = 2
 """Chunks that are judged before they are asked for."""
-AT = "_at"
-"""A column: the number of a line in its chunk."""
 _PARTS = 4
 """Batches of a chunk, for several threads."""
 Numbered = tuple[int, bytes]
@@ -40,15 +42,17 @@ Ahead = tuple[Chunk | RemainingLines, Callable[[], T | None]]
 
 @dataclass(frozen=True)
 class Judge:
-    """SQL texts over ``j``, the struct of a line.
+    """How lines of a shape become events.
 
     Attributes:
-        columns: column of an event -> its value.
-        holds: conditions under which these are what the careful decoder makes of the line.
+        columns: column of an event -> its value, as SQL over ``given``. Without ``_kind`` all are upserts. ``proven_rows`` says how a row tells of two changes.
+        holds: conditions over ``given`` under which these are what the careful decoder makes of the line.
+        given: names -> SQL over ``j``, the struct of a line, and ``line``, its text. Those of ``unnest`` make several rows of a line.
     """
 
-    columns: dict[str, str]
-    holds: tuple[str, ...]
+    columns: Mapping[str, str]
+    holds: Sequence[str]
+    given: Mapping[str, str] = field(default_factory=lambda: {"j": "j", "line": "line"})
 
 
 class LineDecoder(Protocol):
@@ -57,12 +61,12 @@ class LineDecoder(Protocol):
     Attributes:
         layout: the table's columns.
         by_batch: what becomes of a line can depend on the others of its batch (``record_runs``).
-        packed: members of a line that may be texts of JSON.
+        habits: what is known of how lines are written.
     """
 
     layout: Layout
     by_batch: bool
-    packed: tuple[str, ...]
+    habits: Habits
 
     def batches(self, file: str, index: int, lines: Iterator[Numbered]) -> Iterator[pa.RecordBatch]:
         """Any lines -> their events."""
@@ -71,7 +75,9 @@ class LineDecoder(Protocol):
         """How lines of a shape become events; None if that is not told."""
 
     def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[Numbered]) -> list[pa.RecordBatch] | None:
-        """The events of those lines of a chunk that are not among ``fast``; None if the chunk has to be read in its order. Has no effect then."""
+        """The events of those lines of a chunk that are not among ``fast``, the rows of the most common shape; None if the chunk has to be read in its order. Has
+        no effect then.
+        """
 
 
 @cache
@@ -119,12 +125,12 @@ def ahead(parts: Iterator[Chunk | RemainingLines], how: Callable[[Chunk], Callab
         yield from waiting
 
 
-def _judging(careful: LineDecoder) -> Callable[[Chunk], Callable[[Chunk], pa.Table | None] | None]:
-    """The first chunk tells the shape of all."""
+def _judging(careful: LineDecoder) -> Callable[[Chunk], Callable[[Chunk], Proven | None] | None]:
+    """The first chunk tells the shapes of all."""
 
-    def how(first: Chunk) -> Callable[[Chunk], pa.Table | None] | None:
-        query = _query(first, careful)
-        return None if query is None else lambda chunk: _judged(chunk, query)
+    def how(first: Chunk) -> Callable[[Chunk], Proven | None] | None:
+        queries = list(_queries(first, careful))
+        return (lambda chunk: _judged(chunk, queries)) if queries else None
 
     return how
 
@@ -133,56 +139,79 @@ def _lines(part: Chunk | RemainingLines) -> Iterator[Numbered]:
     return part.lines if isinstance(part, RemainingLines) else part.lines()
 
 
-def _unproven(chunk: Chunk, found: pa.Table) -> Iterator[Numbered]:
-    for at in pc.indices_nonzero(pc.invert(found["_proven"])).to_pylist():
+def _unproven(chunk: Chunk, found: Proven) -> Iterator[Numbered]:
+    for at in found.others.tolist():
         yield chunk.first + at, chunk.line(chunk.first + at)
 
 
-def _query(chunk: Chunk, careful: LineDecoder) -> str | None:
-    """The statement over ``lines`` (``AT``, ``line``): ``AT``, the columns of events, and ``_proven``."""
-    shape = learned(_sample(chunk), careful.packed)
-    judge = None if shape is None else careful.judge(shape)
-    if shape is None or judge is None:
-        return None
-    holds = ["j IS NOT NULL", *shape.guards("j", "line"), *judge.holds, f"{shape.again('j')} = line"]
+def _queries(chunk: Chunk, careful: LineDecoder) -> Iterator[str]:
+    """The statements over ``lines`` (``AT``, ``line``), one a shape: ``AT``, the columns of events, and ``_proven``."""
+    shapes = learned(_sample(chunk), careful.habits)
+    for shape in shapes[: SHAPES if careful.habits.tables else 1]:
+        judge = careful.judge(shape)
+        if judge is not None:
+            yield _query(shape, judge)
+
+
+def _query(shape: Shape, judge: Judge) -> str:
+    of_shape = ["j IS NOT NULL", *shape.guards("j", "line"), f"{shape.again('j')} = line"]
+    given = ", ".join(f"{text} AS {DUCKDB.name(name)}" for name, text in judge.given.items())
     shown = ", ".join(f"{text} AS {DUCKDB.name(name)}" for name, text in judge.columns.items())
+    lines = f"(SELECT {AT}, {shape.short('line')} AS line FROM lines)"
     return f"""
-    SELECT {AT}, coalesce({" AND ".join(f"({h})" for h in holds)}, false) AS _proven, {shown}
-    FROM ({shape.structs(f"(SELECT {AT}, {shape.short('line')} AS line FROM lines)", f"{AT}, line")})"""
+    SELECT {AT}, {_all(["_of_shape", *judge.holds])} AS _proven, {shown}
+    FROM (SELECT {AT}, {_all(of_shape)} AS _of_shape, {given} FROM ({shape.structs(lines, f"{AT}, line")}))"""
+
+
+def _all(conditions: Iterable[str]) -> str:
+    return f"coalesce({' AND '.join(f'({condition})' for condition in conditions)}, false)"
 
 
 def _sample(chunk: Chunk) -> Iterator[bytes]:
-    """Lines from all over a chunk: a feed may begin with rows of a snapshot, and go on with updates that say more."""
+    """Lines from all over a chunk: a feed may begin with rows of a snapshot, and go on with updates that say more. At random places, lest what comes with every
+    fifth line is in none of them.
+    """
     count = len(chunk.ends)
-    return (chunk.line(chunk.first + at) for at in islice(range(0, count, max(count // SAMPLE, 1)), SAMPLE))
+    return (chunk.line(chunk.first + at) for at in Random(count).sample(range(count), min(count, SAMPLE)))
 
 
-def _judged(chunk: Chunk, query: str) -> pa.Table | None:
-    """The columns of events and ``_proven``, a row a line; None if the lines cannot be looked at together."""
+def _judged(chunk: Chunk, queries: Sequence[str]) -> Proven | None:
+    """What is proven of a chunk, by one statement after the other; None if its lines cannot be looked at together."""
     texts = None if chunk.has_controls else chunk.texts()
     if texts is None:
         return None
-    try:
-        return computed(pa.record_batch([texts], names=["line"]), query)
-    except duckdb.ParserException:  # names in the data that no statement can be made of
-        return None
+    rows, left = list[pa.Table](), np.arange(len(texts))
+    for query in queries:
+        lines = texts if len(left) == len(texts) else texts.take(pa.array(left))
+        try:
+            found = _answered(pa.record_batch([lines, pa.array(left)], names=["line", AT]), query)
+        except (duckdb.ParserException, duckdb.BinderException):  # names in the data that no statement can be made of
+            continue
+        proven = which_proven(found, len(texts))
+        rows.append(found.filter(pa.array(proven[found[AT].to_numpy()])))
+        left = left[~proven[left]]
+        if not len(left):
+            break
+    return Proven(rows, left) if rows else None
 
 
 def computed(lines: pa.RecordBatch, query: str) -> pa.Table:
-    """What a statement over ``lines`` gives, in their order. ``query``: passes the column ``AT`` of each line on.
+    """What a statement over ``lines`` gives, a row a line, in their order. ``query``: passes the column ``AT`` of each line on."""
+    return _answered(lines.append_column(AT, pa.array(np.arange(lines.num_rows))), query).drop_columns([AT])
+
+
+def _answered(lines: pa.RecordBatch, query: str) -> pa.Table:
+    """The same with ``AT``, which ``lines`` have already; rows of one line follow each other.
 
     DuckDB gives rows in the order in which they came, unless it makes a join of something, as of a list of five texts behind ``IN``.
     """
-    numbered = lines.append_column(AT, pa.array(np.arange(lines.num_rows)))
     step = -(-lines.num_rows // _PARTS)
-    parts = pa.Table.from_batches([_part(numbered, i, step) for i in range(0, lines.num_rows, step)])
+    parts = pa.Table.from_batches([_part(lines, i, step) for i in range(0, lines.num_rows, step)])
     with _database().cursor() as cursor:
         cursor.register("lines", parts)
         found = cursor.sql(query).to_arrow_table()
-    at = found[AT].to_numpy()
-    if not np.array_equal(at, np.arange(lines.num_rows)):
-        found = found.take(pc.sort_indices(found[AT]))
-    return found.drop_columns([AT])
+    order = places(found)
+    return found if bool(np.all(order[1:] > order[:-1])) else found.take(pa.array(np.argsort(order)))
 
 
 def _part(lines: pa.RecordBatch, first: int, count: int) -> pa.RecordBatch:
@@ -190,35 +219,18 @@ def _part(lines: pa.RecordBatch, first: int, count: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(map(from_their_start, part.columns)), names=part.schema.names)
 
 
-def _together(chunk: Chunk, found: pa.Table, file: str, index: int, careful: LineDecoder) -> Iterator[pa.RecordBatch]:
-    proven = found["_proven"].to_numpy()
-    numbers = np.flatnonzero(proven) + chunk.first
-    fast = found if len(numbers) == len(proven) else found.filter(found["_proven"])
-    others = careful.beside(fast, file, index, list(_unproven(chunk, found)))
+def _together(chunk: Chunk, found: Proven, file: str, index: int, careful: LineDecoder) -> Iterator[pa.RecordBatch]:
+    others = careful.beside(found.rows[0], file, index, list(_unproven(chunk, found)))
     if others is None:
         yield from careful.batches(file, index, chunk.lines())
         return
-    yield from together(careful.layout, fast, numbers, others, file, index)
+    fast = [batch for rows in found.rows for batch in events(careful.layout, rows, chunk.first, file, index)]
+    yield from together([*fast, *others])
 
 
-def together(
-    layout: Layout, fast: pa.Table, lines: Numbers, others: Sequence[pa.RecordBatch], file: str, index: int
-) -> Iterator[pa.RecordBatch]:
-    """The events of rows that are proven, which stand on ``lines``, and those of other lines, in the order of all lines."""
-    both = [*([arranged(layout, fast, lines, file, index)] if fast.num_rows else []), *others]
-    if len(both) > 1:
-        events = pa.concat_batches(both)
-        both = [events.take(pc.sort_indices(events["_arrival"]))]
-    yield from both
-
-
-def arranged(layout: Layout, fast: pa.Table, lines: Numbers, file: str, index: int) -> pa.RecordBatch:
-    """The events of rows that are proven, which stand on ``lines``: upserts, where nothing else is said."""
-    arrays = {}
-    for name in fast.column_names:
-        if name != "_proven":
-            column = fast[name].combine_chunks()
-            arrays[name] = column.cast(layout.schema.field(name).type)
-    if "_kind" not in arrays:
-        arrays["_kind"] = pa.repeat(str(EventKind.UPSERT), len(lines))
-    return layout.arranged(arrays, lines, file, index)  # type: ignore[arg-type]
+def together(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Events in the order in which they arrived, as one batch if there are any."""
+    if len(batches) > 1:
+        joined = pa.concat_batches(batches)
+        batches = [joined.take(pc.sort_indices(joined["_arrival"]))]
+    yield from batches

@@ -127,7 +127,7 @@ class _Group(Generic[R]):
 
 def encodable(event: Event) -> bool:
     """Whether all texts of an event are Unicode."""
-    texts = (*event.key, *event.values, *(event.old_key or {}).values())
+    texts = (*event.key, *event.values, *(event.old_key or {}).values(), event.snapshot)
     try:
         "".join(text for text in texts if isinstance(text, str)).encode()
     except UnicodeEncodeError:

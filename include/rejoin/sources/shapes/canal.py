@@ -19,8 +19,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rejoin.errors import BadRecord
+from rejoin.sources.decode.line_shape import FLAG, NULL, TEXT, Leaf, Part, Shape, at, kind_at
+from rejoin.sources.decode.shape_learning import Habits
+from rejoin.sources.decode.sql_values import Typed, of_text
 from rejoin.sources.decode.values import Convert, csv_converter
 from rejoin.sources.shapes.lines import Event, LineDialect, json_object
+from rejoin.sources.shapes.row_changes import RowChanges
 
 _NOTHING = ("QUERY", "TIDB_WATERMARK", "TIDB_BOOTSTRAP")
 
@@ -29,6 +33,7 @@ class Canal(LineDialect):
     """The decoder of one file."""
 
     by_arrival = True
+    habits = Habits(repeated=("pkNames", "mysqlType", "sqlType"), tables=("database", "table"))
 
     def convert(self, column: str, type_: str) -> Convert:
         made = _octets(column) if type_ == "BINARY" else csv_converter(column, type_)
@@ -62,6 +67,15 @@ class Canal(LineDialect):
         if len(old) != len(rows):
             raise BadRecord("CANAL_DATA", "the message has not as many rows in 'old' as in 'data'")
         return [event for row, before in zip(rows, old, strict=True) for event in self._written(line, row, before)]
+
+    def plainly(self, shape: Shape) -> RowChanges:
+        holds = f"coalesce(NOT {at('j', ('isDdl',))}, true)" if kind_at(shape.root, ("isDdl",)) == FLAG else "true"
+        return RowChanges("type", ("INSERT", "UPDATE"), ("UPDATE",), ("DELETE",), row="data", old="old", gone="data", holds=holds)
+
+    def typed(self, part: Part, written: str, type_: str) -> Typed | None:
+        if not isinstance(part, Leaf) or part.kind not in (TEXT, NULL):
+            return None
+        return of_text(written, type_) if part.kind == TEXT else super().typed(part, written, type_)
 
     def _written(self, line: int, row: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Event]:
         before = self.changed_key(row, old)

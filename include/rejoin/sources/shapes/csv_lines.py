@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from rejoin.plan.model.sources import CsvFormat
 from rejoin.plan.sql.portable import duckdb_type, quoted
-from rejoin.sources.decode.proven_lines import AT, Ahead, Numbered, ahead, computed, together
+from rejoin.sources.decode.proven_lines import Ahead, Numbered, ahead, computed, together
+from rejoin.sources.decode.proven_rows import AT, arranged
 from rejoin.sources.decode.record_runs import Format, batches
 from rejoin.sources.decode.sql_values import of_text
 from rejoin.sources.events import Layout
@@ -149,7 +150,9 @@ def _both_ways(of: CsvFile, chunk: Chunk, found: _Found, lines: _Lines, reader: 
             slow.append(record)
     kept = free[found.at]
     fast = found.rows if kept.all() else found.rows.filter(pa.array(kept))
-    yield from together(of.layout, fast, np.flatnonzero(free) + chunk.first, list(of.careful(iter(slow))), of.file, of.index)
+    rows = fast.drop_columns(["_proven"])
+    proven = [arranged(of.layout, rows, np.flatnonzero(free) + chunk.first, of.file, of.index)] if fast.num_rows else []
+    yield from together([*proven, *of.careful(iter(slow))])
 
 
 # --- columns ----------------------------------------------------------------------------------------------------------------

@@ -14,12 +14,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rejoin.errors import BadRecord
+from rejoin.sources.decode.line_shape import TEXT, Leaf, Part, Shape, at, kind_at
+from rejoin.sources.decode.shape_learning import Habits
+from rejoin.sources.decode.sql_values import Typed, of_text
 from rejoin.sources.decode.values import Convert, converter, csv_converter
 from rejoin.sources.shapes.lines import Event, LineDialect, json_object, positioned
+from rejoin.sources.shapes.row_changes import RowChanges
 
 
 class GoldenGate(LineDialect):
     """The decoder of one file."""
+
+    habits = Habits(repeated=("primary_keys",), tables=("table",))
 
     def convert(self, column: str, type_: str) -> Convert:
         of_text, of_json = csv_converter(column, type_), converter(column, type_, base64_decimals=False)
@@ -48,6 +54,15 @@ class GoldenGate(LineDialect):
                 "GOLDENGATE_KEY", "the update gives the row another key and leaves columns out, whose values stand under the old key"
             )
         return self.delete(line, before, at), upsert
+
+    def plainly(self, shape: Shape) -> RowChanges:
+        at_, is_told = at("j", ("pos",)), kind_at(shape.root, ("pos",)) == TEXT
+        position = Typed(f"lpad({at_}, 20, '0')", f"regexp_full_match({at_}, '[0-9]{{1,20}}')") if is_told else Typed("''", "false")
+        return RowChanges("op_type", ("I", "U"), ("U",), ("D",), row="after", old="before", gone="before", partial=True, position=position)
+
+    def typed(self, part: Part, written: str, type_: str) -> Typed | None:
+        is_text = isinstance(part, Leaf) and part.kind == TEXT
+        return of_text(written, type_) if is_text else super().typed(part, written, type_)
 
 
 def _row(operation: Mapping[str, Any], member: str) -> Mapping[str, Any]:

@@ -10,12 +10,16 @@ import pyarrow as pa
 from rejoin.errors import BadRecord
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import FeedSource
-from rejoin.sources.decode.line_shape import Shape
+from rejoin.plan.sql.portable import quoted
+from rejoin.sources.decode.line_shape import TEXT, Leaf, Part, Shape, at, kind_at
 from rejoin.sources.decode.proven_lines import Judge
 from rejoin.sources.decode.record_runs import NO_UNICODE, encodable
+from rejoin.sources.decode.shape_learning import Habits
+from rejoin.sources.decode.sql_values import Typed, typed
 from rejoin.sources.decode.values import Convert, converter
 from rejoin.sources.events import BATCH_ROWS, MISSING_KEY, MOST_CHANGES, Event, EventKind, Layout
 from rejoin.sources.formats.json_text import json_object
+from rejoin.sources.shapes.row_changes import EVERY, RowChanges, judged
 
 __all__ = ["Event", "LineDialect", "json_object", "positioned"]
 
@@ -33,7 +37,7 @@ class LineDialect(ABC):
 
     by_arrival = False
     by_batch = False
-    packed: tuple[str, ...] = ()
+    habits = Habits()
 
     def __init__(self, table: Table) -> None:
         assert isinstance(table.source, FeedSource)
@@ -91,6 +95,16 @@ class LineDialect(ABC):
                 raise BadRecord(MISSING_KEY, f"key column {column.name!r} is missing or null")
         return tuple(self._convert[c.name](row[c.name]) for c in self.layout.key)
 
+    # --- what rejoin's own dialects say besides, in SQL, so that most of their lines are read by columns; not a part of what others use ----------
+
+    def plainly(self, shape: Shape) -> RowChanges | None:  # noqa: ARG002 -- where nothing is said, all lines are read one by one
+        """What lines of a shape say, where ``read`` understands it so beyond doubt."""
+        return None
+
+    def typed(self, part: Part, written: str, type_: str) -> Typed | None:
+        """What ``convert`` makes of a value where that is beyond doubt; None if it is not told. ``part``: the shape of the value; ``written``: SQL of it."""
+        return typed(part.kind, written, type_, numbers=True) if isinstance(part, Leaf) else None
+
     # --- what the reading of files asks of it ---------------------------------------------------------------------------
 
     def batches(self, file: str, index: int, lines: Iterator[Numbered]) -> Iterator[pa.RecordBatch]:
@@ -117,8 +131,13 @@ class LineDialect(ABC):
         events = self._events(record)
         return events if all(map(encodable, events)) else (self.layout.quarantined(record[0], NO_UNICODE, record[1]),)
 
-    def judge(self, shape: Shape) -> Judge | None:  # noqa: ARG002 -- no shape of lines is known to mean the same
-        return None
+    def judge(self, shape: Shape) -> Judge | None:
+        said, tables = self.plainly(shape), self.habits.tables
+        if said is None or any(kind_at(shape.root, (name,)) != TEXT for name in tables):
+            return None
+        named = " || '.' || ".join(at("j", (name,)) for name in tables)
+        of_table = EVERY if self.only is None else f"{named} = {quoted(self.only)}"
+        return judged(self.layout, of_table, shape, said, self.typed)
 
     def beside(self, fast: pa.Table, file: str, index: int, slow: Sequence[Numbered]) -> list[pa.RecordBatch] | None:  # noqa: ARG002
         return list(self.batches(file, index, iter(slow)))  # a line says nothing about any other

@@ -20,10 +20,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rejoin.errors import BadRecord
+from rejoin.plan.sql.portable import quoted
+from rejoin.sources.decode.line_shape import FLAG, NULL, TEXT, WHOLE, Items, Leaf, Part, Shape, at, kind_at
+from rejoin.sources.decode.shape_learning import Habits
+from rejoin.sources.decode.sql_values import Typed
 from rejoin.sources.events import ReadMark
 from rejoin.sources.shapes.lines import Event, LineDialect, json_object, positioned
+from rejoin.sources.shapes.row_changes import RowChanges
 
 _POSITION = re.compile(r".*?(\d+):(\d+)", re.DOTALL)
+_PLAIN_POSITION = "([ -~]*[ -/:-~])?[0-9]{1,18}:[0-9]{1,18}"
+"""The same, as SQL reads it, where both find the same numbers: of ASCII, whose digits are those that `\\d` means."""
 _LAST = 10**19
 """The place of a transaction's last row among its rows."""
 _ENDS = {"bootstrap-start": ReadMark.FIRST, "bootstrap-complete": ReadMark.LAST}
@@ -31,6 +38,8 @@ _ENDS = {"bootstrap-start": ReadMark.FIRST, "bootstrap-complete": ReadMark.LAST}
 
 class Maxwell(LineDialect):
     """The decoder of one file."""
+
+    habits = Habits(tables=("database", "table"))
 
     def read(self, line: int, raw: bytes) -> Event | Sequence[Event]:
         event = json_object(raw)
@@ -59,6 +68,42 @@ class Maxwell(LineDialect):
             case "delete":
                 return self.delete(line, row, _position(event))
         raise BadRecord("MAXWELL_TYPE", "the event is none that Maxwell is known to write")
+
+    def plainly(self, shape: Shape) -> RowChanges:
+        placed, snapped = _placed(shape), f"{at('j', ('type',))} = 'bootstrap-insert'"
+        at_first = f"CASE WHEN {snapped} THEN {quoted(positioned(0, 0, 0))} ELSE {placed.value} END"
+        position = Typed(at_first, f"{snapped} OR ({placed.holds})")
+        origin = ", '.', ".join(at("j", (name,)) for name in self.habits.tables)
+        return RowChanges(
+            kind="type",
+            puts=("insert", "update", "bootstrap-insert"),
+            updates=("update",),
+            deletes=("delete",),
+            row="data",
+            old="old",
+            gone="data",
+            position=position,
+            snapshot=f"CASE WHEN {snapped} THEN concat({quoted(f'{ReadMark.ROW} ')}, {origin}) END",
+        )
+
+    def typed(self, part: Part, written: str, type_: str) -> Typed | None:
+        if isinstance(part, Items) and isinstance(part.each, Leaf) and part.each.kind == TEXT and not part.each.nullable:
+            part, written = Leaf(TEXT), f"CASE WHEN len({written}) = 0 THEN '' ELSE array_to_string({written}, ',') END"
+        return super().typed(part, written, type_)
+
+
+def _placed(shape: Shape) -> Typed:
+    """What ``_position`` makes of the members of a line of that shape."""
+    position, nth, commit = (at("j", (name,)) for name in ("position", "xoffset", "commit"))
+    kinds = [kind_at(shape.root, (name,)) for name in ("position", "xoffset", "commit")]
+    if kinds[0] != TEXT or kinds[1] not in (WHOLE, NULL, None) or kinds[2] not in (FLAG, NULL, None):
+        return Typed("CAST(NULL AS VARCHAR)", "false")
+    number = f"CAST({nth} AS VARCHAR)" if kinds[1] == WHOLE else "CAST(NULL AS VARCHAR)"
+    last = commit if kinds[2] == FLAG else "false"
+    file, place = f"regexp_extract(split_part({position}, ':', -2), '[0-9]+$')", f"split_part({position}, ':', -1)"
+    parts = ", '.', ".join(f"lpad({part}, 20, '0')" for part in (file, place, f"coalesce({number}, '{_LAST}')"))
+    counted = f"{nth} >= 0 OR ({nth} IS NULL AND {last})" if kinds[1] == WHOLE else last
+    return Typed(f"concat({parts})", f"regexp_full_match({position}, '{_PLAIN_POSITION}') AND ({counted})")
 
 
 def _row(data: object) -> Mapping[str, Any]:

@@ -63,7 +63,7 @@ def reads_messages(table: Table) -> bool:
     their declaration names fields.
     """
     source = table.source
-    return names_fields(source) or (isinstance(source, DebeziumSource | FeedSource) and "value" in _decoder(table).packed)
+    return names_fields(source) or (isinstance(source, DebeziumSource | FeedSource) and "value" in _decoder(table).habits.packed)
 
 
 def _decoder(table: Table) -> DialectDecoder:

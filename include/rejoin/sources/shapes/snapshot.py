@@ -16,6 +16,7 @@ from rejoin.sources.decode.column_values import ColumnConverter
 from rejoin.sources.decode.line_shape import Shape
 from rejoin.sources.decode.proven_lines import Judge, by_shape
 from rejoin.sources.decode.record_runs import batches
+from rejoin.sources.decode.shape_learning import Habits
 from rejoin.sources.decode.values import Convert, converter, csv_converter
 from rejoin.sources.events import MISSING_KEY, Event, EventKind, Layout
 from rejoin.sources.formats.json_text import Unsure, json_object, quick
@@ -54,7 +55,7 @@ class _JsonFile:
     """The decoder of one file of JSON lines. A line says nothing about any other."""
 
     by_batch = False
-    packed: tuple[str, ...] = ()
+    habits = Habits()
 
     def __init__(self, table: Table, ordinal: int) -> None:
         convert = {c.name: converter(c.name, str(c.type), base64_decimals=False) for c in table.columns}

@@ -9,8 +9,8 @@ from typing import Any
 from rejoin.errors import BadRecord
 from rejoin.sources.formats.json_text import BAD_JSON
 
-OP = "iodebeziumop"
-_SOURCE = {
+OP, ORDER = "iodebeziumop", "iodebeziumtxtotalorder"
+OF_SOURCE = {
     **{name: name for name in ("version", "connector", "name", "snapshot", "db", "schema", "table", "sequence", "file", "gtid")},
     "tsms": "ts_ms",
     "tsus": "ts_us",
@@ -22,7 +22,7 @@ _SOURCE = {
     **{name: name for name in ("lsn", "xmin", "pos", "row", "serverid", "thread")},
 }
 """Attribute, without what all begin with -> member of ``source``."""
-_NUMBERS = {"ts_ms", "ts_us", "ts_ns", "txId", "event_serial_no", "lsn", "pos", "row"}
+NUMBERS = {"ts_ms", "ts_us", "ts_ns", "txId", "event_serial_no", "lsn", "pos", "row", "total_order"}
 
 
 def is_cloud_event(document: Any) -> bool:
@@ -41,15 +41,15 @@ def envelope(event: dict[str, Any]) -> dict[str, Any]:
     rows = data["payload"] if with_schema else data
     if type(rows) is not dict:
         raise BadRecord(BAD_JSON, "the CloudEvent has no rows in 'data'")
-    source = {member: _value(member, event[f"iodebezium{name}"]) for name, member in _SOURCE.items() if f"iodebezium{name}" in event}
-    order = event.get("iodebeziumtxtotalorder")
+    source = {member: _value(member, event[f"iodebezium{name}"]) for name, member in OF_SOURCE.items() if f"iodebezium{name}" in event}
+    order = event.get(ORDER)
     transaction = None if order is None else {"total_order": _number(order)}
     found = {**rows, "op": event[OP], "source": source, "transaction": transaction}
     return {"schema": data["schema"], "payload": found} if with_schema else found
 
 
 def _value(member: str, written: Any) -> Any:
-    return _number(written) if member in _NUMBERS else written
+    return _number(written) if member in NUMBERS else written
 
 
 def _number(written: Any) -> Any:

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from rejoin.plan.model.plan import Table
 from rejoin.sources.decode.column_shape import document
 from rejoin.sources.decode.line_shape import Branch, Part, Path, Shape, at
-from rejoin.sources.decode.proven_lines import AT, Judge, arranged, computed, together
+from rejoin.sources.decode.proven_lines import Judge, computed, together
+from rejoin.sources.decode.proven_rows import AT, arranged
 from rejoin.sources.events import EventKind
 from rejoin.sources.formats.binary_documents import BinaryColumns, Rows
 from rejoin.sources.formats.line_chunks import Numbers
@@ -146,7 +147,8 @@ class Columns:
             lines = list(self._numbered(chunk, slow.tolist()))
             others = self._careful.beside(fast, self._file, self._index, lines)
             if others is not None:
-                yield from together(self._careful.layout, fast, rows + chunk.first, others, self._file, self._index)
+                layout, lines_of = self._careful.layout, rows + chunk.first
+                yield from together([arranged(layout, fast, lines_of, self._file, self._index), *others] if fast.num_rows else others)
                 return
         if len(slow) * _FEW > chunk.count:
             yield from self._one_by_one(chunk, range(chunk.count))

@@ -26,6 +26,7 @@ import base64
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -38,25 +39,20 @@ from rejoin.plan.model.sources import DebeziumSource
 from rejoin.sources.decode.line_shape import Shape
 from rejoin.sources.decode.proven_lines import Judge
 from rejoin.sources.decode.record_runs import batches
+from rejoin.sources.decode.shape_learning import Habits
 from rejoin.sources.decode.values import decimal_of
 from rejoin.sources.events import MISSING_KEY, Event, EventKind, Layout
 from rejoin.sources.shapes.debezium.decimals import Decimals
 from rejoin.sources.shapes.debezium.deletes import LastDeletes
 from rejoin.sources.shapes.debezium.envelope import Converters, Readers, Unwrapper
+from rejoin.sources.shapes.debezium.enveloped import envelopes
 from rejoin.sources.shapes.debezium.marks import mark
 from rejoin.sources.shapes.debezium.message import Message, is_bookkeeping, is_of, message
 from rejoin.sources.shapes.debezium.plain import PlainEvents
 from rejoin.sources.shapes.debezium.positions import position
 from rejoin.sources.shapes.debezium.shapes import of_columns, of_events, texts_of
 
-_KINDS = {
-    "c": EventKind.UPSERT,
-    "u": EventKind.UPSERT,
-    "r": EventKind.UPSERT,
-    "d": EventKind.DELETE,
-    "t": EventKind.TRUNCATE,
-    "m": EventKind.SKIPPED,
-}
+_KINDS = dict.fromkeys("cur", EventKind.UPSERT) | {"d": EventKind.DELETE, "t": EventKind.TRUNCATE, "m": EventKind.SKIPPED}
 MISSING_AFTER, TOAST_KEY, UNKNOWN_OP = "MISSING_AFTER", "TOAST_KEY", "UNKNOWN_OP"
 UNKNOWN_TIME = "UNKNOWN_TIME"
 
@@ -75,7 +71,7 @@ class Decoder:
     """Decodes one file; remembers, per Kafka key, the position of a delete that a tombstone may follow."""
 
     by_arrival = False
-    packed: tuple[str, ...] = ("key", "value")
+    habits = Habits(packed=("key", "value"))
 
     def __init__(self, table: Table) -> None:
         source = table.source
@@ -99,9 +95,10 @@ class Decoder:
         return batches(self.layout, file, index, records, self)
 
     def judge(self, shape: Shape) -> Judge | None:
-        found = of_events(self.layout, self._source, self._placeholders, shape)
-        self.decimals.texts = texts_of(shape)
-        return found
+        found = envelopes(shape)
+        self.decimals.texts = texts_of(found.shape)
+        judge = of_events(self.layout, self._source, self._placeholders, found.shape)
+        return None if judge is None else replace(judge, holds=(*judge.holds, *found.holds), given=found.given)
 
     def judge_columns(self, shape: Shape) -> Judge | None:
         """The same of records that come as columns."""

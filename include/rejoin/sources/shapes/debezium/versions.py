@@ -14,6 +14,7 @@ from rejoin.sources.decode.proven_lines import Judge
 from rejoin.sources.decode.record_runs import OneByOne, batches
 from rejoin.sources.events import Event, EventKind, Layout
 from rejoin.sources.shapes.debezium.decoder import UNKNOWN_OP, Decoder
+from rejoin.sources.shapes.debezium.enveloped import envelopes
 from rejoin.sources.shapes.debezium.shapes import committed
 
 
@@ -29,7 +30,7 @@ class _Versions(OneByOne):
     """
 
     by_arrival = False
-    packed = Decoder.packed
+    habits = Decoder.habits
 
     def __init__(self, table: Table) -> None:
         self.layout, self._rows = Layout(table), Decoder(unversioned(table))
@@ -40,7 +41,7 @@ class _Versions(OneByOne):
         return batches(self.layout, file, index, records, self)
 
     def judge(self, shape: Shape) -> Judge | None:
-        rows, at = self._rows.judge(shape), committed(shape)
+        rows, at = self._rows.judge(shape), committed(envelopes(shape).shape)
         if rows is None or at is None:
             return None
         return replace(rows, columns={**rows.columns, VALID_FROM: at.value, DELETED: "false"}, holds=(*rows.holds, at.holds))

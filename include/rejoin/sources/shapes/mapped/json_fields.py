@@ -10,6 +10,7 @@ from rejoin.plan.sql.portable import quoted
 from rejoin.sources.decode.line_shape import FLAG, NULL, NUMBER, TEXT, WHOLE, Shape, at, kind_at, part_at
 from rejoin.sources.decode.proven_lines import Judge
 from rejoin.sources.decode.record_runs import OneByOne, batches
+from rejoin.sources.decode.shape_learning import Habits
 from rejoin.sources.events import Event, EventKind, Layout, raw_text
 from rejoin.sources.formats.json_text import Number, json_members
 from rejoin.sources.formats.line_tally import Tally
@@ -34,7 +35,7 @@ class JsonFields(OneByOne):
     """
 
     by_batch = False
-    packed: tuple[str, ...] = ()
+    habits = Habits()
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout

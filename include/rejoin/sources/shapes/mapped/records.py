@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.errors import BadRecord
-from rejoin.sources.decode.proven_lines import AT
+from rejoin.sources.decode.proven_rows import AT
 from rejoin.sources.decode.values import csv_converter
 from rejoin.sources.events import MISSING_KEY, Event, EventKind
 from rejoin.sources.shapes.mapped import positions

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from rejoin.plan.model.plan import Column
 from rejoin.plan.sql.portable import duckdb_type
-from rejoin.sources.decode.proven_lines import AT
+from rejoin.sources.decode.proven_rows import AT
 from rejoin.sources.decode.row_sql import database
 from rejoin.sources.decode.sql_values import of_text
 from rejoin.sources.shapes.mapped import positions
