@@ -43,10 +43,11 @@ class SnapshotRows:
         """The rows that no delete hides."""
         compared = {field.field_id: _compared(schema, field) for delete in deletes for field in delete.columns}
         wide = Schema(*schema.fields, *(field for i, field in compared.items() if i not in schema.field_ids))
-        numbers: dict[Partition | None, int] = {partition: n for n, partition in enumerate({file.partition for file in files})}
+        numbers: dict[Partition | None, int] = {partition: n for n, partition in enumerate(dict.fromkeys(file.partition for file in files))}
         statement = f"SELECT {DUCKDB.names(schema.column_names)} FROM rows AS r"
         with duckdb.connect() as db:
             db.execute("SET enable_progress_bar = false")
+            db.execute("SET threads = 1")  # rows keep their order, since their numbers are their places, also when they are read again
             for n, ((ids, everywhere), some) in enumerate(_alike(deletes).items()):
                 columns = Schema(*(compared[i] for i in ids))
                 db.register(
