@@ -13,7 +13,7 @@ from mapped import both_ways, decoded, pinned, table
 from source_fuzz import seeds
 
 from rejoin import csv
-from rejoin.errors import SourceCorrupt
+from rejoin.errors import SchemaDrift, SourceCorrupt
 from rejoin.sources import read_again_here
 
 SCHEMA = "id BIGINT, name STRING, note STRING, total DECIMAL(10,2)"
@@ -175,6 +175,12 @@ def test_a_field_that_the_header_lacks_is_null_and_its_column_absent(tmp_path: P
     events = both_ways(of, tmp_path, "1.csv", b"id,name,lsn\n" + b"1,Ann,5\n" * 40)
     assert {(e["name"], e["note"], e["total"], tuple(e["_absent"])) for e in events} == {("Ann", None, None, ("total",))}
     assert both_ways(of, tmp_path, "0.csv", b"") == []
+
+
+def test_fault_a_file_of_one_line_is_refused_if_that_is_no_header_of_the_table(tmp_path: Path) -> None:
+    with pytest.raises(SchemaDrift, match="lacks: id, name, note, total; it has, not declared"):
+        both_ways(table(SCHEMA), tmp_path, "1.csv", b"U,1,Ann,2.50,7\n")
+    assert both_ways(table(SCHEMA), tmp_path, "2.csv", HEADER) == both_ways(table(SCHEMA), tmp_path, "3.csv", b"\n\n") == []
 
 
 def test_a_refused_record_is_read_again_if_the_declaration_names_its_fields(tmp_path: Path) -> None:

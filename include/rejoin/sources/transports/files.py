@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterator
 import pyarrow as pa
 
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.sources import CsvFormat, DebeziumSource, Meaning, RecordsSource, SnapshotSource, names_fields
+from rejoin.plan.model.sources import CsvFormat, DebeziumSource, Meaning, NamedFields, RecordsSource, SnapshotSource, names_fields
 from rejoin.plan.pin import Part, Pin
+from rejoin.sources.declared_columns import check_records, csv_header, csv_of
 from rejoin.sources.events import raw_text
 from rejoin.sources.formats.binary_documents import BINARY, binary_columns, binary_documents
 from rejoin.sources.formats.csv_text import csv_records
@@ -74,6 +75,18 @@ def pinned(part: Part) -> PinnedFile:
     return PinnedFile(part.id, part.size, part.place["sha256"])
 
 
+def _headed(table: Table, file: PinnedFile, root: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches of a file. SchemaDrift if it is one line of CSV that names other columns: it may be a record that was taken for the header."""
+    empty = True
+    for batch in batches:
+        empty = False
+        yield batch
+    if empty and file.size and isinstance(table.source, NamedFields) and mapped.kind_of(table.source, file.path) == "csv":
+        header = csv_header(place(root, file.path), csv_of(table.source))
+        if header:
+            check_records(table, file.path, header)
+
+
 def _keys(part: Part) -> PinnedFile | None:
     """The file of its keys, if it has one."""
     return PinnedFile(**part.place["keys"]) if "keys" in part.place else None
@@ -102,7 +115,7 @@ def _decoded(table: Table, pin: Pin, index: int, root: str) -> Iterator[pa.Recor
         verify(root, file)
         return iter(())
     if names_fields(table.source):
-        return mapped.decode(table, pin.ordinal, file, index, root)
+        return _headed(table, file, root, mapped.decode(table, pin.ordinal, file, index, root))
     feed = meaning is Meaning.FEED
     if not feed and format_of(file.path) == "parquet":
         return decode_parquet(table, pin.ordinal, file, index, root)
