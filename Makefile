@@ -111,7 +111,7 @@ pictures: setup ## Make the README's pictures of a running Airflow (URL, DAG; th
 	@$(BIN)/python docs/pictures.py --url "$(URL)" --dag "$(DAG)"
 
 .PHONY: lock
-lock: $(PACKAGES) ## Recompile requirements*.txt from pyproject.toml (UPGRADE=--upgrade for newer versions)
+lock: $(PROJECT) ## Recompile requirements*.txt from pyproject.toml (UPGRADE=--upgrade for newer versions)
 	@$(COMPILE) --group dev --output-file requirements-dev.txt
 	@$(COMPILE) --constraints requirements-dev.txt --output-file requirements.txt
 
