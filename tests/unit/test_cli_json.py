@@ -187,7 +187,7 @@ def test_a_value_becomes_what_json_has(value: object, expected: object) -> None:
 
 def test_verify_as_data_says_what_was_not_looked_for() -> None:
     found = [Difference("out", 10, 1, 2, 3, 4, suspects=5, held=6, hidden=0), Difference("left", 7, 0, 0, 0, 0, kept=True)]
-    fast, whole = (verification_data("shop", found, fast=f) for f in (True, False))
+    fast, whole = (verification_data("shop", found, {}, fast=f) for f in (True, False))
     assert (fast["differences"], fast["outputs"][0]["hidden"], whole["outputs"][0]["suspects"]) == (10, None, None)
     assert [o["compared"] for o in whole["outputs"]] == [True, False]
     counts = {"rows": 10, "missing": 1, "extra": 2, "different": 3, "subscriptions": 4}

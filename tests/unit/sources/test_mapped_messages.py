@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import date, datetime
 from decimal import Decimal
@@ -23,6 +24,7 @@ from rejoin.plan.model.plan import Table
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources import read_again_here
 from rejoin.sources.decode import proven_lines
+from rejoin.sources.decode.proven_rows import Proven
 from rejoin.sources.formats import line_chunks
 from rejoin.sources.shapes.mapped import records as rows
 from rejoin.sources.transports.messages import Headers, Message
@@ -54,9 +56,9 @@ def read(of: Table, given: list[Message], ordinal: int = 7, *, fast: bool) -> tu
     """The events, and how many lines were proven."""
     judged, run, proven = proven_lines._judged, rows.run, list[int]()
 
-    def counted(chunk: line_chunks.Chunk, query: str) -> pa.Table | None:
-        made = judged(chunk, query)
-        proven.append(0 if made is None else sum(made["_proven"].to_pylist()))
+    def counted(chunk: line_chunks.Chunk, queries: Sequence[str]) -> Proven | None:
+        made = judged(chunk, queries)
+        proven.append(0 if made is None else len(chunk.ends) - len(made.others))
         return made
 
     def unproven(query: str, some: pa.Table) -> pa.Table:

@@ -120,7 +120,7 @@ def _time(kind: str, written: str, type_: str, target: str, unit: str) -> Typed 
         return None
     if type_ == "DATE":
         inside = f"{written} BETWEEN {MIN_DAY} AND {MAX_DAY}"
-        return Typed(f"DATE '1970-01-01' + CASE WHEN {inside} THEN CAST({written} AS INTEGER) END", inside)
+        return Typed(f"DATE '1970-01-01' + CASE WHEN {inside} THEN TRY_CAST({written} AS INTEGER) END", inside)
     made = "make_timestamp" if type_ == "TIMESTAMP_NTZ" else "make_timestamptz"
     if unit == "ns":
         return Typed(f"{made}({written} // 1000)", f"{written} % 1000 = 0")

@@ -51,6 +51,18 @@ def truncation(sql: Dialect, table: Table, position: str, *, stored: bool) -> st
     return f"SELECT {sql.names(columns)} FROM events UNION ALL SELECT {line} FROM (SELECT DISTINCT {key} FROM ({keys}))"
 
 
+def behind_reads(sql: Dialect, table: Table, *, stored: bool) -> str:
+    """``events`` with the changes of the first transaction after a snapshot behind the row of their key that it has read, if they are not newer by themselves.
+    ``stored``: as of ``truncation``.
+    """
+    window = f"PARTITION BY {sql.names(table.key)} ORDER BY _arrival ASC NULLS FIRST ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+    read = f"{sql.last_known(f'CASE WHEN _position LIKE {text(OF_A_READ)} THEN _position END')} OVER ({window})"
+    behind = [f"{row} || '~' || _position" for row in (read, f"CASE WHEN _version LIKE {text(OF_A_READ)} THEN _version END")]
+    own = f"CASE WHEN {FIRST_AFTER} THEN greatest({', '.join(['_position', *behind])}) ELSE _position END"
+    line = ", ".join(f"{own} AS _position" if c == "_position" else sql.name(c) for c in event_columns(table))
+    return f"SELECT {line} FROM ({_with_stored(sql, table, 'events', stored=stored)})"
+
+
 def feed(sql: Dialect, table: Table, *, stored: bool, placed: bool, alone: bool = False, ages: Ages = ANY_AGE) -> str:
     """``events``, upserts and deletes with their positions, and ``stored``, the ``Versions`` of their keys -> ``classified``.
 
@@ -102,18 +114,14 @@ def _with_stored(sql: Dialect, table: Table, events: str, *, stored: bool) -> st
 
 def _placed(sql: Dialect, table: Table) -> str:
     """A tombstone has no position of its own: it comes right after the event of its key that arrived before it; if only later ones came
-    with it, it is older than those; alone, it deletes the stored version (and is a duplicate if that is a delete already). A change of the first transaction
-    after a snapshot comes right after the row that this has read, if it is not newer by itself.
+    with it, it is older than those; alone, it deletes the stored version (and is a duplicate if that is a delete already).
     """
     window = f"PARTITION BY {sql.names(table.key)} ORDER BY _arrival ASC NULLS FIRST ROWS BETWEEN"
     arrived = "CASE WHEN _arrival IS NOT NULL THEN _position END"  # rows held back have arrived before all others
     earlier = f"{sql.last_known(arrived)} OVER ({window} UNBOUNDED PRECEDING AND 1 PRECEDING)"
     later = f"{sql.first_known(arrived)} OVER ({window} 1 FOLLOWING AND UNBOUNDED FOLLOWING)"
     alone = "CASE WHEN _row IS NULL THEN _version ELSE _version || '~' END"
-    read = f"{sql.last_known(f'CASE WHEN _position LIKE {text(OF_A_READ)} THEN _position END')} OVER ({window} UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    behind = [f"{row} || '~' || _position" for row in (read, f"CASE WHEN _version LIKE {text(OF_A_READ)} THEN _version END")]
-    own = f"CASE WHEN {FIRST_AFTER} THEN greatest({', '.join(['_position', *behind])}) ELSE _position END"
-    return f"coalesce({own}, {earlier} || '~', CASE WHEN {later} IS NOT NULL THEN '' END, {alone}, '~')"
+    return f"coalesce(_position, {earlier} || '~', CASE WHEN {later} IS NOT NULL THEN '' END, {alone}, '~')"
 
 
 def unsettled(sql: Dialect, table: Table, *, stored: bool) -> str:

@@ -152,12 +152,13 @@ class Ingesting:
         looked = not by_place(table)  # no place comes twice
         stored = self._work.before.versions(table.name, None if every else keys, before=kinds.incomplete > 0) if looked else None
         known, given = stored is not None, {} if stored is None else {"stored": stored}
+        if kinds.overtaken(ends.stored):
+            facts = self._engine.query(statements.behind_reads(self._sql, table, stored=known), events=facts, **given)
         if kinds.truncated is not None:
             facts = self._engine.query(statements.truncation(self._sql, table, kinds.truncated, stored=known), events=facts, **given)
         if ends.due:
             facts = ends.reconciled(facts, events, stored)
-        placed = kinds.unplaced == 0 and not kinds.overtaken(ends.stored)
-        ages = Ages(self._work.before.latest(table), self._facts.plan.taken_from(table.name), ends.floor)
+        placed, ages = kinds.unplaced == 0, Ages(self._work.before.latest(table), self._facts.plan.taken_from(table.name), ends.floor)
         single = placed and alone(self._engine, table, facts)
         statement = statements.feed(self._sql, table, stored=known, placed=placed, alone=single, ages=ages)
         classified = self._engine.query(statement, events=facts, **given)
