@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import Producer
 from integration.conftest import Sessions
-from integration.sent import Topic
+from integration.sent import Topic, of_lines
 from integration.texts import UNCHANGED, Lake, line, put
 
 JOINED = """
@@ -28,6 +29,18 @@ def of_topic(topic: Topic) -> str:
 
 def fed(root: Path, sessions: Sessions, topic: Topic) -> Lake:
     return lake(root, sessions, of_topic(topic))
+
+
+def held_open(topic: Topic, shop: Lake) -> Producer:
+    """One change is read; then an open transaction, whose producer is given, has one in the only partition, and holds back another that is written behind it."""
+    topic.send([*of_lines([order(1, 1)], 1)])
+    shop.run()
+    producer = topic.transaction()
+    [(_, key, value, _)] = of_lines([order(2, 2)], 1)
+    producer.produce(topic.name, key=key, value=value, partition=0)
+    producer.flush(20)
+    topic.send([*of_lines([order(3, 3)], 1)])
+    return producer
 
 
 def order(lsn: int, key: int, note: str = "", **more: Any) -> str:

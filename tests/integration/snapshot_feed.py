@@ -1,6 +1,8 @@
 """A topology of one table whose feed has snapshots, and the one who writes its files."""
 
 import os
+import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -63,6 +65,18 @@ class Feed(Generic[W]):
         self.write(self.connector.take(count))
         done = self._go(self.topology)
         return self.topology.ledger.steps(done.number)["ingest.notes"].counts
+
+    def lives_through(self, story: Iterable[bool], chance: random.Random, often: float) -> None:
+        """Runs after some pieces of a history; whenever all that is told was read, and at its end, the output is the table. ``often``: how likely a run is."""
+        reconciled = 0
+        for told in story:
+            if chance.random() < often:
+                reconciled += self.run(None if told else chance.randrange(len(self.connector.lines) + 1))["reconciled"]
+            if told and not self.connector.lines:
+                assert self.published == self.connector.rows
+        self.run()
+        assert self.published == self.connector.rows and self.incomplete == {}
+        print(f"{self.files} runs, {reconciled} rows reconciled")
 
     def killed(self, **environment: str) -> int:
         """What became of a run in a process of its own, which the environment may have killed."""

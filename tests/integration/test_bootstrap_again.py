@@ -152,14 +152,7 @@ def test_random_histories_of_killed_bootstraps_end_as_the_table_is(
         print(f"history {number} of seed {seed}, {engine}")
         root = tmp_path / str(number)
         root.mkdir()
-        feed, reconciled = Feed(root, go, Bootstrapper(), MAXWELL), 0
-        for told in bootstrapper.history(chance, feed.connector):
-            if chance.random() < 0.4:
-                reconciled += feed.run(None if told else chance.randrange(len(feed.connector.lines) + 1))["reconciled"]
-            if told and not feed.connector.lines:
-                assert feed.published == feed.connector.rows
-        feed.run()
-        assert feed.published == feed.connector.rows and feed.incomplete == {}
-        print(f"{feed.files} runs, {reconciled} rows reconciled")
+        feed = Feed(root, go, Bootstrapper(), MAXWELL)
+        feed.lives_through(bootstrapper.history(chance, feed.connector), chance, 0.4)
         if engine == "spark":
             assert sum(d.total for d in verify(feed.topology, sessions(feed.topology), fast=False)) == 0

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 from integration.conftest import New, Sessions
 from integration.connector import Connector
-from integration.fed_lake import fed, gone, order
+from integration.fed_lake import fed, gone, held_open, order
 from integration.sent import Topic, of_lines
 from integration.servers import KafkaServer
 from integration.texts import Lake
@@ -187,13 +187,7 @@ def test_fault_s19_a_transaction_that_is_open_for_long_is_told(
 ) -> None:
     topic = new(1)
     shop = fed(tmp_path, sessions, topic)
-    topic.send([*of_lines([order(1, 1)], 1)])
-    shop.run()
-    producer = topic.transaction()
-    [(_, key, value, _)] = of_lines([order(2, 2)], 1)
-    producer.produce(topic.name, key=key, value=value, partition=0)
-    producer.flush(20)
-    topic.send([*of_lines([order(3, 3)], 1)])
+    producer = held_open(topic, shop)
     assert "holds partition" not in said(tmp_path, "plan").output
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 60 * 17)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from feeds import changes_of
 from followed import checkout, follow
 from integration.conftest import New, Sessions
-from integration.fed_lake import JOINED, batches, fed, gone, lake, of_topic, order
+from integration.fed_lake import JOINED, batches, fed, gone, held_open, lake, of_topic, order
 from integration.forked import Forked
 from integration.guarded_cluster import guarded
 from integration.sent import Sent, Topic, of_lines
@@ -190,13 +190,7 @@ def test_a_message_of_many_rows_and_partitions_that_are_added_where_they_are_the
 def test_fault_s19_an_open_transaction_is_waited_for(tmp_path: Path, sessions: Sessions, new: New) -> None:
     topic = new(1)
     shop = fed(tmp_path, sessions, topic)
-    topic.send([*of_lines([order(1, 1)], 1)])
-    shop.run()
-    producer = topic.transaction()
-    [(_, key, value, _)] = of_lines([order(2, 2)], 1)
-    producer.produce(topic.name, key=key, value=value, partition=0)
-    producer.flush(20)
-    topic.send([*of_lines([order(3, 3)], 1)])
+    producer = held_open(topic, shop)
     assert shop.run()["ingest.orders"]["read"] == 0
     producer.commit_transaction(20)
     for _ in range(50):  # its mark is written a moment later

@@ -388,14 +388,6 @@ def test_random_histories_of_killed_snapshots_end_as_the_table_is(
         root = tmp_path / str(number)
         root.mkdir()
         feed = Feed(root, go, Connector(chance.choice(PLACES)))
-        reconciled = 0
-        for told in history(chance, feed.connector):
-            if chance.random() < 0.3:
-                reconciled += feed.run(None if told else chance.randrange(len(feed.connector.lines) + 1))["reconciled"]
-            if told and not feed.connector.lines:
-                assert feed.published == feed.connector.rows
-        feed.run()
-        assert feed.published == feed.connector.rows and feed.incomplete == {}
-        print(f"{feed.files} runs, {reconciled} rows reconciled")
+        feed.lives_through(history(chance, feed.connector), chance, 0.3)
         if engine == "spark":
             assert sum(d.total for d in verify(feed.topology, sessions(feed.topology), fast=False)) == 0

@@ -11,7 +11,7 @@ from rejoin.plan.model.plan import Table
 from rejoin.plan.model.record_place import by_place
 from rejoin.sources.events import ReadMark
 from rejoin.statements.dialect import Dialect, aggregated, counted
-from rejoin.steps.ingest.stream_records import FIRST_AFTER, READ
+from rejoin.steps.ingest.stream_records import FIRST_AFTER, OF_NO_WHOLE, READ
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ def kinds_of(table: Table, events: pa.Table) -> EventCounts:
     def has(name: str) -> pa.ChunkedArray:
         return pc.equal(kind, name)
 
-    said = events["_snapshot"]
-    read = pc.and_(pc.is_valid(said), pc.invert(pc.is_in(said, pa.array([str(ReadMark.ADDED), str(ReadMark.AFTER)]))))
+    position, said = events["_position"], events["_snapshot"]
+    read = pc.and_(pc.is_valid(said), pc.invert(pc.is_in(said, pa.array(OF_NO_WHOLE))))
     return EventCounts(
         read=events.num_rows,
         lines=count(events["_lines"]),
@@ -132,14 +132,14 @@ def kinds_of(table: Table, events: pa.Table) -> EventCounts:
         quarantined=count(has("quarantined")),
         quarantined_without_key=count(pc.and_(has("quarantined"), pc.is_null(events[table.key[0]]))),
         truncates=count(has("truncate")),
-        truncated=pc.max(events.filter(has("truncate"))["_position"]).as_py(),
+        truncated=pc.max(position.filter(has("truncate"))).as_py(),
         incomplete=count(missing),
         adopted=count(pc.and_(missing, pc.is_valid(events["_old_key"]))),
         unplaced=count(pc.and_(pc.or_(has("upsert"), has("delete")), pc.is_null(events["_position"]))),
         absent=count(pc.greater(pc.list_value_length(events["_absent"]), 0)),
         reads=count(read),
-        read_to=pc.max(events.filter(read)["_position"]).as_py(),
-        first_after=pc.min(events.filter(pc.equal(events["_snapshot"], str(ReadMark.AFTER)))["_position"]).as_py(),
+        read_to=pc.max(position.filter(read)).as_py(),
+        first_after=pc.min(position.filter(pc.equal(said, str(ReadMark.AFTER)))).as_py(),
     )
 
 

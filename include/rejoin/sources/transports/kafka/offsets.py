@@ -1,11 +1,11 @@
 """What a topic holds now: which topic it is, and from where to where each partition has records that are committed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from confluent_kafka import IsolationLevel, TopicCollection, TopicPartition
-from confluent_kafka.admin import ConfigResource, OffsetSpec, ResourceType  # type: ignore[attr-defined]  # their own pages import them so
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType  # type: ignore[attr-defined]  # their own pages import them so
 
 from rejoin.errors import PartitionsAdded, RejoinError, SourceDown, SourceOverrun, TopicReplaced
 from rejoin.plan.topic_path import TopicPath
@@ -78,14 +78,19 @@ def held(clients: Clients, path: TopicPath) -> Held:
     admin, doing = clients.admin(), "looking at"
     described = clients.answer(admin, admin.describe_topics(TopicCollection([path.topic]), request_timeout=SECONDS), doing)[path.topic]
     partitions = [TopicPartition(path.topic, partition.id) for partition in described.partitions]
-    committed, latest = IsolationLevel.READ_COMMITTED, OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    wanted = ((OffsetSpec.earliest(), committed), (latest, committed), (latest, IsolationLevel.READ_UNCOMMITTED))  # type: ignore[no-untyped-call]
-    asked = [admin.list_offsets(dict.fromkeys(partitions, of), isolation_level=level, request_timeout=SECONDS) for of, level in wanted]
     cluster = {"": admin.describe_cluster(request_timeout=SECONDS)}
-    offsets = [{p.partition: found.offset for p, found in clients.answer(admin, a, doing).items()} for a in asked]
+    offsets = [{p.partition: offset for p, offset in of.items()} for of in bounds(clients, admin, partitions)]
     id_ = described.topic_id
     topic = f"{id_.get_most_significant_bits()}:{id_.get_least_significant_bits()}"
     return Held(clients.answer(admin, cluster, doing)[""].cluster_id, topic, *offsets)
+
+
+def bounds(clients: Clients, admin: AdminClient, partitions: Sequence[TopicPartition]) -> list[dict[TopicPartition, int]]:
+    """``earliest``, ``ends`` and ``written`` (``Held``) of partitions, which may be of several topics. Raises as ``held``."""
+    committed, latest = IsolationLevel.READ_COMMITTED, OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    wanted = ((OffsetSpec.earliest(), committed), (latest, committed), (latest, IsolationLevel.READ_UNCOMMITTED))  # type: ignore[no-untyped-call]
+    asked = [admin.list_offsets(dict.fromkeys(partitions, of), isolation_level=level, request_timeout=SECONDS) for of, level in wanted]
+    return [{p: found.offset for p, found in clients.answer(admin, a, "looking at").items()} for a in asked]
 
 
 def shared(waiting: Mapping[int, int], most: int | None) -> dict[int, int]:

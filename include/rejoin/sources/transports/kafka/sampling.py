@@ -7,11 +7,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, cast
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from rejoin.errors import RejoinError, SourceDown
 from rejoin.sources.transports.kafka.client import SECONDS, STALLED, Clients
+from rejoin.sources.transports.kafka.offsets import bounds
 from rejoin.sources.transports.messages import Message
 
 _AT_ONCE, _WAIT = 2_000, 0.1
@@ -77,26 +78,18 @@ def states(clients: Clients, topics: Collection[str]) -> dict[str, TopicState]:
     """
     if not topics:
         return {}
-    admin, doing = clients.admin(), "looking at"
+    admin = clients.admin()
     with_partitions = admin.list_topics(timeout=SECONDS).topics
     places = [TopicPartition(name, number) for name in topics for number in with_partitions[name].partitions]
-    asked = [
-        admin.list_offsets(dict.fromkeys(places, of), isolation_level=level, request_timeout=SECONDS)
-        for of, level in (
-            (OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED),  # type: ignore[no-untyped-call]
-            (OffsetSpec.latest(), IsolationLevel.READ_COMMITTED),  # type: ignore[no-untyped-call]
-            (OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED),  # type: ignore[no-untyped-call]
-        )
-    ]
-    earliest, ends, written = (_by_topic(clients.answer(admin, a, doing)) for a in asked)
+    earliest, ends, written = map(_by_topic, bounds(clients, admin, places))
     settings = _settings(clients, admin, topics)
     return {name: TopicState(earliest[name], ends[name], written[name], settings.get(name)) for name in topics}
 
 
-def _by_topic(found: Mapping[TopicPartition, Any]) -> dict[str, dict[int, int]]:
+def _by_topic(found: Mapping[TopicPartition, int]) -> dict[str, dict[int, int]]:
     offsets = defaultdict[str, dict[int, int]](dict)
-    for place, of in found.items():
-        offsets[place.topic][place.partition] = of.offset
+    for place, offset in found.items():
+        offsets[place.topic][place.partition] = offset
     return offsets
 
 
