@@ -57,7 +57,13 @@ class Cost:
 def timed(root: Path) -> Cost:
     """A run of ``t.py`` in a process of its own."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    subprocess.run([sys.executable, "-m", "rejoin.cli", "run", "t.py", "--engine", "local"], cwd=root, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-m", "rejoin.cli", "run", "t.py", "--engine", "local"],
+        cwd=root,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     seconds, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     return Cost(seconds, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
 
@@ -83,11 +89,9 @@ ROW = [
     field("int64", "created_at", name="io.debezium.time.MicroTimestamp", version=1),
     field("string", "note"),
 ]
-SOURCE = {
-    **{"version": "string", "connector": "string", "name": "string", "ts_ms": "int64", "snapshot": "string", "db": "string", "sequence": "string"},
-    **{"ts_us": "int64", "ts_ns": "int64", "schema": "string", "table": "string", "txId": "int64", "lsn": "int64", "xmin": "int64"},
-    **{"origin": "string", "origin_lsn": "int64"},
-}
+TEXTS = ("version", "connector", "name", "snapshot", "db", "sequence", "schema", "table", "origin")
+NUMBERS = ("ts_ms", "ts_us", "ts_ns", "txId", "lsn", "xmin", "origin_lsn")
+SOURCE = dict.fromkeys(TEXTS, "string") | dict.fromkeys(NUMBERS, "int64")
 STRUCTS = {"before": ROW, "after": ROW, "source": [field(type_, name) for name, type_ in SOURCE.items()]}
 ENVELOPE = [
     *({"type": "struct", "fields": fields, "optional": True, "name": f"shop.{name}", "field": name} for name, fields in STRUCTS.items()),
@@ -98,7 +102,7 @@ VALUE_SCHEMA = compact({"type": "struct", "fields": ENVELOPE, "optional": False,
 KEY_SCHEMA = compact({"type": "struct", "fields": ROW[:1], "optional": False, "name": "shop.public.orders.Key"})
 
 
-def events(count: int, schemas: bool) -> Iterator[tuple[bytes, bytes]]:
+def events(count: int, *, schemas: bool) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values of events about orders as Debezium writes them: seven inserts, then three updates, of every ten."""
     drawn, lsn, inserts = random.Random(7), 20_000_000, int(count * 0.7)
     for number in range(count):
@@ -111,7 +115,9 @@ def events(count: int, schemas: bool) -> Iterator[tuple[bytes, bytes]]:
             "created_at": 1_700_000_000_000_000 + number * 1000,
             "note": "n" * drawn.randrange(5, 40) + str(number),
         }
-        value = compact({"before": None, "after": row, "source": _source(lsn, number), "transaction": None, "op": "cu"[not insert], **_times(number)})
+        value = compact(
+            {"before": None, "after": row, "source": _source(lsn, number), "transaction": None, "op": "cu"[not insert], **_times(number)}
+        )
         key = compact({"id": row["id"]})
         if schemas:
             key, value = (f'{{"schema":{schema},"payload":{text}}}' for schema, text in ((KEY_SCHEMA, key), (VALUE_SCHEMA, value)))
@@ -138,7 +144,9 @@ def send(server: KafkaServer, topic: str, messages: Iterator[tuple[bytes, bytes]
     """Makes the topic, and sends it the messages."""
     admin = AdminClient({"bootstrap.servers": server.address})
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(20)
-    producer = Producer({"bootstrap.servers": server.address, "linger.ms": 50, "queue.buffering.max.messages": 1_000_000, "enable.idempotence": True})
+    producer = Producer(
+        {"bootstrap.servers": server.address, "linger.ms": 50, "queue.buffering.max.messages": 1_000_000, "enable.idempotence": True}
+    )
     for number, (key, value) in enumerate(messages):
         producer.produce(topic, value, key)
         if number % 5_000 == 0:
@@ -163,8 +171,8 @@ def joins(root: Path, server: KafkaServer, count: int, times: int) -> None:
     for schemas in (False, True):
         name = "with schemas" if schemas else "short"
         topic, folder = f"orders.{schemas}".lower(), f"orders_{schemas}"
-        send(server, topic, events(count, schemas))
-        write(root / folder, events(count, schemas), count)
+        send(server, topic, events(count, schemas=schemas))
+        write(root / folder, events(count, schemas=schemas), count)
         sources = {"files": f"debezium('{folder}')", f"topic of {PARTITIONS} partitions": f"debezium(kafka('{topic}'))"}
         costs: dict[str, list[Cost]] = {what: [] for what in sources}
         for _ in range(times):
@@ -187,7 +195,9 @@ def fresh(parent: Path, name: str) -> Iterator[Path]:
 
 def nothing_new(root: Path, what: str, tables: list[str], times: int) -> None:
     """A run that finds nothing new, after one that read everything."""
-    lines = (f"t.table('t{n}', key='id', schema='id BIGINT, name STRING', source={source}).named('o{n}')" for n, source in enumerate(tables))
+    lines = (
+        f"t.table('t{n}', key='id', schema='id BIGINT, name STRING', source={source}).named('o{n}')" for n, source in enumerate(tables)
+    )
     (root / "t.py").write_text(TABLES.format(tables="\n".join(lines)))
     timed(root)
     told(f"nothing new of {what}", [timed(root) for _ in range(times)])

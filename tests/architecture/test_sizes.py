@@ -18,7 +18,7 @@ TAKEN = {
     "cli/sql.py:head": 8,
     "cli/sql.py:sql": 7,
     "cli/why.py:why": 7,
-    "declare/changes.py:changes": 7,
+    "declare/changes.py:changes": 8,
     "declare/formats.py:csv": 8,
     "declare/sinks.py:kafka": 13,
     "declare/sources.py:snapshot": 7,

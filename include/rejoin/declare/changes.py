@@ -27,6 +27,7 @@ def changes(
     *,
     order_by: Order = None,
     deleted: str | None = None,
+    loaded: str | None = None,
     columns: Mapping[str, str] | None = None,
     format: FormatDeclaration | None = None,  # noqa: A002 -- as users say it
     on_bad_record: str = "quarantine",
@@ -40,10 +41,14 @@ def changes(
             telling first; ``arrival()``: the order of files and records. Of a topic it may be left out: the order of each partition.
         deleted: SQL that is true of a record whose row is gone, such as ``"__deleted = 'true'"``; None: no row is ever deleted, but by a message
             without value.
+        loaded: SQL that is true of a record of a full load, which comes before all changes by ``order_by``. Another one stops a run: of rows that it lacks nobody
+            could say whether they are gone. None: there is none, or its rows only add what is not there.
         columns: ``{"column": "field, or SQL over fields"}`` for columns that are not called so there. In SQL every field is a text.
         format: how all files are written; None: as the name of each file says.
         on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
         max_bad_share: more bad records than this share stop the run in any case.
     """
-    options = (("path", path), ("order_by", order_by), ("deleted", deleted), ("columns", columns), ("format", format))
-    return SourceDeclaration("changes", (*options, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here())
+    about_rows = (("order_by", order_by), ("deleted", deleted), ("loaded", loaded), ("columns", columns), ("format", format))
+    return SourceDeclaration(
+        "changes", (("path", path), *about_rows, ("on_bad_record", on_bad_record), ("max_bad_share", max_bad_share)), here()
+    )

@@ -32,17 +32,19 @@ def flattened(
     return changes(path, order_by=order_by, deleted=deleted, **options)
 
 
-def dms(path: str, *, sequence: str = "AR_H_CHANGE_SEQ", **options: Unpack[Options]) -> SourceDeclaration:
+def dms(path: str, *, sequence: str = "AR_H_CHANGE_SEQ", loaded: str | None = "", **options: Unpack[Options]) -> SourceDeclaration:
     """Files of AWS DMS, full load and changes: ``Op`` is I, U or D. Records of a full load have neither ``Op`` nor a sequence, and come before all others.
 
     Args:
         path: the directory of the files of a table, or ``iceberg(table)``.
         sequence: the column to which a transformation rule adds ``$AR_H_CHANGE_SEQ``.
+        loaded: as of ``changes``; ``""``: records without a sequence are of a full load.
         options: as of ``changes``.
     """
     gone = "CASE coalesce(nullif(Op, ''), 'I') WHEN 'D' THEN true WHEN 'I' THEN false WHEN 'U' THEN false END"
     position = f"coalesce(CAST(nullif(`{sequence}`, '') AS DECIMAL(38,0)), CAST(0 AS DECIMAL(38,0)))"
-    return changes(path, order_by=position, deleted=gone, **options)
+    unplaced = f"nullif(`{sequence}`, '') IS NULL"
+    return changes(path, order_by=position, deleted=gone, loaded=unplaced if loaded == "" else loaded, **options)
 
 
 def fivetran(path: str, *, order_by: Order = "_fivetran_synced", **options: Unpack[Options]) -> SourceDeclaration:

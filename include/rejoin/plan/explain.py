@@ -112,6 +112,7 @@ def _promises(source: NamedFields) -> list[str]:
     return [
         f"    order    {order}",
         f"    deleted  {', and '.join(gone) or 'never: the source says of no row that it is gone'}",
+        *([] if source.loaded is None else [f"    loaded   where {unqualified(source.loaded)}: another full load stops a run"]),
         *made,
     ]
 

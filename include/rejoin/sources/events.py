@@ -27,6 +27,7 @@ UNKNOWN_OP, UNKNOWN_POSITION.
 
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -177,6 +178,7 @@ def arrow_type(type_: str | None) -> pa.DataType:
     return pa.decimal128(*decimal)
 
 
+@lru_cache(64)
 def events_schema(table: Table) -> pa.Schema:
     """The Arrow schema of the events frame of ``table``."""
     types = {column.name: arrow_type(column.type) for column in table.columns}

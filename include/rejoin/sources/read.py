@@ -24,7 +24,7 @@ from rejoin.plan.model.sources import names_fields
 from rejoin.plan.pin import Pin
 from rejoin.sources.access import SourceAccess
 from rejoin.sources.compression import PACKED
-from rejoin.sources.events import events_ddl, events_schema
+from rejoin.sources.events import BATCH_ROWS, events_ddl, events_schema
 from rejoin.sources.stored_files import format_of
 from rejoin.sources.stream_columns import completed
 from rejoin.sources.transports.registry import transport
@@ -76,7 +76,20 @@ def read_along(table: Table, pin: Pin, access: SourceAccess) -> Iterator[pa.Reco
     _check(table, pin, access)
     given = delivered(table)
     events = transport(given, access).all_events(pin)
-    yield from events if given == table else completed(table, events)
+    yield from _gathered(events if given == table else completed(table, events))
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows without small batches: who looks at a hundred thousand files of a row each would wait for their batches, each time."""
+    few, count = list[pa.RecordBatch](), 0
+    for batch in batches:
+        few.append(batch)
+        count += batch.num_rows
+        if count >= BATCH_ROWS:
+            yield pa.concat_batches(few) if len(few) > 1 else batch
+            few, count = [], 0
+    if few:
+        yield pa.concat_batches(few)
 
 
 def _check(table: Table, pin: Pin, access: SourceAccess) -> None:

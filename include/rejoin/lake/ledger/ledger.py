@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, case, func, insert, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, case, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rejoin.errors import LedgerConflict, RunBusy, RunCommitted
@@ -268,11 +268,14 @@ class Ledger(Records):
     def _record_files(self, db: Connection, run: int) -> None:
         for row in db.execute(select(t.pins).where(self._is(t.pins, run))).all():
             pin = json.loads(row.pin)
-            for part in () if pin is None else Pin.from_dict(pin).files:
-                at = and_(t.files.c.topology == self.topology, t.files.c.source == row.source, t.files.c.path == part.id)
-                values = {"size": part.size, "sha256": part.place["sha256"], "run": run}
-                if db.execute(update(t.files).where(at).values(**values)).rowcount == 0:
-                    db.execute(insert(t.files).values(topology=self.topology, source=row.source, path=part.id, **values))
+            files = () if pin is None else Pin.from_dict(pin).files
+            if not files:
+                continue
+            # One delivered again, after a run that was rolled back, is known already.
+            at = (t.files.c.topology == self.topology, t.files.c.source == row.source, t.files.c.path == bindparam("given"))
+            db.execute(delete(t.files).where(*at), [{"given": part.id} for part in files])
+            of_run = {"topology": self.topology, "source": row.source, "run": run}
+            db.execute(insert(t.files), [{**of_run, "path": f.id, "size": f.size, "sha256": f.place["sha256"]} for f in files])
 
 
 def _of_step(step: str) -> str:

@@ -33,6 +33,7 @@ class Mapping:
 
     order: tuple[str, ...]
     deleted: str | None
+    loaded: str | None
     columns: tuple[tuple[str, str], ...]
 
 
@@ -45,11 +46,14 @@ class _Given:
 
 
 def mapping(options: dict[str, object], found: tuple[Column, ...], report: Reporter, *, complete: bool) -> Mapping:
-    """What ``order_by=``, ``deleted=`` and ``columns=`` say of a table with these columns."""
-    order, deleted = _order(options["order_by"], report), _deleted(options["deleted"], report)
+    """What ``order_by=``, ``deleted=``, ``loaded=`` and ``columns=`` say of a table with these columns."""
+    order, deleted, loaded = (
+        _order(options["order_by"], report),
+        *(_condition(name, options[name], report) for name in ("deleted", "loaded")),
+    )
     made = columns(options["columns"], found, report, complete=complete)
-    check_names((*order, *([deleted] if deleted else []), *(sql for _, sql in made)), found, made, report)
-    return Mapping(order, deleted, made)
+    check_names((*order, *filter(None, (deleted, loaded)), *(sql for _, sql in made)), found, made, report)
+    return Mapping(order, deleted, loaded, made)
 
 
 def columns(declared: object, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> tuple[tuple[str, str], ...]:
@@ -106,10 +110,10 @@ def _order(declared: object, report: Reporter) -> tuple[str, ...]:
     return tuple(one.sql for one in given if one is not None)
 
 
-def _deleted(declared: object, report: Reporter) -> str | None:
+def _condition(name: str, declared: object, report: Reporter) -> str | None:
     if declared is None:
         return None
-    report = report.about(f"deleted {declared!r}: ")
+    report = report.about(f"{name} {declared!r}: ")
     given = _given(declared, report)
     if given is not None and given.type != "BOOLEAN":
         report(BAD_TYPE, f"it is {given.type or 'a field, and so a text'}; expected what is true or false, such as __deleted = 'true'")

@@ -64,7 +64,7 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], report: Rep
             options["columns"] = {c: unqualified(sql) for c, sql in written.columns}
         if isinstance(written, ChangesSource):
             options["order_by"] = tuple(map(unqualified, written.order))
-            options["deleted"] = None if written.deleted is None else unqualified(written.deleted)
+            options |= {name: sql and unqualified(sql) for name, sql in (("deleted", written.deleted), ("loaded", written.loaded))}
     elif isinstance(written, SourceDeclaration):
         report, options = Reporter(report.problems, written.place, report.prefix), dict(written.options)
     else:
@@ -184,9 +184,9 @@ def _changes(options: Options, common: _Common, found: tuple[Column, ...], repor
             BAD_OPTION, "order_by: rows of a table arrive in no order; name the field, or SQL over fields, that says which change is newer"
         )
     made, written = mapping({**options, "order_by": order}, found, report, complete=complete), _format(options, common.path, report)
-    given = (*made.order, *([made.deleted] if made.deleted else []), *(sql for _, sql in made.columns))
+    given = (*made.order, *filter(None, (made.deleted, made.loaded)), *(sql for _, sql in made.columns))
     _check_reads("changes(...) reads", common.path, given, report)
-    return ChangesSource(common.path, made.order, made.deleted, made.columns, written, common.policy, common.share)
+    return ChangesSource(common.path, made.order, made.deleted, made.columns, written, common.policy, common.share, made.loaded)
 
 
 def _check_reads(what: str, path: str, given: tuple[str, ...], report: Reporter) -> None:

@@ -174,6 +174,7 @@ class ChangesSource:
 
     ``order``: what says which version of a key is newer, the most telling first; empty: the order of files and of lines in them.
     ``deleted``: true of a record of a row that is gone; None: there are none.
+    ``loaded``: true of a record of a full load; None: there are none, or another one only fills in what is not there.
     ``columns``: declared column -> what it is made of; any other one is the field of its name.
     ``format``: None: what the name of a file says.
     """
@@ -185,6 +186,7 @@ class ChangesSource:
     format: Format | None = None
     on_bad_record: OnBadRecord = OnBadRecord.QUARANTINE
     max_bad_share: float = 0.05
+    loaded: str | None = None
     kind: str = "changes"
     meaning: ClassVar[Meaning] = Meaning.FEED
 

@@ -10,13 +10,14 @@ from rejoin.engines.relation import Relation
 from rejoin.errors import SnapshotAgain, SnapshotShrunk
 from rejoin.lake.ledger.generations import Generations
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.sources import FeedSource, OnIncomplete, Snapshots, WithSnapshots, chosen
+from rejoin.plan.model.sources import ChangesSource, FeedSource, OnIncomplete, Snapshots, WithSnapshots, chosen
 from rejoin.plan.model.step_results import Ingested
 from rejoin.sources.shapes.debezium.positions import OF_A_CHANGE
 from rejoin.statements.dialect import aggregated, text
 from rejoin.steps.ingest import generations as of
 from rejoin.steps.ingest.event_counts import EventCounts
 from rejoin.steps.ingest.generations import Reads
+from rejoin.steps.ingest.stream_records import READ
 
 
 def says_all(table: Table) -> bool:
@@ -127,6 +128,8 @@ def followed(work: Work, table: Table, events: Relation, kinds: EventCounts, *, 
     Raises:
         SnapshotAgain: there are rows of a second snapshot whose beginning and end are not told.
     """
+    if isinstance(table.source, ChangesSource) and kinds.reads:
+        _check_first(work, table, events, kinds)
     before = of_base(work.facts, table)
     if not says_all(table) or not (kinds.reads or before):
         return SnapshotEnds(work, table, Reads(), None, None)
@@ -204,6 +207,23 @@ def _check_even(work: Work, table: Table, reads: Reads, before: Generations | No
             expected="one position in the log for all rows of a snapshot, as Debezium writes them, and its first row before its last",
             next_step="deliver the file with the first row of that snapshot as well, if it is only late; or, if its rows have positions of their own, declare "
             "debezium(..., snapshots='additive'): then they only add and update",
+        )
+
+
+def _check_first(work: Work, table: Table, events: Relation, kinds: EventCounts) -> None:
+    """No row comes from a full load after changes, and none a second time: of rows that another one lacks nobody could say whether they are gone."""
+    if not work.before.has(table.name):
+        return
+    key, sql = work.engine.sql.names(table.key), work.engine.sql
+    again = f"EXISTS (SELECT 1 FROM events AS e WHERE {READ} AND {sql.on(table.key, 'e', 's')})"
+    statement = f"SELECT count(*) AS n FROM stored AS s WHERE _version > {text(str(kinds.read_to))} OR {again}"
+    stored = work.before.every(table.name, [*table.key, "_version"])
+    if work.engine.one(statement, events=work.engine.query(f"SELECT {key}, _snapshot FROM events", events=events), stored=stored)["n"]:
+        raise SnapshotAgain(
+            f"the source of table {table.name!r} has rows of a full load after changes, or a second time, in run {work.facts.run.number}; nothing was committed",
+            expected="one full load, before all changes: what another one says of rows that it lacks nobody could tell",
+            next_step="if a file of the first one is only late, declare loaded=None for this run: then its rows only add what is not there. "
+            "Else declare a table of a new name whose path has the new full load and what came after it",
         )
 
 

@@ -58,13 +58,14 @@ class Mapping:
         columns: what each is made of, keys first, as in ``layout``.
         order: what the position is made of; empty: of the record's place, or it is given.
         deleted: what is true of a record of a row that is gone.
+        loaded: what is true of a record of a full load.
         reads: every field that is read.
     """
 
     def __init__(self, table: Table, position: str | None = None) -> None:
         source = table.source
         assert isinstance(source, NamedFields)
-        order, deleted = (source.order, source.deleted) if isinstance(source, ChangesSource) else ((), None)
+        order, deleted, loaded = (source.order, source.deleted, source.loaded) if isinstance(source, ChangesSource) else ((), None, None)
         declared = dict(source.columns)
         self.layout, self.source, self.position = Layout(table), source, position
         if isinstance(source, ChangesSource) and names_topic(source.path):
@@ -72,7 +73,8 @@ class Mapping:
         self.columns = [(c, _made(declared.get(c.name, as_field(c.name)), f"column {c.name!r}")) for c in self._declared()]
         self.order = [_made(sql, f"order_by {unqualified(sql)}") for sql in order]
         self.deleted = None if deleted is None else _made(deleted, "deleted")
-        every = [*(made for _, made in self.columns), *self.order, *([self.deleted] if self.deleted else [])]
+        self.loaded = None if loaded is None else _made(loaded, "loaded")
+        every = [*(made for _, made in self.columns), *self.order, *(made for made in (self.deleted, self.loaded) if made)]
         self.reads = tuple(dict.fromkeys(name for made in every for name in made.reads))
         # Of snapshots and records the cut has seen whether a field is there.
         required = self.layout.required if source.meaning is Meaning.FEED else ()

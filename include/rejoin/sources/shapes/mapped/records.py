@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from rejoin.errors import BadRecord
 from rejoin.sources.decode.proven_rows import AT
 from rejoin.sources.decode.values import csv_converter
-from rejoin.sources.events import MISSING_KEY, Event, EventKind
+from rejoin.sources.events import MISSING_KEY, Event, EventKind, ReadMark
 from rejoin.sources.shapes.mapped import positions
 from rejoin.sources.shapes.mapped.mapping import Made, Mapping
 from rejoin.sources.shapes.mapped.statement import Statement, run
@@ -100,10 +100,12 @@ class Records:
             if record["_kind"] == EventKind.DELETE:  # by a message without value, which has no fields to say its position either
                 return Event(EventKind.DELETE, line, key, self._layout.no_values, self._mapping.position, lines=lines)
             gone, position = self._is_gone(row), self._position(row, line)
+            read = ReadMark.ROW if row.get("l") else None
             if gone:
-                return Event(EventKind.DELETE, line, key, self._layout.no_values, position, lines=lines)
+                return Event(EventKind.DELETE, line, key, self._layout.no_values, position, lines=lines, snapshot=read)
             values = [self._judge[i](row, i) for i in range(len(self._layout.key), len(self._judge))]
-            return Event(EventKind.UPSERT, line, key, values, position, lines=lines, absent=self._mapping.lacking(record["_absent"]))
+            absent = self._mapping.lacking(record["_absent"])
+            return Event(EventKind.UPSERT, line, key, values, position, lines=lines, absent=absent, snapshot=read)
         except BadRecord as bad:
             return self._layout.quarantined(line, bad, text.encode(), key, lines)
 

@@ -8,6 +8,7 @@ Both are made of the same relation of computed values, so that an expression mea
 | ``n0``, ``n1`` ... | it cannot be computed |
 | ``r0``, ``r1`` ... | it is a date or time outside the years 0001 to 9999, in place of which there is null |
 | ``d``, ``bad`` | whether the row is gone; that cannot be computed |
+| ``l`` | whether it is of a full load; null if that cannot be computed |
 | ``o0``, ``no0`` ... | the text of a part of the position; it cannot be computed |
 """
 
@@ -22,6 +23,7 @@ from rejoin.plan.sql.portable import duckdb_type
 from rejoin.sources.decode.proven_rows import AT
 from rejoin.sources.decode.row_sql import database
 from rejoin.sources.decode.sql_values import of_text
+from rejoin.sources.events import ReadMark
 from rejoin.sources.shapes.mapped import positions
 from rejoin.sources.shapes.mapped.mapping import RAW, Made, Mapping
 from rejoin.statements.dialect import DUCKDB
@@ -81,13 +83,17 @@ class Statement:
         if (deleted := self._mapping.deleted) is not None:
             value, failed = _added(inner, "d", deleted, deleted.sql)
             outer += [f"{value} AS d", f"{failed} AS bad"]
+        if (loaded := self._mapping.loaded) is not None:
+            outer.append(f"{_added(inner, 'l', loaded, loaded.sql)[0]} AS l")
         for i, made in enumerate(self._mapping.order):
             value, failed = _added(inner, f"o{i}", made, _order_text(made))
             outer += [f"{value} AS o{i}", f"{failed} AS no{i}"]
         return f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM ({self._records}) AS {RAW})"
 
     def events(self) -> str:
-        """``records`` -> ``_proven``, the columns of events, ``_position`` if order is computed, and ``_gone`` if records can say that a row is."""
+        """``records`` -> ``_proven``, the columns of events, ``_position`` if order is computed, ``_gone`` if records can say that a row is, and ``_snapshot`` if
+        they can be of a full load.
+        """
         shown, holds, is_key = {}, ["true"], len(self._mapping.layout.key)
         gone = self._mapping.deleted is not None
         for i, (column, made) in enumerate(self._mapping.columns):
@@ -100,6 +106,8 @@ class Statement:
         if gone:
             shown["_gone"] = "d"
             holds.append("d IS NOT NULL")
+        if self._mapping.loaded is not None:
+            shown["_snapshot"] = f"CASE WHEN l THEN '{ReadMark.ROW}' END"
         if parts := [positions.sql(f"o{i}") if not _sorts(made) else f"nullif(o{i}, '')" for i, made in enumerate(self._mapping.order)]:
             shown["_position"] = f" || '{positions.SEPARATOR}' || ".join(f"({part})" for part in parts)
         listed = ", ".join(f"{text} AS {DUCKDB.name(name)}" for name, text in shown.items())
