@@ -215,6 +215,9 @@ KAFKA_SETTINGS = {
     "group.initial.rebalance.delay.ms": 0,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
     "default.replication.factor": 1,
+    # After a kill the controller takes the broker back only when its session is over; until then nothing that it answers is to be relied on.
+    "broker.session.timeout.ms": 1500,
+    "broker.heartbeat.interval.ms": 300,
 }
 
 
@@ -232,6 +235,7 @@ class KafkaServer:
         format_ = ["java", "-cp", self._class_path, "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c"]
         subprocess.run([*format_, str(self._properties)], check=True, capture_output=True)
         self._process: subprocess.Popen[bytes] | None = None
+        self._starts = 0
 
     @property
     def address(self) -> str:
@@ -242,11 +246,13 @@ class KafkaServer:
         return self._class_path
 
     def start(self) -> None:
-        """Starts the broker and waits until it answers."""
+        """Starts the broker and waits until it answers, as a member of its cluster."""
         command = ["java", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", self._class_path]
         with self._log.open("ab") as out:
             self._process = subprocess.Popen([*command, "kafka.Kafka", str(self._properties)], stdout=out, stderr=out)
         wait_for_port(self.port, self._process, self._log)
+        self._starts += 1
+        wait_for_text("Transition from STARTING to STARTED", self._starts, self._log)
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         """Stops it."""
