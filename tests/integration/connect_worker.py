@@ -35,7 +35,6 @@ class ConnectWorker:
         self._directory, self._broker, self._database = directory, broker, psycopg.conninfo.conninfo_to_dict(database)
         self.prefix = str(self._database["dbname"])
         self.log, self._starts, self._taken = directory / "connect.log", 0, dict[Path, int]()
-        self._admin = AdminClient({"bootstrap.servers": broker, "log_level": 0})  # it would say every second that the broker is down
         self._schemas, self._partitions = str(schemas).lower(), str(partitions)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -87,9 +86,13 @@ class ConnectWorker:
                 (landing / f"{len(list(landing.iterdir())):06}-{file.name}").write_bytes(whole)
                 self._taken[file] = self._taken.get(file, 0) + len(whole)
 
+    def _admin(self) -> AdminClient:
+        """A new one: of one that was asked before the broker was killed some questions are never answered."""
+        return AdminClient({"bootstrap.servers": self._broker, "log_level": 0})  # it would say every second that the broker is down
+
     def topics(self) -> list[str]:
         """The topics of the source."""
-        return [name for name in self._admin.list_topics(timeout=20).topics if name.startswith(f"{self.prefix}.public.")]
+        return [name for name in self._admin().list_topics(timeout=20).topics if name.startswith(f"{self.prefix}.public.")]
 
     @property
     def _file(self) -> Path:
@@ -118,8 +121,8 @@ class ConnectWorker:
         return {at: end for at, end in found.items() if end}
 
     def _committed(self) -> dict[tuple[str, int], int]:
-        group = f"connect-{self.prefix}-sink"
-        found = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(100)
+        group, admin = f"connect-{self.prefix}-sink", self._admin()
+        found = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(100)
         return {(at.topic, at.partition): at.offset for at in found.topic_partitions if at.offset > 0}
 
     def _worker(self) -> dict[str, str]:
