@@ -78,6 +78,14 @@ def test_fault_s3_rows_of_one_position_are_all_applied(lake: Lake) -> None:
     assert len(joined(lake)) == 50
 
 
+def test_fault_s7_a_log_that_begins_again_is_told(lake: Lake) -> None:
+    run(lake, order(5_000, 1, "a"), order(5_001, 2, "a"))
+    assert run(lake, order(7, 1, "b"), order(6, 1, "a"), order(8, 2, "b"))["stale"] == 3
+    assert joined(lake) == {1: ("a", "Ann"), 2: ("a", "Ann")}
+    [told] = lake.topology.ledger.steps(2)["ingest.orders"].detail["warnings"]
+    assert told.startswith("all 3 changes of orders are older than its rows") and "another server's" in told
+
+
 def test_fault_s8_a_file_that_is_late_is_read_by_the_next_run_whatever_its_name(lake: Lake) -> None:
     run(lake, order(9, 1, "a"))
     land(lake, "orders/+late", order(8, 1, "b"), order(8, 2, "b"))

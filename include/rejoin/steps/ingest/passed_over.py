@@ -1,4 +1,4 @@
-"""A source of whose records none is about its table, and none ever was: whether that is a mistake, and what they are about."""
+"""Records of which none comes to anything: whether that is a mistake, and what they are about."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,6 +11,7 @@ from rejoin.errors import SourceMissing
 from rejoin.lake import table_names
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import Source, chosen
+from rejoin.plan.model.step_results import Ingested
 from rejoin.steps.ingest.event_counts import EventCounts
 from rejoin.steps.ingest.raw_records import raw_of
 
@@ -50,6 +51,17 @@ def passed_over(work: Work, cut: Cut, table: Table, events: Relation, kinds: Eve
         )
     of = f"they are of {', '.join(names)}" if names else "none of them is about rows"
     return {"warnings": [f"no record of {table.name} was ever found: {kinds.read} records read, and {of}"]}
+
+
+def all_stale(table: Table, result: Ingested) -> dict[str, Any]:
+    """What a run says of a table all of whose changes are older than its rows: ``warnings``, of the detail of its step. Empty of any other."""
+    if not result.stale or result.applied or result.noop or result.duplicate or result.truncates:
+        return {}
+    said = (
+        f"all {result.stale} changes of {table.name} are older than its rows, and count for nothing: files came late, or the log is another server's, whose positions "
+        "begin again; then a table of a new name has to read it"
+    )
+    return {"warnings": [said]}
 
 
 def _reads(source: Source, table: Table, about: Mapping[str, int]) -> bool:

@@ -29,7 +29,7 @@ from rejoin.steps.ingest import held_versions as hold
 from rejoin.steps.ingest.column_drift import check_columns
 from rejoin.steps.ingest.event_counts import EventCounts, alone, count_kinds, kind_counts, kinds_of, no_kinds, with_replayed
 from rejoin.steps.ingest.new_versions import Storing
-from rejoin.steps.ingest.passed_over import passed_over
+from rejoin.steps.ingest.passed_over import all_stale, passed_over
 from rejoin.steps.ingest.record_checks import check_any, check_deletes, check_policy, check_rows
 from rejoin.steps.ingest.statements import event_columns
 from rejoin.steps.ingest.stream_records import Ages
@@ -127,7 +127,7 @@ class Ingesting:
             check_columns(self._engine, table, events, self._work.before, self._cut.given, self._cut.access)
         said = passed_over(self._work, self._cut, table, events, kinds)
         outcome = self._ingest_feed(table, events, kinds, self._keys(table, events, here, kinds))
-        return replace(outcome, detail={**outcome.detail, **said})
+        return replace(outcome, detail={**outcome.detail, **said, **all_stale(table, outcome.result)})
 
     def _ingest_feed(self, table: Table, events: Relation, kinds: EventCounts, keys: LookupKeys) -> Outcome[Ingested]:
         if kinds.reads and snapshot_ends.says_all(table) and snapshot_ends.apart(table):
