@@ -118,10 +118,13 @@ def _hint(engine: Engine, table: Table, records: Relation) -> str:
 
 
 def _first(engine: Engine, records: Relation) -> str:
-    """Where and why the first few records are refused."""
+    """Where and why the first few records are refused, each reason once."""
     bad = "SELECT _code, _file, _line, _reason FROM records WHERE _code IS NOT NULL ORDER BY _file, _line LIMIT 5"
-    first = engine.query(bad, records=records).here().to_pylist()
-    return "; ".join(f"{r['_code']} at {r['_file']}:{r['_line']}: {r['_reason']}" for r in first)
+    places = dict[tuple[str, str], list[str]]()
+    for r in engine.query(bad, records=records).here().to_pylist():
+        places.setdefault((r["_code"], r["_reason"]), []).append(f"{r['_file']}:{r['_line']}")
+    told = ((f"{code} at {at}: {reason}", others) for (code, reason), (at, *others) in places.items())
+    return "; ".join(f"{first} (also at {', '.join(others)})" if others else first for first, others in told)
 
 
 def check_rows(table: Table, kinds: EventCounts, run: int) -> None:
