@@ -100,15 +100,15 @@ def coded(state: str | None, words: str, at: str, doing: str) -> RejoinError:
         return SourceDenied(
             what,
             expected="a user with the attribute REPLICATION that may read the tables, and owns them for the publication",
-            next_step=f"correct [sources.{at}] or REJOIN_SOURCE_{at.upper()}, or ask for the rights; then capture again",
+            next_step=f"correct [sources.{at}] or REJOIN_SOURCE_{at.upper()}, or ask for the rights; then try again",
         )
     if state == "53400":
         return CaptureRefused(
             what + ": there are no free slots", expected="two more", next_step="raise max_replication_slots and restart the server"
         )
     if state is None or state.startswith(("08", "40", "53", "57")) or state == "55P03":
-        return SourceDown(what, next_step="capture again later: it goes on where it was")
-    return CaptureRefused(what, next_step="look up the code in PostgreSQL's list of errors, correct what it says, and capture again")
+        return SourceDown(what, next_step="try again later: what was captured stays, and capture goes on where it was")
+    return CaptureRefused(what, next_step="look up the code in PostgreSQL's list of errors, correct what it says, and try again")
 
 
 class Server:
