@@ -54,7 +54,7 @@ compose-env: ## Make .env with random secrets for docker-compose.yaml (docs/comp
 
 ##@ Develop
 .PHONY: test
-test: test-java ## Run what CI runs: every test but the nightly ones (WORKERS=2)
+test: test-java ## Run what CI runs: every test but the nightly ones (WORKERS=3)
 	@$(ALL_PYTEST) -m "not nightly"
 
 .PHONY: test-all
@@ -66,8 +66,8 @@ nightly: export REJOIN_CODEGEN := 1
 nightly: test-java ## Run only the nightly tests: exhaustive repetitions of others
 	@$(ALL_PYTEST) -m nightly
 
-# Half of it is waiting for servers, so two processes keep two cores busy.
-WORKERS := 2
+# Half of it is waiting for servers, so three processes keep two cores busy.
+WORKERS := 3
 ALL_PYTEST = $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20
 
 .PHONY: test-java
