@@ -1,13 +1,14 @@
 """What the cut finds and pins of change events and snapshots, with real files."""
 
 import gzip
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pinning import DDL, EVENTS, RECORDS, SNAPSHOTS, cut, paths, pinned, put, there
+from pinning import DDL, EVENTS, RECORDS, SNAPSHOTS, cut, decode_pin, paths, pinned, put, there
 from source_cases import table
 
 from rejoin.errors import (
@@ -22,7 +23,8 @@ from rejoin.errors import (
 )
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import SnapshotSource
-from rejoin.sources import stored_files
+from rejoin.sources import SourceAccess, stored_files
+from rejoin.sources.read import events_of_part
 from rejoin.sources.stored_files import is_hidden
 
 # --- change events ---------------------------------------------------------------------------------------------------
@@ -43,6 +45,20 @@ def test_consumed_files_are_not_read_again_and_a_late_file_with_an_old_name_is(t
     put(tmp_path, **{"src/a": "x"})
     late = pinned(EVENTS, tmp_path, first, first)
     assert paths(late) == ["src/a"] and late.ordinal > first.ordinal
+
+
+def test_the_events_of_many_small_files_come_in_few_batches(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        **{
+            f"src/{n:03}.jsonl": json.dumps({"op": "c", "after": {"id": n}, "source": {"connector": "postgresql", "lsn": n}})
+            for n in range(300)
+        },
+    )
+    pin = pinned(EVENTS, tmp_path)
+    [found] = decode_pin(EVENTS, pin, str(tmp_path))
+    each = [batch for n in range(300) for batch in events_of_part(EVENTS, pin, n, SourceAccess(str(tmp_path)))]
+    assert found["id"].to_pylist() == [*range(300)] and pa.Table.from_batches([found]) == pa.Table.from_batches(each)
 
 
 def test_a_consumed_file_that_disappeared_is_fine_and_one_that_grew_is_not(tmp_path: Path) -> None:
