@@ -95,7 +95,7 @@ def chunks(pieces: Iterator[bytes]) -> Iterator[Chunk | RemainingLines]:
     if count < FEWEST:
         yield _rest(number, iter(parts))
     else:
-        if not next(filter(None, reversed(parts))).endswith(b"\n"):
+        if not next(filter(None, reversed(parts)), b"").endswith(b"\n"):
             parts, found = [*parts, b"\n"], [*found, np.array([size])]
         data = _together(parts)
         start = _after_mark(number, data)
