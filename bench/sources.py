@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from pyiceberg.catalog.sql import SqlCatalog
 
@@ -205,7 +205,7 @@ def idle(parent: Path, server: KafkaServer, times: int) -> None:
     with fresh(parent, "topics") as root:
         names = [f"idle.{n}" for n in range(20)]
         for name in names:
-            send(server, name, ((key, value) for key, value in _small(50)))
+            send(server, name, _small(50))
         nothing_new(root, "20 topics", [f"debezium(kafka('{name}'))" for name in names], times)
     with fresh(parent, "tables") as root:
         catalog = iceberg_catalog(root)

@@ -271,7 +271,7 @@ class Ledger(Records):
             files = () if pin is None else Pin.from_dict(pin).files
             if not files:
                 continue
-            # One delivered again, after a run that was rolled back, is known already.
+            # A path that is known already is of this run from now on.
             at = (t.files.c.topology == self.topology, t.files.c.source == row.source, t.files.c.path == bindparam("given"))
             db.execute(delete(t.files).where(*at), [{"given": part.id} for part in files])
             of_run = {"topology": self.topology, "source": row.source, "run": run}

@@ -36,6 +36,11 @@ class Mapping:
     loaded: str | None
     columns: tuple[tuple[str, str], ...]
 
+    @property
+    def given(self) -> tuple[str, ...]:
+        """All SQL that says it."""
+        return (*self.order, *filter(None, (self.deleted, self.loaded)), *(sql for _, sql in self.columns))
+
 
 @dataclass(frozen=True)
 class _Given:
@@ -47,13 +52,11 @@ class _Given:
 
 def mapping(options: dict[str, object], found: tuple[Column, ...], report: Reporter, *, complete: bool) -> Mapping:
     """What ``order_by=``, ``deleted=``, ``loaded=`` and ``columns=`` say of a table with these columns."""
-    order, deleted, loaded = (
-        _order(options["order_by"], report),
-        *(_condition(name, options[name], report) for name in ("deleted", "loaded")),
-    )
-    made = columns(options["columns"], found, report, complete=complete)
-    check_names((*order, *filter(None, (deleted, loaded)), *(sql for _, sql in made)), found, made, report)
-    return Mapping(order, deleted, loaded, made)
+    order = _order(options["order_by"], report)
+    deleted, loaded = (_condition(name, options[name], report) for name in ("deleted", "loaded"))
+    made = Mapping(order, deleted, loaded, columns(options["columns"], found, report, complete=complete))
+    check_names(made.given, found, made.columns, report)
+    return made
 
 
 def columns(declared: object, found: tuple[Column, ...], report: Reporter, *, complete: bool) -> tuple[tuple[str, str], ...]:

@@ -184,8 +184,7 @@ def _changes(options: Options, common: _Common, found: tuple[Column, ...], repor
             BAD_OPTION, "order_by: rows of a table arrive in no order; name the field, or SQL over fields, that says which change is newer"
         )
     made, written = mapping({**options, "order_by": order}, found, report, complete=complete), _format(options, common.path, report)
-    given = (*made.order, *filter(None, (made.deleted, made.loaded)), *(sql for _, sql in made.columns))
-    _check_reads("changes(...) reads", common.path, given, report)
+    _check_reads("changes(...) reads", common.path, made.given, report)
     return ChangesSource(common.path, made.order, made.deleted, made.columns, written, common.policy, common.share, made.loaded)
 
 

@@ -148,11 +148,9 @@ class Line:
     def _named(self, headers: Headers | None) -> bytes:
         """The member of a line with the headers that are read."""
         kept = {name: value for name, value in headers or () if name in self._headers}
-        return (
-            b',"headers":{%b}' % b",".join(b"%b:%b" % (json.dumps(name).encode(), document(value)) for name, value in kept.items())
-            if kept
-            else b""
-        )
+        if not kept:
+            return b""
+        return b',"headers":{%b}' % b",".join(b"%b:%b" % (json.dumps(name).encode(), document(value)) for name, value in kept.items())
 
 
 class Value(Line):

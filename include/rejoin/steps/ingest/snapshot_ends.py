@@ -214,11 +214,10 @@ def _check_first(work: Work, table: Table, events: Relation, kinds: EventCounts)
     """No row comes from a full load after changes, and none a second time: of rows that another one lacks nobody could say whether they are gone."""
     if not work.before.has(table.name):
         return
-    key, sql = work.engine.sql.names(table.key), work.engine.sql
-    again = f"EXISTS (SELECT 1 FROM events AS e WHERE {READ} AND {sql.on(table.key, 'e', 's')})"
+    again = f"EXISTS (SELECT 1 FROM events AS e WHERE {READ} AND {work.engine.sql.on(table.key, 'e', 's')})"
     statement = f"SELECT count(*) AS n FROM stored AS s WHERE _version > {text(str(kinds.read_to))} OR {again}"
     stored = work.before.every(table.name, [*table.key, "_version"])
-    if work.engine.one(statement, events=work.engine.query(f"SELECT {key}, _snapshot FROM events", events=events), stored=stored)["n"]:
+    if work.engine.one(statement, events=events, stored=stored)["n"]:
         raise SnapshotAgain(
             f"the source of table {table.name!r} has rows of a full load after changes, or a second time, in run {work.facts.run.number}; nothing was committed",
             expected="one full load, before all changes: what another one says of rows that it lacks nobody could tell",
