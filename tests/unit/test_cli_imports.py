@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from small_lake import make
@@ -95,3 +96,31 @@ def test_a_command_loads_nothing_that_it_does_not_need(
 def test_the_test_above_sees_what_is_loaded(loaded: dict[tuple[str, ...], tuple[int, set[str]]]) -> None:
     assert loaded["history",][1] == {"sqlalchemy"}
     assert {"pyarrow", "pyiceberg"} <= loaded["get", "enriched", "1"][1]
+
+
+QUIET = """
+from rejoin import Topology, debezium, snapshot
+shop = Topology("shop")
+orders = shop.table("orders", key="id", schema="id BIGINT, customer_id BIGINT, at TIMESTAMP", source=debezium("landing/orders"))
+customers = shop.table("customers", key="id", schema="id BIGINT, name STRING", source=snapshot("landing/customers"))
+orders.left_join(customers, foreign_key="customer_id", select=["left.id", "right.name AS customer"]).named("enriched")
+"""
+
+
+def test_a_run_that_finds_nothing_new_loads_neither_an_engine_nor_the_lake_of_tables(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(QUIET)
+    (tmp_path / "landing" / "orders").mkdir(parents=True)
+    (tmp_path / "landing" / "customers").mkdir()
+    value = {"op": "c", "after": {"id": 1, "customer_id": 7, "at": 0}, "source": {"connector": "postgresql", "snapshot": "false", "lsn": 1}}
+    (tmp_path / "landing" / "orders" / "1.jsonl").write_text(json.dumps({"key": {"id": 1}, "value": value}) + "\n")
+    (tmp_path / "landing" / "customers" / "1.csv").write_text("id,name\n7,Ann\n")
+
+    def loaded_by_a_run() -> set[str]:
+        arguments = json.dumps([HEAVY, [["run", "shop.py", "--engine", "local"]]])
+        done = subprocess.run([sys.executable, "-c", REPORT, arguments], capture_output=True, text=True, check=False, cwd=tmp_path)
+        code, names = json.loads(done.stderr.rpartition("LOADED ")[2])
+        assert code == 0, done.stderr
+        return set(names)
+
+    assert {"duckdb", "pyiceberg"} <= loaded_by_a_run()
+    assert loaded_by_a_run() <= {"mmh3", "msgspec", "numpy", "pyarrow", "sqlalchemy", "sqlglot"}

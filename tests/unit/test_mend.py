@@ -13,11 +13,12 @@ from rejoin import debezium
 from rejoin.lake import table_names
 from rejoin.lake.config import lake_config
 from rejoin.lake.iceberg.commits import data_files, delete_file
-from rejoin.lake.iceberg.wall_clock_columns import schema_of, wall_clocks
+from rejoin.lake.iceberg.wall_clock_columns import schema_of
 from rejoin.lake.ledger.records import Run, StepRecord, Write
 from rejoin.lake.ledger.runs import RunKind
 from rejoin.lake.query.point_query import PointQuery
 from rejoin.lake.read import duckdb_lookup
+from rejoin.lake.wall_clocks import wall_clocks
 from rejoin.plan.check.compile import compile
 from rejoin.steps.run.mend import mend
 from rejoin.steps.run.topology import Topology

@@ -29,3 +29,8 @@ class TopologyLake:
         from rejoin.lake.iceberg.refs import Refs
 
         return Refs(self.config, self.plan.topology)
+
+    def forget_recent(self) -> None:
+        """Gives back the memory of rows that this process has just written."""
+        if "refs" in vars(self):
+            self.refs.recent.clear()

@@ -1,30 +1,15 @@
-"""What every step of an attempt works with, and what it comes to."""
+"""What every step of an attempt works with."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass
 
 from rejoin.context.facts import Facts
 from rejoin.engines.relation import Engine, Relation
-from rejoin.lake.ledger.generations import Generations
 from rejoin.lake.ledger.records import Write
 from rejoin.lake.read.reader import Reader
 from rejoin.lake.write.writer import Writer
 from rejoin.plan.model.plan import Node
-from rejoin.plan.model.step_results import Result
 from rejoin.sources import Pin, SourceAccess
-
-R_co = TypeVar("R_co", bound=Result, covariant=True)
-
-
-@dataclass(frozen=True)
-class Outcome(Generic[R_co]):
-    """What an attempt came to and wrote, and how it was done; of an ingest also the generations of its table, if they are others now."""
-
-    result: R_co
-    writes: tuple[Write, ...] = ()
-    detail: dict[str, Any] = field(default_factory=dict)
-    generations: Generations | None = None
 
 
 @dataclass(frozen=True)

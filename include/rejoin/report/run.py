@@ -5,21 +5,22 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from rejoin.lake.ledger.records import Run, StepRecord
-from rejoin.lake.query.point_query import PointQuery
-from rejoin.lake.query.typed_keys import key_text
 from rejoin.plan.model.plan import Node
 from rejoin.plan.model.step_results import NET_CHANGES, Counts, Ending
 from rejoin.plan.model.steps import Verb
 from rejoin.report import history
 from rejoin.report.sinks import deliveries
 from rejoin.steps.run.topology import Topology
+
+if TYPE_CHECKING:
+    from rejoin.lake.query.point_query import PointQuery
 
 HELD = ("held_back", "released")
 
@@ -117,7 +118,7 @@ def _aside(topology: Topology, run: Run, ingests: dict[str, Counts], outputs: di
     for name, count, what in found:
         codes = Counter[str]()
         with suppress(Exception):  # the run is committed, whether or not this can be read
-            codes = PointQuery(topology.ledger, topology.refs, run.number).put_aside(name)
+            codes = _query(topology, run).put_aside(name)
         why = f" ({', '.join(f'{n:,} {code}' for code, n in codes.most_common())})" if codes else ""
         made.append(f"{count:,} {what}{why}: {_typed('quarantine list', (name,), '', where)}")
     return made
@@ -160,13 +161,22 @@ def _next(topology: Topology, run: Run, outputs: dict[str, Counts], where: str) 
 
 def _key(topology: Topology, run: Run, node: Node) -> list[str] | None:
     """The key of a row that is new or changed, as it is typed; None if there is none, or one that nobody can type."""
-    found = PointQuery(topology.ledger, topology.refs, run.number).changed_key(node.name)
+    found = _query(topology, run).changed_key(node.name)
     if found is None or any(isinstance(value, bytes) for value in found):
         return None
     return [_text(value) for value in found]
 
 
+def _query(topology: Topology, run: Run) -> "PointQuery":
+    """Questions to the tables of a run. Where nothing has changed there are none, and PyIceberg is not loaded."""
+    from rejoin.lake.query.point_query import PointQuery
+
+    return PointQuery(topology.ledger, topology.refs, run.number)
+
+
 def _text(value: Any) -> str:
+    from rejoin.lake.query.typed_keys import key_text
+
     if isinstance(value, bool):
         return str(value).lower()
     return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else key_text(value)

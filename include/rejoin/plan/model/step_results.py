@@ -129,3 +129,8 @@ class Validated(Changed):
 
     held_back: int = 0
     released: int = 0
+
+    @staticmethod
+    def as_resolved(made: Changed) -> "Validated":
+        """The result where what was computed is what becomes visible."""
+        return Validated(inserted=made.inserted, updated=made.updated, deleted=made.deleted)

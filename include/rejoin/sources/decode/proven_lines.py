@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from random import Random
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +25,9 @@ from rejoin.sources.events import Layout
 from rejoin.sources.formats.line_chunks import Chunk, RemainingLines, chunks
 from rejoin.sources.formats.plain_columns import from_their_start
 from rejoin.statements.dialect import DUCKDB
+
+if TYPE_CHECKING:
+    import duckdb
 
 SAMPLE = 200
 """So many lines a shape is learned of."""
@@ -81,8 +83,10 @@ class LineDecoder(Protocol):
 
 
 @cache
-def _database() -> duckdb.DuckDBPyConnection:
+def _database() -> "duckdb.DuckDBPyConnection":
     """What judges lines; a thread takes a cursor of its own."""
+    import duckdb  # a cut needs none
+
     made = duckdb.connect()
     made.execute(f"{UTC}; SET enable_progress_bar = false; SET enable_external_access = false")
     made.execute("SET lock_configuration = true")  # what it runs is made of names that stand in the data
@@ -177,6 +181,8 @@ def _sample(chunk: Chunk) -> Iterator[bytes]:
 
 def _judged(chunk: Chunk, queries: Sequence[str]) -> Proven | None:
     """What is proven of a chunk, by one statement after the other; None if its lines cannot be looked at together."""
+    import duckdb
+
     texts = None if chunk.has_controls else chunk.texts()
     if texts is None:
         return None

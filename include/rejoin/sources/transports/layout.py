@@ -11,8 +11,6 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import NamedTuple
 
-from fsspec.utils import glob_translate
-
 from rejoin.sources.stored_files import Place, child, entries, place
 
 UNFINISHED = (".tmp", ".inprogress", ".crc", "._COPYING_")
@@ -83,6 +81,8 @@ class _Pattern:
     """The part of a path from its first ``*`` on."""
 
     def __init__(self, parts: list[str]) -> None:
+        from fsspec.utils import glob_translate  # hardly any path is a pattern
+
         self._whole = re.compile(glob_translate("/".join(parts)))
         self._front = [re.compile(glob_translate(part)) for part in takewhile(lambda part: part != "**", parts)]
         self._most = len(parts) if len(self._front) == len(parts) else None

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from rejoin.context.work import Cut, Outcome, Work
+from rejoin.context.outcome import Outcome
+from rejoin.context.work import Cut, Work
 from rejoin.engines.relation import LocalRelation, Relation
 from rejoin.lake import table_names
 from rejoin.lake.ledger.records import Write

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rejoin.context.facts import Facts
-from rejoin.context.work import Outcome, Work
+from rejoin.context.open_snapshots import of_base, place_of, says_all
+from rejoin.context.outcome import Outcome
+from rejoin.context.work import Work
 from rejoin.engines.relation import Relation
 from rejoin.errors import SnapshotAgain, SnapshotShrunk
 from rejoin.lake.ledger.generations import Generations
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.sources import ChangesSource, FeedSource, OnIncomplete, Snapshots, WithSnapshots, chosen
+from rejoin.plan.model.sources import ChangesSource, FeedSource, WithSnapshots
 from rejoin.plan.model.step_results import Ingested
 from rejoin.sources.shapes.debezium.positions import OF_A_CHANGE
 from rejoin.statements.dialect import aggregated, text
@@ -18,20 +19,6 @@ from rejoin.steps.ingest import generations as of
 from rejoin.steps.ingest.event_counts import EventCounts
 from rejoin.steps.ingest.generations import Reads
 from rejoin.steps.ingest.stream_records import READ
-
-
-def says_all(table: Table) -> bool:
-    """Whether a whole snapshot within the table's feed says which rows there are. Of records that add up, and of versions, it says nothing."""
-    source = table.source
-    return isinstance(source, WithSnapshots) and source.snapshots is Snapshots.COMPLETE and table.event_time is None
-
-
-def waits(facts: Facts, table: Table, now: Generations | None) -> bool:
-    """Whether what is made of a table stays as it is: a snapshot in its feed was not read to its end. ``now``: its generations, if the run has changed them."""
-    if not (says_all(table) and isinstance(table.source, WithSnapshots) and table.source.on_incomplete is OnIncomplete.WAIT):
-        return False
-    found = now or of_base(facts, table)
-    return found is not None and bool(found.incomplete)
 
 
 @dataclass(frozen=True)
@@ -166,24 +153,13 @@ def torn(table: Table, before: Generations | None) -> Generations | None:
     """The generations of a table after records of its feed were lost: a snapshot that has begun may lack rows. None if it has none at all."""
     if not says_all(table):
         return None
-    known = before if before is not None and before.place == _place(table) else Generations({}, place=_place(table))
+    known = before if before is not None and before.place == place_of(table) else Generations({}, place=place_of(table))
     return of.torn(known)
 
 
 def _ends(work: Work, table: Table, reads: Reads, before: Generations | None) -> SnapshotEnds:
     after = of.followed(before, reads, work.facts.run.number, empty=not work.before.has(table.name))
-    return SnapshotEnds(work, table, reads, before, None if after is None else replace(after, place=_place(table)))
-
-
-def of_base(facts: Facts, table: Table) -> Generations | None:
-    """As of the run's base; None if the feed is read from another place now."""
-    found = facts.generations.get(table.name)
-    return found if found is not None and found.place == _place(table) else None
-
-
-def _place(table: Table) -> str:
-    path, only = table.source.path, chosen(table.source)
-    return path if only is None else f"{path} {only}"
+    return SnapshotEnds(work, table, reads, before, None if after is None else replace(after, place=place_of(table)))
 
 
 def _no_reads(kinds: EventCounts) -> Reads:

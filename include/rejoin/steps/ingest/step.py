@@ -8,7 +8,9 @@ import pyarrow.compute as pc
 
 from rejoin import sources
 from rejoin.context.facts import watched
-from rejoin.context.work import Cut, Outcome, Work
+from rejoin.context.open_snapshots import of_base, says_all
+from rejoin.context.outcome import Outcome
+from rejoin.context.work import Cut, Work
 from rejoin.engines.relation import LocalRelation, Relation
 from rejoin.lake import table_names
 from rejoin.lake.iceberg.table_schemas import source_schema
@@ -130,8 +132,8 @@ class Ingesting:
         return replace(outcome, detail={**outcome.detail, **said, **all_stale(table, outcome.result)})
 
     def _ingest_feed(self, table: Table, events: Relation, kinds: EventCounts, keys: LookupKeys) -> Outcome[Ingested]:
-        if kinds.reads and snapshot_ends.says_all(table) and snapshot_ends.apart(table):
-            before = snapshot_ends.of_base(self._facts, table)
+        if kinds.reads and says_all(table) and snapshot_ends.apart(table):
+            before = of_base(self._facts, table)
             events = bootstraps.placed(self._work, table, events, before, in_order=bool(self._cut.given.files))
         ends = snapshot_ends.followed(self._work, table, events, kinds, torn=self._cut.torn)
         parts, every = [self._facts_of(events)], kinds.truncated is not None or ends.due

@@ -1,32 +1,34 @@
 """What follows the end of a run: tables show what the ledger says of it. Every part can be repeated, and is finished by whoever opens the next run."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rejoin import crash
+from rejoin.context.topology_lake import TopologyLake
 from rejoin.lake.ledger.ledger import Ledger
-from rejoin.lake.ledger.records import Run
+from rejoin.lake.ledger.records import Run, Write
 from rejoin.lake.ledger.runs import RunKind, RunState
 
 if TYPE_CHECKING:
     from rejoin.lake.iceberg.refs import Refs
 
 
-def finished(ledger: Ledger, refs: "Refs", run: Run, opened: int | None) -> bool:
+def finished(topology: TopologyLake, run: Run, opened: int | None) -> bool:
     """Shows what a committed run has written, or takes back what an abandoned one has changed. False if that has to wait: another run is open.
 
     Args:
-        ledger: of the topology.
-        refs: its tables.
+        topology: whose run it is; its tables are loaded only if there is something to show or to take back.
         run: the closed run.
         opened: the run that the caller has just opened; None: none.
     """
     if run.state != RunState.COMMITTED:
-        return _taken_back(ledger, refs, run, opened)
-    _show(ledger, refs, run)
+        return _taken_back(topology.ledger, topology.refs, run, opened)
+    if writes := topology.ledger.writes(run.number):
+        _show(topology.ledger, topology.refs, run, writes)
     return True
 
 
-def _show(ledger: Ledger, refs: "Refs", run: Run) -> None:
+def _show(ledger: Ledger, refs: "Refs", run: Run, writes: Mapping[str, Write]) -> None:
     from rejoin.lake.iceberg.schema_evolution import drop_columns
 
     def is_newest() -> bool:
@@ -34,7 +36,7 @@ def _show(ledger: Ledger, refs: "Refs", run: Run) -> None:
         return newest is not None and newest.number == run.number
 
     outputs = {n.name: n for n in run.plan.nodes}
-    for table, write in ledger.writes(run.number).items():
+    for table, write in writes.items():
         shown = None if write.transient else write.snapshot_id
         refs.roll_forward(table, run.number, shown, tagged=table in outputs and run.kind == RunKind.RUN)
         if table in outputs:

@@ -7,8 +7,9 @@ import pyarrow as pa
 
 from rejoin import crash
 from rejoin.context.new_output import CHANGED, COUNTS, applied, load, loading
+from rejoin.context.outcome import Outcome
 from rejoin.context.uncomputable_rows import UncomputableRows, can_sift
-from rejoin.context.work import Outcome, Work, left_changes
+from rejoin.context.work import Work, left_changes
 from rejoin.engines.relation import LocalRelation, Relation
 from rejoin.errors import ChangeTooLarge, RefreshRefused
 from rejoin.joins.foreign_key import resolve as star

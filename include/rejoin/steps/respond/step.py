@@ -1,6 +1,7 @@
 """respond: the subscriptions of a run, and changed right rows, become responses."""
 
-from rejoin.context.work import Outcome, Work
+from rejoin.context.outcome import Outcome
+from rejoin.context.work import Work
 from rejoin.engines.relation import Relation
 from rejoin.joins.foreign_key import respond
 from rejoin.lake import table_names

@@ -6,8 +6,8 @@ from time import monotonic
 from rejoin.context.progress import SILENT, Progress, telling
 from rejoin.context.topology_lake import TopologyLake
 from rejoin.lake import table_names
-from rejoin.lake.iceberg import wall_clock_columns as columns
 from rejoin.lake.ledger.records import Run, StepRecord, Write
+from rejoin.lake.wall_clocks import Path, wall_clocks
 
 
 def mend(topology: TopologyLake, as_run: Callable[[Callable[[Run], None]], Run], progress: Progress = SILENT) -> Run | None:
@@ -24,9 +24,13 @@ def mend(topology: TopologyLake, as_run: Callable[[Callable[[Run], None]], Run],
     head = topology.ledger.head()
     if head is None:
         return None
-    walls, states = columns.wall_clocks(topology.ledger.run(head).plan), topology.ledger.states(head)
-    wrong = {}
-    for name in sorted(n for n, paths in walls.items() if paths):
+    walls = {name: paths for name, paths in wall_clocks(topology.ledger.run(head).plan).items() if paths}
+    if not walls:
+        return None
+    from rejoin.lake.iceberg import wall_clock_columns as columns
+
+    states, wrong = topology.ledger.states(head), dict[str, set[Path]]()
+    for name in sorted(walls):
         table = topology.refs.table(name)
         if table is not None and columns.instants(columns.schema_of(table, states.get(name)), walls[name]):
             wrong[name] = walls[name]
@@ -45,7 +49,9 @@ def mend(topology: TopologyLake, as_run: Callable[[Callable[[Run], None]], Run],
     return as_run(work)
 
 
-def _mend(topology: TopologyLake, run: Run, name: str, paths: set[columns.Path]) -> dict[str, int]:
+def _mend(topology: TopologyLake, run: Run, name: str, paths: set[Path]) -> dict[str, int]:
+    from rejoin.lake.iceberg import wall_clock_columns as columns
+
     started, attempt = monotonic(), f"mend_{name}"[:40]
     base = topology.ledger.states(run.base)[name]
     write = Write(name, columns.mend(topology.refs, name, table_names.branch(run.number, attempt), base, paths))

@@ -7,16 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from rejoin.context.outcome import Outcome
 from rejoin.context.progress import Progress
-from rejoin.context.work import Outcome
 from rejoin.engines.placement import InTask, chosen, placed
 from rejoin.engines.relation import Engine
 from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.spark.session import JobCounter, only_executor
 from rejoin.plan.model.step_results import Result
 from rejoin.plan.model.steps import Step
-from rejoin.steps.run.attempt import Attempt, AttemptStart
+from rejoin.steps.run.attempt import Attempt
 from rejoin.steps.run.spark_task import in_task
+from rejoin.steps.run.step_input import AttemptStart
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,11 +49,8 @@ class StepAttempts:
     waited: float = 0.0
 
     def done(self, step: Step) -> Outcome[Result]:
-        """Does the step; registers nothing."""
+        """Does a step that has something to do; registers nothing."""
         first = Attempt(self.start, self.refs)
-        self.attempt = first.id
-        if (idle := first.nothing_to_do(step)) is not None:
-            return idle
         choice = chosen(self.start.config.engine, cluster=self.start.config.cluster)
         sent = InTask(lambda: first.size(step), only_executor, lambda spark, cores: self._sent(spark, step, cores))
         outcome, where = placed(choice, first.plan, self._session, lambda engine: self._tried(engine, step), sent)

@@ -59,7 +59,7 @@ class SelfCheck:
 
     def _changes(self, node: Node, made: Changed) -> int | str:
         """The changes folded over the old rows are the new rows: their number, and key by key for a sample; no key has two rows."""
-        before, now = Sizes(self._refs, self._before).live(node.name), Sizes(self._refs, self._now).live(node.name)
+        before, now = (Sizes(lambda: self._refs, states).live(node.name) for states in (self._before, self._now))
         expected = before + made.inserted - made.deleted
         if now != expected:
             raise self._broken(f"output {node.name!r} has {now:,} rows", f"{expected:,}: {before:,} before, and this run's changes")

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from rejoin import crash, limits
-from rejoin.context.work import Outcome
+from rejoin.context.outcome import Outcome
 from rejoin.engines.deferred_relation import shrunk, sized
 from rejoin.engines.duckdb_connection import MEMORY_SETTING
 from rejoin.engines.duckdb_engine import DuckdbEngine
@@ -32,7 +32,8 @@ from rejoin.lake.iceberg.refs import Refs
 from rejoin.plan.model.step_results import Result
 from rejoin.plan.model.steps import Step
 from rejoin.plan.sql import suspects
-from rejoin.steps.run.attempt import Attempt, AttemptStart
+from rejoin.steps.run.attempt import Attempt
+from rejoin.steps.run.step_input import AttemptStart
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,11 +67,6 @@ class TaskInput:
     cores: int
     limits: limits.Limits
     environment: dict[str, str]
-
-
-def called(start: AttemptStart, step: Step) -> str:
-    """How errors name a step."""
-    return f"step {step.id} in run {start.run.number} of topology {start.run.topology!r}"
 
 
 def in_task(spark: "SparkSession", start: AttemptStart, step: Step, cores: int) -> Done:
@@ -119,7 +115,7 @@ def _came_to(parcel: TaskInput) -> Done | NeedsSpark | RejoinError:
     except Exception as error:  # noqa: BLE001  whatever it is, it is told
         if tracing():
             traceback.print_exception(error)
-        found = named(error, called(start, step), suspects.of_step(start.run.plan, step.verb, step.target))
+        found = named(error, start.called(step), suspects.of_step(start.run.plan, step.verb, step.target))
         if isinstance(found, StoreDenied | StoreDown | StoreMissing):
             return found  # Spark would ask the same store
         if isinstance(error, MemoryError | OSError) and not isinstance(found, EngineFailed):

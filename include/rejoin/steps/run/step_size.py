@@ -8,6 +8,7 @@ from rejoin.engines.placement import WorkSize
 from rejoin.plan.model.plan import Node, Table
 from rejoin.plan.model.sources import SnapshotSource
 from rejoin.plan.model.steps import Step, Verb
+from rejoin.steps.run.step_input import no_stage
 from rejoin.steps.validate.judging import asks_of_rows
 
 
@@ -28,11 +29,6 @@ def size_of(step: Step, facts: Facts, pin: dict[str, Any] | None) -> WorkSize:
             return WorkSize(facts.resolved(node).changes + facts.held(node), judged=asks_of_rows(node))
         case _:
             raise no_stage(step)
-
-
-def no_stage(step: Step) -> ValueError:
-    """The error of a step that no attempt does."""
-    return ValueError(f"step {step.id} is none that an attempt does")
 
 
 def _of_ingest(table: Table, facts: Facts, pin: sources.Pin | None) -> WorkSize:

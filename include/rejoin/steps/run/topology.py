@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rejoin.lake.ledger.deliveries import Delivery
     from rejoin.sources import SourceAccess
     from rejoin.steps.deliver.catch_up import Restart
-    from rejoin.steps.run.attempt import AttemptStart
+    from rejoin.steps.run.step_input import AttemptStart
 
 MOST_IGNORED = 20
 """So many paths that a cut did not look into are named; all are counted."""
@@ -118,12 +118,13 @@ class Topology(TopologyLake):
 
     def _open(self, who: str, plan: Plan | Callable[[Plan, int], Plan], kind: RunKind) -> Run:
         """``plan``: the plan, or what makes it of that of the run which this one starts from."""
-        self.refs.ensure_namespace()
         for _ in range(OPENINGS):
             self.roll_forward()
             current = self.ledger.open_run()
             lives = {} if current is None or current.owner == who else {current.owner: self._life(current.owner)}
             past = opening.of_ledger(self.ledger, opening.stored_columns(lambda: self.refs))
+            if past is None:
+                self.refs.ensure_namespace()
             made = self._on(past, plan, kind)
             if current is not None and current.owner == who and current.kind == kind == RunKind.RUN and _asks_otherwise(current.plan, made):
                 self.ledger.abandon(current.number, f"{who} asks for other options")
@@ -170,7 +171,7 @@ class Topology(TopologyLake):
             if run.plan.repair:
                 found[table.name] = None
                 continue
-            there = sources.waiting(table, self.access, *going_on(self.ledger, self.refs, run, table))
+            there = sources.waiting(table, self.access, *going_on(self, run, table))
             found[table.name] = None if there.pin is None else there.pin.to_dict()
             ignored += there.ignored
             warnings += there.warnings
@@ -200,24 +201,29 @@ class Topology(TopologyLake):
 
         ``spark`` is called only if the step has work for it.
         """
-        from rejoin.steps.run.placed_step import StepAttempts
-        from rejoin.steps.run.spark_task import called
+        from rejoin.steps.run.step_input import StepInput
 
         done = self.ledger.steps(run.number).get(step.id)
         if done is not None:
             return done
         started, start = time.monotonic(), self.start(run)
-        doing = StepAttempts(start, self.refs, spark, progress)
-        of_step = named_errors(called(start, step), suspects.of_step(run.plan, step.verb, step.target))
+        of_step = named_errors(start.called(step), suspects.of_step(run.plan, step.verb, step.target))
         with trying(self.ledger, run, step.id), of_step:
-            outcome = doing.done(step)
-        made, seconds = outcome.result, time.monotonic() - started - doing.waited
-        record = StepRecord(step.id, made.counts, seconds, doing.jobs, outcome.detail, made.ending, outcome.generations)
-        return self._register(run, record, doing.attempt, outcome.writes)
+            idle = StepInput(start, lambda: self.refs).nothing_to_do(step)
+            if idle is None:
+                from rejoin.steps.run.placed_step import StepAttempts
+
+                doing = StepAttempts(start, self.refs, spark, progress)
+                outcome, jobs, waited, attempt = doing.done(step), doing.jobs, doing.waited, doing.attempt
+            else:
+                outcome, jobs, waited, attempt = idle, 0, 0.0, "idle"
+        made, seconds = outcome.result, time.monotonic() - started - waited
+        record = StepRecord(step.id, made.counts, seconds, jobs, outcome.detail, made.ending, outcome.generations)
+        return self._register(run, record, attempt, outcome.writes)
 
     def start(self, run: Run) -> "AttemptStart":
         """What an attempt at a step of an open run starts from."""
-        from rejoin.steps.run.attempt import AttemptStart
+        from rejoin.steps.run.step_input import AttemptStart
 
         return AttemptStart(self.config, run, self.ledger.known(run.number, run.base), self.access)
 
@@ -246,7 +252,7 @@ class Topology(TopologyLake):
         kept = [n.name for n in run.plan.nodes if run.kind == RunKind.RUN and made[step_id(Verb.RESOLVE, n.name)].ending is Ending.KEPT]
         self.ledger.publish(run.number, kept)
         crash.point("publish:committed")
-        self.refs.recent.clear()
+        self.forget_recent()
         self.roll_forward()
         return StepRecord(step.id, counts, time.monotonic() - started, 0)
 
@@ -262,7 +268,7 @@ class Topology(TopologyLake):
         ``opened``: the run that the caller has just opened. While another one is open, what an abandoned run has left stays until the next call.
         """
         for number in self.ledger.not_rolled_forward():
-            if rolling.finished(self.ledger, self.refs, self.ledger.run(number), opened):
+            if rolling.finished(self, self.ledger.run(number), opened):
                 self.ledger.rolled_forward(number)
 
     def drop_garbage(self) -> None:

@@ -1,7 +1,8 @@
 """subscribe: the left changes of a run become subscriptions to right rows."""
 
+from rejoin.context.outcome import Outcome
 from rejoin.context.uncomputable_rows import UncomputableRows, can_sift
-from rejoin.context.work import Outcome, Work, left_changes
+from rejoin.context.work import Work, left_changes
 from rejoin.engines.relation import Relation
 from rejoin.joins.foreign_key import subscribe
 from rejoin.lake import table_names

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from rejoin.context.facts import watched
 from rejoin.context.new_output import OPS, applied, load, loading
-from rejoin.context.work import Outcome, Work
+from rejoin.context.outcome import Outcome
+from rejoin.context.work import Work
 from rejoin.engines.relation import Relation
 from rejoin.lake import table_names
 from rejoin.lake.ledger.records import Write
@@ -34,12 +35,12 @@ class Validating:
         made = self._facts.resolved(node)
         judging = Judging(self._work.engine, node, self._facts.run.number, self._results)
         if made.ending is Ending.KEPT:
-            return Outcome(as_resolved(made))
+            return Outcome(Validated.as_resolved(made))
         if made.ending is Ending.DONE:
             changes = self._work.now.changes(node.name, self._facts.run.number) if made.changes else None
             if changes is not None:
                 judging.changed_rows(self._new_rows(changes, node), made.changes)
-            return self._finish(node, judging, as_resolved(made), ())
+            return self._finish(node, judging, Validated.as_resolved(made), ())
         candidates = self._work.now.candidates(node)
         assert candidates is not None  # resolve has written them
         bad = judging.changed_rows(self._new_rows(candidates, node), made.changes)
@@ -67,7 +68,7 @@ class Validating:
             aside, seen = self._engine.counted(self._engine.query(held_rows.set_aside(self._sql, node, run), judged=judged), ops)
             quarantine = self._work.writer.append(table_names.quarantine(node.name), self._engine.small(aside, at_most), node.key)
             return Validated.of({**done.counts, **seen()}), (*writes, quarantine)
-        return as_resolved(done), writes
+        return Validated.as_resolved(done), writes
 
     def _new_rows(self, changes: Relation, node: Node) -> Relation:
         return self._engine.query(held_rows.new_rows(self._sql, node), changes=changes)
@@ -88,8 +89,3 @@ class Validating:
                 return share_matched(self._facts.plan, node, one.kwargs["table"], after)
             case _:
                 return hours_since_newest(node.name, one.kwargs["column"], after, self._facts.run.opened_at)
-
-
-def as_resolved(made: Changed) -> Validated:
-    """The result where what was computed is what becomes visible."""
-    return Validated(inserted=made.inserted, updated=made.updated, deleted=made.deleted)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -129,6 +128,8 @@ class Columns:
 
     def _judged(self, group: Group) -> tuple[Numbers, pa.Table] | None:
         """Which records of a group are proven, and their events."""
+        import duckdb  # a cut needs none
+
         statement = self.statement(group.shape)
         if statement is None:
             return None
