@@ -49,7 +49,7 @@ def captured(root: Path) -> Cost:
 
 
 def _landed(root: Path) -> int:
-    return sum(file.stat().st_size for file in root.rglob("*.jsonl"))
+    return sum(file.stat().st_size for end in ("jsonl", "parquet") for file in root.rglob(f"*.{end}"))
 
 
 def main() -> None:

@@ -95,7 +95,7 @@ class CapturedShop:
     @property
     def files(self) -> list[Path]:
         """What has landed."""
-        return sorted((self.root / "landing").rglob("*.jsonl"))
+        return sorted(file for end in ("jsonl", "parquet") for file in (self.root / "landing").rglob(f"*.{end}"))
 
     def fill(self, orders: int) -> None:
         """Rows to begin with."""

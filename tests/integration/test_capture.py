@@ -85,7 +85,7 @@ def test_a_change_that_the_log_has_before_the_snapshot_and_that_commits_after_it
     wait_for(lambda: waiting_for(1))
     sessions[2].execute("UPDATE orders SET total = 12 WHERE id = 12")  # decoded, and not in the snapshot that is taken now
     sessions[1].commit()
-    wait_for(lambda: len(list(shop.root.glob("landing/*/public.customers/*-snapshot-000000.jsonl"))) == 2)
+    wait_for(lambda: len(list(shop.root.glob("landing/*/public.customers/*-snapshot-000000.parquet"))) == 2)
     sessions[2].commit()
     assert capture.wait(60).returncode == 0
     for session in sessions:

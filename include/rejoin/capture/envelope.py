@@ -1,4 +1,4 @@
-"""How a row and its change are written: JSON of Debezium's envelope, so that the decoder of that reads it. Pure.
+"""How a change is written: JSON of Debezium's envelope, so that the decoder of that reads it. Pure. ``row_columns`` writes the rows of a snapshot.
 
 PostgreSQL says every value as text. What becomes of it depends on the column's type there, and on the declared one: a column that is declared as STRING keeps
 its text, whatever its type; so do types that rejoin has none for (arrays, JSON, UUID, enumerations).
@@ -10,31 +10,27 @@ its text, whatever its type; so do types that rejoin has none for (arrays, JSON,
 | bytea | base64 |
 | all others, dates and times too | the text |
 
-``text_of`` does it for the values of a change, ``sql_of`` for those of a table that DuckDB makes lines of; both say the same.
-
 The position of an event (``source.lsn``) is that of its transaction's *commit*, and its place therein (``transaction.total_order``): a change may stand in the
 log before the point of a snapshot that does not have it, its commit never does.
 """
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final
 
 import msgspec
 
 from rejoin.capture.tables import CapturedTable
-from rejoin.plan.sql.portable import quoted
 
 Encode = Callable[[bytes], bytes]
-MARK: Final = b'"snapshot":"true"'
-"""Of a row that is neither first nor last of its snapshot."""
 _JSON = msgspec.json.Encoder().encode
 
 
 class Form(Enum):
     """How values of a column are written."""
 
+    WHOLE = auto()
     NUMBER = auto()
     FLOAT = auto()
     BOOLEAN = auto()
@@ -42,7 +38,13 @@ class Form(Enum):
     TEXT = auto()
 
 
-_FORMS: Final = {16: Form.BOOLEAN, 17: Form.BINARY, **dict.fromkeys((20, 21, 23, 26, 1700), Form.NUMBER), 700: Form.FLOAT, 701: Form.FLOAT}
+_FORMS: Final = {
+    16: Form.BOOLEAN,
+    17: Form.BINARY,
+    **dict.fromkeys((20, 21, 23, 26), Form.WHOLE),
+    1700: Form.NUMBER,
+    **dict.fromkeys((700, 701), Form.FLOAT),
+}
 """By PostgreSQL's number of a type (pg_type.oid); those of its own types never change."""
 
 
@@ -62,6 +64,7 @@ def _float(text: bytes) -> bytes:
 def text_of(form: Form) -> Encode:
     """What turns a value's text, as PostgreSQL prints it, into JSON."""
     return {
+        Form.WHOLE: lambda text: text,
         Form.NUMBER: _number,
         Form.FLOAT: _float,
         Form.BOOLEAN: lambda text: b"true" if text == b"t" else b"false",
@@ -70,23 +73,14 @@ def text_of(form: Form) -> Encode:
     }[form]
 
 
-def sql_of(form: Form, column: str) -> str:
-    """The same as an expression of DuckDB over a text, of BINARY over a blob; never null."""
-    minus = f"WHEN {column} = '-0' THEN '-0.0' " if form is Form.FLOAT else ""
-    finite = f"""CASE {minus}WHEN {column} IN ('NaN', 'Infinity', '-Infinity') THEN concat('"', {column}, '"') ELSE {column} END"""
-    value = {
-        Form.NUMBER: finite,
-        Form.FLOAT: finite,
-        Form.BOOLEAN: f"CASE {column} WHEN 't' THEN 'true' WHEN 'f' THEN 'false' END",
-        Form.BINARY: f"""'"' || to_base64({column}) || '"'""",
-        Form.TEXT: f"CAST(to_json({column}) AS VARCHAR)",
-    }[form]
-    return f"CASE WHEN {column} IS NULL THEN 'null' ELSE {value} END"
-
-
 def member(name: str) -> bytes:
     """The beginning of a member of an object."""
     return _JSON(name) + b":"
+
+
+def origin(table: CapturedTable) -> dict[str, str]:
+    """What every event of a table says of where it comes from."""
+    return {"connector": "postgresql", "name": table.path.at, "schema": table.path.schema, "table": table.path.table}
 
 
 def source_of(table: CapturedTable, lsn: int, micros: int, transaction: int | None = None) -> bytes:
@@ -98,9 +92,8 @@ def source_of(table: CapturedTable, lsn: int, micros: int, transaction: int | No
         micros: when that was, since 1970.
         transaction: its number.
     """
-    said = {"connector": "postgresql", "name": table.path.at, "schema": table.path.schema, "table": table.path.table}
     numbers = {"txId": transaction, "lsn": lsn, "ts_us": micros}
-    return _JSON({**said, **{k: n for k, n in numbers.items() if n is not None}})[:-1]
+    return _JSON({**origin(table), **{k: n for k, n in numbers.items() if n is not None}})[:-1]
 
 
 def truncated(source: bytes, order: int) -> bytes:
@@ -116,27 +109,3 @@ def nothing(table: CapturedTable, lsn: int, micros: int) -> bytes:
 def older_gone(table: CapturedTable, lsn: int, micros: int) -> bytes:
     """The line of a snapshot that is not the first of its table: rows that are older than it are gone, those that it has are newer than this."""
     return truncated(source_of(table, lsn - 1, micros), 0)
-
-
-def marked(line: bytes, word: bytes) -> bytes:
-    """A row of a snapshot that is its first or last."""
-    before, _, after = line.rpartition(MARK)
-    return before + b'"snapshot":"' + word + b'"' + after
-
-
-def row_lines(table: CapturedTable, forms: Mapping[str, Form], lsn: int, micros: int) -> str:
-    """A query of DuckDB over ``rows``, the values of a snapshot: a line of an event each, in ``line``."""
-    written = {name: sql_of(form, f'"c{i}"') for i, (name, form) in enumerate(forms.items())}
-    source = source_of(table, lsn, micros) + b"," + MARK + b"}"
-    parts = [
-        *(quoted('{"key":'), *_object(written, table.key), quoted(',"value":{"before":null,"after":')),
-        *(*_object(written, list(forms)), quoted(f',"source":{source.decode()},"op":"r"}}}}')),
-    ]
-    return f"SELECT concat({', '.join(parts)}) AS line FROM rows"
-
-
-def _object(written: Mapping[str, str], names: Sequence[str]) -> list[str]:
-    parts: list[str] = []
-    for i, name in enumerate(names):
-        parts += [quoted(("," if i else "{") + member(name).decode()), written[name]]
-    return [*parts, quoted("}")]

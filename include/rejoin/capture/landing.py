@@ -1,8 +1,8 @@
 """Where the files of captured tables are: which are whole, and up to where in the log a table has landed.
 
-``<lsn>.jsonl`` has changes: all of every transaction that ends at ``lsn`` or before, and is in no older file. ``<lsn>-snapshot-<n>.jsonl`` has rows of a
-snapshot that was taken at ``lsn``. A file appears by its last name, after its bytes are on the disk. Hidden entries are not read by anybody else:
-``.snapshot`` is being written; ``.complete`` is whole, and its files are on their way to their place; ``.again`` asks for a new snapshot.
+``<lsn>.jsonl`` has changes: all of every transaction that ends at ``lsn`` or before, and is in no older file. ``<lsn>-snapshot-<n>.parquet`` has rows of a
+snapshot that was taken at ``lsn``; ``<lsn>-snapshot-<n>.jsonl`` says what no row can (an older rejoin has written rows there, too). A file appears by its last
+name, after its bytes are on the disk. Hidden entries are not read by anybody else: ``.snapshot`` is being written; ``.complete`` is whole, and its files are on their way to their place; ``.again`` asks for a new snapshot.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ from rejoin.errors import CaptureBusy, CaptureRefused, SetupError
 from rejoin.plan.captured_path import LANDING, CapturedPath
 
 _CHANGES = re.compile(r"(\d{20})\.jsonl")
-_SNAPSHOT = re.compile(r"(\d{20})-snapshot-\d+\.jsonl")
+_SNAPSHOT = re.compile(r"(\d{20})-snapshot-\d+\.(?:parquet|jsonl)")
 _BUFFER = 1 << 20
 
 

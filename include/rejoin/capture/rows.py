@@ -1,4 +1,4 @@
-"""The rows of a table as they were at one moment -> files of change events: by a few connections that see the same snapshot, each a range of the table's pages."""
+"""The rows of a table as they were at one moment -> Parquet files of change events: by a few connections that see the same snapshot, each a range of the table's pages."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,18 +12,18 @@ import adbc_driver_postgresql.dbapi as adbc
 import psycopg2
 import psycopg2.extras
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from rejoin.capture.envelope import Form, form_of, marked, nothing, older_gone, row_lines
+from rejoin.capture.envelope import form_of, nothing, older_gone
 from rejoin.capture.landing import TableFiles
-from rejoin.capture.server import Column, Relation, Server, coded, number, told
+from rejoin.capture.row_columns import RowColumns, selected
+from rejoin.capture.server import Relation, Server, coded, number, told
 from rejoin.capture.tables import CapturedTable
-from rejoin.engines.duckdb_connection import fresh
 
 _CONNECTIONS: Final = 2
 """More would take the database's cores away from those whom it is there for; two already read faster than one process writes."""
 _RANGE_PAGES: Final = 8192
 """64 MB of the table a file."""
-_TEXTS: Final = (25, 1043)
 
 
 @dataclass(frozen=True)
@@ -52,68 +52,73 @@ def moment(server: Server) -> Iterator[Moment]:
 def land(server: Server, table: CapturedTable, relation: Relation, at: Moment, files: TableFiles) -> int:
     """Lands the rows that a table had at a moment; how many these are.
 
-    The first and the last row say so, so they stand in files of their own: that of the first rows of all ranges, and that of the last ones. If it is not the
-    first snapshot of the table, the last file, which is also the last to appear, says that older rows are gone.
+    The first and the last row say so, so they stand in files of their own: that of the first rows of all ranges, and that of the last ones. The last file, which
+    is also the last to appear, says what no row can: that there are none, and that older rows are gone, if it is not the first snapshot of the table.
     """
     micros = server.rows("asking for the time", "SELECT (extract(epoch FROM now()) * 1000000)::int8")[0][0]
-    reader = _Reader(server, table, relation, at, micros)
+    forms = {c.name: form_of(c.base, table.types.get(c.name)) for c in relation.columns}
+    made = RowColumns(table, forms, at.lsn, micros)
     again, scratch = files.has_files, files.begin_snapshot()
+    reader = _Reader(server, relation, at, made)
     starts = range(0, max(relation.pages, 1), _RANGE_PAGES)
+    names = [scratch / f"{at.lsn:020d}-snapshot-{i:06d}" for i in range(len(starts) + 3)]
     with ThreadPoolExecutor(_CONNECTIONS) as threads:
-        named = [scratch / f"{at.lsn:020d}-snapshot-{i:06d}.jsonl" for i in range(len(starts) + 2)]
-        ranges = list(threads.map(reader.land, starts, [*starts[1:], None], named[1:-1]))
-    heads = [line for found in ranges for line in found.edges[:1]]
-    tails = [line for found in ranges for line in found.edges[1:]]
-    edges = [*heads, *tails]
-    if len(edges) > 1:
-        edges[0] = marked(edges[0], b"first")
-    edges = [*edges[:-1], marked(edges[-1], b"last")] if edges else [nothing(table, at.lsn, micros)]
-    named[0].write_bytes(b"".join(edges[: len(heads) or 1]))
-    ends = edges[len(heads) or 1 :] + ([older_gone(table, at.lsn, micros)] if again else [])
-    if ends:
-        named[-1].write_bytes(b"".join(ends))
+        ranges = list(threads.map(reader.land, starts, [*starts[1:], None], names[1:-2]))
+    _land_edges(made, [found.edges for found in ranges], names[0], names[-2])
+    count = sum(found.rows for found in ranges)
+    if said := (b"" if count else nothing(table, at.lsn, micros)) + (older_gone(table, at.lsn, micros) if again else b""):
+        names[-1].with_suffix(".jsonl").write_bytes(said)
     files.end_snapshot()
     files.place_snapshot()
-    return sum(found.rows for found in ranges)
+    return count
+
+
+def _land_edges(made: RowColumns, edges: Sequence[Sequence[pa.RecordBatch]], first: Path, last: Path) -> None:
+    """Lands the first row of each range, and the last one if it has two."""
+    heads, tails = ([rows for of in edges for rows in of[part]] for part in (slice(1), slice(1, 2)))
+    count = len(heads) + len(tails)
+    words = (["first"] if count > 1 else []) + ["true"] * (count - 2) + ["last"]
+    for path, rows, of in ((first, heads, words[: len(heads)]), (last, tails, words[len(heads) :])):
+        if rows:
+            with _writer(path, made) as file:
+                file.write_table(pa.Table.from_batches(map(made.envelopes, rows, of)))
+
+
+def _writer(path: Path, made: RowColumns) -> pq.ParquetWriter:
+    return pq.ParquetWriter(path.with_suffix(".parquet"), made.schema, compression="zstd")
 
 
 @dataclass(frozen=True)
 class _Range:
-    """What was read of a range. ``edges``: its first line and its last, if it has so many."""
+    """What was read of a range. ``edges``: its first row and its last, if it has so many."""
 
     rows: int
-    edges: tuple[bytes, ...]
+    edges: tuple[pa.RecordBatch, ...]
 
 
 @dataclass(frozen=True)
 class _Reader:
     server: Server
-    table: CapturedTable
     relation: Relation
     at: Moment
-    micros: int
+    made: RowColumns
 
     def land(self, start: int, end: int | None, path: Path) -> _Range:
         """Lands the rows of pages from ``start`` to before ``end``, but for the first and the last."""
-        forms = {c.name: form_of(c.base, self.table.types.get(c.name)) for c in self.relation.columns}
-        lines = row_lines(self.table, forms, self.at.lsn, self.micros)
-        rows, first, last = 0, b"", b""
-        with path.open("wb") as file, fresh() as database:
-            for batch in self._batches(_select(self.table, self.relation.columns, forms, start, end)):
-                database.register("rows", pa.Table.from_batches([batch]))
-                found: pa.Table = database.sql(lines).to_arrow_table()
-                made = found["line"].to_pylist()
-                if not made:
-                    continue
-                if rows > 1:
-                    file.write(last)
-                encoded = [f"{line}\n".encode() for line in (made[:1] if not rows else []) + made[-1:]]
-                first, body = (encoded[0], made[1:-1]) if not rows else (first, made[:-1])
-                last, rows = encoded[-1], rows + len(made)
-                file.write("".join(f"{line}\n" for line in body).encode())
-        if rows <= 2:
-            path.unlink()
-        return _Range(rows, (first, last)[:rows])
+        edges, rows = list[pa.RecordBatch](), 0
+        with _writer(path, self.made) as file:
+            for batch in _inner(self._batches(self._select(start, end)), edges):
+                file.write_batch(self.made.envelopes(batch))
+                rows += batch.num_rows
+        if not rows:
+            path.with_suffix(".parquet").unlink()
+        return _Range(rows + len(edges), tuple(edges))
+
+    def _select(self, start: int, end: int | None) -> str:
+        path, forms = self.made.table.path, self.made.forms
+        read = ", ".join(selected(_quoted(c.name), c.type, forms[c.name]) for c in self.relation.columns)
+        until = "" if end is None else f" AND ctid < '({end},0)'"
+        return f"SELECT {read} FROM {_quoted(path.schema)}.{_quoted(path.table)} WHERE ctid >= '({start},0)'{until}"
 
     def _batches(self, statement: str) -> Iterator[pa.RecordBatch]:
         try:
@@ -123,23 +128,25 @@ class _Reader:
                 cursor.execute(statement)
                 yield from cursor.fetch_record_batch()
         except adbc_driver_manager.Error as error:
-            raise coded(error.sqlstate, str(error), self.server.at, f"reading {self.table.name}") from None
+            raise coded(error.sqlstate, str(error), self.server.at, f"reading {self.made.table.name}") from None
 
 
-def _select(table: CapturedTable, columns: Sequence[Column], forms: dict[str, Form], start: int, end: int | None) -> str:
-    """The values as PostgreSQL prints them: a cast to text would print some otherwise (booleans, ``char(n)``)."""
-    written = []
-    for i, column in enumerate(columns):
-        name = _quoted(column.name)
-        if forms[column.name] is Form.BINARY:
-            value = f"{name}::bytea"
-        elif column.type in _TEXTS:
-            value = name
-        else:
-            value = f"CASE WHEN {name} IS NULL THEN NULL ELSE format('%s', {name}) END"
-        written.append(f"{value} AS c{i}")
-    until = "" if end is None else f" AND ctid < '({end},0)'"
-    return f"SELECT {', '.join(written)} FROM {_quoted(table.path.schema)}.{_quoted(table.path.table)} WHERE ctid >= '({start},0)'{until}"
+def _inner(batches: Iterator[pa.RecordBatch], edges: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """All rows but the first and the last, which are added to ``edges``, without the memory that they came in."""
+    held: pa.RecordBatch | None = None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        if held is None:
+            edges.append(batch.take(pa.array([0])))
+            held = batch.slice(1)
+            continue
+        if held.num_rows:
+            yield held
+        held = batch
+    if held is not None and held.num_rows:
+        edges.append(held.take(pa.array([held.num_rows - 1])))
+        yield held.slice(0, held.num_rows - 1)
 
 
 def _quoted(name: str) -> str:

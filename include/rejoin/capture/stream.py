@@ -39,6 +39,7 @@ class Stream:
     _end: int = 0
     _told: int = 0
     _bytes: int = 0
+    _asking: float = 0.0
     _since: float = field(default_factory=time.monotonic)
 
     def follow(self, until: int | None) -> int:
@@ -79,8 +80,9 @@ class Stream:
                 if until is not None and cursor.wal_end >= until:
                     break
                 self._flush_if_due(cursor)
-            if until is not None:
-                cursor.send_feedback(reply=True, force=True)  # asks how far it is
+            if until is not None and time.monotonic() >= self._asking:
+                cursor.send_feedback(reply=True, force=True)  # asks how far it is; what the log ends with may be flushed in some seconds only
+                self._asking = time.monotonic() + _LOOK_SECONDS
             select.select([cursor], [], [], _LOOK_SECONDS)
         self._flush(cursor)
 

@@ -10,6 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from column_feed import avro_file, both_ways, event, file_both_ways, in_avro, parquet_file, wire
 
+from rejoin.capture.envelope import Form
+from rejoin.capture.row_columns import RowColumns
+from rejoin.capture.tables import CapturedTable
+from rejoin.plan.captured_path import CapturedPath
 from rejoin.sources.formats.avro_schema import told
 from rejoin.sources.transports.messages import Message
 
@@ -72,6 +76,43 @@ def test_files_by_columns_are_what_they_are_one_by_one(tmp_path: Path, end: str,
         read = file_both_ways(tmp_path / str(n), data, end)
         assert read is not None and read[1] == len(found) and (read[0] > 0 if odd else read[0] == 0)
         assert odd == 0.05 or read[0] < len(found) / 2
+
+
+W, N, T, F = Form.WHOLE, Form.NUMBER, Form.TEXT, Form.FLOAT
+FORMS = {
+    "id": W, "price": N, "at": T, "late": T, "fine": T, "seen": T, "day": T, "paid": Form.BOOLEAN, "tiny": W, "data": Form.BINARY, "x": F, "y": F, "n": N, "note": T,
+}  # fmt: skip
+CAPTURED: dict[str, list[Any]] = {
+    "price": ["12.50", "-0.01", "0", "NaN", "1e30"],
+    "at": ["2026-01-02 03:04:05.678+00", "infinity"],
+    "late": ["2026-01-02 03:04:05", "0044-03-15 00:00:00 BC"],
+    "fine": ["1999-12-31 23:59:59+00"],
+    "seen": ["2026-01-02 03:04:05+00", "10000-01-01 00:00:00+00"],
+    "day": ["2026-01-02", "-infinity"],
+    "paid": [True, False],
+    "tiny": [1, 0, 7],
+    "data": [b"\0\xff", b"", b"__debezium_unavailable_value"],
+    "x": ["1.5", "0.1", "1e-07", "-0", "NaN", "-Infinity"],
+    "y": ["1.1", "16777216", "Infinity", "1e-30"],
+    "n": ["7", "-2147483648", "1.00", "2147483648", "0.5"],
+    "note": ["a", "", "12", "__debezium_unavailable_value"],
+}
+
+
+@pytest.mark.parametrize("odd", [False, True])
+def test_rows_that_a_capture_landed_are_told_by_columns(tmp_path: Path, *, odd: bool) -> None:
+    rng = random.Random(odd)
+    rows = [{"id": i, **{c: rng.choice([None, *(found if odd else found[:1])]) for c, found in CAPTURED.items()}} for i in range(300)]
+    made = RowColumns(CapturedTable(CapturedPath("shop", "public", "orders"), ("id",), {}, ""), FORMS, 100, 7)
+    types = [
+        pa.int64() if f is W else pa.bool_() if f is Form.BOOLEAN else pa.binary() if f is Form.BINARY else pa.string()
+        for f in FORMS.values()
+    ]
+    batch = pa.RecordBatch.from_pylist(rows, pa.schema(list(zip(FORMS, types, strict=True))))
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_batches([made.envelopes(batch, word) for word in ("first", "true", "last")]), sink)
+    read = file_both_ways(tmp_path, sink.getvalue(), ".parquet")
+    assert read is not None and read[1] == 900 and (read[0] > 0) is odd
 
 
 @pytest.mark.parametrize(("end", "data"), [(".avro", avro_file([])), (".parquet", parquet_file([]))])

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from rejoin.sources.decode.line_shape import DECIMAL, FLAG, FLOATING, NULL, OCTETS, TEXT, WHOLE, Branch, Constant, Leaf, Part
-from rejoin.sources.decode.values import CONNECT_DECIMAL
+from rejoin.sources.decode.line_shape import DECIMAL, FLAG, FLOATING, NULL, NUMBER, OCTETS, TEXT, WHOLE, Branch, Constant, Leaf, Part
+from rejoin.sources.decode.values import CONNECT_DECIMAL, NUMBER_TEXT
 
 _KINDS: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (pat.is_null, NULL),
@@ -36,4 +36,6 @@ def _part(schema: Mapping[str, Any], kind: pa.DataType) -> Part:
     if pat.is_decimal128(kind):
         told = kind.scale >= 0 and schema.get("name") == CONNECT_DECIMAL and schema.get("parameters") == {"scale": str(kind.scale)}
         return Leaf(DECIMAL) if told else _OTHER
+    if pat.is_string(kind) and schema.get("type") == NUMBER_TEXT:
+        return Leaf(NUMBER)
     return next((Leaf(found) for test, found in _KINDS if test(kind)), _OTHER)

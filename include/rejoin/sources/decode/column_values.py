@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from rejoin.errors import BadRecord
 from rejoin.plan.model.durations import MAX_DAY, MAX_MICROS, MIN_DAY, MIN_MICROS
-from rejoin.sources.decode.values import CONNECT_DECIMAL, UNITS, Convert, Field, decimal_of
+from rejoin.sources.decode.values import CONNECT_DECIMAL, NUMBER_TEXT, UNITS, Convert, Field, decimal_of
 from rejoin.sources.formats.json_text import Unsure
 
 Build = Callable[[Sequence[Any]], pa.Array]
@@ -73,6 +73,7 @@ class ColumnConverter:
         self._unit = UNITS.get(known.name or "", "days" if self._type == "DATE" else told.unit)
         self._decimal = decimal_of(self._type)
         self._is_bytes = known.name == CONNECT_DECIMAL and known.type == "bytes"
+        self._is_number_text = known.type == NUMBER_TEXT
         self._is_number = source != "debezium" or known.type == "string"
         self.seen = told.seen
         self._builders: dict[Kinds, Build] = {}
@@ -87,6 +88,8 @@ class ColumnConverter:
     def _builder(self, kinds: Kinds) -> Build:
         if not kinds:
             return lambda values: pa.nulls(len(values), self._arrow)
+        if self._is_number_text:
+            return self._each
         if self._decimal:
             return self._decimals(kinds)
         if kinds == {str}:

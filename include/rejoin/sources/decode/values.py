@@ -31,6 +31,7 @@ Convert = Callable[[Any], Any]
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,9})?", re.ASCII)
 AMBIGUOUS = "VALUE_AMBIGUOUS"
 CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+NUMBER_TEXT, ANY_TEXT = "number", "text"  # types of texts, which Connect does not have: of a number; of what a text without schema may be
 # The unit of an integer by the name of its Kafka Connect schema.
 UNITS = {
     "io.debezium.time.Date": "days",
@@ -75,6 +76,9 @@ def converter(
         seen: the function's memory, "number" and "base64" if texts that are only one of both were read (``_decimal_text``).
     """
     known = field or _NO_SCHEMA
+    if known.type == NUMBER_TEXT:
+        of_number = converter(column, type_, unit=unit, base64_decimals=False)
+        return lambda value: of_number(_number(value) if type(value) is str else value)
     decimal = decimal_of(type_)
     if decimal:
         return _decimal(column, *decimal, known, set() if seen is None else seen, base64=base64_decimals)
@@ -106,7 +110,7 @@ def _number(text: str) -> int | Decimal | str:
     if not NUMBER.fullmatch(text):
         return text
     digits = text.lstrip("+-")
-    return int(text) if digits.isdigit() and len(digits) < 40 and digits.strip("0") else Decimal(text)
+    return int(text) if digits.isdigit() and len(digits) < 40 and (digits.strip("0") or text[0] != "-") else Decimal(text)
 
 
 def _wrong_type(column: str, type_: str, value: Any) -> BadRecord:
@@ -123,10 +127,8 @@ def _rounded(column: str, type_: str) -> BadRecord:
 
 def _boolean(column: str) -> Convert:
     def convert(value: Any) -> bool:
-        if type(value) is bool:
-            return value
-        if type(value) is int and value in (0, 1):
-            return value == 1
+        if type(value) in (bool, int) and value in (0, 1):
+            return bool(value)
         raise _wrong_type(column, "BOOLEAN", value)
 
     return convert
@@ -245,10 +247,8 @@ def _decimal(column: str, precision: int, scale: int, field: Field, seen: set[st
         kind = type(value)
         if kind is str:
             number = text(value)
-        elif kind is int:
+        elif kind in (int, Decimal):
             number = Decimal(value)
-        elif kind is Decimal:
-            number = value
         elif kind is dict and type(value.get("scale")) is int and type(value.get("value")) is str and -1000 < value["scale"] < 1000:
             number = unscaled(column, value["value"], value["scale"])
         else:

@@ -1,6 +1,7 @@
 """Records of Avro and Parquet as Kafka Connect's JSON converter writes them: with their schema, times as whole numbers, bytes and decimals as base64.
 
-So what reads JSON with schemas reads these too, exactly: names of types of Connect and Debezium stand in Avro schemas (``connect.name``).
+So what reads JSON with schemas reads these too, exactly: names of types of Connect and Debezium stand in Avro schemas (``connect.name``), and the metadata
+of a field of Arrow may say another type than its own (``connect.type``).
 """
 
 import base64
@@ -13,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
+TYPE = "connect.type"
 _CONNECT = "org.apache.kafka.connect.data."
 _PLAIN = {"int": "int32", "long": "int64", "bytes": "bytes", "string": "string", "boolean": "boolean", "float": "float", "double": "double"}
 _LOGICAL = {
@@ -84,7 +86,15 @@ _INSIDE = ("type", "items", "values")
 
 def of_arrow(schema: pa.Schema | pa.StructType) -> dict[str, Any]:
     """The same of an Arrow schema."""
-    return {"type": "struct", "fields": [{"field": field.name, "optional": True, **_of_arrow(field.type)} for field in schema]}
+    return {
+        "type": "struct",
+        "fields": [{"field": field.name, "optional": True, **_of_arrow(field.type), **_said(field)} for field in schema],
+    }
+
+
+def _said(field: pa.Field) -> dict[str, str]:
+    type_ = (field.metadata or {}).get(TYPE.encode())
+    return {} if type_ is None else {"type": type_.decode()}
 
 
 def _of_avro(schema: Any, known: dict[str, Any], space: str) -> dict[str, Any]:
