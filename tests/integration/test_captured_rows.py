@@ -94,7 +94,7 @@ MADE = """
 CREATE TYPE mood AS ENUM ('so "so"'); CREATE DOMAIN positive AS numeric CHECK (VALUE > 0);
 CREATE DOMAIN short AS varchar(9); CREATE DOMAIN label AS short
 """
-ODD = ['"a.b"', '"A b"', '"ä"', '"select"', '"quo""te"', '"payload"', '"schema"', '"op"', '"source"', '"Name"', '"name"', '"it\'s"']
+ODD = ['"a.b"', '"A b"', '"ä"', '"select"', '"dou""ble"', '"payload"', '"schema"', '"op"', '"source"', '"Name"', '"name"', '"it\'s"']
 
 
 class Database:
