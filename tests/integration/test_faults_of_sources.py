@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from integration.conftest import Sessions
 from integration.shop import rows
 from integration.texts import Lake, line, put
 
-from rejoin.errors import SourceCorrupt, TopologyError
+from rejoin.errors import SourceCorrupt, SourceEpoch, TopologyError
 from rejoin.plan.model.policy import Fuse
 
 pytestmark = pytest.mark.slow
@@ -84,6 +85,21 @@ def test_fault_s7_a_log_that_begins_again_is_told(lake: Lake) -> None:
     assert joined(lake) == {1: ("a", "Ann"), 2: ("a", "Ann")}
     [told] = lake.topology.ledger.steps(2)["ingest.orders"].detail["warnings"]
     assert told.startswith("all 3 changes of orders are older than its rows") and "another server's" in told
+
+
+def test_fault_s7_a_log_that_has_certainly_begun_again_stops_the_run(lake: Lake) -> None:
+    def at(minutes: int, *lines: str) -> list[str]:
+        stamp = round((time.time() + 60 * minutes) * 1000)
+        return [one.replace('"source": {', f'"source": {{"ts_ms": {stamp}, ') for one in lines]
+
+    run(lake, *at(-60, order(5_000, 1, "a"), order(5_001, 2, "a")))
+    late = at(5, order(7, 1, "b"), gone(8, 2))  # the clock of the source may be so fast
+    assert run(lake, *late)["stale"] == 2
+    with pytest.raises(SourceEpoch, match="the log of 'orders' has begun again"):
+        run(lake, *late, *at(15, order(9, 2, "b")))
+    (lake.root / "orders" / "002.jsonl").unlink()
+    assert run(lake, *at(15, order(6, 1, "b"), order(10, 3, "b")))["stale"] == 1  # nothing is older than a row that was not there
+    assert joined(lake) == {1: ("a", "Ann"), 2: ("a", "Ann"), 3: ("b", "Bob")}
 
 
 def test_fault_s8_a_file_that_is_late_is_read_by_the_next_run_whatever_its_name(lake: Lake) -> None:

@@ -30,6 +30,8 @@ class Facts:
     def __init__(self, run: Run, known: AttemptContext, before: Sizes, now: Sizes) -> None:
         self.run, self.plan, self.before, self.now = run, run.plan, before, now
         self._steps, self._behind, self.generations = known.steps, known.behind, known.generations
+        self.read_before = known.since
+        """All that is stored was read before that, in seconds since the epoch; None if nothing is."""
 
     def subscribed(self, node: Node) -> Subscribed:
         """What the node's subscribing came to, in this run."""

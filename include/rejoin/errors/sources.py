@@ -97,7 +97,7 @@ class SlotLost(SourceError):
 
 
 class SourceEpoch(SourceError):
-    """The log of a database ends before what was captured from it: it is another server, or an older copy."""
+    """The log of a database ends before what was captured from it, or a feed has new changes of older positions: it is another server, or an older copy."""
 
     code = "SOURCE_EPOCH"
 

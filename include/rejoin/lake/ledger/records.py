@@ -89,7 +89,8 @@ class StepRecord:
 @dataclass(frozen=True)
 class AttemptContext:
     """What an attempt has to know of its run: what it reads of every source, the cut that it starts from, what its steps have done so far, and
-    which of its nodes earlier runs have left out and only take up what has come since; and how far the snapshots within its feeds are.
+    which of its nodes earlier runs have left out and only take up what has come since; how far the snapshots within its feeds are; and when the run that it
+    starts from was closed.
     """
 
     pins: dict[str, dict[str, Any] | None]
@@ -98,6 +99,7 @@ class AttemptContext:
     steps: dict[str, StepRecord]
     behind: dict[str, LeftOutNode] = field(default_factory=dict)
     generations: dict[str, Generations] = field(default_factory=dict)
+    since: float | None = None
 
 
 @lru_cache(maxsize=64)
@@ -182,7 +184,8 @@ class Records(CommittedRuns):
         with self.transaction() as db:
             states = {} if base is None else self._states(db, base)
             of_run = (self._pins(db, run), states, self._writes(db, run), self._steps(db, run), self._late(db, run))
-            return AttemptContext(*of_run, self._generations(db, base))
+            since = None if base is None else db.execute(select(t.runs.c.closed_at).where(self._is(t.runs, base))).scalar()
+            return AttemptContext(*of_run, self._generations(db, base), since)
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:

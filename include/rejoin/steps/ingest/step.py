@@ -129,7 +129,7 @@ class Ingesting:
             check_columns(self._engine, table, events, self._work.before, self._cut.given, self._cut.access)
         said = passed_over(self._work, self._cut, table, events, kinds)
         outcome = self._ingest_feed(table, events, kinds, self._keys(table, events, here, kinds))
-        return replace(outcome, detail={**outcome.detail, **said, **all_stale(table, outcome.result)})
+        return replace(outcome, detail={**outcome.detail, **said, **all_stale(self._work, self._cut, table, events, outcome.result)})
 
     def _ingest_feed(self, table: Table, events: Relation, kinds: EventCounts, keys: LookupKeys) -> Outcome[Ingested]:
         if kinds.reads and says_all(table) and snapshot_ends.apart(table):
