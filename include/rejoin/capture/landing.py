@@ -2,7 +2,8 @@
 
 ``<lsn>.jsonl`` has changes: all of every transaction that ends at ``lsn`` or before, and is in no older file. ``<lsn>-snapshot-<n>.parquet`` has rows of a
 snapshot that was taken at ``lsn``; ``<lsn>-snapshot-<n>.jsonl`` says what no row can (an older rejoin has written rows there, too). A file appears by its last
-name, after its bytes are on the disk. Hidden entries are not read by anybody else: ``.snapshot`` is being written; ``.complete`` is whole, and its files are on their way to their place; ``.again`` asks for a new snapshot.
+name, after its bytes are on the disk. Hidden entries are not read by anybody else: ``.snapshot`` is being written; ``.complete`` is whole, and its files are on
+their way to their place; ``.again`` asks for a new snapshot.
 """
 
 import fcntl
