@@ -73,7 +73,7 @@ class CommittedRuns(ABC):
         """Path -> size of all files of a source that committed runs have applied."""
         found = select(t.files.c.path, t.files.c.size).where(t.files.c.topology == self.topology, t.files.c.source == source)
         with self._connected() as db:
-            return {r.path: r.size for r in db.execute(found)}
+            return dict(db.execute(found).all())
 
     def last_pin(self, source: str) -> dict[str, Any] | None:
         """The newest pin of a source in a committed run that was not empty, or None."""

@@ -38,7 +38,8 @@ def new_files(table: Table, root: str, taken: Taken) -> tuple[tuple[Part, ...], 
         SourceMissing: the path does not exist; or there are files below it, and none of them is read or ever was.
         SourceFileChanged: an applied file has another size now.
     """
-    found = layout(root, table.source.path, lambda name: reads_any_name(table.source) or format_of(name) is not None)
+    any_name = reads_any_name(table.source)
+    found = layout(root, table.source.path, lambda name: any_name or format_of(name) is not None)
     if found is None:
         raise missing(table, "does not exist")
     beside, known = taken_apart(found.files, keys=isinstance(table.source, DebeziumSource)), taken()

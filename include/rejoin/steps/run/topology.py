@@ -5,6 +5,8 @@ The same functions serve one process that does everything (``schedule``) and a s
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rejoin import crash
@@ -19,7 +21,7 @@ from rejoin.lake.ledger.records import Run, StepRecord, Write, superseded
 from rejoin.lake.ledger.runs import RunKind, RunState
 from rejoin.plan.change.compatibility import left_behind
 from rejoin.plan.change.fingerprint import fingerprint
-from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.plan import Plan, Table
 from rejoin.plan.model.policy import RunOptions
 from rejoin.plan.model.step_results import Ending
 from rejoin.plan.model.steps import Step, Verb, step_id, steps
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 MOST_IGNORED = 20
 """So many paths that a cut did not look into are named; all are counted."""
+PARALLEL_SOURCES = 8
+"""Sources that a cut looks at side by side: it waits for brokers, catalogs and stores more than for cores."""
 OPENINGS = 5
 """Attempts to open a run while others commit theirs."""
 
@@ -63,7 +67,7 @@ class Topology(TopologyLake):
         super().__init__(plan, config)
         self.root, self._life = root, life
 
-    @property
+    @cached_property
     def access(self) -> "SourceAccess":
         """How the sources are reached."""
         from rejoin.lake.source_access import source_access
@@ -162,20 +166,21 @@ class Topology(TopologyLake):
 
     def _cut(self, run: Run, note: str) -> StepRecord:
         from rejoin import sources
-        from rejoin.sources import Pin
+        from rejoin.sources import Pin, Waiting
         from rejoin.steps.run.going_on import going_on
 
         started, found = time.monotonic(), dict[str, dict[str, Any] | None]()
         ignored, left, warnings = list[str](), dict[str, int](), list[str]()
-        for table in run.plan.tables:
-            if run.plan.repair:
-                found[table.name] = None
-                continue
-            there = sources.waiting(table, self.access, *going_on(self, run, table))
-            found[table.name] = None if there.pin is None else there.pin.to_dict()
-            ignored += there.ignored
-            warnings += there.warnings
-            left |= {table.name: there.left} if there.left else {}
+
+        def look(table: Table) -> Waiting:
+            return Waiting(None) if run.plan.repair else sources.waiting(table, self.access, *going_on(self, run, table))
+
+        with ThreadPoolExecutor(PARALLEL_SOURCES) as pool:
+            for table, there in zip(run.plan.tables, pool.map(look, run.plan.tables), strict=True):
+                found[table.name] = None if there.pin is None else there.pin.to_dict()
+                ignored += there.ignored
+                warnings += there.warnings
+                left |= {table.name: there.left} if there.left else {}
         self.ledger.pin(run.number, found)
         crash.point("cut:pinned")
         pins = [Pin.from_dict(p) for p in self.ledger.pins(run.number).values() if p is not None]
@@ -203,10 +208,9 @@ class Topology(TopologyLake):
         """
         from rejoin.steps.run.step_input import StepInput
 
-        done = self.ledger.steps(run.number).get(step.id)
-        if done is not None:
-            return done
         started, start = time.monotonic(), self.start(run)
+        if (done := start.known.steps.get(step.id)) is not None:
+            return done
         of_step = named_errors(start.called(step), suspects.of_step(run.plan, step.verb, step.target))
         with trying(self.ledger, run, step.id), of_step:
             idle = StepInput(start, lambda: self.refs).nothing_to_do(step)
