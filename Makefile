@@ -66,6 +66,23 @@ nightly: export REJOIN_CODEGEN := 1
 nightly: test-java ## Run only the nightly tests: exhaustive repetitions of others
 	@$(ALL_PYTEST) -m nightly
 
+.PHONY: mutants
+mutants: setup ## Make one thing wrong in a statement, a thousand times, and see whether quick tests notice (20 minutes)
+	@$(BIN)/python tests/mutation/hunt.py
+
+.PHONY: versions
+versions: versions-oldest versions-newest ## Run the quick tests with the oldest and the newest versions that pyproject.toml allows
+
+RESOLUTION_oldest := lowest-direct
+RESOLUTION_newest := highest
+# The jars are those of `make setup`: they are Spark's, whose version is one. The tools are the newest that go with the rest.
+versions-%: VERSIONS = $(CURDIR)/build/versions/$*
+versions-%: setup
+	@rm -rf $(VERSIONS) && $(BIN)/uv venv --quiet --python $(BASE_PYTHON) $(VERSIONS)
+	@VIRTUAL_ENV=$(VERSIONS) $(BIN)/uv pip install --quiet --resolution $(RESOLUTION_$*) -r pyproject.toml --all-extras --editable .
+	@VIRTUAL_ENV=$(VERSIONS) $(BIN)/uv pip install --quiet --group dev
+	@PATH="$(VERSIONS)/bin:$$PATH" REJOIN_JARS="$(CURDIR)/$(VENV)/share/rejoin/jars" $(VERSIONS)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "$(QUICK)"
+
 # Half of it is waiting for servers, so three processes keep two cores busy.
 WORKERS := 3
 ALL_PYTEST = $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20

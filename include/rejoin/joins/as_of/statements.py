@@ -39,7 +39,7 @@ def state(sql: Dialect, node: Node, left_key: Sequence[str], right_key: Sequence
         right = sides.rights(sql, edge.right, match.on, right_key, sides.stored(sql, right_key, "rights"))
         return f"SELECT {sql.names(pks, 'a')}, a.l, b.r1 FROM ({left}) AS a LEFT JOIN ({right}) AS b ON {met}"
     right = f"SELECT {_on(sql, edge, right_key)}, {sql.micros(sql.name(right_key[-1]))} AS rt, _row AS t FROM rights"
-    last = f"row_number() OVER (PARTITION BY {sql.names(pks, 'a')} ORDER BY b.rt DESC NULLS LAST)"
+    last = f"row_number() OVER (PARTITION BY {sql.names(pks, 'a')} ORDER BY b.rt DESC)"
     found = f"SELECT {sql.names(pks, 'a')}, a.l, b.t, {last} AS nth FROM ({left}) AS a LEFT JOIN ({right}) AS b ON {met} AND b.rt <= a.lt"
     shown = f"CASE WHEN NOT {sql.get('t', DELETED)} THEN {seen(sql, edge.right)} END"
     return f"SELECT {sql.names(pks)}, l, {shown} AS r1 FROM ({found}) WHERE nth = 1"

@@ -101,7 +101,7 @@ def _with_response(
     FROM ({so_far}) AS s LEFT JOIN (SELECT *, true AS answered FROM {answers}) AS a ON {on}"""
     judged = f"SELECT {kept}, {right}, answered, answered AND {old} AS {stale} FROM ({met})"
     text = f"""SELECT
-    {kept}, CASE WHEN answered AND NOT {stale} THEN {right} END AS {right}, {stale},
+    {kept}, CASE WHEN NOT {stale} THEN {right} END AS {right}, {stale},
     {subscribed} AND ({stale} OR (NOT answered AND NOT changed)) AS {lacks}
 FROM ({judged})"""
     return text, [*columns, right, stale, lacks]

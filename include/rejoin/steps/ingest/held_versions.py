@@ -29,7 +29,7 @@ def new_rows(sql: Dialect, table: Table) -> str:
     """
     new = sql.struct((c.name, sql.get("_new", c.name)) for c in table.columns)
     same = " AND ".join(sql.same(sql.get("_new", c.name), sql.get("_row", c.name)) for c in table.columns)
-    return f"SELECT {new} AS _row FROM made WHERE _op IN ('I', 'U', 'N') AND (_row IS NULL OR NOT ({same}))"
+    return f"SELECT {new} AS _row FROM made WHERE _op IN ('I', 'U', 'N') AND NOT ({same})"
 
 
 def held_back(sql: Dialect, table: Table, columns: list[str]) -> str:

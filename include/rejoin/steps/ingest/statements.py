@@ -177,12 +177,11 @@ def _adopted(sql: Dialect, table: Table, *, stored: bool) -> str:
     SELECT n._arrival, g._gift, row_number() OVER (PARTITION BY n._arrival ORDER BY g._at DESC) AS _nth
     FROM filled AS n JOIN ({given}) AS g ON n._old_key = g._old_key
     WHERE {sql.size("n._missing")} > 0 AND g._at <= n._position"""
-    has = "g._gift IS NOT NULL"
     shown = {
-        n: f"CASE WHEN {has} AND {sql.has('f._missing', sql.literal(n))} THEN {sql.get('g._gift', f'_{i}')} ELSE f.{sql.name(n)} END"
+        n: f"CASE WHEN {sql.has('f._missing', sql.literal(n))} THEN {sql.get('g._gift', f'_{i}')} ELSE f.{sql.name(n)} END"
         for i, n in enumerate(names)
     }
-    shown["_missing"] = f"CASE WHEN {has} THEN {sql.array([])} ELSE f._missing END"
+    shown["_missing"] = f"CASE WHEN g._gift IS NOT NULL THEN {sql.array([])} ELSE f._missing END"
     line = ", ".join(f"{shown[c]} AS {sql.name(c)}" if c in shown else f"f.{sql.name(c)}" for c in _classified(table))
     return (
         f"SELECT {line} FROM filled AS f LEFT JOIN (SELECT _arrival, _gift FROM ({offers}) WHERE _nth = 1) AS g ON f._arrival = g._arrival"
@@ -255,7 +254,7 @@ rehashed AS (
     SELECT *, {stays} AS _stays, {hashed(f"CASE WHEN _seems IN ('I', 'U') OR (_seems = 'N' AND {stays}) THEN _used END")} AS _newhash FROM compared
 ),
 settled AS (
-    SELECT *, CASE WHEN _seems = 'N' AND _newhash <> {sql.get("_row", HASH)} THEN 'U' ELSE _seems END AS _is FROM rehashed
+    SELECT *, CASE WHEN _newhash <> {sql.get("_row", HASH)} THEN 'U' ELSE _seems END AS _is FROM rehashed
 )
 SELECT
     {sql.names(columns)},
