@@ -187,7 +187,7 @@ def reconciled(sql: Dialect, table: Table, floor: str, at: int, *, stored: bool)
         stored: ``stored``, the ``Versions`` of all keys, is an input. ``unread`` always is: keys that came with it in records that could not be read.
     """
     key, low = sql.names(table.key), text(floor)
-    old = f"SELECT {key}, _position AS _at FROM events WHERE _kind = 'upsert' AND NOT {READ} AND _arrival <= {at}"
+    old = f"SELECT {key}, _position AS _at FROM events WHERE _kind = 'upsert' AND NOT {READ} AND _arrival <= {at} AND _position < {low}"
     if stored:
         old += f" UNION ALL SELECT {key}, _version FROM stored WHERE _row IS NOT NULL AND _version < {low}"
     brought = f"SELECT 1 FROM events AS e WHERE {sql.on(table.key, 'e', 'o')} AND e._position >= {low}"
