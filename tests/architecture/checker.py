@@ -18,7 +18,10 @@ STATEMENTS = (
     *(f"steps/ingest/{file}.py" for file in ("statements", "stream_records", "held_versions", "fates")),
 )
 """Where statements are, beside those of the joins."""
-FOUND = ("kind", "registry", "time_spans", *(f"{kind}/changes" for kind in ("as_of", "outer", "same_key", "window")))
+FOUND = (
+    *("kind", "registry", "time_spans", "foreign_key/right_rows"),
+    *(f"{kind}/changes" for kind in ("as_of", "foreign_key", "outer", "same_key", "window")),
+)
 """Modules of the joins that say how a run uses statements; all others are statements."""
 
 

@@ -73,7 +73,7 @@ def _way(module: str, folders: set[str]) -> list[str]:
 
 def circles(graph: Graph) -> list[list[str]]:
     """The circles of a graph, each in alphabetical order."""
-    reach = {name: _reached(graph, name) for name in graph}
+    reach = {name: reached(graph, name) for name in graph}
     left, found = set(graph), []
     while left:
         name = min(left)
@@ -84,7 +84,7 @@ def circles(graph: Graph) -> list[list[str]]:
     return found
 
 
-def _reached(graph: Graph, name: str) -> set[str]:
+def reached(graph: Graph, name: str) -> set[str]:
     seen, ahead = set[str](), [name]
     while ahead:
         for other in graph.get(ahead.pop(), set()) - seen:

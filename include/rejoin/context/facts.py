@@ -6,7 +6,7 @@ from rejoin.context.refresh import why_recompute
 from rejoin.lake import table_names
 from rejoin.lake.ledger.records import AttemptContext, Run
 from rejoin.lake.read.table_sizes import Sizes
-from rejoin.plan.check.expectations import can_hold
+from rejoin.plan.model.expectations import can_hold
 from rejoin.plan.model.match import Window
 from rejoin.plan.model.plan import Edge, Node, Table
 from rejoin.plan.model.policy import Refresh
@@ -133,13 +133,13 @@ class Facts:
         """How many rows of a table or node are held back before this run, at most. Those of a table without expectations came back when it
         lost the last one; what is in its quarantine are records that could not be read.
         """
-        if isinstance(of, Table) and not can_hold(of) and not self.asked_again(of.name):
+        if isinstance(of, Table) and not can_hold(of.expectations) and not self.asked_again(of.name):
             return 0
         return self.before.rows(table_names.quarantine(of.name))
 
     def may_hold(self, node: Node) -> bool:
         """Whether rows of the node can be, or are, held back: then ``validate`` writes it, not ``resolve``."""
-        return can_hold(node) or self.held(node) > 0
+        return can_hold(node.expectations) or self.held(node) > 0
 
     def asked_again(self, name: str) -> bool:
         """Whether the expectations are others than in the last run, or a replay was asked for: of this run, or of one that left the node out."""

@@ -23,11 +23,6 @@ CHANGED = "_op <> 'N'"
 """Of the rows that ``resolve.difference`` gives, those that change."""
 
 
-def loading(work: Work, node: Node) -> bool:
-    """Whether this run writes the output for the first time."""
-    return not work.before.has(node.name)
-
-
 def load(work: Work, writer: Writer, node: Node, changes: Relation, at_most: int) -> tuple[Mapping[str, int], tuple[Write, ...]]:
     """Writes an output for the first time, and a reference to its rows as its changes.
 
@@ -52,15 +47,14 @@ def load(work: Work, writer: Writer, node: Node, changes: Relation, at_most: int
     return seen(), (log, written)
 
 
-def applied(work: Work, node: Node, log: LoggedChanges, made: Changed) -> tuple[Write, ...]:
+def applied(log: LoggedChanges, made: Changed, *, rebuilt: bool) -> tuple[Write, ...]:
     """Writes an output that is there already with a run's changes applied, unless there is nothing to write.
 
     Args:
-        work: the attempt.
-        node: the node.
         log: the changes, as they were written.
         made: how many of each kind they are.
+        rebuilt: the output gets a state of its own even if nothing changes.
     """
-    if made.changes == 0 and not work.facts.rebuilt(node):
+    if made.changes == 0 and not rebuilt:
         return (log.write,)
     return (log.write, log.apply(made))

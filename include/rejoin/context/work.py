@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rejoin.context.facts import Facts
-from rejoin.engines.relation import Engine, Relation
+from rejoin.engines.relation import Engine
 from rejoin.lake.ledger.records import Write
 from rejoin.lake.read.reader import Reader
 from rejoin.lake.write.writer import Writer
-from rejoin.plan.model.plan import Node
 from rejoin.sources import Pin, SourceAccess
 
 
@@ -52,13 +51,3 @@ class Work:
     def after(self, writes: Iterable[Write]) -> Reader:
         """Reads the tables as they will be with what this step has written."""
         return self.now.with_writes({w.table: w.snapshot_id for w in writes})
-
-
-def left_changes(work: Work, node: Node) -> Relation | None:
-    """What the node has to look at on its left: this run's changes, or every row if its definition is new; None if there is nothing."""
-    table, facts = node.left.table, work.facts
-    if not facts.rebuilt(node):
-        return work.now.changes(table, facts.run.number) if facts.changed(table) else None
-    key = work.engine.sql.names(facts.plan.key_of(table))
-    nothing = "CASE WHEN false THEN _row END"
-    return work.engine.query(f"SELECT {key}, 'I' AS _op, {nothing} AS _before, _row AS _after FROM lefts", lefts=work.now.current(table))

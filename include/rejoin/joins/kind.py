@@ -1,13 +1,16 @@
 """What a kind of join has to say: which of its results a run can change, and what they are made of."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rejoin.engines.relation import Relation
+from rejoin.engines.relation import LocalRelation, Relation
 from rejoin.joins import sides
+from rejoin.lake.read.lookups import LookupKeys
 from rejoin.limits import limits
+from rejoin.plan.change.fingerprint import fingerprint
 from rejoin.plan.model.match import Other
 from rejoin.plan.model.plan import Edge, Node
 
@@ -16,23 +19,34 @@ if TYPE_CHECKING:
     from rejoin.context.work import Work
 
 
+Wanted = Sequence[tuple[tuple[str, ...], LookupKeys]]
+"""Rows of an output: columns of its key, and what is looked for in them."""
+
+
 @dataclass(frozen=True)
 class JoinResults:
     """The results that a run can change.
 
-    ``state``: ``pk_1``.. (the key of the output), ``l`` and ``r1`` (rows of both views, null where a side is missing) of every such result that there is now.
-    ``old``: the ``Relation`` of the output that are such results, with ``_place``; None if it never had a row. ``held``: those of what is held back.
-    ``at_most``: how many there are.
+    Attributes:
+        state: ``pk_1``.. (the key of the output), ``l`` and ``r1``.. (rows of the views, null where a side is missing) of every such result that there is now.
+        stored: which rows of the output are such results, or may be; None: all of them.
+        held: those of what is held back.
+        at_most: how many results there are.
+        stale: how many responses were dropped, since their left row is another one now.
+        sides: the few left rows (``lefts``) and ``changes`` of them, of which all rows in ``stored`` were made; empty where these are not all, or not few.
     """
 
     state: Relation
-    old: Relation | None
+    stored: Wanted | None
     held: Relation | None
     at_most: int
+    stale: int = 0
+    sides: Mapping[str, Relation] = field(default_factory=dict)
 
 
-class OneEdge:
-    """A node with one edge in one run: what every kind of join works with.
+class KindOfJoin(ABC):
+    """One kind of join, of one node in one run. ``mine``, ``theirs``: the parts of the output's key that are the key of its left row, and of its right one;
+    ``held_rows``: how many rows of the output are held back, at most.
 
     Args:
         work: what the attempt works with.
@@ -42,12 +56,43 @@ class OneEdge:
 
     def __init__(self, work: "Work", node: Node, sieve: "UncomputableRows | None" = None) -> None:
         self.work, self.facts, self.engine, self.sql = work, work.facts, work.engine, work.engine.sql
-        self.plan, self.node = work.facts.plan, node
-        self.spoken = work.engine.node(node)
-        self.edge: Edge = self.spoken.edges[0]
-        self.left, self.right = node.left.table, node.edges[0].right.table
-        self.left_key, self.right_key = self.plan.key_of(self.left), self.plan.key_of(self.right)
-        self._sieve = sieve
+        self.plan, self.node, self.spoken = work.facts.plan, node, work.engine.node(node)
+        self.left, self.left_key = node.left.table, self.plan.key_of(node.left.table)
+        self.mine, self.theirs = node.key[: len(self.left_key)], node.key[len(self.left_key) :]
+        self.fingerprint = fingerprint(self.plan, node)
+        self.held_rows, self.keeping, self._sieve = work.facts.held(node), ExitStack(), sieve
+
+    @abstractmethod
+    def follow(self) -> JoinResults:
+        """The results that this run's changes can change."""
+
+    @abstractmethod
+    def everything(self) -> Relation:
+        """``state`` of all results."""
+
+    def in_scope(self, rows: Relation) -> Relation:
+        """The rows of the output that ``follow`` can change, among those that it named."""
+        return rows
+
+    def unsettled(self, rows: Relation) -> Relation:
+        """The rows of the output, or of what is held back, that ``everything`` would give again: all, but where records were let go."""
+        return rows
+
+    @property
+    def edge(self) -> Edge:
+        """The only edge."""
+        (edge,) = self.spoken.edges
+        return edge
+
+    @property
+    def right(self) -> str:
+        """The table on its right."""
+        return self.edge.right.table
+
+    @property
+    def right_key(self) -> tuple[str, ...]:
+        """The key of that table."""
+        return self.plan.key_of(self.right)
 
     def left_changes(self) -> Relation | None:
         """This run's changes of the left; None if there are none."""
@@ -59,12 +104,11 @@ class OneEdge:
 
     def sifted_changes(self, changes: Relation | None, *, left: bool) -> Relation | None:
         """``left_changes`` or ``right_changes``, where a row that cannot be computed is none, before and after."""
-        if changes is None or self._sieve is None or (isinstance(self.node.match, Other) and not left):
-            return changes
-        sift, key = (self._sieve.lefts, self.left_key) if left else (self._sieve.rights, self.right_key)
-        return sift(sift(changes, key, "_before", counts=False), key, "_after")
+        if changes is None:
+            return None
+        return self.sifted(self.sifted(changes, left=left, counts=False, column="_before"), left=left, column="_after")
 
-    def sifted(self, rows: Relation, *, left: bool, counts: bool = True) -> Relation:
+    def sifted(self, rows: Relation, *, left: bool, counts: bool = True, column: str = "_row") -> Relation:
         """``Relation`` of a side, where one that cannot be computed is none. ``counts``: they are of results that this run looks at.
 
         Right rows of a join that a package brings (``by=``) stay as they are, and stop the run: no key of the output is theirs, by which they
@@ -73,11 +117,11 @@ class OneEdge:
         if self._sieve is None or (isinstance(self.node.match, Other) and not left):
             return rows
         sift, key = (self._sieve.lefts, self.left_key) if left else (self._sieve.rights, self.right_key)
-        return sift(rows, key, "_row", counts=counts)
+        return sift(rows, key, column, counts=counts)
 
     def held(self) -> Relation | None:
         """Every key that is held back; None if there can be none."""
-        return self.work.before.held(self.node.name, None) if self.facts.held(self.node) else None
+        return self.work.before.held(self.node.name, None) if self.held_rows else None
 
     def together(self, parts: list[Relation], columns: str) -> Relation:
         """The columns of several relations as one relation."""
@@ -96,23 +140,11 @@ class OneEdge:
         """What is ``shown`` of the rows whose ``key`` is not among the columns ``of`` of ``keys``."""
         return self.engine.query(sides.among(self.sql, key, of, shown=shown, absent=True), rows_=rows, keys=keys)
 
+    def computed(self, rows: Relation, at_most: int) -> Relation:
+        """The relation, computed at most once until the results are written."""
+        return LocalRelation(rows.here()) if limits().small(at_most) else self.keeping.enter_context(self.engine.kept(rows))
+
     def fetched(self, rows: Relation) -> tuple[Relation, int]:
         """A relation that is used more than once, computed now, and how many rows it has."""
         here = rows.here()
         return self.engine.rows(here, many=not limits().small(here.num_rows)), here.num_rows
-
-
-class KindOfJoin(OneEdge, ABC):
-    """One kind of join."""
-
-    @abstractmethod
-    def follow(self) -> JoinResults:
-        """The results that this run's changes can change."""
-
-    @abstractmethod
-    def everything(self) -> Relation:
-        """``state`` of all results."""
-
-    def unsettled(self, rows: Relation) -> Relation:
-        """The rows of the output, or of what is held back, that ``everything`` would give again: all, but where records were let go."""
-        return rows

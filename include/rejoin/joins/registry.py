@@ -7,14 +7,17 @@ primary keys; ``as_of`` a stream with a table; ``window`` two streams.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rejoin.joins.as_of import changes
 from rejoin.joins.as_of import statements as of_as_of
+from rejoin.joins.as_of.changes import AsOfJoin
 from rejoin.joins.foreign_key import statements as of_foreign_key
+from rejoin.joins.foreign_key.changes import StarJoin
 from rejoin.joins.kind import KindOfJoin
-from rejoin.joins.same_key import changes as same_key
+from rejoin.joins.outer import statements as of_outer
+from rejoin.joins.outer.changes import OuterJoin
 from rejoin.joins.same_key import statements as of_same_key
-from rejoin.joins.window import changes as window
+from rejoin.joins.same_key.changes import SameKeyJoin
 from rejoin.joins.window import statements as of_window
+from rejoin.joins.window.changes import WindowJoin
 from rejoin.plan.extensions import join_kinds
 from rejoin.plan.extensions.join_kinds import Faces
 from rejoin.plan.model.plan import Node, Plan
@@ -26,23 +29,23 @@ if TYPE_CHECKING:
 
 
 KINDS = {
-    "foreign_key": Faces(of_foreign_key.shown, None),
-    "same_key": Faces(of_same_key.shown, same_key.SameKeyJoin),
-    "as_of": Faces(of_as_of.shown, changes.AsOfJoin),
-    "window": Faces(of_window.shown, window.WindowJoin),
+    "foreign_key": Faces(of_foreign_key.shown, StarJoin),
+    "outer": Faces(of_outer.shown, OuterJoin),
+    "same_key": Faces(of_same_key.shown, SameKeyJoin),
+    "as_of": Faces(of_as_of.shown, AsOfJoin),
+    "window": Faces(of_window.shown, WindowJoin),
 }
-"""By the ``kind`` of a node's match; ``foreign_key`` where it has none. Packages add others (``plan.extensions.join_kinds``)."""
+"""By the ``kind`` of a node's match; a star has none. Packages add others (``plan.extensions.join_kinds``)."""
 
 
 def _faces(node: Node) -> Faces:
-    name = "foreign_key" if node.match is None else node.match.kind
+    name = node.match.kind if node.match is not None else "outer" if node.two_sided else "foreign_key"
     return KINDS[name] if name in KINDS else join_kinds.faces(name)
 
 
-def kind_of(work: "Work", node: Node, sieve: "UncomputableRows | None") -> KindOfJoin | None:
-    """How the results of a node are found; None for a star of foreign keys. ``sieve``: as of ``KindOfJoin``."""
-    found = _faces(node).found
-    made: KindOfJoin | None = None if found is None else found(work, node, sieve)
+def kind_of(work: "Work", node: Node, sieve: "UncomputableRows | None") -> KindOfJoin:
+    """How the results of a node are found. ``sieve``: as of ``KindOfJoin``."""
+    made: KindOfJoin = _faces(node).found(work, node, sieve)
     return made
 
 

@@ -77,8 +77,8 @@ def summary(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
 
 
 def decisions(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
-    """How a run was done: for each output whether it followed the changes or was recomputed, and why; for each step which engine did it; for each
-    read which way it went.
+    """How a run was done: for each output whether it followed the changes or was recomputed, and which way it got the rows before, and why; for each step
+    which engine did it; for each read which way it went.
     """
     console.print(f"run {run.number} of {run.topology}: {run.standing}")
     table = Table("output", "refresh", "because", "changed", box=None)
@@ -86,6 +86,11 @@ def decisions(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
         if "refresh" in s.detail:
             table.add_row(s.target, s.detail["refresh"], s.detail["why"], f"{s.counts['changes']:,}")
     console.print(table)
+    old = Table("output", "rows before", "because", box=None)
+    for s in steps:
+        if "old_rows" in s.detail:
+            old.add_row(s.target, s.detail["old_rows"], s.detail["old_rows_why"])
+    console.print(old)
     placed = Table("step", "engine", "because", box=None)
     for s in steps:
         if "engine" in s.detail:

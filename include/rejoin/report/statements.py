@@ -9,7 +9,7 @@ from rejoin.engines.relation import NeedsSpark
 from rejoin.joins.registry import shown
 from rejoin.limits import limits
 from rejoin.plan.change.fingerprint import fingerprint
-from rejoin.plan.check.expectations import can_hold
+from rejoin.plan.model.expectations import can_hold
 from rejoin.plan.model.plan import Node, Plan, Table
 from rejoin.plan.model.sources import SnapshotSource
 from rejoin.plan.model.steps import Verb, step_id
@@ -73,11 +73,10 @@ def _of_node(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, s
     yield from shown(sql, plan, node)
     step, types = step_id(Verb.RESOLVE, node.name), {p.name: sql.type(p.type or "STRING") for p in node.columns}
     yield step, "made, from state", resolve.join(sql, node, fingerprint(plan, node))
-    everything = node.match is not None or node.two_sided
-    if not everything:
+    if node.match is None and not node.two_sided:
         yield (
             step,
             "old, where DuckDB makes it, from made (of what was before) and the hashes that are stored",
-            resolve.proven(sql, node, held=can_hold(node)),
+            resolve.proven(sql, node, held=can_hold(node.expectations)),
         )
-    yield step, "changes, from made and old", resolve.difference(sql, node, types, stored=True, everything=everything)
+    yield step, "changes, from made and old", resolve.difference(sql, node, types, stored=True)

@@ -45,13 +45,13 @@ class AsOfJoin(KindOfJoin):
         if held is not None and self.facts.judged_again(self.node):
             held = self.unsettled(held)
             parts.append(self.named(held, self.node.key, self.left_key))
-            at_most += self.facts.held(self.node)
+            at_most += self.held_rows
         keys = self.together(parts, self.sql.names(self.left_key))
         lefts = self.sifted(self.work.now.lookup(self.left, LookupKeys(keys, at_most)), left=True)
         named = self.named(keys, self.left_key, self.node.key)
-        old = self.work.before.lookup(self.node.name, LookupKeys(named, at_most)) if self.work.before.has(self.node.name) else None
+        stored = ((self.node.key, LookupKeys(named, at_most)),)
         kept = None if held is None else self.among(held, named)
-        return JoinResults(self._state(lefts, self._rights(lefts, at_most)), old, kept, at_most)
+        return JoinResults(self._state(lefts, self._rights(lefts, at_most)), stored, kept, at_most)
 
     def _records(self) -> Relation | None:
         """The keys of the records that have come since the output was last up to date; None if none have."""

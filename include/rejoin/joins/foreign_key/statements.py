@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from rejoin.joins.foreign_key import resolve, respond, subscribe
-from rejoin.joins.outer import statements as outer
 from rejoin.plan.model.plan import Node, Plan
 from rejoin.plan.model.steps import Verb, step_id
 from rejoin.statements.dialect import Dialect
@@ -29,5 +28,3 @@ def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]
     if not node.two_sided:
         text = resolve.lefts_before(sql, key, changed=True, looked_up=True)
         yield step, "lefts before, from changes and lefts, where DuckDB makes many old rows of the output once more", text
-    if node.two_sided:
-        yield from outer.shown(sql, plan, node)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from rejoin.joins import sides
+from rejoin.joins.foreign_key import statements as star
 from rejoin.plan.model.plan import Node, Plan
 from rejoin.plan.model.steps import Verb, step_id
 from rejoin.statements.dialect import Dialect
@@ -61,7 +62,8 @@ def in_scope(sql: Dialect, key: Sequence[str], lefts: int) -> str:
 
 
 def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
-    """What finds the results of right rows, for a node whose texts are in the dialect: the step, a title and the statement."""
+    """What finds the results of a node, whose texts are in the dialect: the step, a title and the statement."""
+    yield from star.shown(sql, plan, node)
     step, left, right = step_id(Verb.RESOLVE, node.name), plan.key_of(node.left.table), plan.key_of(node.edges[0].right.table)
     yield (
         step,

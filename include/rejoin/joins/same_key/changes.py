@@ -17,11 +17,10 @@ class SameKeyJoin(KindOfJoin):
         held = self.held()
         if held is not None and self.facts.judged_again(self.node):
             parts.append(held)
-            at_most += self.facts.held(self.node)
+            at_most += self.held_rows
         keys = LookupKeys(self.together(parts, self.sql.names(names)), at_most)
         state = self._state(self._rows(self.left, self.left_key, lefts, keys), self._rows(self.right, self.right_key, rights, keys))
-        old = self.work.before.lookup(self.node.name, keys) if self.work.before.has(self.node.name) else None
-        return JoinResults(state, old, None if held is None else self.among(held, keys.rows), at_most)
+        return JoinResults(state, ((names, keys),), None if held is None else self.among(held, keys.rows), at_most)
 
     def _rows(self, table: str, key: tuple[str, ...], changes: Relation | None, keys: LookupKeys) -> Relation:
         """The rows of a table for some keys of the output; what this run changed is not looked up."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rejoin.engines.relation import Relation
 from rejoin.joins import sides
-from rejoin.joins.kind import JoinResults, KindOfJoin
+from rejoin.joins.kind import JoinResults, KindOfJoin, Wanted
 from rejoin.joins.time_spans import TimeSpans
 from rejoin.joins.window import statements
 from rejoin.joins.window.statements import window_of
@@ -34,7 +34,7 @@ class WindowJoin(KindOfJoin):
         self._keys = statements.Keys(self.left_key, self.right_key)
         self._stored = statements.Stored(self.plan.stored_from(self.left), self.plan.stored_from(self.right))
         self._kept = (self.edge.kind.keeps_left, self.edge.kind.keeps_right)
-        self._mine, self._theirs = node.key[: len(self.left_key)], node.key[len(self.left_key) :]
+        self._looked_at = dict[str, Relation]()
 
     def everything(self) -> Relation:
         text = statements.state(self.sql, self.spoken, self._keys, scoped=None, stored=self._stored)
@@ -66,7 +66,8 @@ class WindowJoin(KindOfJoin):
                 at_most += count
         text = statements.state(self.sql, self.spoken, self._keys, scoped=list(changes), stored=self._stored)
         state = self.engine.query(text, lefts=lefts, rights=rights, marks=marks, **inputs)
-        return JoinResults(state, self._old(inputs, at_most), self._in_scope(self.held(), inputs), at_most)
+        self._looked_at, held = inputs, self.held()
+        return JoinResults(state, self._wanted(inputs, at_most), None if held is None else self.in_scope(held), at_most)
 
     def _read(self, changes: dict[str, Relation], marks: Relation) -> tuple[Relation, Relation]:
         """The records of both streams that can matter, in spans of time, and those that changed."""
@@ -98,33 +99,28 @@ class WindowJoin(KindOfJoin):
     def _times(self, changes: Relation, *, left: bool) -> TimeSpans:
         return TimeSpans.of(self.engine, statements.times(self.sql, self.spoken, self._keys, left=left), changes)
 
-    def _old(self, inputs: dict[str, Relation], at_most: int) -> Relation | None:
-        """The output's rows that can change: found by the records of either side."""
-        before, node, sql = self.work.before, self.node, self.sql
-        if not before.has(node.name):
-            return None
+    def _wanted(self, inputs: dict[str, Relation], at_most: int) -> Wanted:
+        """The output's rows that have a record of either side that was looked at."""
         wanted = list[tuple[tuple[str, ...], LookupKeys]]()
         for own, key, changes, lonely, ks in (
-            (self._mine, self.left_key, "left_changes", "lonely_left", self._keys.pks),
-            (self._theirs, self.right_key, "right_changes", "lonely_right", self._keys.rks),
+            (self.mine, self.left_key, "left_changes", "lonely_left", self._keys.pks),
+            (self.theirs, self.right_key, "right_changes", "lonely_right", self._keys.rks),
         ):
             given = {n: inputs[n] for n in (changes, lonely) if n in inputs}
-            names = [f"SELECT {sql.renamed(key if n == changes else ks, own)} FROM {n}" for n in given]
+            names = [f"SELECT {self.sql.renamed(key if n == changes else ks, own)} FROM {n}" for n in given]
             if given:
                 wanted.append((own, LookupKeys(self.engine.query(" UNION ALL ".join(names), **given), at_most)))
-        return self._in_scope(before.lookup_any(node.name, wanted), inputs)
+        return wanted
 
-    def _in_scope(self, rows: Relation | None, inputs: dict[str, Relation]) -> Relation | None:
-        if rows is None:
-            return None
-        given = [n for n in ("left_changes", "right_changes") if n in inputs]
+    def in_scope(self, rows: Relation) -> Relation:
+        given = [n for n in ("left_changes", "right_changes") if n in self._looked_at]
         text = statements.in_scope(self.sql, self.node.key, self._keys, given=given, kept=self._kept)
-        scoped = self.engine.query(text, rows_=rows, **inputs)
+        scoped = self.engine.query(text, rows_=rows, **self._looked_at)
         if not settled(self.plan, self.node):
             return scoped
         # Results of a record that was let go, whose id another one has now.
         found, count = self.fetched(scoped)
-        sides = ((self.left, self._mine, self.left_key), (self.right, self._theirs, self.right_key))
+        sides = ((self.left, self.mine, self.left_key), (self.right, self.theirs, self.right_key))
         lefts, rights = (self.work.now.lookup(table, self._keys_of(found, own, key, count)) for table, own, key in sides)
         return self._unsettled(found, lefts, rights)
 

@@ -185,7 +185,7 @@ class Reader(Lookups):
             return None
         found = self.every(name, self.columns(name))
         right = plan_columns.struct(self.engine, found.schema, "right", [(p.name, p.type) for p in edge.right.columns])
-        pks = sql.names(numbered("pk", len(self._plan.left_key(node))))
+        pks = sql.names(numbered("pk", len(self._plan.key_of(node.left.table))))
         return self.engine.query(f"SELECT {pks}, left_hash, {right} AS {sql.name('right')} FROM found", found=found)
 
     def candidates(self, node: Node) -> Relation | None:

@@ -1,7 +1,7 @@
 """Checks what was expected of a table or named output, and turns it into the plan's data. Never imports Great Expectations."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -10,7 +10,7 @@ from rejoin.declare.expectations import Expected
 from rejoin.plan.check import expectation_arguments
 from rejoin.plan.model import expectation_words
 from rejoin.plan.model.expectations import Expectation, Level, Severity, Which
-from rejoin.plan.model.plan import Node, Plan, Table
+from rejoin.plan.model.plan import Node, Plan
 from rejoin.plan.model.problems import BAD_OPTION, UNKNOWN_COLUMN, Reporter, did_you_mean
 from rejoin.plan.sql.expressions import Expression, Scope, Side, column, expression
 
@@ -64,16 +64,6 @@ def check_node(node: Node, report: Reporter) -> None:
 def changed(old: Plan, new: Plan) -> tuple[str, ...]:
     """Names of tables and nodes of ``new`` of which something else is expected than in ``old``."""
     return tuple(name for name in new.names if old.expectations(name) != new.expectations(name))
-
-
-def can_hold(of: Table | Node) -> bool:
-    """Whether an expectation holds rows back."""
-    return any(e.severity is Severity.QUARANTINE for e in of.expectations)
-
-
-def of_level(expectations: Iterable[Expectation], level: Level, rows: Which | None = None) -> tuple[Expectation, ...]:
-    """Those of a level, and of one choice of rows."""
-    return tuple(e for e in expectations if e.level is level and rows in (None, e.rows))
 
 
 def _one(given: object, side: Side, report: Reporter) -> Expectation | None:

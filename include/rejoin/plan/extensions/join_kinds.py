@@ -20,14 +20,13 @@ class Faces:
 
     Attributes:
         shown: every statement that it may need, for ``explain --sql``: of a dialect, a plan and a node the step, a title and the text.
-        found: how a run finds its results: of a ``context.work.Work``, a node and a ``context.uncomputable_rows.Sieve`` or None a ``joins.kind.Kind``. None for the star, whose results are found
-            by messages (``steps.respond.step`` and ``steps.resolve.step``).
+        found: how a run finds its results: of a ``context.work.Work``, a node and a ``context.uncomputable_rows.UncomputableRows`` or None a ``joins.kind.KindOfJoin``.
         condition: SQL text that a part of the foreign key meets a column of the right key; the rule in the output's defining query, which
             takes the right row with the smallest key of those that meet it. None where the plan knows the rule.
     """
 
     shown: "Callable[[Any, Plan, Node], Iterator[tuple[str, str, str]]]"
-    found: Callable[[Any, "Node", Any], Any] | None
+    found: Callable[[Any, "Node", Any], Any]
     condition: Callable[[str, str], str] | None = None
 
 

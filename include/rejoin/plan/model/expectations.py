@@ -1,5 +1,6 @@
 """Expectations as data of the plan."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -62,3 +63,13 @@ def expectations_of(data: dict[str, Any]) -> tuple[Expectation, ...]:
         Expectation(e["type"], e["kwargs"], Level(e["level"]), Severity(e["severity"]), Which(e["rows"]), e["max_share"])
         for e in data.get("expectations", ())
     )
+
+
+def can_hold(expectations: Iterable[Expectation]) -> bool:
+    """Whether one of them holds rows back."""
+    return any(e.severity is Severity.QUARANTINE for e in expectations)
+
+
+def of_level(expectations: Iterable[Expectation], level: Level, rows: Which | None = None) -> tuple[Expectation, ...]:
+    """Those of a level, and of one choice of rows."""
+    return tuple(e for e in expectations if e.level is level and rows in (None, e.rows))

@@ -9,8 +9,7 @@ from rejoin.engines.relation import LocalRelation, Relation
 from rejoin.lake import table_names
 from rejoin.lake.ledger.records import Write
 from rejoin.limits import limits
-from rejoin.plan.check.expectations import of_level
-from rejoin.plan.model.expectations import Level, Which
+from rejoin.plan.model.expectations import Level, Which, of_level
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.step_results import Ingested
 from rejoin.statements.dialect import counted, text

@@ -18,8 +18,7 @@ from rejoin.lake.ledger.records import Write
 from rejoin.lake.read.lookups import LookupKeys
 from rejoin.lake.read.reader import Reader
 from rejoin.limits import limits
-from rejoin.plan.check.expectations import of_level
-from rejoin.plan.model.expectations import Expectation, Level, Which
+from rejoin.plan.model.expectations import Expectation, Level, Which, of_level
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.record_place import by_place
 from rejoin.plan.model.sources import Meaning, SnapshotSource

@@ -1,42 +1,76 @@
-"""The rows of an output before a run, made once more instead of read.
+"""The rows that an output had before a run: which way they are got is one value, made in one place, and told with the step.
 
-A stored row's hash says of which definition and of which versions of its left and right rows it was made (``statements.value_hash.provenance``). What these
-versions were the run knows: they are in its changes, or looked up already. So of the output itself only hashes are read, and where one is that of
-the row made anew, that row is what is stored. All others are read.
+Of a star they can be made once more instead of read. A stored row's hash says of which definition and of which versions of its left and right rows it
+was made (``statements.value_hash.provenance``). What these versions were the run knows: they are in its changes, or looked up already. So of the output
+itself only hashes are read, and where one is that of the row made anew, that row is what is stored. All others are read.
 
 This relies on more than equal hashes: a row of a source that came while its output was not in the topology was hashed without the columns that only
 that output reads, so two versions that differ in these have one hash. But when the output came back, it was compared as a whole, and since then every
 row that is not held back is that of the newest versions (I1). So keys that are held back are read, whatever their hash.
 """
 
-from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 
 import pyarrow.compute as pc
 
 from rejoin.context.work import Work
 from rejoin.engines.relation import LocalRelation, NeedsSpark, Relation
 from rejoin.joins.foreign_key import resolve as star
+from rejoin.joins.foreign_key.right_rows import filled, lacking
+from rejoin.joins.kind import JoinResults
 from rejoin.lake.read.lookups import LookupKeys
+from rejoin.limits import limits
 from rejoin.plan.change.fingerprint import fingerprint
 from rejoin.plan.model.plan import Node
 from rejoin.steps.resolve import statements
-from rejoin.steps.resolve.right_rows import filled, lacking
 
 
-def earlier(work: Work, node: Node, paired: Mapping[str, Relation], keys: LookupKeys, held: Relation | None) -> Relation:
-    """``Relation`` of an output before this run.
+class Way(StrEnum):
+    """How the old rows are got."""
 
-    Args:
-        work: the attempt.
-        node: the node, a star of foreign keys without rows that are in the output alone.
-        paired: inputs of ``star.pair``. Of these count ``changes`` and ``lefts``.
-        keys: of the output, all among those of these inputs.
-        held: those of them that are held back before this run; None: none are.
-    """
+    NONE = "none"
+    """There are none: the output is new."""
+    ALL = "all"
+    """The whole output is read."""
+    READ = "read"
+    """Those of the results that can change are read."""
+    MADE = "made"
+    """They are made once more; what their hashes do not prove is read."""
+
+
+@dataclass(frozen=True)
+class OldRows:
+    """The way, and why it is taken, as a part of a sentence."""
+
+    way: Way
+    why: str
+
+
+def chosen(work: Work, node: Node, found: JoinResults, *, sifted: bool) -> OldRows:
+    """The way to the old rows of results. ``sifted``: rows that cannot be computed are taken aside."""
+    values = found.at_most * len(node.columns)
+    if not work.before.has(node.name):
+        return OldRows(Way.NONE, "the output is new")
+    if found.stored is None:
+        return OldRows(Way.ALL, "every row is compared")
+    if not found.sides:
+        return OldRows(Way.READ, "they are many, or not those of known left rows")
+    if not work.engine.in_process:
+        return OldRows(Way.READ, "Spark reads them")
+    if sifted:
+        return OldRows(Way.READ, "some rows cannot be computed")
+    if values <= limits().read_values:
+        return OldRows(Way.READ, f"they have {values:,} values at most")
+    return OldRows(Way.MADE, f"they have up to {values:,} values")
+
+
+def made_again(work: Work, node: Node, found: JoinResults) -> Relation:
+    """``Relation`` of an output before this run, for the results of a star."""
     try:
-        proven = LocalRelation(_proven(work, node, paired, keys, held).here())
+        proven = LocalRelation(_proven(work, node, found).here())
     except NeedsSpark:  # an expression has no value for a row that was held back
-        return work.before.lookup(node.name, keys)
+        return work.before.lookup(node.name, _keys(found))
     others = proven.arrow.filter(pc.is_null(proven.arrow["_row"])).select(list(node.key))
     if not others.num_rows:
         return proven
@@ -44,14 +78,21 @@ def earlier(work: Work, node: Node, paired: Mapping[str, Relation], keys: Lookup
     return work.engine.query("SELECT * FROM proven WHERE _row IS NOT NULL UNION ALL SELECT * FROM read", proven=proven, read=read)
 
 
-def _proven(work: Work, node: Node, paired: Mapping[str, Relation], keys: LookupKeys, held: Relation | None) -> Relation:
+def _keys(found: JoinResults) -> LookupKeys:
+    """The keys of the results of a star."""
+    ((_, keys),) = found.stored or ()
+    return keys
+
+
+def _proven(work: Work, node: Node, found: JoinResults) -> Relation:
     """The same, ``_row`` being null where it has to be read."""
-    sql, spoken, key = work.engine.sql, work.engine.node(node), work.facts.plan.key_of(node.left.table)
-    sides: dict[str, Relation] = {name: paired[name] for name in ("changes", "lefts") if name in paired}
-    before = work.engine.query(star.lefts_before(sql, key, changed="changes" in sides, looked_up="lefts" in sides), **sides)
+    sql, spoken, key, held = work.engine.sql, work.engine.node(node), work.facts.plan.key_of(node.left.table), found.held
+    before = work.engine.query(
+        star.lefts_before(sql, key, changed="changes" in found.sides, looked_up="lefts" in found.sides), **found.sides
+    )
     pair = star.pair(sql, spoken, key, {}, changed=False, looked_up=True)
     state = LocalRelation(work.engine.query(pair, lefts=before).here())
-    known = filled(work, work.before, node, state, lacking(node, state.arrow), state)
+    known = filled(work, work.before, spoken.edges, state, lacking(work.engine, len(spoken.edges), state))
     made = work.engine.query(statements.join(sql, spoken, fingerprint(work.facts.plan, node)), state=known)
-    inputs = {"made": made, "stored": work.before.hashes(node.name, keys), **({} if held is None else {"held": held})}
+    inputs = {"made": made, "stored": work.before.hashes(node.name, _keys(found)), **({} if held is None else {"held": held})}
     return work.engine.query(statements.proven(sql, node, held=held is not None), **inputs)

@@ -41,11 +41,9 @@ def proven(sql: Dialect, node: Node, *, held: bool) -> str:
     FROM stored AS s LEFT JOIN ({candidates}) AS m ON {sql.on(node.key, "s", "m", nulls=nulls)}"""
 
 
-def difference(
-    sql: Dialect, node: Node, types: Mapping[str, str], *, stored: bool, everything: bool, gone: Sequence[tuple[str, str]] = ()
-) -> str:
+def difference(sql: Dialect, node: Node, types: Mapping[str, str], *, stored: bool, gone: Sequence[tuple[str, str]] = ()) -> str:
     """``made``, the new output rows of ``join``, and ``old``, the ``Rows`` of the output before this run -> ``Changes`` of the output with
-    ``_op`` ``N`` for affected keys whose row stays the same, and ``_place``, where the old row lies.
+    ``_op`` ``N`` for affected keys whose row stays the same, and ``_place``, where the old row lies. A row of ``old`` whose key ``made`` lacks is gone.
 
     A row that loses a value because its column is dropped has changed: who follows the changes would else find the old value there when
     a column of that name comes back.
@@ -55,7 +53,6 @@ def difference(
         node: the node.
         types: SQL types of the columns of ``old``, in the dialect: of those of ``new`` the same or wider ones.
         stored: ``old`` is an input; else the output never had a row.
-        everything: ``old`` is the whole output and keys that ``made`` lacks are gone (the node is rebuilt).
         gone: name and SQL type of columns that ``old`` has after the node's own, and the node no longer has.
     """
     pks, keys, new, old = numbered("pk", len(node.key)), list(node.key), sql.name("new"), sql.name("old")
@@ -67,8 +64,8 @@ def difference(
         row = sql.struct((name, f"CAST({sql.get('_row', name)} AS {of})") for name, of in fields)
         before = f"SELECT {sql.renamed(keys, pks)}, CASE WHEN _row IS NOT NULL THEN {row} END AS {old}, {PLACE} FROM old"
         shown = ", ".join(f"coalesce(m.{c}, o.{c}) AS {c}" for c in pks)
-        kind, on = "FULL" if everything else "LEFT", sql.on(pks, "m", "o", nulls=node.null_keys)
-        both = f"SELECT {shown}, m.{new}, o.{old}, o.{PLACE} FROM made AS m {kind} JOIN ({before}) AS o ON {on}"
+        on = sql.on(pks, "m", "o", nulls=node.null_keys)
+        both = f"SELECT {shown}, m.{new}, o.{old}, o.{PLACE} FROM made AS m FULL JOIN ({before}) AS o ON {on}"
     kept = [(sql.get(new, p.name), sql.get(old, p.name)) for p in node.columns]
     same = equal([*kept, *(("NULL", sql.get(old, name)) for name, _ in gone)])
     op = f"""CASE

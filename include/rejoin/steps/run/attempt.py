@@ -62,7 +62,7 @@ class Attempt:
             case Verb.RESPOND:
                 outcome = Responding(work).run(*met.facts.edge(step.target))
             case Verb.RESOLVE:
-                outcome = Resolving(work).run(plan.node(step.target))
+                outcome = Resolving(work, plan.node(step.target)).run()
             case Verb.VALIDATE:
                 node = plan.node(step.target)
                 outcome = met.checked(node, Validating(work, start.results(node.name)).run(node))

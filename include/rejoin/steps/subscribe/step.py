@@ -2,7 +2,7 @@
 
 from rejoin.context.outcome import Outcome
 from rejoin.context.uncomputable_rows import UncomputableRows, can_sift
-from rejoin.context.work import Work, left_changes
+from rejoin.context.work import Work
 from rejoin.engines.relation import Relation
 from rejoin.joins.foreign_key import subscribe
 from rejoin.lake import table_names
@@ -22,7 +22,7 @@ class Subscribing:
 
     def run(self, node: Node) -> Outcome[Subscribed]:
         """Writes the subscriptions of a node, on all of its edges."""
-        changes = left_changes(self._work, node)
+        changes = _left_changes(self._work, node)
         assert changes is not None
         try:
             return self._subscribed(node, changes)
@@ -54,3 +54,13 @@ class Subscribing:
 
 def _subscription_key(edge: Edge, key: tuple[str, ...]) -> list[str]:
     return [*numbered("fk", len(edge.foreign_key)), *numbered("pk", len(key))]
+
+
+def _left_changes(work: Work, node: Node) -> Relation | None:
+    """What the node has to look at on its left: this run's changes, or every row if its definition is new; None if there is nothing."""
+    table, facts = node.left.table, work.facts
+    if not facts.rebuilt(node):
+        return work.now.changes(table, facts.run.number) if facts.changed(table) else None
+    key = work.engine.sql.names(facts.plan.key_of(table))
+    nothing = "CASE WHEN false THEN _row END"
+    return work.engine.query(f"SELECT {key}, 'I' AS _op, {nothing} AS _before, _row AS _after FROM lefts", lefts=work.now.current(table))

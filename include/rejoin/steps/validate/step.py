@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rejoin.context.facts import watched
-from rejoin.context.new_output import OPS, applied, load, loading
+from rejoin.context.new_output import OPS, applied, load
 from rejoin.context.outcome import Outcome
 from rejoin.context.work import Work
 from rejoin.engines.relation import Relation
@@ -55,14 +55,14 @@ class Validating:
         judged = self._engine.query(statement, **inputs)
         at_most = made.changes + made.held_before + made.uncomputable
         good = self._engine.query(held_rows.published(self._sql, node.key, run), judged=judged)
-        if loading(self._work, node):
+        if not self._work.before.has(node.name):
             counts, writes = load(self._work, self._work.writer, node, good, at_most)
             done = Changed.of(counts)
         else:
             observed, seen = self._engine.counted(good, counted(OPS))
             log = self._work.writer.log(node, self._engine.small(observed, at_most))
             done = Changed.of(seen())
-            writes = applied(self._work, node, log, done)
+            writes = applied(log, done, rebuilt=self._facts.rebuilt(node))
         if bad is not None or made.held_before or made.uncomputable:
             ops = counted({"held_back": "_op = 'Q'", "released": "_op = 'R'"})
             aside, seen = self._engine.counted(self._engine.query(held_rows.set_aside(self._sql, node, run), judged=judged), ops)
