@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from rejoin.errors import SourceError
 from rejoin.limits import limits
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.record_place import PLACE, by_place
+from rejoin.plan.model.record_place import PLACE
 from rejoin.plan.pin import Pin
 from rejoin.sources.access import SourceAccess
 from rejoin.sources.events import EventKind, arrow_type
@@ -34,7 +34,7 @@ def locate(table: Table, pin: Pin, access: SourceAccess, key: Mapping[str, Any],
         key: values of the key columns.
         position: the version's (``_version``).
     """
-    if by_place(table):
+    if table.by_place:
         path, _, line = str(key[PLACE.name]).rpartition(":")
         return path, int(line)
     if not is_parquet(table, pin) and not is_small(pin):

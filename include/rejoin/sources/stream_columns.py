@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.record_place import PLACE, by_place, delivered
+from rejoin.plan.model.record_place import PLACE, delivered
 from rejoin.plan.sql.portable import printed
 from rejoin.sources.decode.row_sql import database
 from rejoin.sources.events import EventKind, arrow_type, events_schema
@@ -62,7 +62,7 @@ def _completed(table: Table, events: pa.RecordBatch, schema: pa.Schema, clock: C
     made = dict(zip(events.schema.names, events.columns, strict=True))
     if clock is not None and table.event_time is not None:
         made |= {table.event_time: clock.times(made), "_missing": clock.missing(made)}
-    if by_place(table):
+    if table.by_place:
         made[PLACE.name] = pc.binary_join_element_wise(events["_file"], events["_line"].cast(pa.string()), ":")
         made["_old_key"] = pa.nulls(events.num_rows, schema.field("_old_key").type)
     return pa.RecordBatch.from_arrays([made[name] for name in schema.names], schema=schema)

@@ -23,7 +23,7 @@ from rejoin.plan.model.expectations import Expectation
 from rejoin.plan.model.match import AsOf, JoinKind, Match, Other, Window
 from rejoin.plan.model.policy import Policy, Refresh, RunOptions
 from rejoin.plan.model.sinks import Sink
-from rejoin.plan.model.sources import Source
+from rejoin.plan.model.sources import RecordsSource, Source
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,11 @@ class Table:
     def order(self) -> tuple[str, ...]:
         """The columns by which its rows are stored: a stream by time, since its joins read spans of time."""
         return self.key if self.event_time is None else (self.event_time, *self.key)
+
+    @property
+    def by_place(self) -> bool:
+        """Whether it is a stream whose records are told by their places."""
+        return isinstance(self.source, RecordsSource) and self.source.places
 
 
 @dataclass(frozen=True)

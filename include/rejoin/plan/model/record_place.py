@@ -13,17 +13,12 @@ PLACE: Final = Column("record", "STRING")
 """The column that such a stream has beside those of its source: path and first line (in Parquet the row's number), as ``landing/clicks/7.csv:12``."""
 
 
-def by_place(table: Table) -> bool:
-    """Whether the records of a stream are told by their places."""
-    return isinstance(table.source, RecordsSource) and table.source.places
-
-
 def delivered(table: Table) -> Table:
     """The table as its source delivers it: without the place, and then without any key; without a time that is computed."""
     if table.computed_time is not None:
         columns = tuple(c for c in table.columns if c.name != table.event_time)
         table = replace(table, columns=columns, event_time=None, computed_time=None)
-    if not by_place(table):
+    if not table.by_place:
         return table
     assert isinstance(table.source, RecordsSource)
     columns = tuple(c for c in table.columns if c != PLACE)

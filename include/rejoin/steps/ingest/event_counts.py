@@ -8,7 +8,6 @@ import pyarrow.compute as pc
 
 from rejoin.engines.relation import Engine, Relation
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.record_place import by_place
 from rejoin.sources.events import ReadMark
 from rejoin.statements.dialect import Dialect, aggregated, counted
 from rejoin.steps.ingest.stream_records import FIRST_AFTER, OF_NO_WHOLE, READ
@@ -92,7 +91,7 @@ def kind_counts(sql: Dialect, table: Table) -> dict[str, str]:
 
 def alone(engine: Engine, table: Table, facts: Relation) -> bool:
     """Whether it is known that no two of many events have one key: then nothing has to be put in order."""
-    if by_place(table):
+    if table.by_place:
         return True
     if not engine.in_process or facts.local is not None:
         return False

@@ -37,6 +37,7 @@ class Storing:
         self._work, self._facts, self._table, self._cut, self._results = work, work.facts, table, cut, results
         self._engine, self._sql = work.engine, work.engine.sql
         self._judge: Judging | None = None
+        self._held_rows, self._again = work.facts.held(table), work.facts.judged_again(table)
 
     def store(self, made: Relation, kinds: EventCounts, refused: Relation, at_most: int, held: Relation | None) -> Outcome[Ingested]:
         """Judges the new versions and appends those that pass; appends what is kept aside; counts every record's fate and checks that none is lost (I4).
@@ -96,11 +97,11 @@ class Storing:
             all_bad = RecordCount(done.quarantined, kinds.quarantined_lines + late_lines)
             check_policy(self._engine, self._table, kinds.whole, all_bad, bad, self._facts.run.number)
             check_any_applied(self._engine, self._table, done, bad, self._facts.run.number)
-        if done.quarantined or held is not None or self._facts.judged_again(self._table):
+        if done.quarantined or held is not None or self._again:
             inputs = {"refused": refused, "judged": self._as_written(judged) if late else judged, "made": made}
             statement = hold.records_aside(self._sql, self._table, self._facts.run.number, held=held is not None)
             aside = self._engine.query(statement, **inputs, **({} if held is None else {"held": held}))
-            at_most = done.quarantined + self._facts.held(self._table)
+            at_most = done.quarantined + self._held_rows
             writes.append(
                 self._work.writer.append(table_names.quarantine(self._table.name), self._engine.small(aside, at_most), self._table.key)
             )

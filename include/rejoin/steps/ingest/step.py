@@ -20,7 +20,6 @@ from rejoin.lake.read.reader import Reader
 from rejoin.limits import limits
 from rejoin.plan.model.expectations import Expectation, Level, Which, of_level
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.record_place import by_place
 from rejoin.plan.model.sources import Meaning, SnapshotSource
 from rejoin.plan.model.step_results import Ingested
 from rejoin.sources.events import events_schema
@@ -42,63 +41,72 @@ class Ingesting:
 
     Args:
         work: what the attempt works with.
+        table: the table.
         cut: what the run reads of it.
         results: where the results of the table's validation are kept; None: only in the ledger.
     """
 
-    def __init__(self, work: Work, cut: Cut, results: Path | None) -> None:
-        self._work, self._facts, self._cut, self._results = work, work.facts, cut, results
+    def __init__(self, work: Work, table: Table, cut: Cut, results: Path | None) -> None:
+        self._work, self._facts, self._table, self._cut, self._results = work, work.facts, table, cut, results
         self._engine, self._sql = work.engine, work.engine.sql
+        self._storing = Storing(work, table, cut, results)
+        self._held_rows, self._again = work.facts.held(table), work.facts.judged_again(table)
+        self._latest = work.before.latest(table)
 
-    def run(self, table: Table) -> Outcome[Ingested]:
+    def run(self) -> Outcome[Ingested]:
         """Ingests what the cut has pinned, and judges what it comes to."""
-        self._storing = Storing(self._work, table, self._cut, self._results)
-        outcome = self._ingested(table, self._cut.pin)
+        table = self._table
+        outcome = self._ingested(self._cut.pin)
         after = self._work.after(outcome.writes)
         if not table.expectations or not (outcome.result.changes or self._facts.asked_again(table.name) or watched(table)):
             return outcome
-        measures = {n: self._measure(table, e, after) for n, e in measured(table)}
+        measures = {n: self._measure(e, after) for n, e in measured(table)}
         judging = self._storing.judging()
         judging.table(after, after.stored(table.name), measures)
         return replace(outcome, detail={**outcome.detail, **judging.detail()})
 
-    def _ingested(self, table: Table, pin: sources.Pin | None) -> Outcome[Ingested]:
+    def _ingested(self, pin: sources.Pin | None) -> Outcome[Ingested]:
         if pin is None:
-            known, held = self._work.before.has(table.name), self._held(table, None)
-            if known and held is not None and self._facts.judged_again(table):
+            known, held = self._work.before.has(self._table.name), self._held(None)
+            if known and held is not None and self._again:
                 return self._ingest_feed(
-                    table, LocalRelation(events_schema(table).empty_table()), no_kinds(), LookupKeys(held, self._facts.held(table))
+                    LocalRelation(events_schema(self._table).empty_table()), no_kinds(), LookupKeys(held, self._held_rows)
                 )
-            return Outcome(Ingested(), () if known else (self._touch(table),))
-        here = sources.read_here(table, pin, self._cut.access)
+            return Outcome(Ingested(), () if known else (self._touch(),))
+        here = sources.read_here(self._table, pin, self._cut.access)
         if here is not None:
-            return self._ingest(table, LocalRelation(here), kinds_of(table, here), here)
+            return self._ingest(LocalRelation(here), kinds_of(self._table, here), here)
         if self._engine.in_process:
-            landed = self._engine.landed(events_schema(table), sources.read_along(table, pin, self._cut.access), sources.RARE)
-            return self._ingest(table, landed, count_kinds(self._engine, table, landed), None)
-        spark = self._engine.by_spark(f"the input of {table.name!r} is large")
-        events = spark.of(sources.read(spark.spark, table, pin, self._cut.access))
-        if (loaded := self._load(table, events)) is not None:
+            landed = self._engine.landed(events_schema(self._table), sources.read_along(self._table, pin, self._cut.access), sources.RARE)
+            return self._ingest(landed, count_kinds(self._engine, self._table, landed), None)
+        spark = self._engine.by_spark(f"the input of {self._table.name!r} is large")
+        events = spark.of(sources.read(spark.spark, self._table, pin, self._cut.access))
+        if (loaded := self._load(events)) is not None:
             return loaded
         with self._engine.kept(events) as kept:  # decoding is the dearest part: once
-            return self._ingest(table, kept, count_kinds(self._engine, table, kept), None)
+            return self._ingest(kept, count_kinds(self._engine, self._table, kept), None)
 
-    def _load(self, table: Table, events: Relation) -> Outcome[Ingested] | None:
+    def _load(self, events: Relation) -> Outcome[Ingested] | None:
         """The first load of a feed in one pass, if it turns out to be plain; None if it has to be looked at first: what was written is garbage.
 
         Events are counted before a shuffle: where Spark lost an executor it has counted some of them twice, and they are counted again in peace.
         """
-        judged = of_level(table.expectations, Level.ROW, Which.CHANGED)
-        if judged or table.retention is not None or isinstance(table.source, SnapshotSource) or self._work.before.has(table.name):
+        judged = of_level(self._table.expectations, Level.ROW, Which.CHANGED)
+        if (
+            judged
+            or self._table.retention is not None
+            or isinstance(self._table.source, SnapshotSource)
+            or self._work.before.has(self._table.name)
+        ):
             return None
-        observed, seen = self._engine.counted(events, {**kind_counts(self._sql, table), **generations.LOADED})
-        statement = statements.feed(self._sql, table, stored=False, placed=True)
+        observed, seen = self._engine.counted(events, {**kind_counts(self._sql, self._table), **generations.LOADED})
+        statement = statements.feed(self._sql, self._table, stored=False, placed=True)
         classified = self._engine.query(statement, events=self._facts_of(observed))
-        fates, _, write = self._storing.write(self._versions(table, classified, keep_unchanged=True), limits().large)
+        fates, _, write = self._storing.write(self._versions(classified, keep_unchanged=True), limits().large)
         found = seen()
         marks = {name: found.pop(name) for name in generations.LOADED}
         kinds = EventCounts(**found)
-        reads = snapshot_ends.loaded_reads(table, marks, kinds)
+        reads = snapshot_ends.loaded_reads(self._table, marks, kinds)
         if (
             reads is None
             or not kinds.plain
@@ -107,144 +115,142 @@ class Ingesting:
             or kinds.read != kinds.skipped + fates.accounted
         ):
             self._work = replace(self._work, writer=self._work.writer.again())
-            self._storing = Storing(self._work, table, self._cut, self._results)
+            self._storing = Storing(self._work, self._table, self._cut, self._results)
             return None
-        return snapshot_ends.loaded(self._work, table, reads, Outcome(self._storing.accounted(fates, kinds), (write,)))
+        return snapshot_ends.loaded(self._work, self._table, reads, Outcome(self._storing.accounted(fates, kinds), (write,)))
 
     def _facts_of(self, events: Relation) -> Relation:
         return self._engine.query("SELECT * FROM events WHERE _kind IN ('upsert', 'delete')", events=events)
 
-    def _versions(self, table: Table, classified: Relation, *, keep_unchanged: bool) -> Relation:
-        return self._engine.query(statements.versions(self._sql, table, keep_unchanged=keep_unchanged), classified=classified)
+    def _versions(self, classified: Relation, *, keep_unchanged: bool) -> Relation:
+        return self._engine.query(statements.versions(self._sql, self._table, keep_unchanged=keep_unchanged), classified=classified)
 
-    def _ingest(self, table: Table, events: Relation, kinds: EventCounts, here: pa.Table | None) -> Outcome[Ingested]:
-        check_policy(self._engine, table, kinds.whole, kinds.refused, events, self._facts.run.number)
-        check_any(self._engine, table, kinds, events, self._facts.run.number)
-        if isinstance(table.source, SnapshotSource):
-            return (
-                self._ingest_changes(table, events, kinds, here) if self._cut.given.partial else self._ingest_snapshot(table, events, kinds)
-            )
+    def _ingest(self, events: Relation, kinds: EventCounts, here: pa.Table | None) -> Outcome[Ingested]:
+        check_policy(self._engine, self._table, kinds.whole, kinds.refused, events, self._facts.run.number)
+        check_any(self._engine, self._table, kinds, events, self._facts.run.number)
+        if isinstance(self._table.source, SnapshotSource):
+            return self._ingest_changes(events, kinds, here) if self._cut.given.partial else self._ingest_snapshot(events, kinds)
         if kinds.absent:
-            check_columns(self._engine, table, events, self._work.before, self._cut.given, self._cut.access)
-        said = passed_over(self._work, self._cut, table, events, kinds)
-        outcome = self._ingest_feed(table, events, kinds, self._keys(table, events, here, kinds))
-        return replace(outcome, detail={**outcome.detail, **said, **all_stale(self._work, self._cut, table, events, outcome.result)})
+            check_columns(self._engine, self._table, events, self._work.before, self._cut.given, self._cut.access)
+        said = passed_over(self._work, self._cut, self._table, events, kinds)
+        outcome = self._ingest_feed(events, kinds, self._keys(events, here, kinds))
+        return replace(outcome, detail={**outcome.detail, **said, **all_stale(self._work, self._cut, self._table, events, outcome.result)})
 
-    def _ingest_feed(self, table: Table, events: Relation, kinds: EventCounts, keys: LookupKeys) -> Outcome[Ingested]:
-        if kinds.reads and says_all(table) and snapshot_ends.apart(table):
-            before = of_base(self._facts, table)
-            events = bootstraps.placed(self._work, table, events, before, in_order=bool(self._cut.given.files))
-        ends = snapshot_ends.followed(self._work, table, events, kinds, torn=self._cut.torn)
+    def _ingest_feed(self, events: Relation, kinds: EventCounts, keys: LookupKeys) -> Outcome[Ingested]:
+        if kinds.reads and says_all(self._table) and snapshot_ends.apart(self._table):
+            before = of_base(self._facts, self._table)
+            events = bootstraps.placed(self._work, self._table, events, before, in_order=bool(self._cut.given.files))
+        ends = snapshot_ends.followed(self._work, self._table, events, kinds, torn=self._cut.torn)
         parts, every = [self._facts_of(events)], kinds.truncated is not None or ends.due
-        again = self._facts.judged_again(table)
-        held = self._held(table, None if every or again else keys)
+        held = self._held(None if every or self._again else keys)
         if held is not None:
             fields = tuple(f.name for f in held.schema.field("_row").type) if "_row" in held.columns else ()
-            parts.append(self._engine.query(hold.held_events(self._sql, table, fields), held=held))
-        if again:
-            replayed = self._replayed(table)
+            parts.append(self._engine.query(hold.held_events(self._sql, self._table, fields), held=held))
+        if self._again:
+            replayed = self._replayed()
             if replayed is not None:
                 parts.append(replayed[0])
                 kinds = with_replayed(kinds, replayed[1])
-            keys = LookupKeys(
-                self._looked_up(table, self._together(table, parts), kinds), keys.at_most + kinds.adopted + self._facts.held(table)
-            )
-        facts = self._together(table, parts)
-        looked = not by_place(table)  # no place comes twice
-        stored = self._work.before.versions(table.name, None if every else keys, before=kinds.incomplete > 0) if looked else None
+            keys = LookupKeys(self._looked_up(self._together(parts), kinds), keys.at_most + kinds.adopted + self._held_rows)
+        facts = self._together(parts)
+        looked = not self._table.by_place  # no place comes twice
+        stored = self._work.before.versions(self._table.name, None if every else keys, before=kinds.incomplete > 0) if looked else None
         known, given = stored is not None, {} if stored is None else {"stored": stored}
         if kinds.overtaken(ends.stored):
-            facts = self._engine.query(statements.behind_reads(self._sql, table, stored=known), events=facts, **given)
+            facts = self._engine.query(statements.behind_reads(self._sql, self._table, stored=known), events=facts, **given)
         if kinds.truncated is not None:
-            facts = self._engine.query(statements.truncation(self._sql, table, kinds.truncated, stored=known), events=facts, **given)
+            facts = self._engine.query(statements.truncation(self._sql, self._table, kinds.truncated, stored=known), events=facts, **given)
         if ends.due:
             facts = ends.reconciled(facts, events, stored)
-        placed, ages = kinds.unplaced == 0, Ages(self._work.before.latest(table), self._facts.plan.taken_from(table.name), ends.floor)
-        single = placed and alone(self._engine, table, facts)
-        statement = statements.feed(self._sql, table, stored=known, placed=placed, alone=single, ages=ages)
+        placed, ages = (
+            kinds.unplaced == 0,
+            Ages(self._latest, self._facts.plan.taken_from(self._table.name), ends.floor),
+        )
+        single = placed and alone(self._engine, self._table, facts)
+        statement = statements.feed(self._sql, self._table, stored=known, placed=placed, alone=single, ages=ages)
         classified = self._engine.query(statement, events=facts, **given)
         if kinds.incomplete:
-            classified = self._engine.query(statements.unsettled(self._sql, table, stored=known), classified=classified, **given)
-        made = self._versions(table, classified, keep_unchanged=True)
-        at_most = kinds.read + (self._facts.before.rows(table.name) if every else 0)
-        at_most += self._facts.held(table) if again or held is not None else 0
-        live = self._live(self._work.before, table) if ends.due and known else 0
+            classified = self._engine.query(statements.unsettled(self._sql, self._table, stored=known), classified=classified, **given)
+        made = self._versions(classified, keep_unchanged=True)
+        at_most = kinds.read + (self._facts.before.rows(self._table.name) if every else 0)
+        at_most += self._held_rows if self._again or held is not None else 0
+        live = self._live(self._work.before) if ends.due and known else 0
         return ends.outcome(self._storing.store(made, kinds, self._refused(events), at_most, held), live)
 
-    def _together(self, table: Table, parts: list[Relation]) -> Relation:
+    def _together(self, parts: list[Relation]) -> Relation:
         """Events of several origins."""
         inputs = {f"part_{i}": part for i, part in enumerate(parts)}
-        columns = self._sql.names(event_columns(table))
+        columns = self._sql.names(event_columns(self._table))
         return self._engine.query(" UNION ALL ".join(f"SELECT {columns} FROM {name}" for name in inputs), **inputs)
 
     def _refused(self, events: Relation) -> Relation:
         return self._engine.query("SELECT * FROM events WHERE _kind = 'quarantined'", events=events)
 
-    def _ingest_snapshot(self, table: Table, events: Relation, kinds: EventCounts) -> Outcome[Ingested]:
-        check_rows(table, kinds, self._facts.run.number)
+    def _ingest_snapshot(self, events: Relation, kinds: EventCounts) -> Outcome[Ingested]:
+        check_rows(self._table, kinds, self._facts.run.number)
         rows, refused = self._engine.query("SELECT * FROM events WHERE _kind = 'upsert'", events=events), self._refused(events)
-        key = self._sql.names(table.key)
-        bad = self._engine.query(f"SELECT {key} FROM refused WHERE {self._sql.name(table.key[0])} IS NOT NULL", refused=refused)
-        stored = self._work.before.versions(table.name, None, before=False)
+        key = self._sql.names(self._table.key)
+        bad = self._engine.query(f"SELECT {key} FROM refused WHERE {self._sql.name(self._table.key[0])} IS NOT NULL", refused=refused)
+        stored = self._work.before.versions(self._table.name, None, before=False)
         inputs = {"events": rows, "bad_keys": bad, **({} if stored is None else {"stored": stored})}
-        statement = statements.snapshot(self._sql, table, stored=stored is not None, deletes=kinds.quarantined_without_key == 0)
-        made = self._versions(table, self._engine.query(statement, **inputs), keep_unchanged=False)
-        outcome = self._storing.store(made, kinds, refused, kinds.read + self._facts.before.rows(table.name), self._held(table, None))
-        check_deletes(table, outcome.result, self._facts.run.number)
+        statement = statements.snapshot(self._sql, self._table, stored=stored is not None, deletes=kinds.quarantined_without_key == 0)
+        made = self._versions(self._engine.query(statement, **inputs), keep_unchanged=False)
+        outcome = self._storing.store(made, kinds, refused, kinds.read + self._facts.before.rows(self._table.name), self._held(None))
+        check_deletes(self._table, outcome.result, self._facts.run.number)
         return outcome
 
-    def _ingest_changes(self, table: Table, events: Relation, kinds: EventCounts, here: pa.Table | None) -> Outcome[Ingested]:
+    def _ingest_changes(self, events: Relation, kinds: EventCounts, here: pa.Table | None) -> Outcome[Ingested]:
         """What changed since the snapshot that the last run read; the share of deletes is bounded as that of a whole snapshot."""
-        outcome = self._ingest_feed(table, events, kinds, self._keys(table, events, here, kinds))
+        outcome = self._ingest_feed(events, kinds, self._keys(events, here, kinds))
         if outcome.result.deleted:
-            live = self._live(self._work.before, table)
-            check_deletes(table, replace(outcome.result, implied=outcome.result.deleted, live=live), self._facts.run.number)
+            live = self._live(self._work.before)
+            check_deletes(self._table, replace(outcome.result, implied=outcome.result.deleted, live=live), self._facts.run.number)
         return outcome
 
-    def _held(self, table: Table, keys: LookupKeys | None) -> Relation | None:
+    def _held(self, keys: LookupKeys | None) -> Relation | None:
         """The rows that are held back, of some keys or of all."""
-        return self._work.before.held(table.name, keys) if self._facts.held(table) else None
+        return self._work.before.held(self._table.name, keys) if self._held_rows else None
 
-    def _replayed(self, table: Table) -> tuple[Relation, EventCounts] | None:
+    def _replayed(self) -> tuple[Relation, EventCounts] | None:
         """The records in quarantine that can be decoded now. The next snapshot decides about those of a snapshot, and those of ``records`` come anew."""
-        refused = self._work.before.refused(table.name)
-        if refused is None or table.source.meaning is not Meaning.FEED:
+        refused = self._work.before.refused(self._table.name)
+        if refused is None or self._table.source.meaning is not Meaning.FEED:
             return None
         # In the order of their arrival, before all that arrive in this run.
         latest_first = f"row_number() OVER (ORDER BY _run DESC, {SOURCE_FILE} DESC, _line DESC)"
         arrival = self._sql.cast(f"{REPLAYED + 1} - {latest_first}", "BIGINT")
         wanted = f"{SOURCE_FILE} AS _file, _line, _reason, _raw, {arrival} AS _arrival"
         records = self._engine.query(f"SELECT {wanted} FROM refused", refused=refused)
-        if not self._engine.in_process and not limits().small(self._facts.before.rows(table_names.quarantine(table.name))):
-            spark = self._engine.by_spark(f"many records of {table.name!r} are replayed")
-            again = spark.of(sources.read_again_on_workers(table, spark.frame(records)), records)
-            return again, count_kinds(self._engine, table, again)
-        found = sources.read_again_here(table, sorted(records.here().to_pylist(), key=lambda record: record["_arrival"]))
-        return LocalRelation(found), kinds_of(table, found)
+        if not self._engine.in_process and not limits().small(self._facts.before.rows(table_names.quarantine(self._table.name))):
+            spark = self._engine.by_spark(f"many records of {self._table.name!r} are replayed")
+            again = spark.of(sources.read_again_on_workers(self._table, spark.frame(records)), records)
+            return again, count_kinds(self._engine, self._table, again)
+        found = sources.read_again_here(self._table, sorted(records.here().to_pylist(), key=lambda record: record["_arrival"]))
+        return LocalRelation(found), kinds_of(self._table, found)
 
-    def _measure(self, table: Table, one: Expectation, after: Reader) -> float | None:
+    def _measure(self, one: Expectation, after: Reader) -> float | None:
         if one.type == "fresh":
-            return hours_since_newest(table.name, one.kwargs["column"], after, self._facts.run.opened_at)
-        before = self._live(self._work.before, table) if self._work.before.has(table.name) else 0
-        return self._live(after, table) / before - 1 if before else None
+            return hours_since_newest(self._table.name, one.kwargs["column"], after, self._facts.run.opened_at)
+        before = self._live(self._work.before) if self._work.before.has(self._table.name) else 0
+        return self._live(after) / before - 1 if before else None
 
-    def _live(self, reader: Reader, table: Table) -> int:
-        return int(str(self._engine.one("SELECT count(*) AS live FROM alive", alive=reader.current(table.name))["live"]))
+    def _live(self, reader: Reader) -> int:
+        return int(str(self._engine.one("SELECT count(*) AS live FROM alive", alive=reader.current(self._table.name))["live"]))
 
-    def _touch(self, table: Table) -> Write:
-        return self._work.writer.touch(table.name, source_schema(table), table.order)
+    def _touch(self) -> Write:
+        return self._work.writer.touch(self._table.name, source_schema(self._table), self._table.order)
 
-    def _keys(self, table: Table, events: Relation, here: pa.Table | None, kinds: EventCounts) -> LookupKeys:
+    def _keys(self, events: Relation, here: pa.Table | None, kinds: EventCounts) -> LookupKeys:
         """The keys whose stored versions matter: those of the events, and the old keys of rows that changed their key. ``here``: small events."""
         at_most = kinds.read + kinds.adopted
         if here is not None and not kinds.adopted:
             facts = here.filter(pc.is_in(here["_kind"], pa.array(["upsert", "delete"])))
-            return LookupKeys(events, at_most, facts.select(list(table.key)))
-        return LookupKeys(self._looked_up(table, self._facts_of(events), kinds), at_most)
+            return LookupKeys(events, at_most, facts.select(list(self._table.key)))
+        return LookupKeys(self._looked_up(self._facts_of(events), kinds), at_most)
 
-    def _looked_up(self, table: Table, facts: Relation, kinds: EventCounts) -> Relation:
-        statement = f"SELECT {self._sql.names(table.key)} FROM facts"
+    def _looked_up(self, facts: Relation, kinds: EventCounts) -> Relation:
+        statement = f"SELECT {self._sql.names(self._table.key)} FROM facts"
         if kinds.adopted:
-            old = ", ".join(f"{self._sql.get('_old_key', k)} AS {self._sql.name(k)}" for k in table.key)
+            old = ", ".join(f"{self._sql.get('_old_key', k)} AS {self._sql.name(k)}" for k in self._table.key)
             statement += f" UNION ALL SELECT {old} FROM facts WHERE _old_key IS NOT NULL"
         return self._engine.query(statement, facts=facts)

@@ -56,7 +56,7 @@ class Attempt:
                     table = plan.table(step.target)
                     pinned = met.pins[table.name]
                     cut = Cut(None if pinned is None else sources.Pin.from_dict(pinned), start.access)
-                    outcome = met.told(table, Ingesting(work, cut, start.results(table.name)).run(table))
+                    outcome = met.told(table, Ingesting(work, table, cut, start.results(table.name)).run())
             case Verb.SUBSCRIBE:
                 outcome = Subscribing(work).run(plan.node(step.target))
             case Verb.RESPOND:

@@ -9,7 +9,6 @@ from itertools import islice
 import pyarrow as pa
 
 from rejoin.errors import PartitionsAdded, SourceMissing, SourceOverrun, TopicReplaced
-from rejoin.plan.model.record_place import by_place
 from rejoin.plan.model.sources import DebeziumSource, Meaning, Snapshots, WithSnapshots
 from rejoin.plan.pin import Part, Pin
 from rejoin.plan.topic_path import SCHEME, TopicPath, topic_path
@@ -67,7 +66,7 @@ class KafkaTopic(MessageTransport):
         try:
             self.waiting(last, dict)
         except (SourceOverrun, TopicReplaced, PartitionsAdded) as error:
-            if isinstance(error, TopicReplaced) and by_place(self.table):
+            if isinstance(error, TopicReplaced) and self.table.by_place:
                 raise TopicReplaced(error.what, expected=error.expected, next_step="declare the stream under a new name") from None
             after, added = goes_on(mark, self._held, int(time.time())), isinstance(error, PartitionsAdded)
             found = tuple(said(self._path, mark, self._held)) or (error.what,)
