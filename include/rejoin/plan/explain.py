@@ -8,7 +8,7 @@ from rejoin.plan.change.stream_retention import why_kept
 from rejoin.plan.model import durations
 from rejoin.plan.model.match import AsOf, JoinKind, Other, Window
 from rejoin.plan.model.plan import Edge, Node, Plan, Projection, Table, View
-from rejoin.plan.model.sinks import KafkaSink, Sink
+from rejoin.plan.model.sinks import Sink
 from rejoin.plan.model.sources import (
     ChangesSource,
     DebeziumSource,
@@ -144,11 +144,7 @@ def _expected(of: Table | Node) -> list[str]:
 
 
 def _sink(sink: Sink) -> str:
-    if isinstance(sink, KafkaSink):
-        how = f"topic {sink.topic}: {sink.value} as {sink.format}, {sink.guarantee}, {sink.batch:,} records a transaction"
-    else:
-        how = f"table {sink.table}"
-    return f"{sink.kind} ({sink.name}), {how}; starts with: {sink.start}, catches up with: {sink.catch_up}"
+    return f"{sink.kind} ({sink.name}), {sink.how}; starts with: {sink.start}, catches up with: {sink.catch_up}"
 
 
 def _edge(edge: Edge, number: int) -> str:

@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 
 from rejoin.lake.ledger.deliveries import Deliveries
-from rejoin.plan.model.sinks import KafkaSink
 from rejoin.plan.model.steps import deliveries as steps_of
 from rejoin.report.history import iso
 from rejoin.sinks.position import Position
@@ -29,7 +28,7 @@ def deliveries_data(topology: Topology) -> dict[str, Any]:
             {
                 "sink": step.target,
                 "kind": sink.kind,
-                "target": sink.topic if isinstance(sink, KafkaSink) else sink.table,
+                "target": sink.target,
                 "at_run": at,
                 "runs_behind": sum(run > (at or 0) for run in runs),
                 "moved_at": None if cursor is None or cursor.moved_at is None else iso(cursor.moved_at),

@@ -101,7 +101,7 @@ class Reader(Lookups):
         """
         sql, found = self.engine.sql, list[Relation]()
         for at, (by, keys) in enumerate(wanted):
-            rows = self._rows(name, keys, by=by)
+            rows = self.lookup(name, keys, by=by)
             earlier = {f"keys_{i}": before.rows for i, (_, before) in enumerate(wanted[:at])}
             same = [sql.on(columns, "k", "r", nulls=self._plan.null_keys(name)) for columns, _ in wanted[:at]]
             new = [f"NOT EXISTS (SELECT 1 FROM keys_{i} AS k WHERE {on})" for i, on in enumerate(same)]

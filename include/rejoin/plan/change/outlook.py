@@ -18,7 +18,7 @@ from rejoin.plan.change.edits import SEEN, expectation_edits, lost_and_gained, n
 from rejoin.plan.change.fingerprint import fingerprint
 from rejoin.plan.model.plan import Node, Plan
 from rejoin.plan.model.policy import Refresh
-from rejoin.plan.model.sinks import KafkaSink, Sink, Start, sink_id
+from rejoin.plan.model.sinks import Sink, Start, sink_id
 
 
 class Change(StrEnum):
@@ -202,15 +202,10 @@ def _sink(old: Sink, node: Node, sink: Sink, stored: Stored, output: Entry, *, f
     if output.change is Change.REBUILT:
         lost, gained = lost_and_gained(stored.made.get(node.name, stored.had[node.name])[1].node(node.name), node)
         why += ["gets the net changes of the rebuild", *(f"column {c} is no longer delivered" for c in lost)]
-        to_do = "" if isinstance(sink, KafkaSink) else ": add it to the table first, unless it is there"
-        why += [f"column {c} is new{to_do}" for c in gained]
+        why += [f"column {c} is new{sink.new_column}" for c in gained]
     elif follows:
         why.append("gets the net changes that follow")
     return Entry(name, Kind.SINK, Change.CHANGED if why else Change.SAME, (_target(sink), *why), asks=asks or output.asks)
-
-
-def _target(sink: Sink) -> str:
-    return f"{sink.kind} {sink.topic if isinstance(sink, KafkaSink) else sink.table}"
 
 
 def _first(sink: Sink) -> str:
@@ -251,3 +246,7 @@ def _refused_rebuild(plan: Plan, old: Plan, name: str) -> Iterator[RejoinError]:
             expected="refresh='incremental_strict' never recomputes",
             next_step="run once with --refresh full (in Airflow: Refresh in the form of a trigger), or give the new definition a new name",
         )
+
+
+def _target(sink: Sink) -> str:
+    return f"{sink.kind} {sink.target}"

@@ -48,12 +48,12 @@ class Sinks:
 
     def _alone(self, sink: Sink, output: str, report: Reporter) -> bool:
         """Whether no other output has its table or topic: a snapshot of one would remove the rows of the other."""
-        what, target = ("table", sink.table) if isinstance(sink, PostgresSink) else ("topic", sink.topic)
-        other = self._taken.setdefault((sink.kind, sink.name, target), output)
+        what = "table" if isinstance(sink, PostgresSink) else "topic"
+        other = self._taken.setdefault((sink.kind, sink.name, sink.target), output)
         if other != output:
             report(
                 DUPLICATE_NAME,
-                f"output {other!r} delivers to {what} {target!r} of sink {sink.name!r} already; give this one a {what} of its own",
+                f"output {other!r} delivers to {what} {sink.target!r} of sink {sink.name!r} already; give this one a {what} of its own",
             )
         return other == output
 

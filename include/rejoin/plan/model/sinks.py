@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 
 class Guarantee(StrEnum):
@@ -61,7 +61,7 @@ class KafkaSink:
 
     ``partitioner``: MURMUR2, or "module:function", called with (key bytes, row, number of partitions).
     ``interceptors``: "module:name" of callables that make an interceptor.
-    ``producer``: settings under Kafka's names.
+    ``producer``: settings under Kafka's names. ``new_column``: what is to be said where the output gets a column.
     """
 
     name: str
@@ -78,6 +78,17 @@ class KafkaSink:
     interceptors: tuple[str, ...] = ()
     producer: tuple[tuple[str, str], ...] = ()
     kind: str = "kafka"
+    new_column: ClassVar = ""
+
+    @property
+    def target(self) -> str:
+        """What it delivers to."""
+        return self.topic
+
+    @property
+    def how(self) -> str:
+        """The same, and how, for people."""
+        return f"topic {self.topic}: {self.value} as {self.format}, {self.guarantee}, {self.batch:,} records a transaction"
 
 
 @dataclass(frozen=True)
@@ -90,16 +101,28 @@ class PostgresSink:
     start: Start = Start.SNAPSHOT
     retries: int = 5
     kind: str = "postgres"
+    new_column: ClassVar = ": add it to the table first, unless it is there"
+
+    @property
+    def target(self) -> str:
+        """What it delivers to."""
+        return self.table
+
+    @property
+    def how(self) -> str:
+        """The same, for people."""
+        return f"table {self.table}"
 
 
 Sink = KafkaSink | PostgresSink
+_KINDS: dict[str, type[Sink]] = {"kafka": KafkaSink, "postgres": PostgresSink}
 
 _ENUMS = {"value": Value, "format": Format, "key": Key, "guarantee": Guarantee, "catch_up": CatchUp, "start": Start}
 
 
 def sink_of(data: dict[str, Any]) -> Sink:
     """A sink from what ``dataclasses.asdict`` and JSON made of it."""
-    kind: type[KafkaSink | PostgresSink] = {"kafka": KafkaSink, "postgres": PostgresSink}[data["kind"]]
+    kind = _KINDS[data["kind"]]
     found: dict[str, Any] = {}
     for name, value in data.items():
         if name in _ENUMS:
