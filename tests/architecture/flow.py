@@ -19,7 +19,7 @@ from checker import PACKAGE, ROOMS, ROOT
 from count import Graph, imports, reached
 
 from rejoin import Topology, condition, debezium, limits, snapshot
-from rejoin.context.work import Outcome
+from rejoin.context.outcome import Outcome
 from rejoin.engines.relation import Engine
 from rejoin.plan.model.plan import Node, Table
 from rejoin.plan.model.step_results import Result

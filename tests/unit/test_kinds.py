@@ -132,7 +132,9 @@ def test_fault_a_plan_that_is_used_without_the_package_says_what_to_install(tmp_
 
 def test_fault_right_rows_are_not_looked_at_one_by_one_for_no_key_of_the_output_is_theirs() -> None:
     made = plan()
-    work: Any = SimpleNamespace(facts=SimpleNamespace(plan=made, held=lambda _: 0), engine=SimpleNamespace(sql=DUCKDB, node=lambda node: node))
+    work: Any = SimpleNamespace(
+        facts=SimpleNamespace(plan=made, held=lambda _: 0), engine=SimpleNamespace(sql=DUCKDB, node=lambda node: node)
+    )
     kind, rows = (
         kind_of(work, made.nodes[0], UncomputableRows(work, made.nodes[0], Verb.RESOLVE)),
         LocalRelation(pa.table({"code": ["DE"]})),

@@ -84,7 +84,7 @@ class Storing:
         """The result of the step: the fates of ``write``, and of the records that never came so far."""
         quarantined = fates.quarantined + kinds.quarantined
         done = replace(fates, read=kinds.read, skipped=kinds.skipped, truncates=kinds.truncates, quarantined=quarantined)
-        check_conservation(self._table, done, self._facts.run.number)
+        check_conservation(self._table.name, done, self._facts.run.number)
         return done
 
     def _append(self, made: Relation, kinds: EventCounts, refused: Relation, at_most: int, held: Relation | None) -> Outcome[Ingested]:

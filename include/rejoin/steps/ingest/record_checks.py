@@ -17,7 +17,7 @@ OF_OTHERS = (TOO_LATE, UNRESOLVED, HELD_CODE)
 """Codes of records that are refused for what is stored, or for what is expected of rows, and not for what they say themselves."""
 
 
-def check_conservation(table: Table, done: Ingested, run: int) -> None:
+def check_conservation(table: str, done: Ingested, run: int) -> None:
     """Every record that was read has exactly one fate (I4).
 
     Raises:
@@ -25,7 +25,7 @@ def check_conservation(table: Table, done: Ingested, run: int) -> None:
     """
     if done.accounted != done.read:
         raise InvariantBroken(
-            f"ingest of table {table.name!r} in run {run}: {done.read} records read, {done.accounted} accounted for; nothing was committed",
+            f"ingest of table {table!r} in run {run}: {done.read} records read, {done.accounted} accounted for; nothing was committed",
             expected="every record has exactly one fate (I4)",
             next_step="run again; if it stays, report it with `rejoin history --run`",
         )
