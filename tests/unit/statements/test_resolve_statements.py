@@ -4,13 +4,15 @@ import pytest
 from statement_tables import SQL, check, spoken
 
 from rejoin import Topology, snapshot
+from rejoin.engines.deferred_relation import DeferredRelation
+from rejoin.engines.duckdb_engine import DuckdbEngine
+from rejoin.engines.relation import LocalRelation
 from rejoin.joins.foreign_key import resolve as star
+from rejoin.joins.foreign_key.right_rows import lacking
 from rejoin.plan.check.compile import compile
 from rejoin.plan.model.plan import Node, Plan
-from rejoin.statements.dialect import aggregated
 from rejoin.statements.provenance import provenance_hash
 from rejoin.steps.resolve import statements
-from rejoin.steps.resolve.right_rows import lacks
 
 
 def _plan() -> Plan:
@@ -149,9 +151,13 @@ def test_what_was_looked_up_fills_the_rows_that_lack_it() -> None:
     check(star.fill(SQL, columns[:-1], 1, BOTH.edges[0], ("s", "c"), none=True), nothing, state=STATE, rights=RIGHTS)
 
 
-def test_what_rows_lack_and_stale_answers_are_counted() -> None:
-    state = "lacks_1 BOOLEAN | lacks_2 BOOLEAN | stale_1 BOOLEAN | stale_2 BOOLEAN\n true | false | true | NULL\n true | true | false | true\n false | NULL | true | false"
-    check(aggregated(SQL, lacks(BOTH), "state"), "lacks_1 | lacks_2 | stale\n 2 | 1 | 3", state=state)
+def test_what_rows_lack_and_stale_answers_are_counted_wherever_the_rows_are() -> None:
+    engine = DuckdbEngine(PLAN)
+    rows = "(true, false, true, NULL), (true, true, false, true), (false, NULL, true, false)"
+    state = DeferredRelation(f"SELECT * FROM (VALUES {rows}) AS t(lacks_1, lacks_2, stale_1, stale_2)")
+    for given in (state, LocalRelation(state.here())):
+        found = lacking(engine, len(BOTH.edges), given)
+        assert (found["lacks_1"], found["lacks_2"], found["stale"]) == (2, 1, 3)
 
 
 JOINED = f"""
@@ -250,23 +256,19 @@ DIFFERENCE = """
 """
 
 
-def test_the_difference_of_new_and_old_rows_are_net_changes() -> None:
-    check(statements.difference(SQL, BOTH, TYPES, stored=True, everything=False), DIFFERENCE, made=MADE, old=OLD)
-
-
-def test_of_everything_what_is_not_made_again_is_gone() -> None:
+def test_the_difference_of_new_and_old_rows_are_net_changes_and_what_is_not_made_again_is_gone() -> None:
     expected = DIFFERENCE + "1 | 7 | D | Ann | NULL | 70"
-    check(statements.difference(SQL, BOTH, TYPES, stored=True, everything=True), expected, made=MADE, old=OLD)
+    check(statements.difference(SQL, BOTH, TYPES, stored=True), expected, made=MADE, old=OLD)
 
 
 def test_of_an_output_that_never_had_a_row_everything_is_new() -> None:
     inserted = "\n".join(f"{o} | {op} | NULL" for o, op in enumerate("IIINNI", start=1))
-    check(statements.difference(SQL, BOTH, TYPES, stored=False, everything=True), f"o | _op | _before\n{inserted}", made=MADE)
+    check(statements.difference(SQL, BOTH, TYPES, stored=False), f"o | _op | _before\n{inserted}", made=MADE)
 
 
 def test_a_row_that_loses_the_value_of_a_dropped_column_has_changed() -> None:
     wider = OUT.replace(", _hash", ", note VARCHAR, _hash")
     old = f"s INT | o INT | _row {wider} | _place INT\n 1 | 2 | {out(2, 'Ann').replace(', _hash', ', note: x, _hash')} | 20\n 1 | 6 | {out(6, 'Ann', 'NULL').replace(', _hash', ', note: NULL, _hash')} | 60"
     made = f"pk_1 INT | pk_2 INT | new {OUT}\n 1 | 2 | {out(2, 'Ann')}\n 1 | 6 | {out(6, 'Ann', 'NULL')}"
-    text = statements.difference(SQL, BOTH, TYPES, stored=True, everything=False, gone=[("note", "VARCHAR")])
+    text = statements.difference(SQL, BOTH, TYPES, stored=True, gone=[("note", "VARCHAR")])
     check(text, "o | _op | _before.note\n 2 | U | x\n 6 | N | NULL", made=made, old=old)
