@@ -69,7 +69,7 @@ class Lake:
 
     def check(self) -> None:
         """Fails if an output is not what its SQL says: the speed of wrong results is worth nothing."""
-        wrong = {d.node: d.total for d in verify(self.topology, self.spark, fast=False) if d.total}
+        wrong = {d.node: d.total for d in verify(self.topology, lambda: self.spark, fast=False) if d.total}
         if wrong:
             raise SystemExit(f"rejoin's outputs differ from their definition: {wrong}")
 

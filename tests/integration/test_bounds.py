@@ -143,7 +143,7 @@ def test_fault_a1_a_lake_of_an_older_rejoin_is_right_before_its_bounds_are_repai
     assert above_y(topology, spark, "note")["spark"] == 0  # nothing that rejoin does helps others yet
     assert any("column note" in line for line in wrong_bounds(topology.refs, topology.ledger.states(1)))
     assert PointQuery(topology.ledger, topology.refs).get("enriched", (KEY,)) == land.expected()[KEY]
-    found = verify(topology, spark, fast=False)
+    found = verify(topology, lambda: spark, fast=False)
     assert sum(d.total - d.hidden for d in found) == 0 < sum(d.hidden for d in found)
     changes_of_long_values(land, lambda: topology.ledger.steps(go(land.topology()).number)["resolve.enriched"].counts)
     done = compact(topology, lambda: spark, "upkeep")
@@ -153,7 +153,7 @@ def test_fault_a1_a_lake_of_an_older_rejoin_is_right_before_its_bounds_are_repai
     assert wrong_bounds(topology.refs, states) == []
     assert above_y(topology, spark, "note") == dict.fromkeys(READERS, 100)
     right(land, topology)
-    assert sum(d.total for d in verify(topology, spark, fast=False)) == 0
+    assert sum(d.total for d in verify(topology, lambda: spark, fast=False)) == 0
     assert compact(topology, lambda: spark, "upkeep") is None
 
 
@@ -176,4 +176,4 @@ def test_fault_a1_a_filter_that_nan_passes_keeps_it_when_spark_reads_the_table(
     limited(monkeypatch, small_rows=0)
     go(topology)
     assert list(output(topology, "rich")) == [2]
-    assert sum(d.total for d in verify(topology, sessions(topology), fast=False)) == 0
+    assert sum(d.total for d in verify(topology, lambda: sessions(topology), fast=False)) == 0

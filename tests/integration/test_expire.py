@@ -50,4 +50,4 @@ def test_expiry_frees_old_states_and_strays_and_nothing_else(tmp_path: Path, go:
     go(topology)
     assert output(topology) == shop.expected()
     assert folded(topology, changes=rolled_back) == shop.expected()
-    assert [d.total for d in verify(topology, sessions(topology), fast=False)] == [0]
+    assert [d.total for d in verify(topology, lambda: sessions(topology), fast=False)] == [0]

@@ -85,7 +85,7 @@ def test_what_is_not_portable_is_sparks_work_and_says_why(tmp_path: Path, sessio
     told = [line.split() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
     assert ["ingest.orders", "local", "portable"] in told
     assert ["resolve.enriched", "spark", "column", "name:", "soundex", "is", "not", "proven", "equal", "in", "DuckDB"] in told
-    assert not sum(d.total for d in verify(shop.topology, sessions(shop.topology), fast=False))
+    assert not sum(d.total for d in verify(shop.topology, lambda: sessions(shop.topology), fast=False))
 
 
 @pytest.mark.parametrize("rows", [pytest.param(0, marks=pytest.mark.nightly), 300])

@@ -33,7 +33,7 @@ def town(street: str = "street") -> tuple[Declared, Relation]:
 
 def differences(driver: Driver, on: Declared, sessions: Sessions, *, fast: bool) -> dict[str, Difference]:
     topology = Topology(compile(on), lake_config(str(driver.root / "lake")), str(driver.root))
-    return {d.node: d for d in verify(topology, sessions(topology), fast=fast)}
+    return {d.node: d for d in verify(topology, lambda: sessions(topology), fast=fast)}
 
 
 HISTORY: list[dict[str, str]] = [

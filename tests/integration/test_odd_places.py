@@ -55,7 +55,7 @@ def test_fault_a5_everything_works_in_a_folder_with_odd_letters_and_nothing_is_b
     limited(monkeypatch, small_rows=200_000)
     topology = shop.topology()
     spark = sessions(topology)
-    assert sum(d.total for d in verify(topology, spark, fast=False)) == 0
+    assert sum(d.total for d in verify(topology, lambda: spark, fast=False)) == 0
     assert compact(topology, lambda: spark, "test") is not None
     check(shop)
     _expired(shop, topology)

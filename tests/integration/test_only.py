@@ -40,7 +40,7 @@ def test_what_is_left_out_stays_as_it_is_and_is_recomputed_by_the_next_run(tmp_p
         assert output(topology) == shop.expected()
         assert output(topology, "known") == before != known()
         assert topology.ledger.kept(topology.ledger.head() or 0) == ["known"]
-    assert [(d.node, d.total, d.kept) for d in verify(topology, sessions(topology), fast=False)] == [
+    assert [(d.node, d.total, d.kept) for d in verify(topology, lambda: sessions(topology), fast=False)] == [
         ("enriched", 0, False),
         ("known", 0, True),
     ]

@@ -78,7 +78,7 @@ class Shop:
         return sorted((r["_run"], r["id"], r["_op"], plain(r["_before"]), plain(r["_after"])) for r in found)
 
     def differences(self) -> int:
-        return sum(d.total for d in verify(self.topology, self.sessions(self.topology), fast=False))
+        return sum(d.total for d in verify(self.topology, lambda: self.sessions(self.topology), fast=False))
 
     def _customer(self) -> str | None:
         choice = self.rng.random()

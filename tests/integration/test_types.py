@@ -118,7 +118,7 @@ class Lake:
         return sorted(found, key=lambda r: str((r["at"], r["nr"])))
 
     def differences(self) -> int:
-        return sum(d.total for d in verify(self.topology, self._sessions(self.topology), fast=False))
+        return sum(d.total for d in verify(self.topology, lambda: self._sessions(self.topology), fast=False))
 
 
 def land(root: Path, table: str, lsn: int, *found: dict[str, Any]) -> None:

@@ -103,7 +103,7 @@ class Shop:
     def verified(self) -> None:
         """`verify`, which is Spark's and takes its time, says the same."""
         for fast in (False, True):
-            assert [(d.node, d.total) for d in verify(self.topology, self.sessions(self.topology), fast=fast) if d.total] == []
+            assert [(d.node, d.total) for d in verify(self.topology, lambda: self.sessions(self.topology), fast=fast) if d.total] == []
 
 
 HELD = 'enriched.expect(condition("name <> \'bad\'"), severity="quarantine")'

@@ -13,7 +13,8 @@ from rejoin.lake.iceberg import column_bounds
 from rejoin.lake.read import duckdb_scan
 from rejoin.lake.read.duckdb_scan import Relation
 from rejoin.operate.expire import expire
-from rejoin.operate.verify.verify import Difference, _Comparison, verify
+from rejoin.operate.verify.comparison import Comparison, Difference
+from rejoin.operate.verify.verify import verify
 from rejoin.plan.check.topology_file import load
 from rejoin.steps.run.topology import Topology
 
@@ -50,7 +51,7 @@ def test_fault_c3_verify_does_not_read_as_the_run_did(shop: Topology, go: Go, se
 
     monkeypatch.setattr("rejoin.lake.read.duckdb_lookup.relation", wrong)
     go(shop)
-    found = verify(shop, sessions(shop), fast=False)
+    found = verify(shop, lambda: sessions(shop), fast=False)
     assert [(d.rows, d.different) for d in found] == [(3, 3)]
 
 
@@ -66,11 +67,11 @@ def test_fault_c3_verify_sees_rows_that_a_filter_by_bounds_hides(
             file.upper_bounds[table.schema().find_field("note").field_id] = b"n"
 
     go(shop)
-    assert [d.total for d in verify(shop, sessions(shop), fast=False)] == [0]
+    assert [d.total for d in verify(shop, lambda: sessions(shop), fast=False)] == [0]
     monkeypatch.setattr(column_bounds, "settle", narrow)
     (Path(shop.root) / "orders" / "2.csv").write_text("id,customer,note\n1,1,b\n2,2,n\n3,1,zz\n")
     go(shop)
-    found = verify(shop, sessions(shop), fast=False)
+    found = verify(shop, lambda: sessions(shop), fast=False)
     assert [(d.missing, d.extra, d.different) for d in found] == [(0, 0, 0)]
     assert found[0].hidden > 0
     assert found[0].total > 0
@@ -79,9 +80,9 @@ def test_fault_c3_verify_sees_rows_that_a_filter_by_bounds_hides(
 def test_what_is_expired_while_it_is_compared_is_compared_anew_as_of_the_newest_run(
     shop: Topology, go: Go, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right, compared = _Comparison.made, list[int]()
+    right, compared = Comparison.made, list[int]()
 
-    def beside(comparison: _Comparison, looked_at: set[str], *, fast: bool) -> Difference:
+    def beside(comparison: Comparison, looked_at: set[str], *, fast: bool) -> Difference:
         compared.append(shop.ledger.head() or 0)
         if len(compared) == 1:
             (Path(shop.root) / "orders" / "2.csv").write_text("id,customer,note\n1,1,b\n2,2,n\n3,1,zz\n4,1,x\n")
@@ -89,7 +90,7 @@ def test_what_is_expired_while_it_is_compared_is_compared_anew_as_of_the_newest_
             expire(shop, "test", timedelta(0))
         return right(comparison, looked_at, fast=fast)
 
-    monkeypatch.setattr(_Comparison, "made", beside)
+    monkeypatch.setattr(Comparison, "made", beside)
     go(shop)
-    assert [(d.rows, d.total) for d in verify(shop, sessions(shop), fast=False)] == [(4, 0)]
+    assert [(d.rows, d.total) for d in verify(shop, lambda: sessions(shop), fast=False)] == [(4, 0)]
     assert compared == [1, 3]

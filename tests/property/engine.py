@@ -60,7 +60,7 @@ class Engine:
 
     def verified(self, *, fast: bool) -> int:
         """How many differences rejoin itself finds."""
-        return sum(difference.total for difference in verify(self._topology, self.spark(), fast=fast))
+        return sum(difference.total for difference in verify(self._topology, self.spark, fast=fast))
 
     def counts(self, run: int, table: str) -> dict[str, int]:
         """What the ingest of a source table counted."""

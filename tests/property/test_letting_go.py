@@ -79,4 +79,4 @@ def test_neither_does_spark_show_it_and_its_comparison_finds_nothing(
     web.history.arrive()
     web.run(refresh=Refresh.FULL)
     assert web.differences() == [], f"REJOIN_SEED={seed}"
-    assert [d.total for d in verify(web.topology, spark, fast=False)] == [0] * len(web.topology.plan.nodes), f"REJOIN_SEED={seed}"
+    assert [d.total for d in verify(web.topology, lambda: spark, fast=False)] == [0] * len(web.topology.plan.nodes), f"REJOIN_SEED={seed}"

@@ -18,7 +18,7 @@ from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.ledger.ledger import Ledger
 from rejoin.lake.ledger.records import StepRecord, Write
 from rejoin.lake.query.json_values import plain
-from rejoin.operate.verify.verify import Difference
+from rejoin.operate.verify.comparison import Difference
 from rejoin.plan.check.compile import compile
 from rejoin.plan.model.plan import Plan
 from rejoin.report.history import verification_data

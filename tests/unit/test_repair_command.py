@@ -14,7 +14,7 @@ from rejoin.lake.config import lake_config
 from rejoin.lake.ledger.records import StepRecord
 from rejoin.operate import repair
 from rejoin.operate.repair import Repaired
-from rejoin.operate.verify.verify import Difference
+from rejoin.operate.verify.comparison import Difference
 from rejoin.plan.model.plan import Plan
 from rejoin.plan.model.policy import RunOptions
 from rejoin.steps.run.topology import Topology

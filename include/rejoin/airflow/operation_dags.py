@@ -39,11 +39,12 @@ def maintenance(schedule: Any = "30 3 * * *", keep_days: float = 7, on_failure: 
 
 
 def verification(schedule: Any = "0 4 * * *", on_failure: Any = None) -> DAG:
-    """Compares every output with its SQL: by stored hashes daily, by recomputing everything on Sundays or when asked."""
+    """Compares every output with its SQL, by Spark, whoever runs the steps: by stored hashes daily, by recomputing everything on Sundays or when asked."""
     full = trigger_form.switch("Recompute everything", "Not only where stored hashes differ.")
     with _dag("rejoin_verify", schedule, on_failure, "Is every output what its SQL says?", {"full": full}) as dag:
         how = "{{ '' if params.full or dag_run.run_after.weekday() == 6 else '--fast' }}"
-        CommandOperator.partial(task_id="verify", command=["verify", how], map_index_template=NAMED).expand(topology=topologies())
+        words = ["verify", "--engine", "spark", how]
+        CommandOperator.partial(task_id="verify", command=words, map_index_template=NAMED).expand(topology=topologies())
     return dag
 
 

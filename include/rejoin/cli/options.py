@@ -54,6 +54,13 @@ topology_option = click.option(
 table_argument = click.argument("table", shell_complete=completion.tables)
 topology_argument = click.argument("topology_file", type=_PATH)
 optional_topology_argument = click.argument("topology_file", required=False, type=_PATH)
+engine_option = click.option(
+    "--engine",
+    type=click.Choice([str(c) for c in EngineChoice]),
+    default=None,
+    help="Who computes: this process (local), Spark (spark), or this process where expressions are portable, else Spark "
+    "(auto, the default unless a cluster or Spark Connect is named).",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 always_json = click.option("--json", is_flag=True, expose_value=False, help="As in other commands; this one always prints JSON.")
 
@@ -66,16 +73,19 @@ def loaded(file: str) -> Plan:
         return load(file)
 
 
-def opened(plan: Plan, location: str, root: str, engine: EngineChoice | None = None) -> "Topology":
+def opened(plan: Plan, location: str, root: str, engine: str | None = None) -> "Topology":
     from rejoin.lake.config import lake_config
     from rejoin.steps.run.topology import Topology
 
-    config = lake_config(location)
-    return Topology(plan, replace(config, engine=engine or config.engine), str(Path(root).resolve()))
+    return Topology(plan, _asked(lake_config(location), engine), str(Path(root).resolve()))
 
 
-def existing(location: str, name: str | None) -> "Topology":
-    """The named (or only) topology of a lake, with the plan of its newest run."""
+def _asked(config: "LakeConfig", engine: str | None) -> "LakeConfig":
+    return replace(config, engine=EngineChoice(engine) if engine else config.engine)
+
+
+def existing(location: str, name: str | None, engine: str | None = None) -> "Topology":
+    """The named (or only) topology of a lake, with the plan of its newest run. ``engine``: what ``engine_option`` says."""
     from rejoin.lake.ledger.ledger import Ledger
     from rejoin.steps.run.topology import Topology
 
@@ -86,7 +96,7 @@ def existing(location: str, name: str | None) -> "Topology":
     if newest is None:
         what = f"the lake at {location} has " + (f"no topology {name!r}" if name else f"{len(known)} topologies")
         raise UnknownTable(what, expected=f"--topology with one of: {', '.join(known) or '(none: nothing was run)'}")
-    return Topology(newest.plan, config, ".")
+    return Topology(newest.plan, _asked(config, engine), ".")
 
 
 def existing_if_any(location: str, name: str | None) -> "Topology | None":
@@ -120,9 +130,9 @@ def _lake(location: str) -> "tuple[LakeConfig, list[str]]":
     return config, topologies(config.ledger)
 
 
-def opened_or_existing(topology_file: str | None, location: str, name: str | None) -> "Topology":
-    """The topology of a file, if one is given; else one that the lake knows."""
-    return existing(location, name) if topology_file is None else opened(loaded(topology_file), location, ".")
+def opened_or_existing(topology_file: str | None, location: str, name: str | None, engine: str | None = None) -> "Topology":
+    """The topology of a file, if one is given; else one that the lake knows. ``engine``: what ``engine_option`` says."""
+    return existing(location, name, engine) if topology_file is None else opened(loaded(topology_file), location, ".", engine)
 
 
 def session_of(config: "LakeConfig", progress: Progress = SILENT) -> "Callable[[], SparkSession]":

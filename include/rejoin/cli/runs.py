@@ -7,6 +7,7 @@ import click
 
 from rejoin.cli.json_output import print_json, print_lines
 from rejoin.cli.options import (
+    engine_option,
     err,
     existing,
     json_option,
@@ -43,13 +44,7 @@ from rejoin.report.progress import shown
 @click.option(
     "--fuse", type=click.Choice([str(f) for f in Fuse]), default=None, help="What to do about an output that would change too much."
 )
-@click.option(
-    "--engine",
-    type=click.Choice([str(c) for c in EngineChoice]),
-    default=None,
-    help="Where steps run: in this process (local), by Spark (spark), or in this process if their expressions are portable, else by Spark "
-    "(auto, the default unless a cluster or Spark Connect is named).",
-)
+@engine_option
 @click.option("--only", multiple=True, metavar="OUTPUT", help="Only this output and what it is made of (may be given several times).")
 @click.option("--note", default="", help="A sentence to keep with the run.")
 @yes_option
@@ -80,7 +75,7 @@ def run(
     plan, behind, owned_by = loaded(topology_file), None, who or run_owner.this_process()
     options = RunOptions(Refresh(refresh) if refresh else None, Fuse(fuse) if fuse else None, only, note=note)
     agree(plan, location, options, agreed=agreed)
-    topology = opened(plan, location, root, EngineChoice(engine) if engine else None)
+    topology = opened(plan, location, root, engine)
     if topology.config.engine is EngineChoice.SPARK:
         extras.require("rejoin run", "pyspark")  # before a run is open
     with shown(None if as_json else err) as progress:
@@ -181,15 +176,19 @@ def _against_the_lake(plan: Plan, location: str) -> None:
 @lake_option
 @topology_option
 @click.option("--fast", is_flag=True, help="Compare stored hashes first and recompute only rows whose hash differs.")
+@engine_option
 @json_option
-def verify(topology_file: str | None, location: str, name: str | None, fast: bool, as_json: bool) -> None:
-    """Recompute every output of the last committed run by its SQL and count differences. Exit code 1 if there are any."""
+def verify(topology_file: str | None, location: str, name: str | None, fast: bool, engine: str | None, as_json: bool) -> None:
+    """Recompute every output of the last committed run by its SQL and count differences. Exit code 1 if there are any.
+
+    All tables are read by another way than runs read them. `--engine spark` computes by another engine, too.
+    """
     from rejoin.operate.verify.verify import verify as compare
     from rejoin.report.history import lost, verification, verification_data
 
-    topology = opened_or_existing(topology_file, location, name)
+    topology = opened_or_existing(topology_file, location, name, engine)
     with shown(None if as_json else err) as progress:
-        found = compare(topology, session_of(topology.config, progress)(), fast=fast, progress=progress)
+        found = compare(topology, session_of(topology.config, progress), fast=fast, progress=progress)
     losses = topology.ledger.losses(topology.ledger.head())
     if as_json:
         print_json(verification_data(topology.plan.topology, found, losses, fast=fast))
@@ -209,8 +208,9 @@ def verify(topology_file: str | None, location: str, name: str | None, fast: boo
 @lake_option
 @topology_option
 @click.option("--full", is_flag=True, help="Compare all values, as `rejoin verify` does without --fast.")
+@engine_option
 @json_option
-def repair(topology_file: str | None, location: str, name: str | None, full: bool, as_json: bool) -> None:
+def repair(topology_file: str | None, location: str, name: str | None, full: bool, engine: str | None, as_json: bool) -> None:
     """Recompute the outputs that `rejoin verify --fast` finds wrong, in one run, and compare again. Exit code 1 if differences are left.
 
     The run joins what is stored once more, as the last run defined it: it reads no new input. Outputs that are made of a wrong one follow it, sinks get what
@@ -224,7 +224,7 @@ def repair(topology_file: str | None, location: str, name: str | None, full: boo
     from rejoin.operate.repair import repair as recompute
     from rejoin.report.repair import repaired, repaired_data
 
-    topology = opened_or_existing(topology_file, location, name)
+    topology = opened_or_existing(topology_file, location, name, engine)
     with shown(None if as_json else err) as progress:
         done = recompute(topology, session_of(topology.config, progress), run_owner.this_process(), fast=not full, progress=progress)
     print_json(repaired_data(topology.plan.topology, done, fast=not full)) if as_json else repaired(out, done, fast=not full)

@@ -63,7 +63,7 @@ def demo(console: Console, location: Path, days: int = 365, *, airflow: bool = F
         told = [_told_run(console, topology, run, chapter) for chapter in chapters]  # each run before the next chapter is delivered
     console.print()
     console.print(_table(told))
-    differences = _verify(console, topology, _session(console, topology)())
+    differences = _verify(console, topology)
     _next_steps(console, location, told)
     return differences
 
@@ -166,13 +166,13 @@ def _table(told: list[ChapterResult]) -> Table:
     return table
 
 
-def _verify(console: Console, topology: Topology, spark: "SparkSession") -> int:
+def _verify(console: Console, topology: Topology) -> int:
     from rejoin.operate.verify.verify import verify
 
     started = time.monotonic()
     console.print("\n[bold]verify[/bold]: the whole join once more from the source tables, compared row by row", markup=True)
     with shown(console if console.is_terminal else None, kept=False) as progress:
-        found = verify(topology, spark, fast=False, progress=progress)
+        found = verify(topology, _session(console, topology), fast=False, progress=progress)
     console.print(f"  {sum(one.rows for one in found):,} rows in {time.monotonic() - started:.1f} s")
     history.verification(console, found, fast=False)
     return sum(one.total for one in found)

@@ -6,6 +6,8 @@ from enum import StrEnum
 from rejoin.errors import SetupError
 
 VARIABLE = "REJOIN_ENGINE"
+ASKED = "asked for"
+"""Why Spark does something, if it was asked for."""
 
 
 class EngineChoice(StrEnum):

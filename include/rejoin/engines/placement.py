@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from rejoin.engines.choice import EngineChoice, of_environment
+from rejoin.engines.choice import ASKED, EngineChoice, of_environment
 from rejoin.engines.duckdb_engine import DuckdbEngine
 from rejoin.engines.relation import Engine, NeedsSpark
 from rejoin.errors import EngineRefused
@@ -103,7 +103,7 @@ def placed(
                     next_step="run with --engine auto or --engine spark (needs Java and the packages of rejoin[spark])",
                 ) from reason
     elif in_task is None or not (size := in_task.size()).bulk:
-        why = "asked for"
+        why = ASKED
     else:
         try:
             return _sent(in_task, spark(), size), {"engine": "task", "engine_why": f"{size} for the only executor"}

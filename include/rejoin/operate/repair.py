@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from rejoin.context.progress import SILENT, Progress
 from rejoin.errors import SinksBehind
 from rejoin.lake.ledger.records import Run, StepRecord
-from rejoin.operate.verify.verify import Difference, verify
+from rejoin.operate.verify.comparison import Difference
+from rejoin.operate.verify.verify import verify
 from rejoin.plan.model.policy import RunOptions
 from rejoin.steps.run.schedule import run_topology
 from rejoin.steps.run.topology import Topology
@@ -50,7 +51,7 @@ def repair(topology: Topology, spark: "Callable[[], SparkSession]", who: str, *,
         RunUnknown: nothing was committed yet.
     """
     spark, ledger = cache(spark), topology.ledger
-    before = verify(topology, spark(), fast=fast, progress=progress)
+    before = verify(topology, spark, fast=fast, progress=progress)
     wrong = tuple(d.node for d in before if d.total > d.hidden)  # rows that filters hide are there: compaction brings them back
     if not wrong:
         return Repaired(before, before)
@@ -60,5 +61,5 @@ def repair(topology: Topology, spark: "Callable[[], SparkSession]", who: str, *,
         run = run_topology(stored, spark, who, progress, RunOptions(repair=wrong, note=f"repair of {', '.join(wrong)}"))
     except SinksBehind as error:
         run, behind = ledger.run(ledger.head() or 0), error
-    after = verify(topology, spark(), fast=fast, progress=progress)
+    after = verify(topology, spark, fast=fast, progress=progress)
     return Repaired(before, after, run, ledger.steps(run.number), behind)

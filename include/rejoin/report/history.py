@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rejoin.context.progress import START
+from rejoin.engines.choice import ASKED
 from rejoin.lake.ledger.generations import Generations
 from rejoin.lake.ledger.records import Run, StepRecord
 from rejoin.lake.ledger.runs import Loss, RunKind
@@ -18,7 +19,7 @@ from rejoin.plan.model.steps import Verb
 
 if TYPE_CHECKING:
     from rejoin.lake.query.quarantine_entries import Entry
-    from rejoin.operate.verify.verify import Difference
+    from rejoin.operate.verify.comparison import Difference
 
 INGEST_COUNTS = ("read", "applied", "superseded", "duplicate", "stale", "noop", "skipped", "quarantined")
 
@@ -162,6 +163,9 @@ def verification(console: Console, found: "Sequence[Difference]", *, fast: bool)
         console.print(
             "hidden: rows that are there and that filters do not find, by wrong bounds of data files; `rejoin compact` repairs these"
         )
+    for d in found:
+        if d.engine_why not in ("", ASKED):
+            console.print(f"{d.node}: compared by Spark ({d.engine_why})")
     total = sum(d.total for d in found)
     console.print("0 differences" if not total else f"{total:,} differences: an output is not what its SQL says")
 
@@ -175,7 +179,7 @@ def verification_data(topology: str, found: "Sequence[Difference]", losses: Mapp
         "differences": sum(d.total for d in found),
         "losses": {name: vars(loss) for name, loss in losses.items()},
         "outputs": [
-            {"output": d.node, "compared": d.compared, **{c: getattr(d, c) for c in counted}}
+            {"output": d.node, "compared": d.compared, "engine": d.engine or None, **{c: getattr(d, c) for c in counted}}
             | {"hidden": None if fast else d.hidden, "held_back": d.held, "suspects": d.suspects if fast else None}
             for d in found
         ],

@@ -3,21 +3,18 @@
 Statements name their inputs as tables; users' expressions come in the dialect of the engine that runs the statement (``Engine.node``).
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
 from rejoin.plan.sql.portable import duckdb_type, quoted
+from rejoin.plan.sql.spelling import SparkSpelling, Spelling
 
 Field = tuple[str, str]
 """A name, and the SQL text of its value."""
 
 
-class Dialect(ABC):
+class Dialect(Spelling):
     """SQL text of one engine."""
-
-    @abstractmethod
-    def name(self, column: str) -> str:
-        """A column's name, quoted."""
 
     @abstractmethod
     def type(self, name: str) -> str:
@@ -88,18 +85,6 @@ class Dialect(ABC):
         """The length in bytes of a text, or of a ``binary``, as a text."""
 
     @abstractmethod
-    def micros(self, instant: str) -> str:
-        """The microseconds since the epoch of a TIMESTAMP."""
-
-    @abstractmethod
-    def wall_micros(self, clock: str) -> str:
-        """The same of a TIMESTAMP_NTZ, as if it were UTC."""
-
-    def time_micros(self, time: str, *, zoned: bool) -> str:
-        """The same of a TIMESTAMP (``zoned``) or a TIMESTAMP_NTZ."""
-        return (self.micros if zoned else self.wall_micros)(time)
-
-    @abstractmethod
     def days(self, date: str) -> str:
         """The days since the epoch of a DATE."""
 
@@ -110,10 +95,6 @@ class Dialect(ABC):
     def null(self, type_: str) -> str:
         """A null of a type."""
         return self.cast("NULL", type_)
-
-    def names(self, columns: Iterable[str], of: str = "") -> str:
-        """Columns, with commas; ``of``: the relation that has them."""
-        return ", ".join((f"{of}." if of else "") + self.name(c) for c in columns)
 
     def renamed(self, old: Sequence[str], new: Sequence[str], of: str = "") -> str:
         """Columns under other names, with commas."""
@@ -161,11 +142,8 @@ def counted(conditions: Mapping[str, str]) -> dict[str, str]:
     return {name: f"count(CASE WHEN {condition} THEN 1 END)" for name, condition in conditions.items()}
 
 
-class SparkSql(Dialect):
+class SparkSql(SparkSpelling, Dialect):
     """Spark SQL, as sessions of rejoin are set (ANSI, UTC)."""
-
-    def name(self, column: str) -> str:
-        return "`" + column.replace("`", "``") + "`"
 
     def type(self, name: str) -> str:
         return name
@@ -218,12 +196,6 @@ class SparkSql(Dialect):
     def bytes_in(self, value: str, *, binary: bool) -> str:  # noqa: ARG002 -- it is one function for both
         return self.cast(f"octet_length({value})", "STRING")
 
-    def micros(self, instant: str) -> str:
-        return f"unix_micros({instant})"
-
-    def wall_micros(self, clock: str) -> str:
-        return f"unix_micros(CAST({clock} AS TIMESTAMP))"
-
     def days(self, date: str) -> str:
         return f"unix_date({date})"
 
@@ -239,6 +211,9 @@ class DuckSql(Dialect):
 
     def struct(self, fields: Iterable[Field]) -> str:
         return "{" + ", ".join(f"{self.literal(n)}: {value}" for n, value in fields) + "}"
+
+    def whole_row(self, relation: str) -> str:
+        return relation
 
     def struct_type(self, fields: Iterable[Field]) -> str:
         return f"STRUCT({', '.join(f'{self.name(n)} {self.type(of)}' for n, of in fields)})"

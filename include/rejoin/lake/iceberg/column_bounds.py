@@ -83,7 +83,7 @@ def _footer(table: Table, file: DataFile) -> pq.FileMetaData:
 def _unknown(footer: pq.FileMetaData) -> set[int]:
     """The field ids of columns of which a row group with values does not say the smallest and largest."""
     found = set()
-    for place, field_id in enumerate(_leaves(footer.schema.to_arrow_schema())):
+    for place, field_id in enumerate(leaf_ids(footer.schema.to_arrow_schema())):
         for group in range(footer.num_row_groups):
             column = footer.row_group(group).column(place)
             known = column.statistics
@@ -93,11 +93,11 @@ def _unknown(footer: pq.FileMetaData) -> set[int]:
     return found
 
 
-def _leaves(fields: Iterable[pa.Field]) -> Iterator[int]:
+def leaf_ids(fields: Iterable[pa.Field]) -> Iterator[int]:
     """The field ids of a file's columns, in its order."""
     for field in fields:
         if pa.types.is_nested(field.type):
-            yield from _leaves(field.type.field(i) for i in range(field.type.num_fields))
+            yield from leaf_ids(field.type.field(i) for i in range(field.type.num_fields))
         else:
             yield int(field.metadata[b"PARQUET:field_id"])
 

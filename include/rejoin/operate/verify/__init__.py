@@ -1,1 +1,1 @@
-"""Is every output what its SQL says? ``verify`` compares; ``recomputation``, ``plain_reader`` and ``settled_results`` read by another way than a run reads."""
+"""Is every output what its SQL says? ``verify`` asks for each, ``comparison`` counts; ``recomputation``, the readers and the other modules read by another way than a run reads."""

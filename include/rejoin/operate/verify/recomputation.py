@@ -1,118 +1,108 @@
-"""What outputs should be, by Spark: the defining query over the source tables of a cut. For comparisons, never for a run."""
+"""What outputs should be: the defining query over the source tables of a cut. For comparisons, never for a run."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from rejoin.engines.spark_engine import SparkEngine, SparkRelation, by_key
+from rejoin.engines.relation import Engine, Relation
 from rejoin.lake.read.reader import without
 from rejoin.operate.verify.plain_reader import PlainReader
-from rejoin.operate.verify.settled_results import with_settled
-from rejoin.plan.model.match import SameKey, Window
+from rejoin.operate.verify.settled_results import shown, with_settled
+from rejoin.plan.model.match import Other, SameKey, Window
 from rejoin.plan.model.plan import Node, Plan
 from rejoin.plan.sql.defining_query import node_query, upstream
-from rejoin.statements.own_columns import HASH
 
-LEFT, RIGHT = "__computable_left", "__computable_right"
-"""The ends of names of views: the rows of a side of a node that can be computed."""
-HELD = "__held_keys"
-"""The end of the name of a view: the keys of a node that are held back."""
+LEFT, RIGHT, HELD = "computable_left", "computable_right", "held_keys"
+"""Inputs of a query beside the tables and outputs that it reads: the rows of a side that can be computed, the keys that are held back."""
 
 
+@dataclass(frozen=True)
 class Recomputation:
     """Outputs as their definition says.
 
-    Args:
-        engine: Spark.
+    Attributes:
+        engine: computes them.
         plan: the plan.
         reader: reads the cut.
     """
 
-    def __init__(self, engine: SparkEngine, plan: Plan, reader: PlainReader) -> None:
-        self._engine, self._plan, self._reader = engine, plan, reader
+    engine: Engine
+    plan: Plan
+    reader: PlainReader
 
-    def rows(self, node: Node) -> DataFrame:
+    def rows(self, node: Node) -> Relation:
         """What a node's output should be: its defining query over the source tables of this cut, where in this node and in those below
         the keys that are held back have their published rows. Below, what is joined as of arrival has the rows that it has: no query gives them.
+
+        Raises:
+            NeedsSpark: the engine cannot compute it.
         """
+        made = dict[str, Relation]()
+        for below in upstream(self.plan, node):
+            made[below.name] = self._stored(below) if below.keeps_what_it_saw else self._made(below, made)
+        return self._made(node, made)
 
-        def view(name: str) -> str:
-            made = f"{self._plan.topology}__{name}"
-            if name.endswith((LEFT, RIGHT)):  # made already
-                return name
-            if self._plan.is_table(name):
-                current = self._engine.frame(self._reader.current(name))
-                without_pushdown(current).select("_row.*").drop(HASH).createOrReplaceTempView(made)
-            return made
+    def _made(self, of: Node, made: dict[str, Relation]) -> Relation:
+        """``made``: what the nodes below it should be."""
+        if isinstance(of.match, Other):
+            self.engine.by_spark("its rule is Spark's SQL")
+        inputs = dict[str, Relation]()
+        node = self._without_pairs(self._computable(self.engine.node(of), made, inputs), inputs)
+        named = {LEFT: LEFT, RIGHT: RIGHT}
+        for at, name in enumerate(dict.fromkeys(of.reads)):
+            named[name] = f"table_{at}"
+            inputs[named[name]] = self._below(name, made)
+        sides = {LEFT: of.left.table, **({RIGHT: of.edges[0].right.table} if of.edges else {})}
+        query = node_query(self.plan, node, named.__getitem__, lambda name: named[sides.get(name, name)], self.engine.sql)
+        rows = self.engine.query(query, **inputs)
+        return self._with_published(of, with_settled(self.engine, self.plan, self.reader, of, rows))
 
-        def rows(of: Node) -> DataFrame:
-            sides = {
-                f"{self._plan.topology}__{of.name}{end}": v.table for end, v in ((LEFT, of.left), *((RIGHT, e.right) for e in of.edges))
-            }
+    def _below(self, name: str, made: dict[str, Relation]) -> Relation:
+        """The rows of a source table, or of a node below, with their columns."""
+        if not self.plan.is_table(name):
+            return made[name]
+        sql = self.engine.sql
+        line = ", ".join(f"{sql.get('_row', c.name)} AS {sql.name(c.name)}" for c in self.plan.table(name).columns)
+        return self.engine.query(f"SELECT {line} FROM found", found=self.reader.current(name))
 
-            def whole(name: str) -> str:
-                return view(sides.get(name, name))
+    def _stored(self, node: Node) -> Relation:
+        return self.engine.query(f"SELECT {shown(self.engine, node)} FROM found", found=self.reader.current(node.name))
 
-            query = node_query(self._plan, self._without_pairs(self._computable(of, view)), view, whole)
-            made = with_settled(self._engine, self._plan, self._reader, of, self._engine.spark.sql(query))
-            return self._with_published(of, made)
+    def _computable(self, node: Node, made: dict[str, Relation], inputs: dict[str, Relation]) -> Node:
+        """The node, over tables where the rows are null that an expression of the node has no value for."""
+        found = node
+        if (left := self._sifted(node, made, right=False)) is not None:
+            inputs[LEFT], found = left, replace(found, left=replace(node.left, table=LEFT))
+        if isinstance(node.match, Window | SameKey) and (right := self._sifted(node, made, right=True)) is not None:
+            (edge,) = node.edges
+            inputs[RIGHT], found = right, replace(found, edges=(replace(edge, right=replace(edge.right, table=RIGHT)),))
+        return found
 
-        for below in upstream(self._plan, node):
-            made = self._stored(below) if below.keeps_what_it_saw else rows(below)
-            made.createOrReplaceTempView(f"{self._plan.topology}__{below.name}")
-        return rows(node)
-
-    def _stored(self, node: Node) -> DataFrame:
-        return self._engine.frame(self._reader.current(node.name)).select(*(F.col(f"_row.`{p.name}`") for p in node.columns))
-
-    def _computable(self, node: Node, view: Callable[[str], str]) -> Node:
-        """The node, over views of its tables where the rows are null that an expression of the node has no value for."""
-        left = self._sifted(node, view(node.left.table), LEFT)
-        made = node if left is None else replace(node, left=replace(node.left, table=left))
-        if not isinstance(node.match, Window | SameKey):
-            return made
-        edge = node.edges[0]
-        right = self._sifted(node, view(edge.right.table), RIGHT)
-        return made if right is None else replace(made, edges=(replace(edge, right=replace(edge.right, table=right)),))
-
-    def _sifted(self, node: Node, given: str, end: str) -> str | None:
-        keys = self._reader.uncomputable(node, right=end == RIGHT)
+    def _sifted(self, node: Node, made: dict[str, Relation], *, right: bool) -> Relation | None:
+        table = node.edges[0].right.table if right else node.left.table
+        keys = self.reader.uncomputable(node, right=right)
         if keys is None:
             return None
-        made, rows = f"{self._plan.topology}__{node.name}{end}", SparkRelation(self._engine.spark.table(given))
-        nulls = self._plan.null_keys(node.left.table if end == LEFT else node.edges[0].right.table)
-        statement = without(self._engine.sql, rows.columns, keys.columns, rows.columns, nulls=nulls)
-        self._engine.frame_of(statement, lefts=rows, keys=keys).createOrReplaceTempView(made)
-        return made
+        rows = self._below(table, made)
+        statement = without(self.engine.sql, rows.columns, keys.columns, rows.columns, nulls=self.plan.null_keys(table))
+        return self.engine.query(statement, lefts=rows, keys=keys)
 
-    def _without_pairs(self, node: Node) -> Node:
+    def _without_pairs(self, node: Node, inputs: dict[str, Relation]) -> Node:
         """A node whose rows have a key of both sides, with a filter that drops those that are held back before their columns are computed."""
-        held = self._reader.held(node.name, None) if node.two_sided else None
+        held = self.reader.held(node.name, None) if node.two_sided else None
         if held is None:
             return node
-        made = f"{self._plan.topology}__{node.name}{HELD}"
-        self._engine.frame(held).select(*node.key).createOrReplaceTempView(made)
+        inputs[HELD], sql = held, self.engine.sql
         key = {p.name: p.sql for p in node.columns if p.name in node.key}
-        same = " AND ".join(f"({key[k]}) <=> k.`{k}`" for k in node.key)
-        free = f"NOT EXISTS (SELECT 1 FROM `{made}` AS k WHERE {same})"
+        same = " AND ".join(sql.same(f"({key[k]})", f"k.{sql.name(k)}") for k in node.key)
+        free = f"NOT EXISTS (SELECT 1 FROM {HELD} AS k WHERE {same})"
         return replace(node, where=free if node.where is None else f"{free} AND ({node.where})")
 
-    def _with_published(self, node: Node, rows: DataFrame) -> DataFrame:
-        held = self._reader.held(node.name, None)
+    def _with_published(self, node: Node, rows: Relation) -> Relation:
+        held, sql = self.reader.held(node.name, None), self.engine.sql
         if held is None:
             return rows
-        together = " OR " if node.null_keys else " AND "  # every row has a part that is not null
-        rows = rows.where(together.join(f"`{k}` IS NOT NULL" for k in node.key))  # no rows: see ``_computable``
-        keys, nulls = self._engine.frame(held).select(*node.key), node.null_keys_aside
-        current = by_key(self._engine.frame(self._reader.current(node.name)), keys, node.key, "left_semi", nulls=nulls)
-        stored = current.select(*(F.col(f"_row.`{p.name}`") for p in node.columns))
-        return by_key(rows, keys, node.key, "left_anti", nulls=nulls).select(*(p.name for p in node.columns)).union(stored)
-
-
-def without_pushdown(rows: DataFrame) -> DataFrame:
-    """The rows, so that no filter on them moves into the scan: of the parts of a condition Spark hands some to the scan, and computes those
-    before the others, whatever their order. A filter could no longer protect a cast that stands behind it.
-    """
-    return rows.where(F.rand(0) >= 0)  # true, but nothing is moved past what is not deterministic
+        columns, nulls = sql.names(p.name for p in node.columns), node.null_keys_aside
+        # Rows with no key at all: see ``_computable``.
+        there = (" OR " if node.null_keys else " AND ").join(f"r.{sql.name(k)} IS NOT NULL" for k in node.key)
+        same = f"EXISTS (SELECT 1 FROM held AS h WHERE {sql.on(node.key, 'h', 'r', nulls=nulls)})"
+        text = f"SELECT {columns} FROM rows_ AS r WHERE ({there}) AND NOT {same} UNION ALL SELECT {columns} FROM stored AS r WHERE {same}"
+        return self.engine.query(text, rows_=rows, stored=self._stored(node), held=held)

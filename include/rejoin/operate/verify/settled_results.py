@@ -1,47 +1,47 @@
-"""Which results of two streams rest on records that were let go, by Spark: for comparisons, by another way than a run (ADR 0012)."""
+"""Which results of two streams rest on records that were let go: for comparisons, by another way than a run (ADR 0012)."""
 
-from functools import reduce
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
-from rejoin.engines.spark_engine import SparkEngine
+from rejoin.engines.relation import Engine, Relation
 from rejoin.lake.read.reader import Reader
 from rejoin.plan.change.stream_retention import settled
 from rejoin.plan.model.match import Window
 from rejoin.plan.model.plan import Node, Plan, View
 
-FOUND, TIME, SETTLED = "__found_{}", "__time_{}", "__settled"
 
-
-def with_settled(engine: SparkEngine, plan: Plan, reader: Reader, node: Node, rows: DataFrame) -> DataFrame:
-    """What the output of a node should be: the rows that its query gives, and in the place of settled ones those that it has."""
+def with_settled(engine: Engine, plan: Plan, reader: Reader, node: Node, rows: Relation) -> Relation:
+    """What the output of a node should be: the rows that its query gives, and in the place of settled ones those that it has. ``node``: its texts in the
+    dialect of the engine.
+    """
     if not isinstance(node.match, Window) or not settled(plan, node) or not reader.has(node.name):
         return rows
-    columns = [p.name for p in node.columns]
-    stored = engine.frame(reader.current(node.name)).select("_row.*").select(*columns)
-    given, kept = (_marked(engine, plan, reader, node, some) for some in (rows.select(*columns), stored))
-    return given.where(f"NOT {SETTLED}").select(*columns).union(kept.where(SETTLED).select(*columns))
+    columns = engine.sql.names(p.name for p in node.columns)
+    stored = engine.query(f"SELECT {shown(engine, node)} FROM stored", stored=reader.current(node.name))
+    given, kept = (_marked(engine, plan, reader, node, some) for some in (rows, stored))
+    both = f"SELECT {columns} FROM given WHERE NOT _settled UNION ALL SELECT {columns} FROM kept WHERE _settled"
+    return engine.query(both, given=given, kept=kept)
 
 
-def _marked(engine: SparkEngine, plan: Plan, reader: Reader, node: Node, rows: DataFrame) -> DataFrame:
-    """The rows with ``SETTLED``: a record of theirs is not stored, or they have one whose partners may not be."""
-    window, right = node.match, node.edges[0].right
+def shown(engine: Engine, node: Node) -> str:
+    """The columns of stored rows of a node, as SQL text."""
+    return ", ".join(f"{engine.sql.get('_row', p.name)} AS {engine.sql.name(p.name)}" for p in node.columns)
+
+
+def _marked(engine: Engine, plan: Plan, reader: Reader, node: Node, rows: Relation) -> Relation:
+    """The rows with ``_settled``: a record of theirs is not stored, or they have one whose partners may not be."""
+    window, right, sql = node.match, node.edges[0].right, engine.sql
     assert isinstance(window, Window)
     parts = len(plan.key_of(node.left.table))
     keys = (node.key[:parts], node.key[parts:])
     views: tuple[tuple[View, str, int], ...] = ((node.left, window.left_time, window.before), (right, window.right_time, window.after))
-    conditions = list[Column]()
+    conditions, joins, records = list[str](), list[str](), dict[str, Relation]()
     for at, (view, time, reach) in enumerate(views):
-        table_key, column = plan.key_of(view.table), view.stored(time)
-        micros = F.unix_micros(F.col(f"_row.`{column}`").cast("timestamp"))
-        named = [F.col(f"`{k}`").alias(f"__key_{at}_{i}") for i, k in enumerate(table_key)]
-        records = engine.frame(reader.current(view.table)).select(*named, F.lit(1).alias(FOUND.format(at)), micros.alias(TIME.format(at)))
-        same = [rows[f"`{k}`"] == records[f"__key_{at}_{i}"] for i, k in enumerate(keys[at])]
-        rows = rows.join(records, reduce(Column.__and__, same), "left")
-        mine, other = F.col(f"`{keys[at][0]}`"), F.col(f"`{keys[1 - at][0]}`")
-        conditions.append(mine.isNotNull() & F.col(FOUND.format(at)).isNull())
+        own, stored = keys[at], plan.key_of(view.table)
+        line = f"SELECT {sql.names(stored)}, {reader.micros(view, time)} AS _time FROM found"
+        records[f"side_{at}"] = engine.query(line, found=reader.current(view.table))
+        same = " AND ".join(f"r.{sql.name(k)} = s{at}.{sql.name(c)}" for k, c in zip(own, stored, strict=True))
+        joins.append(f"LEFT JOIN (SELECT *, true AS _found FROM side_{at}) AS s{at} ON {same}")
+        mine, other = f"r.{sql.name(own[0])}", f"r.{sql.name(keys[1 - at][0])}"
+        conditions.append(f"({mine} IS NOT NULL AND s{at}._found IS NULL)")
         partners = plan.stored_from(views[1 - at][0].table)
         if partners is not None:
-            conditions.append(other.isNull() & F.coalesce(F.col(TIME.format(at)) - reach < partners, F.lit(False)))
-    return rows.withColumn(SETTLED, reduce(Column.__or__, conditions))
+            conditions.append(f"({other} IS NULL AND coalesce(s{at}._time - {reach} < {partners}, false))")
+    return engine.query(f"SELECT r.*, {' OR '.join(conditions)} AS _settled FROM rows_ AS r {' '.join(joins)}", rows_=rows, **records)

@@ -1,9 +1,6 @@
-"""The rows of a source table as the snapshots within its feed say them, by Spark: for comparisons, by another way than a run (ADR 0018)."""
+"""The rows of a source table as the snapshots within its feed say them: for comparisons, by another way than a run (ADR 0018)."""
 
-from pyspark.sql import DataFrame
-
-from rejoin.engines.relation import Relation
-from rejoin.engines.spark_engine import SparkEngine, by_key
+from rejoin.engines.relation import Engine, Relation
 from rejoin.lake.ledger.generations import Generations
 from rejoin.lake.read.reader import Reader, latest
 from rejoin.plan.model.plan import Table
@@ -13,19 +10,20 @@ from rejoin.statements.dialect import text
 from rejoin.statements.own_columns import BEHIND
 
 
-def with_snapshots(engine: SparkEngine, reader: Reader, table: Table, generations: Generations, rows: DataFrame) -> DataFrame:
+def with_snapshots(engine: Engine, reader: Reader, table: Table, generations: Generations, rows: Relation) -> Relation:
     """``rows``, all that live, without those that the newest whole snapshot did not bring though it should have: their newest version is older than it, and it
     is a row of an earlier snapshot, or a change that came in an earlier run than the snapshot's end. What is in quarantine of a key may be what it brought.
     """
     if generations.floor in ("", generations.only):
         return rows
+    sql = engine.sql
     stored = reader.every(table.name, [*table.key, "_run", "_op", "_version"])
-    newest = engine.query(latest(engine.sql, stored.columns, table.key), found=stored)
+    newest = engine.query(latest(sql, stored.columns, table.key), found=stored)
     before = f"(_run < {generations.since} OR NOT {_of_a_change(table)})"
-    older = engine.frame_of(f"SELECT * FROM newest WHERE _op <> 'D' AND _version < {text(generations.floor)} AND {before}", newest=newest)
+    older = engine.query(f"SELECT * FROM newest WHERE _op <> 'D' AND _version < {text(generations.floor)} AND {before}", newest=newest)
     for aside in (reader.held(table.name, None), reader.refused(table.name)):
-        older = _without(engine, older, aside, table)
-    return by_key(rows, older.select(*table.key), table.key, "left_anti", nulls=False)
+        older = older if aside is None else _without(engine, older, aside, table)
+    return _without(engine, rows, older, table)
 
 
 def _of_a_change(table: Table) -> str:
@@ -33,5 +31,6 @@ def _of_a_change(table: Table) -> str:
     return f"_version LIKE {text(OF_A_CHANGE)}" if isinstance(table.source, DebeziumSource) else f"NOT _version LIKE {text(f'%{BEHIND}%')}"
 
 
-def _without(engine: SparkEngine, rows: DataFrame, aside: Relation | None, table: Table) -> DataFrame:
-    return rows if aside is None else by_key(rows, engine.frame(aside).select(*table.key), table.key, "left_anti", nulls=False)
+def _without(engine: Engine, rows: Relation, gone: Relation, table: Table) -> Relation:
+    same = engine.sql.on(table.key, "g", "r")
+    return engine.query(f"SELECT * FROM rows_ AS r WHERE NOT EXISTS (SELECT 1 FROM gone AS g WHERE {same})", rows_=rows, gone=gone)

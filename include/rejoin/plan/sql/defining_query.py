@@ -1,43 +1,52 @@
-"""A node's defining SQL, as ``plan.model.plan`` says it: what ``verify``, ``explain --sql`` and the tests compare an output with."""
+"""A node's defining SQL, as ``plan.model.plan`` says it: what ``verify``, ``explain --sql`` and the tests compare an output with.
+
+In the SQL of whoever runs it, the node's texts too (``Engine.node``); Spark SQL where people read it.
+"""
 
 from collections.abc import Callable
 
 from rejoin.plan.extensions import join_kinds
 from rejoin.plan.model.match import AsOf, Other, Window
-from rejoin.plan.model.plan import Edge, Node, Plan, Projection, View
-from rejoin.plan.sql import defining_query_by_time
+from rejoin.plan.model.plan import Edge, Node, Plan
+from rejoin.plan.sql.defining_query_by_time import ByTime
+from rejoin.plan.sql.spelling import SPARK, Spelling, columns, view_query
 
 _INDENT = "  "
+_NTH = "_nth"
 
 
-def node_query(plan: Plan, node: Node, relation: Callable[[str], str], whole: Callable[[str], str] | None = None) -> str:
-    """The query whose result is the node's output, in Spark SQL.
+def node_query(
+    plan: Plan, node: Node, relation: Callable[[str], str], whole: Callable[[str], str] | None = None, sql: Spelling = SPARK
+) -> str:
+    """The query whose result is the node's output.
 
     Args:
         plan: the plan of the node.
-        node: the node.
+        node: the node, its texts in the same SQL.
         relation: the SQL text after FROM for a table or another node, such as a qualified name or ``(SELECT ...)``.
         whole: the same for a stream whose newest event time counts, if that is another one.
+        sql: whose SQL.
     """
-    lines = [f"SELECT {_columns(node.columns)}", f"FROM {view_query(node.left, relation)} AS l"]
+    by_time = ByTime(sql, relation, whole or relation)
+    lines = [f"SELECT {columns(sql, node.columns)}", f"FROM {view_query(sql, node.left, relation)} AS l"]
     for number, edge in enumerate(node.edges, start=1):
         match edge.match:
             case Window() as window:
-                lines += defining_query_by_time.window(node, window, relation, whole or relation, view_query)
+                lines += by_time.window(node, window)
             case AsOf(left_time=str()) as as_of:
-                lines.append(defining_query_by_time.as_of(plan, edge, as_of, relation, view_query))
+                lines.append(by_time.as_of(plan, edge, as_of))
             case Other():
-                lines = [lines[0], defining_query_by_time.first(node, f"{lines[1]} {_join(edge, number, relation)}")]
+                lines = [lines[0], _first(sql, node, f"{lines[1]} {_join(sql, edge, number, relation)}")]
             case _:
-                lines.append(_join(edge, number, relation))
-    where = [text for text in (defining_query_by_time.chosen(node), node.where, defining_query_by_time.closed(node)) if text is not None]
+                lines.append(_join(sql, edge, number, relation))
+    where = [text for text in (_chosen(node), node.where, by_time.closed(node)) if text is not None]
     if where:
         lines.append(f"WHERE {' AND '.join(where if len(where) == 1 else (f'({text})' for text in where))}")
     return "\n".join(lines)
 
 
 def topology_query(plan: Plan, node: Node, table: Callable[[str], str] = lambda name: f"`{name}`") -> str:
-    """One query from the source tables down to this node: every node that it needs is a common table expression.
+    """One query of Spark from the source tables down to this node: every node that it needs is a common table expression.
 
     Args:
         plan: the plan of the node.
@@ -66,21 +75,23 @@ def upstream(plan: Plan, node: Node) -> tuple[Node, ...]:
     return tuple(n for n in plan.nodes if n.name in found)
 
 
-def _join(edge: Edge, number: int, relation: Callable[[str], str]) -> str:
+def _join(sql: Spelling, edge: Edge, number: int, relation: Callable[[str], str]) -> str:
     rule = (join_kinds.faces(edge.match.kind).condition if isinstance(edge.match, Other) else None) or "{} = {}".format
     pairs = zip(edge.foreign_key, edge.right.key, strict=True)
-    condition = " AND ".join(rule(f"({part})", f"r{number}.`{key}`") for part, key in pairs)
-    return f"{edge.kind.upper()} JOIN {view_query(edge.right, relation)} AS r{number} ON {condition}"
+    condition = " AND ".join(rule(f"({part})", f"r{number}.{sql.name(key)}") for part, key in pairs)
+    return f"{edge.kind.upper()} JOIN {view_query(sql, edge.right, relation)} AS r{number} ON {condition}"
 
 
-def view_query(view: View, relation: Callable[[str], str]) -> str:
-    """A view in parentheses, as it stands after FROM; ``relation`` as in ``node_query``."""
-    where = f" WHERE {view.where}" if view.where is not None else ""
-    return f"(SELECT {_columns(view.columns)} FROM {relation(view.table)} AS t{where})"
+def _first(sql: Spelling, node: Node, pairs: str) -> str:
+    """``pairs``, the text from FROM on of a join by a rule, with the place of each among those of its left row in the order of the right key."""
+    lefts, rights = (sql.names(key, row) for row, key in (("l", node.left.key), ("r1", node.edges[0].right.key)))
+    nth = f"row_number() OVER (PARTITION BY {lefts} ORDER BY {rights})"
+    return f"FROM (SELECT {sql.whole_row('l')} AS l, {sql.whole_row('r1')} AS r1, {nth} AS {_NTH} {pairs})"
 
 
-def _columns(columns: tuple[Projection, ...]) -> str:
-    return ", ".join(f"{column.sql} AS `{column.name}`" for column in columns)
+def _chosen(node: Node) -> str | None:
+    """The condition that a row is the first of its left row; None where a left row cannot have several, or all are meant."""
+    return f"{_NTH} = 1" if isinstance(node.match, Other) else None
 
 
 def _indented(text: str) -> str:

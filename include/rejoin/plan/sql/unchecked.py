@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from rejoin.plan.model.expectations import Expectation
 from rejoin.plan.model.plan import Node, Plan, Projection, Table, View
-from rejoin.plan.sql.defining_query import node_query, view_query
+from rejoin.plan.sql.defining_query import node_query
+from rejoin.plan.sql.spelling import SPARK, view_query
 from rejoin.plan.sql.typing.check import Typed, check
 
 Types = Mapping[str, str | None]
@@ -69,7 +70,7 @@ def _node(node: Node, known: Mapping[str, Types], texts: Mapping[str, str]) -> I
         of, base, scope = f"of {view.table!r} as {output} reads it", {"t": known[view.table]}, f"{texts[view.table]} AS t"
         yield from _unknown(((f"column {p.name!r} {of}", p.sql, None) for p in view.columns), base, scope)
         yield from _unknown([(f"a filter {of}", view.where, "BOOLEAN")] if view.where else [], base, scope)
-    scope = " CROSS JOIN ".join(f"{view_query(view, texts.__getitem__)} AS {alias}" for alias, view in views.items())
+    scope = " CROSS JOIN ".join(f"{view_query(SPARK, view, texts.__getitem__)} AS {alias}" for alias, view in views.items())
     keys = [(f"the foreign key to {edge.name!r} of {output}", part, None) for edge in node.edges for part in edge.foreign_key]
     columns = [(f"column {p.name!r} of {output}", p.sql, None) for p in node.columns]
     where = [(f"a filter of {output}", node.where, "BOOLEAN")] if node.where else []

@@ -1,0 +1,70 @@
+"""What a query says differently in the SQL of several engines, as far as a plan writes queries; ``statements.dialect`` has the rest."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+
+from rejoin.plan.model.plan import Projection, View
+
+
+class Spelling(ABC):
+    """Of one engine."""
+
+    @abstractmethod
+    def name(self, column: str) -> str:
+        """A column's name, quoted."""
+
+    @abstractmethod
+    def whole_row(self, relation: str) -> str:
+        """A row of a relation as a struct; stands in a list of columns."""
+
+    @abstractmethod
+    def micros(self, instant: str) -> str:
+        """The microseconds since the epoch of a TIMESTAMP."""
+
+    @abstractmethod
+    def wall_micros(self, clock: str) -> str:
+        """The same of a TIMESTAMP_NTZ, as if it were UTC."""
+
+    def time_micros(self, time: str, *, zoned: bool) -> str:
+        """The same of a TIMESTAMP (``zoned``) or a TIMESTAMP_NTZ."""
+        return (self.micros if zoned else self.wall_micros)(time)
+
+    def names(self, columns: Iterable[str], of: str = "") -> str:
+        """Columns, with commas; ``of``: the relation that has them."""
+        return ", ".join((f"{of}." if of else "") + self.name(c) for c in columns)
+
+
+class SparkSpelling(Spelling):
+    """Spark SQL's."""
+
+    def name(self, column: str) -> str:
+        return "`" + column.replace("`", "``") + "`"
+
+    def whole_row(self, relation: str) -> str:
+        return f"struct({relation}.*)"
+
+    def micros(self, instant: str) -> str:
+        return f"unix_micros({instant})"
+
+    def wall_micros(self, clock: str) -> str:
+        return f"unix_micros(CAST({clock} AS TIMESTAMP))"
+
+
+SPARK = SparkSpelling()
+
+
+def view_query(sql: Spelling, view: View, relation: Callable[[str], str]) -> str:
+    """A view in parentheses, as it stands after FROM.
+
+    Args:
+        sql: whose SQL the texts of the view are in.
+        view: the view.
+        relation: the SQL text after FROM for a table or node.
+    """
+    where = f" WHERE {view.where}" if view.where is not None else ""
+    return f"(SELECT {columns(sql, view.columns)} FROM {relation(view.table)} AS t{where})"
+
+
+def columns(sql: Spelling, shown: Iterable[Projection]) -> str:
+    """What is selected."""
+    return ", ".join(f"{column.sql} AS {sql.name(column.name)}" for column in shown)
