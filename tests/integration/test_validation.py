@@ -101,7 +101,7 @@ class Shop:
         assert folded(self.topology) == found
 
     def verified(self) -> None:
-        """`verify`, which is Spark's and takes its time, says the same."""
+        """`verify` says the same."""
         for fast in (False, True):
             assert [(d.node, d.total) for d in verify(self.topology, lambda: self.sessions(self.topology), fast=fast) if d.total] == []
 

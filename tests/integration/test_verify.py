@@ -1,5 +1,7 @@
 """verify sees what a run cannot see of itself: it reads by another way, and compares filtered reads with full ones."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -8,6 +10,8 @@ from integration.conftest import Go, Sessions
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
+from rejoin.engines.choice import EngineChoice
+from rejoin.errors import EngineRefused
 from rejoin.lake.config import lake_config
 from rejoin.lake.iceberg import column_bounds
 from rejoin.lake.read import duckdb_scan
@@ -39,7 +43,16 @@ def shop(tmp_path: Path) -> Topology:
     return Topology(load(str(tmp_path / "t.py")), lake_config(str(tmp_path / "lake")), str(tmp_path))
 
 
-def test_fault_c3_verify_does_not_read_as_the_run_did(shop: Topology, go: Go, sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(params=[EngineChoice.LOCAL, EngineChoice.SPARK])
+def compared(request: pytest.FixtureRequest, shop: Topology, sessions: Sessions) -> Callable[[], list[Difference]]:
+    """What an engine says of the outputs, whoever ran."""
+    by = Topology(shop.plan, replace(shop.config, engine=request.param), shop.root)
+    return lambda: verify(by, lambda: sessions(shop), fast=False)
+
+
+def test_fault_c3_verify_does_not_read_as_the_run_did(
+    shop: Topology, go: Go, compared: Callable[[], list[Difference]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As when DuckDB took columns from names of folders (A3): what it reads is wrong, in the run and ever after."""
     right = duckdb_scan.relation
 
@@ -51,12 +64,12 @@ def test_fault_c3_verify_does_not_read_as_the_run_did(shop: Topology, go: Go, se
 
     monkeypatch.setattr("rejoin.lake.read.duckdb_lookup.relation", wrong)
     go(shop)
-    found = verify(shop, lambda: sessions(shop), fast=False)
+    found = compared()
     assert [(d.rows, d.different) for d in found] == [(3, 3)]
 
 
 def test_fault_c3_verify_sees_rows_that_a_filter_by_bounds_hides(
-    shop: Topology, go: Go, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+    shop: Topology, go: Go, compared: Callable[[], list[Difference]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when bounds were those of some row groups only (A1)."""
     right = column_bounds.settle
@@ -67,11 +80,11 @@ def test_fault_c3_verify_sees_rows_that_a_filter_by_bounds_hides(
             file.upper_bounds[table.schema().find_field("note").field_id] = b"n"
 
     go(shop)
-    assert [d.total for d in verify(shop, lambda: sessions(shop), fast=False)] == [0]
+    assert [d.total for d in compared()] == [0]
     monkeypatch.setattr(column_bounds, "settle", narrow)
     (Path(shop.root) / "orders" / "2.csv").write_text("id,customer,note\n1,1,b\n2,2,n\n3,1,zz\n")
     go(shop)
-    found = verify(shop, lambda: sessions(shop), fast=False)
+    found = compared()
     assert [(d.missing, d.extra, d.different) for d in found] == [(0, 0, 0)]
     assert found[0].hidden > 0
     assert found[0].total > 0
@@ -94,3 +107,26 @@ def test_what_is_expired_while_it_is_compared_is_compared_anew_as_of_the_newest_
     go(shop)
     assert [(d.rows, d.total) for d in verify(shop, lambda: sessions(shop), fast=False)] == [(4, 0)]
     assert compared == [1, 3]
+
+
+def test_what_only_spark_computes_is_compared_by_spark_and_refused_where_it_must_not_be(tmp_path: Path, go: Go, sessions: Sessions) -> None:
+    (tmp_path / "orders").mkdir()
+    (tmp_path / "orders" / "1.csv").write_text("id,note\n1,a b\n2,c\n")
+    (tmp_path / "t.py").write_text(
+        """
+from rejoin import Topology, snapshot
+
+t = Topology("t")
+orders = t.table("orders", key="id", schema="id BIGINT, note STRING", source=snapshot("orders"))
+orders.filter("soundex(note) <> 'x'").named("sounding")
+orders.filter("id > 1").named("late")
+"""
+    )
+    topology = Topology(load(str(tmp_path / "t.py")), lake_config(str(tmp_path / "lake")), str(tmp_path))
+    go(topology)
+    found = {d.node: d for d in verify(topology, lambda: sessions(topology), fast=False)}
+    assert {n: (d.engine, d.rows, d.total) for n, d in found.items()} == {"sounding": ("spark", 2, 0), "late": ("local", 1, 0)}
+    assert "soundex" in found["sounding"].engine_why.lower()
+    here = Topology(topology.plan, replace(topology.config, engine=EngineChoice.LOCAL), topology.root)
+    with pytest.raises(EngineRefused):
+        verify(here, lambda: sessions(topology), fast=False)

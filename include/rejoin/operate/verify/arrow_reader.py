@@ -43,13 +43,18 @@ class ArrowReader(PlainReader):
 
     def every(self, name: str, columns: Sequence[str]) -> Relation:
         """All rows, where the engine keeps many."""
-        which = name, tuple(columns)
-        if which not in self._known:
-            types = {f.name: f.type for f in self.schema(name)} | {PLACE: pa.int64()}
-            schema = pa.schema([(c, types[c]) for c in columns])
-            self._known[which] = self.engine.landed(schema, self._batches(name, schema), ())
-            self.reads.append(TableRead(name, "files", "a comparison reads by another way than a run", None))
-        return self._known[which]
+        for (of, there), rows in self._known.items():
+            if of == name and set(columns) <= set(there):
+                return (
+                    rows
+                    if tuple(columns) == there
+                    else self.engine.query(f"SELECT {self.engine.sql.names(columns)} FROM found", found=rows)
+                )
+        types = {f.name: f.type for f in self.schema(name)} | {PLACE: pa.int64()}
+        schema = pa.schema([(c, types[c]) for c in columns])
+        rows = self._known[name, tuple(columns)] = self.engine.landed(schema, self._batches(name, schema), ())
+        self.reads.append(TableRead(name, "files", "a comparison reads by another way than a run", None))
+        return rows
 
     def _batches(self, name: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         stored = tuple(c for c in schema.names if c != PLACE)
@@ -66,14 +71,13 @@ class ArrowReader(PlainReader):
             with table.io.new_input(task.file.file_path).open() as stream:
                 file = pq.ParquetFile(stream)
                 leaves = {i: fields[of] for i, of in enumerate(leaf_ids(file.schema_arrow)) if of in fields}
-                names = {f.metadata[b"PARQUET:field_id"]: f.name for f in file.schema_arrow}
+                names = {of: f.name for f in file.schema_arrow if (of := int(f.metadata[b"PARQUET:field_id"])) in fields}
                 for group in range(file.num_row_groups):
-                    about = file.metadata.row_group(group)
+                    about, rows = file.metadata.row_group(group), file.read_row_group(group, columns=list(names.values()))
                     for leaf, field in leaves.items():
                         of, kind = field.field_id, self.schema(name).field(field.name).type
-                        column = file.read_row_group(group, columns=[names[str(of).encode()]]).column(0).cast(kind)
                         wide = (lower[of], upper[of]) if of in lower and of in upper else None
-                        found += _outside(column, field, wide, about.column(leaf).statistics)
+                        found += _outside(rows[names[of]].cast(kind), field, wide, about.column(leaf).statistics)
         return found
 
 

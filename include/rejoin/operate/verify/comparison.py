@@ -1,5 +1,6 @@
 """One output and what it should be: by full recomputation, or by comparing hashes and recomputing only suspects."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rejoin.engines.relation import Engine, Relation
@@ -91,15 +92,26 @@ class Comparison:
         if node.keeps_what_it_saw:
             return Difference(node.name, self._count(stored), by_arrival=True)
         expected = Recomputation(self.engine, self.plan, self.reader).rows
-        rows = self.engine.query(f"SELECT {shown(self.engine, node)} FROM found", found=stored)
-        orphans = sum(self._orphans(number) for number in range(len(node.edges))) if node.match is None else 0
-        if not fast or node.match is not None or node.two_sided:
-            return replace(self._compared(expected(node), rows), subscriptions=orphans)
-        with self.engine.kept(self._suspects(stored)) as suspects:
+        rows = self._shown(stored)
+        if node.match is not None:
+            return self._compared(expected(node), rows)
+        with self.engine.kept(self._lefts()) as lefts:
+            orphans = sum(self._orphans(lefts, number) for number in range(len(node.edges)))
+            if fast and not node.two_sided:
+                return replace(self._fast(expected, stored, lefts), subscriptions=orphans)
+        return replace(self._compared(expected(node), rows), subscriptions=orphans)
+
+    def _fast(self, expected: Callable[[Node], Relation], stored: Relation, lefts: Relation) -> Difference:
+        """Values only of the rows whose hash differs."""
+        rows, node = self._shown(stored), self.node
+        with self.engine.kept(self._suspects(stored, lefts)) as suspects:
             if not (count := self._count(suspects)):
-                return Difference(node.name, self._count(rows), subscriptions=orphans)
+                return Difference(node.name, self._count(rows))
             made, have = (self._among(some, suspects) for some in (expected(node), rows))
-            return replace(self._compared(made, have), rows=self._count(rows), subscriptions=orphans, suspects=count)
+            return replace(self._compared(made, have), rows=self._count(rows), suspects=count)
+
+    def _shown(self, stored: Relation) -> Relation:
+        return self.engine.query(f"SELECT {shown(self.engine, self.node)} FROM found", found=stored)
 
     def _compared(self, expected: Relation, stored: Relation) -> Difference:
         """Two relations with the node's columns, by key."""
@@ -136,9 +148,9 @@ class Comparison:
         views = f"SELECT {sql.names(pks)}, {seen(sql, spoken.left)} AS l FROM (SELECT {keys}, _row AS t FROM lefts)"
         return self.engine.query(f"SELECT * FROM ({views}) WHERE l IS NOT NULL", lefts=self.reader.lefts(self.node))
 
-    def _suspects(self, stored: Relation) -> Relation:
+    def _suspects(self, stored: Relation, lefts: Relation) -> Relation:
         """Keys whose stored hash is not the hash of the rows that they should be made from."""
-        node, sql, state, spoken = self.node, self.engine.sql, self._lefts(), self.engine.node(self.node)
+        node, sql, state, spoken = self.node, self.engine.sql, lefts, self.engine.node(self.node)
         for number, edge in enumerate(spoken.edges, start=1):
             lacking = self.engine.query(f"SELECT *, true AS lacks_{number} FROM state", state=state)
             fill = star.fill(sql, lacking.columns, number, edge, self.plan.key_of(edge.right.table))
@@ -157,7 +169,7 @@ class Comparison:
         free = f"SELECT * FROM suspects AS k WHERE NOT EXISTS (SELECT 1 FROM held AS h WHERE {same})"
         return self.engine.query(free, suspects=suspects, held=held)
 
-    def _orphans(self, index: int) -> int:
+    def _orphans(self, lefts: Relation, index: int) -> int:
         """Live subscriptions of an edge and live left rows with a foreign key that do not pair up one to one."""
         sql, edge, pks = self.engine.sql, self.engine.node(self.node).edges[index], self._pks
         fks = numbered("fk", len(edge.foreign_key))
@@ -167,4 +179,4 @@ class Comparison:
         pairs = f"""SELECT count(*) AS n FROM ({want}) AS w FULL JOIN (SELECT *, true AS _in FROM subscribers) AS h
         ON {sql.on([*pks, *fks], "w", "h", nulls=self.plan.null_keys(self.node.left.table))}
         WHERE w._in IS NULL OR h._in IS NULL OR NOT {sql.same("w._hash", "h._hash")}"""
-        return int(self.engine.one(pairs, lefts=self._lefts(), subscribers=self.reader.subscribers(self.node, edge, None))["n"])
+        return int(self.engine.one(pairs, lefts=lefts, subscribers=self.reader.subscribers(self.node, edge, None))["n"])

@@ -1,9 +1,12 @@
-"""Outputs whose key has null parts, and joins of every kind, as Spark reads, writes and compares them."""
+"""Outputs whose key has null parts, and joins of every kind: as Spark reads and writes them, and as both engines compare them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
+from integration.by_hand import edit
 from integration.conftest import Sessions
 from limited import limited
 
@@ -11,8 +14,10 @@ from rejoin import Topology as Declared
 from rejoin import debezium
 from rejoin.declare.expectations import computable
 from rejoin.declare.topology import Relation
+from rejoin.engines.choice import EngineChoice
 from rejoin.lake.config import lake_config
-from rejoin.operate.verify.verify import Difference, _compare, verify
+from rejoin.operate.verify.comparison import Difference
+from rejoin.operate.verify.verify import verify
 from rejoin.plan.check.compile import compile
 from rejoin.steps.run.topology import Topology
 from rejoin.testing import Driver
@@ -31,8 +36,11 @@ def town(street: str = "street") -> tuple[Declared, Relation]:
     return on, people
 
 
-def differences(driver: Driver, on: Declared, sessions: Sessions, *, fast: bool) -> dict[str, Difference]:
-    topology = Topology(compile(on), lake_config(str(driver.root / "lake")), str(driver.root))
+ENGINES = tuple(EngineChoice)
+
+
+def differences(driver: Driver, on: Declared, sessions: Sessions, *, engine: EngineChoice, fast: bool) -> dict[str, Difference]:
+    topology = Topology(compile(on), replace(lake_config(str(driver.root / "lake")), engine=engine), str(driver.root))
     return {d.node: d for d in verify(topology, lambda: sessions(topology), fast=fast)}
 
 
@@ -64,8 +72,9 @@ def test_by_spark_alone_as_in_this_process(sessions: Sessions, monkeypatch: pyte
                 if number == 1:
                     limited(small, pruned_rows=0)
             assert {n: rows(here, n) for n in ("people", "walks")} == {n: rows(there, n) for n in ("people", "walks")}
-        for fast in (False, True):
-            assert {n: d.total for n, d in differences(there, on, sessions, fast=fast).items()} == {"people": 0, "walks": 0}
+        for engine, fast in product(ENGINES, (False, True)):
+            found = differences(there, on, sessions, engine=engine, fast=fast)
+            assert {n: d.total for n, d in found.items()} == {"people": 0, "walks": 0}
 
 
 @pytest.mark.nightly
@@ -83,8 +92,9 @@ def test_rows_that_cannot_be_computed_are_held_back_whichever_side_lacks(session
         driver.run(houses="1 | Elm\n2 | 22")
         assert kept() == {(1, 1)}
         assert rows(driver, "people") == {(1, 1, "Ann", "11"), (2, None, "Bob", None), (None, 2, None, "22")}
-        for fast in (False, True):
-            assert {n: d.total for n, d in differences(driver, on, sessions, fast=fast).items()} == {"people": 0, "walks": 0}
+        for engine, fast in product((EngineChoice.AUTO, EngineChoice.SPARK), (False, True)):
+            found = differences(driver, on, sessions, engine=engine, fast=fast)
+            assert {n: d.total for n, d in found.items()} == {"people": 0, "walks": 0}
 
 
 def kinds() -> Declared:
@@ -124,23 +134,66 @@ def every_kind() -> Iterator[tuple[Driver, Declared]]:
         yield driver, on
 
 
-@pytest.mark.parametrize("fast", [False, pytest.param(True, marks=pytest.mark.nightly)])
-def test_what_spark_computes_from_the_defining_sql_is_what_runs_made_of_every_kind_of_join(
-    every_kind: tuple[Driver, Declared], sessions: Sessions, fast: bool
+@pytest.mark.parametrize(
+    ("engine", "fast"),
+    [
+        (EngineChoice.LOCAL, False),
+        (EngineChoice.LOCAL, True),
+        (EngineChoice.SPARK, False),
+        pytest.param(EngineChoice.SPARK, True, marks=pytest.mark.nightly),
+    ],
+)
+def test_what_is_computed_from_the_defining_sql_is_what_runs_made_of_every_kind_of_join(
+    every_kind: tuple[Driver, Declared], sessions: Sessions, engine: EngineChoice, fast: bool
 ) -> None:
     driver, on = every_kind
-    found = differences(driver, on, sessions, fast=fast)
+    found = differences(driver, on, sessions, engine=engine, fast=fast)
+    assert {d.engine for d in found.values()} == {str(engine)}
     assert {n: d.total for n, d in found.items() if d.total} == {}
     assert all(d.rows for d in found.values())
     assert [n for n, d in found.items() if not d.compared] == ["as_of_arrival"]
     assert not found["on_arrival"].by_arrival, "what is made of such rows is compared"
 
 
-def test_a_comparison_tells_a_row_with_null_parts_from_the_others(every_kind: tuple[Driver, Declared], sessions: Sessions) -> None:
-    driver, on = every_kind
-    topology = Topology(compile(on), lake_config(str(driver.root / "lake")), str(driver.root))
-    frame, node = sessions(topology).createDataFrame, topology.plan.node("foreign_full_join")
-    schema = "a BIGINT, b BIGINT, v STRING, w STRING"
-    expected = frame([(1, 1, "x", "p"), (2, None, "y", None), (None, 3, None, "q")], schema)
-    stored = frame([(1, 1, "x", "p"), (2, None, "other", None), (None, 4, None, "q")], schema)
-    assert _compare(node, expected, stored, ["a", "b", "v", "w"]) == (3, 1, 1, 1)
+@pytest.mark.parametrize("engine", [EngineChoice.LOCAL, EngineChoice.SPARK])
+def test_a_row_with_null_parts_is_told_from_the_others(sessions: Sessions, engine: EngineChoice) -> None:
+    """One is damaged, one is gone, and one has another key."""
+
+    def wrong(stored: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        (bob,) = (row for row in stored if row["person"] == 2)
+        (third,) = (row for row in stored if row["house"] == 3)
+        rest = [row for row in stored if row is not bob and row is not third and row["house"] != 2]
+        return [*rest, {**bob, "name": "Bert"}, {**third, "house": 4}]
+
+    on, _ = town()
+    with Driver(on) as driver:
+        driver.run(**HISTORY[0])
+        topology = Topology(compile(on), lake_config(str(driver.root / "lake")), str(driver.root))
+        edit(topology, "people", wrong)
+        found = differences(driver, on, sessions, engine=engine, fast=False)["people"]
+    assert (found.rows, found.missing, found.extra, found.different) == (4, 2, 1, 1)
+
+
+@pytest.mark.nightly
+def test_both_engines_find_the_same_damage_in_every_kind_of_join(sessions: Sessions) -> None:
+    on = kinds()
+    with Driver(on) as driver:
+        at = "2024-01-01T00:00:{:02}Z".format
+        driver.run(
+            views="id | k | at\n" + "\n".join(f"{i} | {i % 3} | {at(4 * i)}" for i in range(8)),
+            clicks="id | k | at\n" + "\n".join(f"{i} | {i % 4} | {at(5 * i + 2)}" for i in range(8)),
+            a="id | b | v\n1 | 1 | x\n2 | 9 | y\n3 | NULL | z",
+            b="id | w\n0 | o\n1 | p\n2 | q",
+        )
+        topology = Topology(compile(on), lake_config(str(driver.root / "lake")), str(driver.root))
+        for node in topology.plan.nodes:
+            edit(
+                topology,
+                node.name,
+                lambda rows: [{**row, "w" if "w" in row else "k": None} if i == 1 else row for i, row in enumerate(rows) if i],
+            )
+        here, there = (differences(driver, on, sessions, engine=e, fast=False) for e in (EngineChoice.LOCAL, EngineChoice.SPARK))
+        assert {n: replace(d, engine="", engine_why="") for n, d in here.items()} == {
+            n: replace(d, engine="", engine_why="") for n, d in there.items()
+        }
+        assert all(d.total for d in here.values() if d.compared)
