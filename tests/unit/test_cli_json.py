@@ -186,12 +186,19 @@ def test_a_value_becomes_what_json_has(value: object, expected: object) -> None:
 
 
 def test_verify_as_data_says_what_was_not_looked_for() -> None:
-    found = [Difference("out", 10, 1, 2, 3, 4, suspects=5, held=6, hidden=0), Difference("left", 7, 0, 0, 0, 0, kept=True)]
+    found = [Difference("out", 10, 1, 2, 3, 4, suspects=5, held=6, hidden=0, engine="local"), Difference("left", 7, 0, 0, 0, 0, kept=True)]
     fast, whole = (verification_data("shop", found, {}, fast=f) for f in (True, False))
     assert (fast["differences"], fast["outputs"][0]["hidden"], whole["outputs"][0]["suspects"]) == (10, None, None)
     assert [o["compared"] for o in whole["outputs"]] == [True, False]
     counts = {"rows": 10, "missing": 1, "extra": 2, "different": 3, "subscriptions": 4}
-    assert whole["outputs"][0] == counts | {"output": "out", "compared": True, "hidden": 0, "held_back": 6, "suspects": None}
+    assert whole["outputs"][0] == counts | {
+        "output": "out",
+        "compared": True,
+        "engine": "local",
+        "hidden": 0,
+        "held_back": 6,
+        "suspects": None,
+    }
 
 
 TOPOLOGY = """

@@ -6,7 +6,7 @@ from rejoin.engines.relation import Engine, Relation
 from rejoin.lake.read.reader import without
 from rejoin.operate.verify.plain_reader import PlainReader
 from rejoin.operate.verify.settled_results import shown, with_settled
-from rejoin.plan.model.match import Other, SameKey, Window
+from rejoin.plan.model.match import SameKey, Window
 from rejoin.plan.model.plan import Node, Plan
 from rejoin.plan.sql.defining_query import node_query, upstream
 
@@ -42,8 +42,6 @@ class Recomputation:
 
     def _made(self, of: Node, made: dict[str, Relation]) -> Relation:
         """``made``: what the nodes below it should be."""
-        if isinstance(of.match, Other):
-            self.engine.by_spark("its rule is Spark's SQL")
         inputs = dict[str, Relation]()
         node = self._without_pairs(self._computable(self.engine.node(of), made, inputs), inputs)
         named = {LEFT: LEFT, RIGHT: RIGHT}

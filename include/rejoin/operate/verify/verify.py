@@ -55,7 +55,7 @@ class _Verification:
 
     def made(self, *, fast: bool) -> list[Difference]:
         ledger, found, kept = self._topology.ledger, list[Difference](), self._topology.ledger.kept(self._head)
-        sizes = Sizes(self._topology.refs, self._states)
+        sizes = Sizes(lambda: self._topology.refs, self._states)
         rows = {n.name: sizes.live(n.name) for n in self._plan.nodes}
         self._progress.planned({f"verify.{n}": max(1, count) for n, count in rows.items() if n not in kept}, "rows")
         for node in self._plan.nodes:
