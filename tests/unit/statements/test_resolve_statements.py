@@ -158,6 +158,7 @@ def test_what_rows_lack_and_stale_answers_are_counted_wherever_the_rows_are() ->
     for given in (state, LocalRelation(state.here())):
         found = lacking(engine, len(BOTH.edges), given)
         assert (found["lacks_1"], found["lacks_2"], found["stale"]) == (2, 1, 3)
+        assert lacking(engine, 0, given) == {"stale": 0}, "a filter has no edge, and a statement without columns is none"
 
 
 JOINED = f"""

@@ -42,6 +42,8 @@ def filled(work: Work, reader: Reader, edges: Sequence[Edge], state: Relation, m
 def lacking(engine: Engine, edges: int, state: Relation) -> dict[str, int]:
     """How many rows of what ``star.pair`` gives lack each edge's right row (``lacks_<i>``), and how many ``stale`` responses there are, of so many ``edges``."""
     flags = [f"{flag}_{i}" for i in range(1, edges + 1) for flag in ("lacks", "stale")]
+    if not flags:
+        return {"stale": 0}
     if state.local is not None:
         found = {name: pc.sum(state.local[name]).as_py() or 0 for name in flags}
     else:
