@@ -46,18 +46,13 @@ def observed(*some: Relation) -> bool:
     return any(isinstance(rows, SparkRelation) and rows.observed for rows in some)
 
 
-def by_key(left: DataFrame, right: DataFrame, key: Sequence[str], how: str, *, nulls: bool) -> DataFrame:
-    """Two frames joined on the same values in the columns ``key``, which the result has once; ``nulls``: null being equal to null."""
+def by_key(rows: DataFrame, keys: DataFrame, key: Sequence[str], *, nulls: bool) -> DataFrame:
+    """The rows whose columns ``key`` have the values of one of ``keys``; ``nulls``: null being equal to null."""
     if not nulls:
-        return left.join(right, on=list(key), how=how)
-    a, b = left.alias("_a"), right.alias("_b")
-    pairs = [(F.col(f"_a.`{k}`"), F.col(f"_b.`{k}`")) for k in key]
-    both = a.join(b, on=reduce(Column.__and__, [x.eqNullSafe(y) for x, y in pairs]), how=how)
-    if how in ("left_semi", "left_anti"):
-        return both
-    keys = [F.coalesce(x, y).alias(k) for (x, y), k in zip(pairs, key, strict=True)]
-    rest = [F.col(f"{side}.`{c}`") for side, frame in (("_a", left), ("_b", right)) for c in frame.columns if c not in key]
-    return both.select(*keys, *rest)
+        return rows.join(keys, on=list(key), how="left_semi")
+    a, b = rows.alias("_a"), keys.alias("_b")
+    same = [F.col(f"_a.`{k}`").eqNullSafe(F.col(f"_b.`{k}`")) for k in key]
+    return a.join(b, on=reduce(Column.__and__, same), how="left_semi")
 
 
 class SparkEngine(Engine):

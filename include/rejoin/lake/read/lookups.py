@@ -219,7 +219,7 @@ class Lookups:
             inside = first.between(F.lit(bounds["low"]), F.lit(bounds["high"]))
             table = table.where(inside | first.isNull() if wanted.nulls else inside)
         spread = F.broadcast(asked) if wanted.at_most <= limits().broadcast_keys else asked
-        return spark.of(by_key(table, spread, asked.columns, "left_semi", nulls=wanted.nulls), wanted.keys)
+        return spark.of(by_key(table, spread, asked.columns, nulls=wanted.nulls), wanted.keys)
 
     def _table(self, name: str) -> Table:
         if name not in self._tables:

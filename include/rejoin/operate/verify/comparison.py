@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from rejoin.engines.relation import Engine, Relation
 from rejoin.joins.foreign_key import resolve as star
+from rejoin.joins.sides import among
 from rejoin.lake import table_names
 from rejoin.operate.verify.plain_reader import PlainReader
 from rejoin.operate.verify.recomputation import Recomputation
@@ -92,7 +93,7 @@ class Comparison:
         if node.keeps_what_it_saw:
             return Difference(node.name, self._count(stored), by_arrival=True)
         expected = Recomputation(self.engine, self.plan, self.reader).rows
-        rows = self._shown(stored)
+        rows = shown(self.engine, node, stored)
         if node.match is not None:
             return self._compared(expected(node), rows)
         with self.engine.kept(self._lefts()) as lefts:
@@ -103,15 +104,12 @@ class Comparison:
 
     def _fast(self, expected: Callable[[Node], Relation], stored: Relation, lefts: Relation) -> Difference:
         """Values only of the rows whose hash differs."""
-        rows, node = self._shown(stored), self.node
+        rows, node = shown(self.engine, self.node, stored), self.node
         with self.engine.kept(self._suspects(stored, lefts)) as suspects:
             if not (count := self._count(suspects)):
                 return Difference(node.name, self._count(rows))
             made, have = (self._among(some, suspects) for some in (expected(node), rows))
             return replace(self._compared(made, have), rows=self._count(rows), suspects=count)
-
-    def _shown(self, stored: Relation) -> Relation:
-        return self.engine.query(f"SELECT {shown(self.engine, self.node)} FROM found", found=stored)
 
     def _compared(self, expected: Relation, stored: Relation) -> Difference:
         """Two relations with the node's columns, by key."""
@@ -130,9 +128,7 @@ class Comparison:
         return Difference(node.name, int(found["rows"]), int(found["missing"]), int(found["extra"]), int(found["different"]))
 
     def _among(self, rows: Relation, suspects: Relation) -> Relation:
-        same = self.engine.sql.on(self.node.key, "k", "r", nulls=self.node.null_keys)
-        text = f"SELECT * FROM rows_ AS r WHERE EXISTS (SELECT 1 FROM suspects AS k WHERE {same})"
-        return self.engine.query(text, rows_=rows, suspects=suspects)
+        return self.engine.query(among(self.engine.sql, self.node.key), rows_=rows, keys=suspects)
 
     def _count(self, rows: Relation) -> int:
         return int(self.engine.one("SELECT count(*) AS n FROM counted", counted=rows)["n"])
@@ -163,11 +159,7 @@ class Comparison:
         wrong = f"""SELECT {either} FROM ({expected}) AS e FULL JOIN ({found}) AS f ON {sql.on(node.key, "e", "f", nulls=node.null_keys)}
         WHERE NOT {sql.same("e._expected", "f._found")}"""
         suspects, held = self.engine.query(wrong, made=made, stored=stored), self.reader.held(node.name, None)
-        if held is None:
-            return suspects
-        same = sql.on(node.key, "h", "k", nulls=node.null_keys)
-        free = f"SELECT * FROM suspects AS k WHERE NOT EXISTS (SELECT 1 FROM held AS h WHERE {same})"
-        return self.engine.query(free, suspects=suspects, held=held)
+        return suspects if held is None else self.engine.query(among(sql, node.key, absent=True), rows_=suspects, keys=held)
 
     def _orphans(self, lefts: Relation, index: int) -> int:
         """Live subscriptions of an edge and live left rows with a foreign key that do not pair up one to one."""

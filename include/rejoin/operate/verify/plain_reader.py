@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from rejoin.engines.relation import Engine, Relation
+from rejoin.joins.sides import among
 from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.ledger.generations import Generations
 from rejoin.lake.read import duckdb_lookup
@@ -81,6 +82,5 @@ class PlainReader(Reader):
         found = duckdb_lookup.having(self._table(name), self.states[name], key, wanted, key)
         if not wanted.num_rows or isinstance(found, duckdb_lookup.TooLarge):
             return 0
-        same = f"EXISTS (SELECT 1 FROM keys AS k WHERE {sql.on(key, 'k', 'f', nulls=True)})"
-        stored = self.engine.one(f"SELECT count(*) AS n FROM found AS f WHERE {same}", found=rows, keys=self.engine.rows(wanted))
+        stored = self.engine.one(f"SELECT count(*) AS n FROM ({among(sql, key)})", rows_=rows, keys=self.engine.rows(wanted))
         return max(0, int(stored["n"]) - int(found.num_rows))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from rejoin.engines.relation import Engine, Relation
+from rejoin.joins.sides import among
 from rejoin.lake.read.reader import without
 from rejoin.operate.verify.plain_reader import PlainReader
 from rejoin.operate.verify.settled_results import shown, with_settled
@@ -57,12 +58,10 @@ class Recomputation:
         """The rows of a source table, or of a node below, with their columns."""
         if not self.plan.is_table(name):
             return made[name]
-        sql = self.engine.sql
-        line = ", ".join(f"{sql.get('_row', c.name)} AS {sql.name(c.name)}" for c in self.plan.table(name).columns)
-        return self.engine.query(f"SELECT {line} FROM found", found=self.reader.current(name))
+        return shown(self.engine, self.plan.table(name), self.reader.current(name))
 
     def _stored(self, node: Node) -> Relation:
-        return self.engine.query(f"SELECT {shown(self.engine, node)} FROM found", found=self.reader.current(node.name))
+        return shown(self.engine, node, self.reader.current(node.name))
 
     def _computable(self, node: Node, made: dict[str, Relation], inputs: dict[str, Relation]) -> Node:
         """The node, over tables where the rows are null that an expression of the node has no value for."""
@@ -98,9 +97,10 @@ class Recomputation:
         held, sql = self.reader.held(node.name, None), self.engine.sql
         if held is None:
             return rows
-        columns, nulls = sql.names(p.name for p in node.columns), node.null_keys_aside
+        columns = sql.names(p.name for p in node.columns)
         # Rows with no key at all: see ``_computable``.
-        there = (" OR " if node.null_keys else " AND ").join(f"r.{sql.name(k)} IS NOT NULL" for k in node.key)
-        same = f"EXISTS (SELECT 1 FROM held AS h WHERE {sql.on(node.key, 'h', 'r', nulls=nulls)})"
-        text = f"SELECT {columns} FROM rows_ AS r WHERE ({there}) AND NOT {same} UNION ALL SELECT {columns} FROM stored AS r WHERE {same}"
-        return self.engine.query(text, rows_=rows, stored=self._stored(node), held=held)
+        there = (" OR " if node.null_keys else " AND ").join(f"{sql.name(k)} IS NOT NULL" for k in node.key)
+        free = self.engine.query(among(sql, node.key, absent=True), rows_=rows, keys=held)
+        published = self.engine.query(among(sql, node.key), rows_=self._stored(node), keys=held)
+        text = f"SELECT {columns} FROM free WHERE {there} UNION ALL SELECT {columns} FROM published"
+        return self.engine.query(text, free=free, published=published)

@@ -4,7 +4,7 @@ from rejoin.engines.relation import Engine, Relation
 from rejoin.lake.read.reader import Reader
 from rejoin.plan.change.stream_retention import settled
 from rejoin.plan.model.match import Window
-from rejoin.plan.model.plan import Node, Plan, View
+from rejoin.plan.model.plan import Node, Plan, Table, View
 
 
 def with_settled(engine: Engine, plan: Plan, reader: Reader, node: Node, rows: Relation) -> Relation:
@@ -14,15 +14,15 @@ def with_settled(engine: Engine, plan: Plan, reader: Reader, node: Node, rows: R
     if not isinstance(node.match, Window) or not settled(plan, node) or not reader.has(node.name):
         return rows
     columns = engine.sql.names(p.name for p in node.columns)
-    stored = engine.query(f"SELECT {shown(engine, node)} FROM stored", stored=reader.current(node.name))
-    given, kept = (_marked(engine, plan, reader, node, some) for some in (rows, stored))
+    given, kept = (_marked(engine, plan, reader, node, some) for some in (rows, shown(engine, node, reader.current(node.name))))
     both = f"SELECT {columns} FROM given WHERE NOT _settled UNION ALL SELECT {columns} FROM kept WHERE _settled"
     return engine.query(both, given=given, kept=kept)
 
 
-def shown(engine: Engine, node: Node) -> str:
-    """The columns of stored rows of a node, as SQL text."""
-    return ", ".join(f"{engine.sql.get('_row', p.name)} AS {engine.sql.name(p.name)}" for p in node.columns)
+def shown(engine: Engine, of: Node | Table, rows: Relation) -> Relation:
+    """The ``Rows`` of a source table or node with its columns instead of ``_row``."""
+    line = ", ".join(f"{engine.sql.get('_row', c.name)} AS {engine.sql.name(c.name)}" for c in of.columns)
+    return engine.query(f"SELECT {line} FROM found", found=rows)
 
 
 def _marked(engine: Engine, plan: Plan, reader: Reader, node: Node, rows: Relation) -> Relation:

@@ -1,6 +1,7 @@
 """The rows of a source table as the snapshots within its feed say them: for comparisons, by another way than a run (ADR 0018)."""
 
 from rejoin.engines.relation import Engine, Relation
+from rejoin.joins.sides import among
 from rejoin.lake.ledger.generations import Generations
 from rejoin.lake.read.reader import Reader, latest
 from rejoin.plan.model.plan import Table
@@ -16,9 +17,8 @@ def with_snapshots(engine: Engine, reader: Reader, table: Table, generations: Ge
     """
     if generations.floor in ("", generations.only):
         return rows
-    sql = engine.sql
     stored = reader.every(table.name, [*table.key, "_run", "_op", "_version"])
-    newest = engine.query(latest(sql, stored.columns, table.key), found=stored)
+    newest = engine.query(latest(engine.sql, stored.columns, table.key), found=stored)
     before = f"(_run < {generations.since} OR NOT {_of_a_change(table)})"
     older = engine.query(f"SELECT * FROM newest WHERE _op <> 'D' AND _version < {text(generations.floor)} AND {before}", newest=newest)
     for aside in (reader.held(table.name, None), reader.refused(table.name)):
@@ -32,5 +32,4 @@ def _of_a_change(table: Table) -> str:
 
 
 def _without(engine: Engine, rows: Relation, gone: Relation, table: Table) -> Relation:
-    same = engine.sql.on(table.key, "g", "r")
-    return engine.query(f"SELECT * FROM rows_ AS r WHERE NOT EXISTS (SELECT 1 FROM gone AS g WHERE {same})", rows_=rows, gone=gone)
+    return engine.query(among(engine.sql, table.key, absent=True), rows_=rows, keys=gone)
