@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rejoin.plan.captured_path import CapturedPath, captured_path
+from rejoin.plan.model.added_columns import unversioned
 from rejoin.plan.model.plan import Plan
-from rejoin.plan.model.row_versions import unversioned
 from rejoin.plan.model.sources import DebeziumSource
 
 

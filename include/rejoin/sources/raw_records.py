@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.errors import BadRecord
+from rejoin.plan.model.added_columns import delivered
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.record_place import delivered
 from rejoin.plan.model.sources import ChangesSource, DebeziumSource
 from rejoin.plan.pin import Part, Pin
 from rejoin.plan.topic_path import names_topic

@@ -18,8 +18,8 @@ import pyarrow as pa
 from rejoin import errors
 from rejoin.errors import RejoinError
 from rejoin.limits import limits
+from rejoin.plan.model.added_columns import delivered
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.record_place import delivered
 from rejoin.plan.model.sources import names_fields
 from rejoin.plan.pin import Pin
 from rejoin.sources.access import SourceAccess

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 
 from rejoin.errors import SourceError
 from rejoin.limits import limits
+from rejoin.plan.model.added_columns import PLACE
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.record_place import PLACE
 from rejoin.plan.pin import Pin
 from rejoin.sources.access import SourceAccess
 from rejoin.sources.events import EventKind, arrow_type

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rejoin.plan.model.added_columns import PLACE, delivered
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.record_place import PLACE, delivered
 from rejoin.plan.sql.portable import printed
 from rejoin.sources.decode.row_sql import database
 from rejoin.sources.events import EventKind, arrow_type, events_schema
@@ -51,7 +51,7 @@ class Clock:
 
 
 def completed(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Events of a table as delivered (``plan.model.record_place``) -> the same with their places, and so with a key, and their event times, where these are not delivered."""
+    """Events of a table as delivered (``plan.model.added_columns``) -> the same with their places, and so with a key, and their event times, where these are not delivered."""
     if table == delivered(table):
         return batches
     schema, clock = events_schema(table), None if table.computed_time is None else Clock(table)

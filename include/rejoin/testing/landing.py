@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rejoin.errors import BadTestTable
+from rejoin.plan.model.added_columns import delivered
 from rejoin.plan.model.plan import Plan, Table
-from rejoin.plan.model.record_place import delivered
 from rejoin.plan.model.sources import (
     ChangesSource,
     DebeziumSource,

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from rejoin.errors import SnapshotExpired
 from rejoin.lake import table_names
 from rejoin.lake.query.point_query import PointQuery
+from rejoin.plan.model.added_columns import DELETED, VALID_FROM
 from rejoin.plan.model.match import AsOf, Other, SameKey, Window
 from rejoin.plan.model.plan import Edge, Node, Plan, View
-from rejoin.plan.model.row_versions import DELETED, VALID_FROM
 from rejoin.statements.own_columns import HASH, RUN, numbered
 from rejoin.why.answer import Cause, Match, OutputRow, Reason, SourceRow, State, is_there
 from rejoin.why.reasons import StoredRight, plain_column, plain_values

@@ -10,8 +10,8 @@ from rejoin.lake.ledger.ledger import Ledger
 from rejoin.lake.ledger.runs import RunKind, RunState
 from rejoin.lake.query.point_query import PointQuery
 from rejoin.lake.query.quarantine_entries import open_entries
+from rejoin.plan.model.added_columns import unversioned
 from rejoin.plan.model.plan import Node
-from rejoin.plan.model.row_versions import unversioned
 from rejoin.plan.model.sources import SnapshotSource
 from rejoin.sources import Pin, SourceAccess
 from rejoin.sources.record_location import NO_RECORD, locate

@@ -9,7 +9,7 @@ from source_cases import CAPTURES, decode, event, table
 from test_sources_captures import CUSTOMERS, ITEMS, ORDERS
 from test_sources_debezium import line_of
 
-from rejoin.plan.model.row_versions import versions
+from rejoin.plan.model.added_columns import versions
 from rejoin.plan.model.sources import DebeziumSource
 from rejoin.sources.raw_records import row_columns
 

@@ -11,7 +11,7 @@ from both_ways import check
 from source_cases import table
 from source_fuzz import PLAIN, seeds
 
-from rejoin.plan.model.row_versions import versions
+from rejoin.plan.model.added_columns import versions
 from rejoin.plan.model.sources import DebeziumSource
 from rejoin.sources.shapes import registry
 

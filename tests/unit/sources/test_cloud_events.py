@@ -9,7 +9,7 @@ from both_ways import STYLES, check
 from source_cases import rows, table
 from source_fuzz import mutated
 
-from rejoin.plan.model.row_versions import versions
+from rejoin.plan.model.added_columns import versions
 from rejoin.plan.model.sources import DebeziumSource
 from rejoin.sources.shapes import registry
 

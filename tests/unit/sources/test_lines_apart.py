@@ -9,7 +9,7 @@ import pytest
 from both_ways import ONE, STYLES, as_texts, check, line, plain, tombstone
 from source_fuzz import feed, mutated, seeds
 
-from rejoin.plan.model.row_versions import versions
+from rejoin.plan.model.added_columns import versions
 from rejoin.sources.decode import proven_lines
 
 

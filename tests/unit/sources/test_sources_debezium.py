@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from source_cases import decode, event, table
 
-from rejoin.plan.model.row_versions import versions
+from rejoin.plan.model.added_columns import versions
 from rejoin.plan.model.sources import DebeziumSource
 
 ONE = table("id BIGINT; name STRING")

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from rejoin.joins import sides
+from rejoin.plan.model.added_columns import DELETED
 from rejoin.plan.model.match import AsOf
 from rejoin.plan.model.plan import Edge, Node, Plan
-from rejoin.plan.model.row_versions import DELETED
 from rejoin.plan.model.steps import Verb, step_id
 from rejoin.statements.dialect import Dialect
 from rejoin.statements.own_columns import numbered

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from rejoin.plan.check.relations import Arm, Draft, Rows, Star
+from rejoin.plan.model.added_columns import DELETED
 from rejoin.plan.model.match import AsOf, JoinKind, Window
 from rejoin.plan.model.plan import Edge, Node, Plan, Projection, Table, View
-from rejoin.plan.model.row_versions import DELETED
 from rejoin.plan.sql.expressions import Expression, column
 
 

@@ -35,12 +35,11 @@ from rejoin.plan.check.relations import (
     stands_alone,
 )
 from rejoin.plan.model import problems
+from rejoin.plan.model.added_columns import PLACE, VERSION_COLUMNS, versions
 from rejoin.plan.model.expectations import Expectation
 from rejoin.plan.model.match import AsOf
 from rejoin.plan.model.plan import Column, Plan, Table
 from rejoin.plan.model.problems import Problems, Reporter, did_you_mean
-from rejoin.plan.model.record_place import PLACE
-from rejoin.plan.model.row_versions import COLUMNS, versions
 from rejoin.plan.sql.expressions import Scope, Side, column, expression
 
 
@@ -187,7 +186,7 @@ class _Compiler:
             return right
         table = versions(right.base)
         self.tables.setdefault(table.name, table)
-        added = {c.name: column("t", c.name, c.type) for c in COLUMNS}
+        added = {c.name: column("t", c.name, c.type) for c in VERSION_COLUMNS}
         return replace(right, base=self.tables[table.name], columns={**right.columns, **added}, key=(*right.key, join.match.right_time))
 
     def _filter(self, declaration: FilterDeclaration) -> Shape | None:

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from rejoin.plan.check.tables import check_column_name
+from rejoin.plan.model.added_columns import PLACE
 from rejoin.plan.model.column_names import by_name, folded, spelled
 from rejoin.plan.model.plan import Column
 from rejoin.plan.model.problems import BAD_EXPRESSION, BAD_OPTION, BAD_SCHEMA, Reporter, did_you_mean
-from rejoin.plan.model.record_place import PLACE
 from rejoin.plan.sql.expressions import Expression, Scope, Side, column, expression, select_item
 from rejoin.plan.sql.portable import NotPortable, printed
 from rejoin.plan.sql.syntax import parse

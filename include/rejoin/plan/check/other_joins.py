@@ -9,11 +9,11 @@ from rejoin.plan.check.foreign_key_joins import check_items, foreign_key, kind_o
 from rejoin.plan.check.relations import Join, Rows, Shape, Timed, side
 from rejoin.plan.extensions import join_kinds
 from rejoin.plan.model import durations, problems
+from rejoin.plan.model.added_columns import VALID_FROM
 from rejoin.plan.model.column_names import spelled
 from rejoin.plan.model.match import AsOf, JoinKind, Other, SameKey, Window
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.problems import Reporter
-from rejoin.plan.model.row_versions import VALID_FROM
 from rejoin.plan.model.sources import DebeziumSource
 from rejoin.plan.sql.expressions import LEFT, RIGHT, Expression, Ref, Scope, column
 

@@ -13,10 +13,10 @@ from rejoin.plan.check.formats import format_of
 from rejoin.plan.check.mapping import check_names, columns, mapping
 from rejoin.plan.check.tables import share
 from rejoin.plan.extensions import dialects, transports
+from rejoin.plan.model.added_columns import PLACE
 from rejoin.plan.model.column_names import by_name, folded
 from rejoin.plan.model.plan import Column
 from rejoin.plan.model.problems import BAD_OPTION, Reporter, did_you_mean
-from rejoin.plan.model.record_place import PLACE
 from rejoin.plan.model.sources import (
     SOURCES,
     ChangesSource,

@@ -6,11 +6,11 @@ from typing import Final
 
 from rejoin.declare.declarations import NameDeclaration, StreamDeclaration
 from rejoin.plan.model import durations
+from rejoin.plan.model.added_columns import PLACE
 from rejoin.plan.model.column_names import repeated, spelled
 from rejoin.plan.model.plan import Column
 from rejoin.plan.model.policy import DECLARABLE, Policy, Refresh
 from rejoin.plan.model.problems import BAD_OPTION, BAD_SCHEMA, DUPLICATE_NAME, UNSAFE_NAME, Reporter, did_you_mean
-from rejoin.plan.model.record_place import PLACE
 from rejoin.plan.sql import types
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")

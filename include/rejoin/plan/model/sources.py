@@ -111,7 +111,7 @@ class SnapshotSource:
 
 @dataclass(frozen=True)
 class RecordsSource:
-    """Files of records of a stream; none says anything of those that it lacks. ``null``, ``format``, ``columns``: as of a snapshot. ``places``: records have no id (``record_place``)."""
+    """Files of records of a stream; none says anything of those that it lacks. ``null``, ``format``, ``columns``: as of a snapshot. ``places``: records have no id (``added_columns``)."""
 
     path: str
     null: str = ""

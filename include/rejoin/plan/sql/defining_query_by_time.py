@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from rejoin.plan.model.added_columns import DELETED, VALID_FROM
 from rejoin.plan.model.match import AsOf, Window
 from rejoin.plan.model.plan import Edge, Node, Plan, Projection, View
-from rejoin.plan.model.row_versions import DELETED, VALID_FROM
 from rejoin.plan.sql.spelling import Spelling, view_query
 
 _UNTIL = "_valid_until"

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, replace
 
 from rejoin.errors import SourceMissing
+from rejoin.plan.model.added_columns import delivered
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.record_place import delivered
 from rejoin.plan.model.sources import DebeziumSource, Meaning, NamedFields, Source
 from rejoin.plan.pin import Part, Pin
 from rejoin.sources.compression import packing

@@ -1,4 +1,4 @@
-"""A file of change events -> events: of a table its rows, of the table of a table's versions (``plan.model.row_versions``) every version."""
+"""A file of change events -> events: of a table its rows, of the table of a table's versions (``plan.model.added_columns``) every version."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -6,8 +6,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from rejoin.errors import BadRecord
+from rejoin.plan.model.added_columns import DELETED, VALID_FROM, unversioned
 from rejoin.plan.model.plan import Table
-from rejoin.plan.model.row_versions import DELETED, VALID_FROM, unversioned
 from rejoin.plan.sql.portable import quoted
 from rejoin.sources.decode.line_shape import Shape
 from rejoin.sources.decode.proven_lines import Judge
