@@ -14,13 +14,14 @@ def _plan() -> Plan:
     return compile(made)
 
 
-ORDERS: Table = _plan().table("orders")
+PLAN = _plan()
+ORDERS: Table = PLAN.table("orders")
 """Keyed by shop ``s`` and number ``o``; a join reads ``c``, and nobody ``note``."""
 
 ROW, BEFORE = "STRUCT(s INT, o INT, c INT, note VARCHAR, _hash BLOB)", "STRUCT(c INT, note VARCHAR, _hash BLOB)"
 TYPES = {
     "s": "INT", "o": "INT", "c": "INT", "note": "VARCHAR", "_arrival": "BIGINT", "_missing": "VARCHAR[]", "_absent": "VARCHAR[]",
-    "_old_key": "STRUCT(s INT, o INT)", "_line": "BIGINT", "_lines": "BIGINT", "_row": ROW, "_new": ROW.replace(", _hash BLOB", ""), "_before": BEFORE,
+    "_old_key": "STRUCT(s INT, o INT)", "_line": "BIGINT", "_lines": "BIGINT", "_row": ROW, "_new": ROW.replace(", _hash BLOB", ""), "_before": BEFORE, "_newhash": "BLOB",
 }  # fmt: skip
 DEFAULTS = {"_kind": "upsert", "s": "1", "_missing": "[]", "_absent": "[]", "_lines": "1"}
 EVENTS = [

@@ -55,13 +55,12 @@ def placed(work: Work, table: Table, events: Relation, before: Generations | Non
 
 def _begun(work: Work, table: Table, events: Relation) -> list[Beginning]:
     """The snapshots that begin in a cut, in their order."""
-    starts = f"SELECT _arrival, _snapshot FROM events WHERE _kind = 'skipped' AND _snapshot LIKE {text(f'{_FIRST}%')} ORDER BY _arrival"
+    starts = f"SELECT _arrival, _snapshot FROM events WHERE _snapshot LIKE {text(f'{_FIRST}%')} ORDER BY _arrival"
     found = work.engine.query(starts, events=events).here().to_pylist()
     if not found:
         return []
-    changes = f"NOT {READ} AND _position IS NOT NULL"
     each = ", ".join(f"max(CASE WHEN _arrival < {r['_arrival']} THEN _position END) AS at_{n}" for n, r in enumerate(found))
-    newest = work.engine.one(f"SELECT {each} FROM events WHERE {changes}", events=events)
+    newest = work.engine.one(f"SELECT {each} FROM events WHERE NOT {READ}", events=events)
     stored = None
     if work.before.has(table.name):
         stored = work.engine.one("SELECT max(_version) AS v FROM stored", stored=work.before.every(table.name, ["_version"]))["v"]

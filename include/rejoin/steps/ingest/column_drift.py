@@ -25,16 +25,13 @@ def check_columns(engine: Engine, table: Table, events: Relation, before: Reader
         SchemaDrift: the newest event lacks a column that is not declared as optional.
     """
     sql, names = engine.sql, [c.name for c in table.columns if c.name not in table.key and c.name not in table.optional]
-    lacks = [sql.has("_absent", sql.literal(name)) for name in names]
-    newest = ", ".join(
-        f"max(CASE WHEN {lack} THEN _position END) AS lacking_{i}, max(CASE WHEN NOT {lack} THEN _position END) AS having_{i}"
-        for i, lack in enumerate(lacks)
+    having = (
+        f"max(CASE WHEN NOT {sql.has('_absent', sql.literal(name))} THEN _position END) AS having_{i}" for i, name in enumerate(names)
     )
-    found = engine.one(f"SELECT {newest} FROM events WHERE _kind = 'upsert'", events=events)
+    found = engine.one(f"SELECT {', '.join(['max(_position) AS newest', *having])} FROM events WHERE _kind = 'upsert'", events=events)
     stored = before.newest_version(table.name)
-    gone = [n for i, n in enumerate(names) if str(found[f"lacking_{i}"] or "") > max(str(found[f"having_{i}"] or ""), stored)]
+    gone = [n for i, n in enumerate(names) if str(found["newest"] or "") > max(str(found[f"having_{i}"] or ""), stored)]
     if gone:
-        having = f"_kind = 'upsert' AND {sql.has('_absent', sql.literal(gone[0]))}"
-        last = engine.query(f"SELECT _file, _line FROM events WHERE {having} ORDER BY _position DESC LIMIT 1", events=events)
+        last = engine.query("SELECT _file, _line FROM events WHERE _kind = 'upsert' ORDER BY _position DESC LIMIT 1", events=events)
         texts = raw_of(engine, table, pin, access, last).here()["_raw"].to_pylist()
         raise sources.drift(table, "the newest event", gone, sources.row_columns(texts[0] if texts else ""))

@@ -190,7 +190,7 @@ class Ingesting:
         check_rows(self._table, kinds, self._facts.run.number)
         rows, refused = self._engine.query("SELECT * FROM events WHERE _kind = 'upsert'", events=events), self._refused(events)
         key = self._sql.names(self._table.key)
-        bad = self._engine.query(f"SELECT {key} FROM refused WHERE {self._sql.name(self._table.key[0])} IS NOT NULL", refused=refused)
+        bad = self._engine.query(f"SELECT {key} FROM refused", refused=refused)
         stored = self._work.before.versions(self._table.name, None, before=False)
         inputs = {"events": rows, "bad_keys": bad, **({} if stored is None else {"stored": stored})}
         statement = statements.snapshot(self._sql, self._table, stored=stored is not None, deletes=kinds.quarantined_without_key == 0)
