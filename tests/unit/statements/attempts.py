@@ -11,8 +11,8 @@ from rejoin.context.facts import Facts
 from rejoin.context.work import Cut, Work
 from rejoin.engines.duckdb_engine import DuckdbEngine
 from rejoin.engines.relation import LocalRelation, Relation
-from rejoin.lake.ledger.generations import Generations
-from rejoin.lake.ledger.records import AttemptContext, Run
+from rejoin.lake.ledger.left_out_nodes import LeftOutNode
+from rejoin.lake.ledger.records import AttemptContext, Run, StepRecord
 from rejoin.lake.ledger.runs import RunKind, RunState
 from rejoin.lake.read.reader import Reader
 from rejoin.lake.read.table_sizes import Sizes
@@ -24,12 +24,16 @@ from rejoin.sources import SourceAccess
 RUN = 3
 
 
-def attempt(lake: StoredTables, plan: Plan, generations: Mapping[str, Generations] | None = None, since: float | None = None) -> Work:
-    """At a step of run 3, which starts from the lake."""
+def attempt(
+    lake: StoredTables, plan: Plan, *steps: StepRecord, rebuild: tuple[str, ...] = (), behind: Mapping[str, LeftOutNode] | None = None
+) -> Work:
+    """At a step of run 3, which starts from the lake. ``steps``: those that have ended; ``rebuild``: outputs that it makes anew; ``behind``: those that were
+    left out.
+    """
     engine, sizes = DuckdbEngine(plan), Sizes(lambda: lake.refs, lake.states)
-    run = Run(plan.topology, RUN, RunKind.RUN, RunState.OPEN, "test", None, plan, (), 0.0, None, None)
+    run = Run(plan.topology, RUN, RunKind.RUN, RunState.OPEN, "test", None, plan, rebuild, 0.0, None, None)
     reader = Reader(engine, plan, lake.states, lake.refs)
-    facts = Facts(run, AttemptContext({}, {}, {}, {}, generations=dict(generations or {}), since=since), sizes, sizes)
+    facts = Facts(run, AttemptContext({}, {}, {}, {step.step: step for step in steps}, dict(behind or {})), sizes, sizes)
     return Work(engine, facts, reader, reader, Writer(engine, lake.refs, lake.states, RUN, "a"))
 
 

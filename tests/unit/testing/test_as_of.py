@@ -101,3 +101,9 @@ def test_a_deleted_row_is_none_and_lets_no_older_one_shine_through(driver: Drive
     driver.run(prices="1 | a | 14", visits="1 | 5 | a | 2026-01-01 15:00\n 1 | 6 | a | 2026-01-01 17:00")
     assert driver.table("now") == "s | id | price\n 1 | 1 | 11\n 1 | 2 | 20\n 1 | 3 | NULL\n 1 | 4 | NULL\n 1 | 5 | 14\n 1 | 6 | 14"
     assert driver.table("then_inner") == "s | id | price\n 1 | 1 | 10\n 1 | 2 | 20\n 1 | 3 | 11\n 1 | 6 | 14"
+
+
+def test_a_newest_version_that_comes_late_corrects_all_records_since(driver: Driver) -> None:
+    driver.run(visits="1 | 3 | a | 2026-01-01 15:00\n 1 | 4 | a | 2026-01-01 13:00")
+    driver.clock = at(14)
+    assert driver.run(prices="1 | a | 12")["then"] == "op | s | id | price | was\nU | 1 | 3 | 12 | 11"

@@ -181,7 +181,7 @@ def share_matched(plan: Plan, node: Node, edge_name: str, reader: Reader) -> flo
 WITH views AS (SELECT {seen(sql, spoken.left)} AS l FROM (SELECT _row AS t FROM lefts)),
 asking AS (SELECT {foreign_key(sql, edge)} AS fk FROM views WHERE l IS NOT NULL),
 known AS (SELECT {sql.names(keys)}, {seen(sql, edge.right)} AS found FROM (SELECT {sql.renamed(key, keys)}, _row AS t FROM rights))
-SELECT count(*) AS every, count(r.found) AS matched FROM asking AS l LEFT JOIN known AS r ON r.found IS NOT NULL AND {on}""",
+SELECT count(*) AS every, count(r.found) AS matched FROM asking AS l LEFT JOIN known AS r ON {on}""",
         lefts=reader.lefts(node),
         rights=reader.current(edge.right.table),
     )
