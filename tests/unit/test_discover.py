@@ -1,10 +1,13 @@
 """What ``rejoin discover`` guesses from samples."""
 
 import gzip
+import io
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -153,7 +156,20 @@ def landed(root: Path) -> None:
     put(root, **{"l/orders/1.jsonl": lines(*(row | mark for row in ORDERS)), "l/customer/1.jsonl": lines(*(row | mark for row in PEOPLE))})
 
 
-@pytest.mark.parametrize("make", [connect, one_feed, snapshots, binlog, landed])
+def in_columns(root: Path) -> None:
+    """Change events as sinks of Connect write them, in Parquet and in Avro."""
+    orders = [event("orders", n, {**row, "total": Decimal(row["total"])}) for n, row in enumerate(ORDERS, 1)]
+    parquet(root, "l/orders/orders+0+0000000000.parquet", orders)
+    parts = {"Row": {"id": "long", "name": "string"}, "Source": {"connector": "string", "table": "string", "lsn": "long"}}
+    row, source = ({"type": "record", "name": n, "fields": [{"name": f, "type": t} for f, t in of.items()]} for n, of in parts.items())
+    fields = {"before": ["null", row], "after": ["null", "Row"], "source": source, "op": "string"}
+    envelope = {"type": "record", "name": "Envelope", "fields": [{"name": f, "type": t} for f, t in fields.items()]}
+    written = io.BytesIO()
+    fastavro.writer(written, envelope, [event("customer", n, row) for n, row in enumerate(PEOPLE, 1)])
+    put(root, **{"l/customer/customer+0+0000000000.avro": written.getvalue()})
+
+
+@pytest.mark.parametrize("make", [connect, one_feed, snapshots, binlog, landed, in_columns])
 def test_what_is_printed_is_a_topology_that_runs(tmp_path: Path, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -153,6 +153,15 @@ def test_two_attempts_of_a_step_register_at_once_and_one_wins_with_all_its_write
     assert ledger.steps(run)["resolve.people"].counts == {"n": winner}
 
 
+def test_idle_steps_are_registered_together_and_none_if_another_attempt_was_first_with_one(ledger: Ledger) -> None:
+    run = ledger.open("a", plan(), PRINTS).number
+    assert ledger.register_idle(run, [record("ingest.a"), record("ingest.b")])
+    assert ledger.register(run, record("resolve.b"), "x", (Write("people", 1),))
+    assert not ledger.register_idle(run, [record("resolve.a"), record("resolve.b", n=9)])
+    assert list(ledger.steps(run)) == ["ingest.a", "ingest.b", "resolve.b"]
+    assert ledger.steps(run)["resolve.b"].counts == {}
+
+
 def test_publish_records_one_cut_over_all_tables_and_carries_what_the_run_did_not_write(ledger: Ledger) -> None:
     committed(ledger, "a", Write("people", 10), Write("persons", 20), Write("answers", 99, transient=True))
     committed(ledger, "b", Write("people", 11))
@@ -167,12 +176,13 @@ def test_publishing_twice_changes_nothing(ledger: Ledger) -> None:
     assert ledger.head() == 1
 
 
-@pytest.mark.parametrize("late", ["register", "renew", "publish", "pin"])
+@pytest.mark.parametrize("late", ["register", "register idle", "renew", "publish", "pin"])
 def test_whoever_comes_late_to_an_abandoned_run_is_told_so_and_changes_nothing(ledger: Ledger, late: str) -> None:
     run = ledger.open("a", plan(), PRINTS).number
     ledger.abandon(run, "taken over by b\n  step: s")
     calls: dict[str, Callable[[], object]] = {
         "register": lambda: ledger.register(run, record("s"), "x", (Write("people", 1),)),
+        "register idle": lambda: ledger.register_idle(run, [record("s")]),
         "renew": lambda: ledger.renew(run),
         "publish": lambda: ledger.publish(run),
         "pin": lambda: ledger.pin(run, {"persons": None}),

@@ -34,11 +34,15 @@ def here() -> Place:
 
 @dataclass(frozen=True, eq=False)
 class SourceDeclaration:
-    """A source as written: ``kind``, the name of the function that was called, and its keyword arguments, unchecked."""
+    """A source as written: ``kind``, the name of the function that was called, and its keyword arguments, unchecked.
+
+    ``landed_by``: the function that called it, where that is about what a tool lands in files and tables alone.
+    """
 
     kind: str
     options: tuple[tuple[str, object], ...]
     place: Place
+    landed_by: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """What a user writes for rows that well-known tools land: ``changes(...)`` with what these tools call things. docs/sources.md says what their fields can and cannot promise."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypedDict, Unpack
 
 from rejoin.declare.changes import Order, changes
@@ -15,6 +16,12 @@ class Options(TypedDict, total=False):
     format: FormatDeclaration | None
     on_bad_record: str
     max_bad_share: float
+
+
+class LoadedOptions(Options, total=False):
+    """Those of ``changes``, of a tool that lands full loads beside changes."""
+
+    loaded: str | None
 
 
 def flattened(
@@ -32,19 +39,18 @@ def flattened(
     return changes(path, order_by=order_by, deleted=deleted, **options)
 
 
-def dms(path: str, *, sequence: str = "AR_H_CHANGE_SEQ", loaded: str | None = "", **options: Unpack[Options]) -> SourceDeclaration:
+def dms(path: str, *, sequence: str = "AR_H_CHANGE_SEQ", **options: Unpack[LoadedOptions]) -> SourceDeclaration:
     """Files of AWS DMS, full load and changes: ``Op`` is I, U or D. Records of a full load have neither ``Op`` nor a sequence, and come before all others.
 
     Args:
         path: the directory of the files of a table, or ``iceberg(table)``.
         sequence: the column to which a transformation rule adds ``$AR_H_CHANGE_SEQ``.
-        loaded: as of ``changes``; ``""``: records without a sequence are of a full load.
-        options: as of ``changes``.
+        options: as of ``changes``; without ``loaded`` records that have no sequence are of a full load.
     """
     gone = "CASE coalesce(nullif(Op, ''), 'I') WHEN 'D' THEN true WHEN 'I' THEN false WHEN 'U' THEN false END"
     position = f"coalesce(CAST(nullif(`{sequence}`, '') AS DECIMAL(38,0)), CAST(0 AS DECIMAL(38,0)))"
-    unplaced = f"nullif(`{sequence}`, '') IS NULL"
-    return changes(path, order_by=position, deleted=gone, loaded=unplaced if loaded == "" else loaded, **options)
+    said: LoadedOptions = {"loaded": f"nullif(`{sequence}`, '') IS NULL", **options}
+    return replace(changes(path, order_by=position, deleted=gone, **said), landed_by="dms")
 
 
 def fivetran(path: str, *, order_by: Order = "_fivetran_synced", **options: Unpack[Options]) -> SourceDeclaration:
@@ -55,7 +61,7 @@ def fivetran(path: str, *, order_by: Order = "_fivetran_synced", **options: Unpa
         order_by: as of ``changes``.
         options: as of ``changes``.
     """
-    return changes(path, order_by=order_by, deleted="CAST(_fivetran_deleted AS BOOLEAN)", **options)
+    return replace(changes(path, order_by=order_by, deleted="CAST(_fivetran_deleted AS BOOLEAN)", **options), landed_by="fivetran")
 
 
 def airbyte(path: str, *, order_by: Order = "_ab_cdc_lsn", **options: Unpack[Options]) -> SourceDeclaration:
@@ -66,4 +72,4 @@ def airbyte(path: str, *, order_by: Order = "_ab_cdc_lsn", **options: Unpack[Opt
         order_by: the field with the position: ``"_ab_cdc_lsn"`` of PostgreSQL, ``"_ab_cdc_cursor"`` of MySQL and others.
         options: as of ``changes``.
     """
-    return changes(path, order_by=order_by, deleted="_ab_cdc_deleted_at IS NOT NULL", **options)
+    return replace(changes(path, order_by=order_by, deleted="_ab_cdc_deleted_at IS NOT NULL", **options), landed_by="airbyte")

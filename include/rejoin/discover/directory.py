@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from rejoin.discover.columns import Column, key_of, of_arrow, of_rows
 from rejoin.discover.foreign_keys import foreign_keys
-from rejoin.discover.json_records import tables_of
+from rejoin.discover.json_records import changes_of, tables_of
 from rejoin.discover.table import Found, FoundTable
 from rejoin.discover.topology_file import identifier
 from rejoin.errors import SourceError, SourceMissing
 from rejoin.sources.declared_columns import parquet_file
+from rejoin.sources.formats.binary_documents import BINARY, binary_documents
 from rejoin.sources.formats.json_documents import document_lines
-from rejoin.sources.stored_files import Place, children, format_of, lines, open_file, place
+from rejoin.sources.stored_files import Place, children, format_of, lines, open_file, pin_file, place
 from rejoin.sources.transports.layout import layout, natural, reading_order
 
 SAMPLE = 1000
@@ -34,7 +35,7 @@ def look(root: str, path: str) -> Found:
     others: list[str] = []
     for label, files in _groups(root, place(root, path)):
         try:
-            found = _of_files(label, files)
+            found = _of_files(root, label, files)
         except SourceError as error:
             others.append(f"{label}: {error.what}")
             continue
@@ -64,16 +65,29 @@ def _groups(root: str, where: Place) -> Iterator[tuple[str, list[Place]]]:
             yield from _groups(root, entry)
 
 
-def _of_files(label: str, files: list[Place]) -> list[FoundTable]:
+def _of_files(root: str, label: str, files: list[Place]) -> list[FoundTable]:
     name = label.rstrip("/").rsplit("/", 1)[-1].split(".json")[0].split(".csv")[0].split(".parquet")[0].rsplit(".", 1)[-1]
     newest, kind = files[-1], format_of(files[-1].name)
-    if kind == "parquet":
+    if kind == "parquet" and not _has_envelopes(newest):
         return [_of_parquet(name, label, newest)]
     if kind == "csv":
         return [_of_csv(name, label, newest)]
-    of_newest = _sample(document_lines(open_file(newest), newest.label))
-    of_oldest = _sample(document_lines(open_file(files[0]), files[0].label)) if len(files) > 1 else []
-    return tables_of(name, json.dumps(label, ensure_ascii=False), [*of_oldest, *of_newest], of_newest)
+    of_newest = _sample(_documents(root, newest))
+    of_oldest = _sample(_documents(root, files[0])) if len(files) > 1 else []
+    told = changes_of if newest.name.endswith(BINARY) else tables_of
+    return told(name, json.dumps(label, ensure_ascii=False), [*of_oldest, *of_newest], of_newest)
+
+
+def _has_envelopes(file: Place) -> bool:
+    """Whether a file of Parquet holds change events, not rows."""
+    return {"op", "source"}.issubset(parquet_file(file).schema_arrow.names)
+
+
+def _documents(root: str, file: Place) -> Iterator[bytes]:
+    """The documents of a file, a line each, in pieces."""
+    if file.name.endswith(BINARY):
+        return binary_documents(root, pin_file(file))
+    return document_lines(open_file(file), file.label)
 
 
 def _sample(pieces: Iterator[bytes]) -> list[bytes]:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from mapped import both_ways, lines
 
-from rejoin import Topology, airbyte, csv, dms, fivetran, flattened
+from rejoin import Topology, airbyte, csv, dms, fivetran, flattened, kafka
 from rejoin.declare.declarations import SourceDeclaration
 from rejoin.errors import TopologyError
 from rejoin.plan.check.compile import compile
@@ -68,6 +68,12 @@ def test_files_of_dms_with_the_full_load_first(tmp_path: Path) -> None:
     assert told([*loaded, *as_parquet]) == expected
     bare = table(dms("landing", sequence="seq", format=csv(header=False, names=["Op", "seq", "id", "name"])))
     assert told(both_ways(bare, tmp_path, "2.csv", DMS.partition("\n")[2].encode())) == expected[1:]
+
+
+@pytest.mark.parametrize("tool", [dms, fivetran, airbyte])
+def test_fault_topics_of_tools_that_land_rows_in_files_and_tables_are_refused_when_the_file_is_read(tool: Any) -> None:
+    with pytest.raises(TopologyError, match=rf"{tool.__name__}\(\.\.\.\) reads files and tables of Iceberg"):
+        table(tool(kafka("orders")))
 
 
 def test_rows_of_fivetran_and_airbyte(tmp_path: Path) -> None:

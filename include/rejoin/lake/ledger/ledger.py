@@ -16,12 +16,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, case, delete, func, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, case, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from rejoin.errors import LedgerConflict, RunBusy, RunCommitted
+from rejoin.errors import LedgerConflict, RunCommitted
 from rejoin.lake.ledger import schema as t
-from rejoin.lake.ledger.records import Records, Run, StepRecord, Write, superseded
+from rejoin.lake.ledger.records import IDLE, Records, Run, StepRecord, Write, busy, is_alive, superseded
 from rejoin.lake.ledger.run_owner import Life
 from rejoin.lake.ledger.runs import RunKind, RunState
 from rejoin.plan.model import json_form
@@ -60,8 +60,8 @@ class Ledger(Records):
                 if current is not None and current.owner == owner:
                     self._renew(db, current.run, note=None)
                     return self._run(self._row(db, current.run))
-                if current is not None and _alive(lives.get(current.owner, Life.UNKNOWN), current.lease_until):
-                    raise _busy(self.topology, current)
+                if current is not None and is_alive(lives.get(current.owner, Life.UNKNOWN), current.lease_until):
+                    raise busy(self.topology, current)
                 if not self._swap(db, version, head):
                     continue
                 if current is not None:
@@ -183,18 +183,28 @@ class Ledger(Records):
         try:
             with self.transaction() as db:
                 self._renew(db, run)
-                key = {"topology": self.topology, "run": run, "step": record.step}
-                values = {"counts": json.dumps(record.counts), "seconds": record.seconds, "jobs": record.jobs, "ended_at": time.time()}
-                values |= {"detail": json.dumps(record.detail), "ending": str(record.ending)}
-                db.execute(insert(t.steps).values(**key, attempt=attempt, **values))
+                db.execute(insert(t.steps).values(**self._step(run, record, attempt)))
                 if record.generations is not None:
                     state = json.dumps(record.generations.to_dict())
                     db.execute(insert(t.generations).values(topology=self.topology, source=record.target, run=run, state=state))
+                key = {"topology": self.topology, "run": run, "step": record.step}
                 for w in writes:
                     db.execute(insert(t.writes).values(**key, table_name=w.table, snapshot_id=w.snapshot_id, transient=w.transient))
         except IntegrityError:
             return False
         return True
+
+    def register_idle(self, run: int, records: Sequence[StepRecord]) -> bool:
+        """Registers steps that had nothing to do and wrote nothing. False, and none of them, if another attempt has registered one.
+
+        Raises:
+            RunSuperseded: the run is closed.
+        """
+        with suppress(IntegrityError), self.transaction() as db:
+            self._renew(db, run)
+            db.execute(insert(t.steps), [self._step(run, record, IDLE) for record in records])
+            return True
+        return False
 
     def rolled_forward(self, run: int) -> None:
         """The tables now show what the ledger says of this run."""
@@ -210,6 +220,12 @@ class Ledger(Records):
                 db.execute(insert(t.verified).values(topology=self.topology, run=run, fast=fast, **values))
 
     # --- inside a transaction -----------------------------------------------------------------------------------------
+
+    def _step(self, run: int, record: StepRecord, attempt: str) -> dict[str, Any]:
+        """The row of a step that ends now."""
+        counted = {"counts": json.dumps(record.counts), "seconds": record.seconds, "jobs": record.jobs, "ended_at": time.time()}
+        told = {"detail": json.dumps(record.detail), "ending": str(record.ending)}
+        return {"topology": self.topology, "run": run, "step": record.step, "attempt": attempt, **counted, **told}
 
     def _topology(self, db: Connection) -> tuple[int, int | None]:
         row = db.execute(select(t.topologies).where(t.topologies.c.topology == self.topology)).first()
@@ -281,17 +297,3 @@ class Ledger(Records):
 def _of_step(step: str) -> str:
     """The last line of the note of a step that failed."""
     return f"\n  step: {step}"
-
-
-def _alive(life: Life, lease_until: float) -> bool:
-    return life is Life.ALIVE or (life is Life.UNKNOWN and lease_until >= time.time())
-
-
-def _busy(topology: str, row: Row[tuple[object, ...]]) -> RunBusy:
-    left = row.lease_until - time.time()
-    lease = f"lease ends in {left:.0f} s" if left > 0 else "waiting for its next step"
-    return RunBusy(
-        f"run {row.run} of topology {topology!r} is open and alive (owner {row.owner}, {lease})",
-        expected="one open run a topology",
-        next_step=f"wait for it, or close it with `rejoin abandon --run {row.run}` (in Airflow: the DAG rejoin_abandon) if its process is gone",
-    )

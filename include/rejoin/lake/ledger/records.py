@@ -1,6 +1,7 @@
 """What the ledger tells: runs, their steps, and which snapshots of all tables are one cut. Every method is one transaction."""
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -10,15 +11,19 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, and_, select
 from sqlalchemy.exc import OperationalError
 
-from rejoin.errors import LedgerConflict, RunSuperseded, RunUnknown
+from rejoin.errors import LedgerConflict, RunBusy, RunSuperseded, RunUnknown
 from rejoin.lake.ledger import schema as t
 from rejoin.lake.ledger.generations import Generations
 from rejoin.lake.ledger.left_out_nodes import CommittedRun, LeftOutNode, behind
+from rejoin.lake.ledger.run_owner import Life
 from rejoin.lake.ledger.runs import CommittedRuns, RunKind, RunState, standing
 from rejoin.plan.model import json_form
 from rejoin.plan.model.plan import Plan
 from rejoin.plan.model.step_results import Ending
 from rejoin.plan.model.steps import parts
+
+IDLE = "idle"
+"""The attempt of a step that had nothing to do."""
 
 
 @dataclass(frozen=True)
@@ -274,4 +279,20 @@ def superseded(topology: str, run: int, note: str | None = None) -> RunSupersede
     return RunSuperseded(
         f"run {run} of topology {topology!r} is closed{f' ({why})' if why else ''}; this attempt changed nothing",
         next_step="nothing: another attempt or run has taken over (see `rejoin history`); or start again from the cut",
+    )
+
+
+def is_alive(life: Life, lease_until: float) -> bool:
+    """Whether the owner of an open run may still work on it, by what is known of it, else by its lease."""
+    return life is Life.ALIVE or (life is Life.UNKNOWN and lease_until >= time.time())
+
+
+def busy(topology: str, row: Row[tuple[object, ...]]) -> RunBusy:
+    """What a process is told that finds the open run of another one, alive. ``row``: that run's."""
+    left = row.lease_until - time.time()
+    lease = f"lease ends in {left:.0f} s" if left > 0 else "waiting for its next step"
+    return RunBusy(
+        f"run {row.run} of topology {topology!r} is open and alive (owner {row.owner}, {lease})",
+        expected="one open run a topology",
+        next_step=f"wait for it, or close it with `rejoin abandon --run {row.run}` (in Airflow: the DAG rejoin_abandon) if its process is gone",
     )

@@ -109,6 +109,9 @@ def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -
         )
     elif names_captured(made.path) and not isinstance(made, DebeziumSource):
         report(BAD_OPTION, "captured(...) lands Debezium's change events: debezium(captured(...))")
+    elif names_topic(made.path) and (tool := getattr(declaration.source, "landed_by", "")):
+        said = "reads files and tables of Iceberg; what that tool writes to a topic has other fields"
+        report(BAD_OPTION, f"{tool}(...) {said}: name them, changes(kafka(...), deleted=..., columns=...)")
     elif isinstance(made, SnapshotSource) and names_topic(made.path):
         report(
             BAD_OPTION,

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
@@ -164,6 +163,8 @@ def _texts(layout: Layout, events: pa.RecordBatch) -> list[str]:
 
 def _came(rows: pa.Table, before: pa.Table) -> Iterator[pa.RecordBatch]:
     """The rows that are there more often than before, in an order that is the same each time."""
+    import duckdb  # a cut needs none
+
     with duckdb.connect() as db:
         db.execute("SET enable_progress_bar = false; SET TimeZone = 'UTC'")
         db.register("come", rows)

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-import duckdb
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan
@@ -45,6 +44,8 @@ class SnapshotRows:
         wide = Schema(*schema.fields, *(field for i, field in compared.items() if i not in schema.field_ids))
         numbers: dict[Partition | None, int] = {partition: n for n, partition in enumerate(dict.fromkeys(file.partition for file in files))}
         statement = f"SELECT {DUCKDB.names(schema.column_names)} FROM rows AS r"
+        import duckdb  # a cut needs none
+
         with duckdb.connect() as db:
             db.execute("SET enable_progress_bar = false")
             db.execute("SET threads = 1")  # rows keep their order, since their numbers are their places, also when they are read again

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 
 from rejoin.sources.events import BATCH_ROWS
 from rejoin.statements.dialect import DUCKDB
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 class Change(StrEnum):
@@ -45,6 +48,8 @@ class Difference:
         Nothing makes keys of such tables unique. So a key that came or went may have another row in a file that both states have: then
         that row belongs to the key, too. Equal rows are one. Different rows of one key are all given, as doubled.
         """
+        import duckdb  # a cut needs none
+
         with duckdb.connect() as db:
             db.execute("SET enable_progress_bar = false")
             self._find_touched(db)
@@ -61,7 +66,7 @@ class Difference:
     def _same_key(self) -> str:
         return " AND ".join(f"r.{DUCKDB.name(k)} IS NOT DISTINCT FROM t.{DUCKDB.name(k)}" for k in self.key)
 
-    def _find_touched(self, db: duckdb.DuckDBPyConnection) -> None:
+    def _find_touched(self, db: "duckdb.DuckDBPyConnection") -> None:
         """The keys of rows that only one side has; a row that was only moved to another file is on both."""
         db.register("come", self.come)
         db.register("gone", self.gone)
@@ -72,7 +77,7 @@ class Difference:
         sides += [f"(FROM {a} EXCEPT ALL FROM {b})" for a, b in (("seen", "left_over"), ("left_over", "seen"))]
         db.execute(f"CREATE TEMP TABLE touched AS {' UNION '.join(sides)}")
 
-    def _find_now(self, db: duckdb.DuckDBPyConnection) -> None:
+    def _find_now(self, db: "duckdb.DuckDBPyConnection") -> None:
         """Every row of these keys in the newer state."""
         db.register("kept_keys", self.kept_keys())
         rows = f"SELECT * FROM come AS r SEMI JOIN touched AS t ON {self._same_key}"

@@ -10,6 +10,7 @@ from rejoin.context.progress import SILENT, Progress, telling
 from rejoin.lake.ledger.records import Run, StepRecord
 from rejoin.plan.model.policy import RunOptions
 from rejoin.plan.model.steps import ON_ROWS, Step, Verb, steps
+from rejoin.steps.run.idle_steps import end_idle_steps
 from rejoin.steps.run.lease import working
 from rejoin.steps.run.topology import EVERYTHING, Topology
 
@@ -67,6 +68,11 @@ def _run_steps(topology: Topology, spark: "Callable[[], SparkSession]", run: Run
     waiting = [s for s in steps(run.plan) if s.verb in ON_ROWS]
     ended = {str(Verb.CUT)}
     running: dict[Future[StepRecord], Step] = {}
+    for record in end_idle_steps(topology, run, waiting):
+        progress.began(record.step)
+        progress.ended(record.step, record.counts, record.seconds)
+        ended.add(record.step)
+    waiting = [s for s in waiting if s.id not in ended]
 
     def one(step: Step) -> StepRecord:
         progress.began(step.id)

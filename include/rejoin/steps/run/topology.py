@@ -17,7 +17,7 @@ from rejoin.failures import extras
 from rejoin.failures.engine_errors import named_errors
 from rejoin.lake.config import LakeConfig
 from rejoin.lake.ledger import run_owner
-from rejoin.lake.ledger.records import Run, StepRecord, Write, superseded
+from rejoin.lake.ledger.records import IDLE, Run, StepRecord, Write, superseded
 from rejoin.lake.ledger.runs import RunKind, RunState
 from rejoin.plan.change.compatibility import left_behind
 from rejoin.plan.change.fingerprint import fingerprint
@@ -220,7 +220,7 @@ class Topology(TopologyLake):
                 doing = StepAttempts(start, self.refs, spark, progress)
                 outcome, jobs, waited, attempt = doing.done(step), doing.jobs, doing.waited, doing.attempt
             else:
-                outcome, jobs, waited, attempt = idle, 0, 0.0, "idle"
+                outcome, jobs, waited, attempt = idle, 0, 0.0, IDLE
         made, seconds = outcome.result, time.monotonic() - started - waited
         record = StepRecord(step.id, made.counts, seconds, jobs, outcome.detail, made.ending, outcome.generations)
         return self._register(run, record, attempt, outcome.writes)
