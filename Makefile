@@ -22,7 +22,7 @@ export PYTHONHASHSEED
 URL ?= http://127.0.0.1:8080
 DAG ?= flights
 
-QUICK := not slow and not airflow and not kafka and not postgres and not debezium and not browser and not nightly
+QUICK := not slow and not airflow and not kafka and not opensearch and not postgres and not debezium and not browser and not nightly
 PYTEST := $(BIN)/python -m pytest
 
 ##@ Use
@@ -89,7 +89,7 @@ ALL_PYTEST = $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --du
 
 .PHONY: test-java
 test-java: setup
-	@$(BIN)/python -W ignore tests/integration/kafka_jars.py
+	@$(BIN)/python -W ignore tests/integration/server_jars.py
 	@$(BIN)/python -W ignore tests/quick_java.py
 
 .PHONY: check

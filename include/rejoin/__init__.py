@@ -7,7 +7,7 @@ from rejoin.declare.changes import arrival, changes
 from rejoin.declare.expectations import between, computable, condition, fresh, in_set, matched, matches, not_null, row_count, unique
 from rejoin.declare.formats import csv, installed_format, json, parquet
 from rejoin.declare.landed_by import airbyte, dms, fivetran, flattened
-from rejoin.declare.sinks import kafka, postgres
+from rejoin.declare.sinks import kafka, opensearch, postgres
 from rejoin.declare.sources import captured, debezium, feed, iceberg, records, snapshot
 from rejoin.declare.topology import Topology
 from rejoin.notebook import Lake
@@ -37,6 +37,7 @@ __all__ = [
     "matched",
     "matches",
     "not_null",
+    "opensearch",
     "parquet",
     "postgres",
     "records",

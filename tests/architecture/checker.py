@@ -102,8 +102,8 @@ IMPORT_RULES = (
     ),
 )
 
-CLIENTS = ("confluent_kafka", "psycopg")
-CLIENTS_RULE = "only sinks/ talks to Kafka and PostgreSQL as sinks, and to Kafka as a source only sources/transports/kafka/"
+CLIENTS = ("confluent_kafka", "opensearchpy", "psycopg")
+CLIENTS_RULE = "only sinks/ talks to Kafka, OpenSearch and PostgreSQL as sinks, and to Kafka as a source only sources/transports/kafka/"
 OF_TOPICS = f"{PACKAGE}/sources/transports/kafka"
 CAPTURING = ("adbc_driver_manager", "adbc_driver_postgresql", "psycopg2")
 CAPTURING_RULE = "only capture/ reads PostgreSQL's log and tables"

@@ -1,8 +1,9 @@
-"""One JVM, one broker and one database for all tests of this folder. Each lake gets a session of its own; a test that stops a server starts it again."""
+"""One JVM, one broker, one database and one search server for all tests of this folder. Each lake gets a session of its own; a test that stops a server starts it again."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
+from integration.opensearch import OpenSearchServer, opensearch
 from integration.sent import Topic
 from integration.servers import KafkaServer, kafka, postgres, spark_connect
 from pyspark.sql import SparkSession
@@ -45,6 +46,12 @@ def go(sessions: Sessions) -> Go:
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
     with kafka(tmp_path_factory.mktemp("kafka")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def search_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenSearchServer]:
+    with opensearch(tmp_path_factory.mktemp("opensearch")) as server:
         yield server
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
-from integration import kafka_jars
+from integration import server_jars
 
 from rejoin.airflow.local.server import free_port
 
@@ -44,7 +44,7 @@ class ConnectWorker:
         files = [
             self._properties(name, of) for name, of in (("worker", self._worker()), ("source", self._source()), ("sink", self._sink()))
         ]
-        command = [*JAVA, "-cp", kafka_jars.class_path(kafka_jars.CONNECT), "org.apache.kafka.connect.cli.ConnectStandalone", *files]
+        command = [*JAVA, "-cp", server_jars.class_path(server_jars.CONNECT), "org.apache.kafka.connect.cli.ConnectStandalone", *files]
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(command, stdout=out, stderr=out)
 

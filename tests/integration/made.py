@@ -20,7 +20,7 @@ from rejoin.statements.load_reference import reference
 from rejoin.steps.run.topology import Topology
 
 SOURCE = """
-from rejoin import Topology, kafka, postgres, snapshot
+from rejoin import Topology, kafka, opensearch, postgres, snapshot
 
 town = Topology("{name}")
 persons = town.table(

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from integration import kafka_jars
+from integration import server_jars
 from integration.servers import wait_for_port
 
 from rejoin.airflow.local.server import free_port
@@ -110,7 +110,7 @@ def connect(directory: Path, broker: str, database: MariaDb, **settings: str) ->
     for name, said in (("worker", worker), ("connector", connector)):
         files.append(directory / f"{name}.properties")
         files[-1].write_text("".join(f"{k}={v}\n" for k, v in said.items()))
-    command = ["java", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", kafka_jars.class_path(kafka_jars.CONNECT)]
+    command = ["java", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", server_jars.class_path(server_jars.CONNECT)]
     with log.open("wb") as out:
         words = ["org.apache.kafka.connect.cli.ConnectStandalone", *map(str, files)]
         process = subprocess.Popen([*command, *words], stdout=out, stderr=out)

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import psycopg
 import pyspark
-from integration import kafka_jars
+from integration import server_jars
 
 from rejoin.airflow.local.server import free_port
 from rejoin.lake.config import LakeConfig
@@ -225,7 +225,7 @@ class KafkaServer:
     """One broker (KRaft) that can be stopped and started again with what it has stored."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory, self._class_path = directory, kafka_jars.class_path()
+        self._directory, self._class_path = directory, server_jars.class_path()
         self.port, controller = free_port(), free_port()
         self._properties, self._log = directory / "server.properties", directory / "kafka.log"
         listeners = f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}"

@@ -3,13 +3,13 @@
 import pytest
 from plans import Shop
 
-from rejoin import kafka, postgres
+from rejoin import kafka, opensearch, postgres
 from rejoin.errors import TopologyError
 from rejoin.plan.change.fingerprint import fingerprint
 from rejoin.plan.explain import text
 from rejoin.plan.model import json_form
 from rejoin.plan.model.plan import Plan
-from rejoin.plan.model.sinks import CatchUp, KafkaSink, PostgresSink, Value
+from rejoin.plan.model.sinks import CatchUp, KafkaSink, OpenSearchSink, PostgresSink, Value
 from rejoin.plan.model.steps import steps
 
 
@@ -20,11 +20,14 @@ def compiled(*sinks: object) -> Plan:
 
 
 def test_sinks_are_part_of_the_plan_both_ways_and_not_of_the_fingerprint() -> None:
-    plan = compiled(kafka("big", value="row", producer={"linger.ms": 20, "acks": "all"}), postgres("a.big", catch_up="net"))
+    plan = compiled(
+        kafka("big", value="row", producer={"linger.ms": 20, "acks": "all"}), postgres("a.big", catch_up="net"), opensearch("big")
+    )
     [node] = plan.nodes
     assert node.sinks == (
         KafkaSink("kafka", "big", value=Value.ROW, producer=(("acks", "all"), ("linger.ms", "20"))),
         PostgresSink("postgres", "a.big", CatchUp.NET),
+        OpenSearchSink("opensearch", "big"),
     )
     assert json_form.from_json(json_form.to_json(plan)) == plan
     plain = compiled()
@@ -39,8 +42,10 @@ def test_a_step_a_sink_comes_after_publish_and_waits_for_no_other() -> None:
 
 
 def test_explain_shows_where_changes_go_and_no_address() -> None:
-    said = text(compiled(kafka("shop.big"), postgres("a.big")))
-    assert "to       kafka (kafka), topic shop.big: envelope as json, exactly_once" in said and "table a.big" in said
+    said = text(compiled(kafka("shop.big"), postgres("a.big"), opensearch("big")))
+    assert (
+        "to       kafka (kafka), topic shop.big: envelope as json, exactly_once" in said and "table a.big" in said and "index big" in said
+    )
 
 
 def test_a_plan_of_before_sinks_still_reads() -> None:
@@ -61,11 +66,15 @@ MISTAKES = {
     "rejoin's own table": (postgres("a.rejoin_cursors"), "how far its sinks are"),
     "a table of too many bytes": (postgres("a." + "é" * 32), "has 64 bytes"),
     "a table without schema": (postgres("orders"), "'schema.table'"),
+    "an index with a capital": (opensearch("Orders"), "index is 'Orders'"),
+    "an index with a comma": (opensearch("a,b"), "index is 'a,b'"),
+    "a hidden index": (opensearch(".orders"), "index is '.orders'"),
+    "rejoin's own index": (opensearch("rejoin_refused"), "keeps what it needs itself"),
     "an unknown value": (kafka("t", value="all"), "value is 'all'; expected one of 'envelope', 'row', 'key'"),
     "no records a transaction": (kafka("t", batch=0), "batch is 0"),
     "a partitioner that is no name": (kafka("t", partitioner="lambda k: 1"), "module:function"),
     "a secret": (kafka("t", producer={"sasl.password": "x"}), "part of the connection"),
-    "not a sink": ("kafka", "takes kafka(...) and postgres(...)"),
+    "not a sink": ("kafka", "takes kafka(...), opensearch(...) and postgres(...)"),
     "a name that is not safe": (kafka("t", name="K-1"), "not safe"),
     "negative retries": (postgres("a.b", retries=-1), "retries is -1"),
 }
@@ -149,9 +158,10 @@ def delivered(first: object, second: object) -> None:
     ("first", "second", "said"),
     [
         (postgres("a.t"), postgres("a.t", catch_up="net"), "output 'x' delivers to table 'a.t' of sink 'postgres' already"),
+        (opensearch("t"), opensearch("t", catch_up="net"), "output 'x' delivers to index 't' of sink 'opensearch' already"),
         (kafka("t"), kafka("t", value="row"), "output 'x' delivers to topic 't' of sink 'kafka' already"),
     ],
-    ids=["a table", "a topic"],
+    ids=["a table", "an index", "a topic"],
 )
 def test_two_outputs_do_not_share_a_target(first: object, second: object, said: str) -> None:
     with pytest.raises(TopologyError, match="1 mistake") as raised:

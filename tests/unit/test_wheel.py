@@ -26,7 +26,7 @@ from rejoin.plan.model.plan import Plan
 from rejoin.steps.run import topology as conducting
 
 INFO = "rejoin-0.1.0.dist-info/"
-EXTRAS = {"airflow", "avro", "capture", "demo", "kafka", "postgres", "spark", "validation"}
+EXTRAS = {"airflow", "avro", "capture", "demo", "kafka", "opensearch", "postgres", "spark", "validation"}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 

@@ -120,7 +120,7 @@ class ReferenceDeclaration:
 
 @dataclass(frozen=True, eq=False)
 class SinkDeclaration:
-    """A sink as written: ``options`` are the arguments of ``kafka(...)`` or ``postgres(...)``, unchecked."""
+    """A sink as written: ``options`` are the arguments of ``kafka(...)``, ``opensearch(...)`` or ``postgres(...)``, unchecked."""
 
     kind: str
     options: tuple[tuple[str, object], ...]

@@ -42,6 +42,19 @@ def kafka(
     return SinkDeclaration("kafka", (*what, *when, *hooks), here())
 
 
+def opensearch(index: str, *, name: str = "opensearch", catch_up: str = "every", start: str = "snapshot") -> SinkDeclaration:
+    """The output's rows as documents of an index of OpenSearch or Elasticsearch. Addresses and secrets come from the lake's configuration.
+
+    Args:
+        index: the index, or an alias of one; made with a mapping of the output's types if there is none.
+        name: the sink's name, which is also that of its section in the lake's configuration.
+        catch_up: ``"every"`` run's changes in their order, or the ``"net"`` change of all missed runs.
+        start: a new sink gets a ``"snapshot"`` first, or all ``"changes"`` since the first run.
+    """
+    options = (("index", index), ("name", name), ("catch_up", catch_up), ("start", start))
+    return SinkDeclaration("opensearch", options, here())
+
+
 def postgres(table: str, *, name: str = "postgres", catch_up: str = "every", start: str = "snapshot", retries: int = 5) -> SinkDeclaration:
     """The output's rows in a table of PostgreSQL, kept equal run by run. Addresses and secrets come from the lake's configuration.
 

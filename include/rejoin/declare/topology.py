@@ -112,7 +112,7 @@ class Relation:
         return self.topology.record(NameDeclaration(self, name, refresh, max_change_share, here()))
 
     def to(self, *sinks: SinkDeclaration) -> "Relation":
-        """Delivers the changes of this output, a named relation, to ``kafka(...)`` and ``postgres(...)`` after every run. Returns the output."""
+        """Delivers the changes of this output, a named relation, to ``kafka(...)``, ``opensearch(...)`` and ``postgres(...)`` after every run. Returns the output."""
         self.topology.record(ToDeclaration(self, sinks, here()))
         return self
 

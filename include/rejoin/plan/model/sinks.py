@@ -49,7 +49,10 @@ class Key(StrEnum):
 
 
 CURSORS = "rejoin_cursors"
-"""The table, in the schema of a target in PostgreSQL, of a row a sink: how far it is."""
+"""The table, in the schema of a target in PostgreSQL, of a row a sink: how far it is. The same as an index, beside a target of OpenSearch."""
+
+REFUSED = "rejoin_refused"
+"""The index, beside a target of OpenSearch, of the documents that it refuses."""
 
 MURMUR2 = "murmur2"
 """The partitioner that chooses as Java's default one does."""
@@ -114,8 +117,30 @@ class PostgresSink:
         return f"table {self.table}"
 
 
-Sink = KafkaSink | PostgresSink
-_KINDS: dict[str, type[Sink]] = {"kafka": KafkaSink, "postgres": PostgresSink}
+@dataclass(frozen=True)
+class OpenSearchSink:
+    """An index of OpenSearch or Elasticsearch: a document a row."""
+
+    name: str
+    index: str
+    catch_up: CatchUp = CatchUp.EVERY
+    start: Start = Start.SNAPSHOT
+    kind: str = "opensearch"
+    new_column: ClassVar = ""
+
+    @property
+    def target(self) -> str:
+        """What it delivers to."""
+        return self.index
+
+    @property
+    def how(self) -> str:
+        """The same, for people."""
+        return f"index {self.index}"
+
+
+Sink = KafkaSink | PostgresSink | OpenSearchSink
+_KINDS: dict[str, type[Sink]] = {"kafka": KafkaSink, "postgres": PostgresSink, "opensearch": OpenSearchSink}
 
 _ENUMS = {"value": Value, "format": Format, "key": Key, "guarantee": Guarantee, "catch_up": CatchUp, "start": Start}
 

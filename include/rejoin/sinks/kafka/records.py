@@ -4,8 +4,7 @@ JSON: a decimal is a text with all its digits and no exponent, a binary value ba
 time zone the same without ``Z``; not-a-number and infinities, which JSON lacks, are texts.
 """
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +14,8 @@ import pyarrow as pa
 
 from rejoin.lake.query.arrow_values import rows, values
 from rejoin.plan.model.sinks import KafkaSink, Key, Value
+from rejoin.sinks.json_values import JsonTexts, Row
 
-Row = Mapping[str, Any]
 Encode = Callable[[Any], bytes]
 
 RUN, EVENT, OP = "rejoin.run", "rejoin.event", "rejoin.op"
@@ -46,30 +45,18 @@ class Encoding:
 
 def json_encoding(sink: KafkaSink, types: pa.Schema) -> Encoding:
     """JSON as the sink wants it, for rows with columns of these types."""
-    encode = msgspec.json.Encoder().encode
-    floats = [f.name for f in types if pa.types.is_floating(f.type)]
-    # Python writes an exponent where the first digit is behind the sixth place: 0E-8.
-    small = [f.name for f in types if pa.types.is_decimal(f.type) and f.type.scale > _PLACES]
-
-    def known(key: Row) -> Row:
-        return key if not small else {n: format(v, "f") if n in small and v is not None else v for n, v in key.items()}
+    encode, texts = msgspec.json.Encoder().encode, JsonTexts(types)
 
     def text(key: Row) -> bytes:
-        value = next(iter(known(key).values()))
+        value = next(iter(texts.decimals(key).values()))
         return value.encode() if isinstance(value, str) else encode(value).strip(b'"')
-
-    def said(row: Row | None) -> Row | None:
-        if row is None:
-            return None
-        texts = {n: format(row[n], "f") for n in small if row[n] is not None}
-        texts |= {n: _NAMES[str(row[n])] for n in floats if row[n] is not None and not math.isfinite(row[n])}
-        return {**row, **texts} if texts else row
 
     def value(image: Row) -> bytes:
         sides = ("before", "after") if sink.value is Value.ENVELOPE else ()
-        return encode({**image, **{side: said(image[side]) for side in sides}} if sides else said(image))
+        said = {side: None if image[side] is None else texts.all(image[side]) for side in sides}
+        return encode({**image, **said} if sides else texts.all(image))
 
-    return Encoding(text if sink.key is Key.TEXT else lambda key: encode(known(key)), value if floats or small else encode)
+    return Encoding(text if sink.key is Key.TEXT else lambda key: encode(texts.decimals(key)), value if texts else encode)
 
 
 class Records:
@@ -115,7 +102,3 @@ class Records:
 def event_id(output: str, run: int, key: bytes) -> str:
     """The id of a change: an output has at most one a key and run."""
     return f"{output}/{run}/{mmh3.hash_bytes(key).hex()}"
-
-
-_PLACES = 6
-_NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}

@@ -1,4 +1,4 @@
-"""Jars of a broker, and of Kafka Connect with connectors: fetched once by the Ivy inside Spark, like Spark's own (rejoin.lake.spark.setup_check). ``make test``
+"""Jars of a broker, of Kafka Connect with connectors, and of OpenSearch: fetched once by the Ivy inside Spark, like Spark's own (rejoin.lake.spark.setup_check). ``make test``
 calls this file, and so do the tests."""
 
 import os
@@ -17,6 +17,12 @@ CONNECT = (
     "io.debezium:debezium-connector-mariadb:3.5.0.Final",
     "io.debezium:debezium-connector-postgres:3.5.0.Final",
     "org.slf4j:slf4j-simple:1.7.36",
+)
+OPENSEARCH = (
+    "org.opensearch:opensearch:2.19.6",  # the newest for Java 17
+    "org.opensearch:opensearch-plugin-classloader:2.19.6",
+    "org.opensearch.plugin:transport-netty4-client:2.19.6",
+    "org.apache.logging.log4j:log4j-core:2.25.4",
 )
 COMPLETE = "complete"
 
@@ -57,4 +63,6 @@ def fetch(coordinates: Sequence[str]) -> Path:
 
 
 if __name__ == "__main__":
-    print(f"the jars of a broker are in {fetch(BROKER)}, those of Kafka Connect in {fetch(CONNECT)}")
+    print(
+        f"the jars of a broker are in {fetch(BROKER)}, those of Kafka Connect in {fetch(CONNECT)}, those of OpenSearch in {fetch(OPENSEARCH)}"
+    )

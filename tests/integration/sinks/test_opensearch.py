@@ -1,0 +1,409 @@
+"""An index is equal to the output after every delivery, whatever happens in between, and what comes again or late changes nothing."""
+
+import base64
+import itertools
+import json
+import math
+import random
+import signal
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Hook
+from integration.made import Lake, deliver, plain
+from integration.opensearch import OpenSearchServer
+from opensearchpy import OpenSearch
+from search_proxy import proxy
+
+from rejoin import crash
+from rejoin.airflow.local.server import free_port
+from rejoin.errors import (
+    SinkCursorLost,
+    SinkDenied,
+    SinkDown,
+    SinkFenced,
+    SinkRecordRefused,
+    SinkSchemaRefused,
+    SinkSlow,
+    Unexpected,
+)
+from rejoin.sinks.opensearch import bulk, refused
+from rejoin.sinks.opensearch.bulk import Bulk
+from rejoin.sinks.opensearch.cursor import Cursor
+from rejoin.sinks.opensearch.documents import Change, document_id
+from rejoin.steps.deliver.catch_up import Restart
+
+pytestmark = [pytest.mark.opensearch, pytest.mark.slow, pytest.mark.timeout(600)]
+SINK = "people.opensearch"
+Documents = dict[str, dict[str, object]]
+
+
+@pytest.fixture
+def index(lake: Lake, topic: str, search_server: OpenSearchServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The target, with the lake's sink declared."""
+    monkeypatch.setenv("REJOIN_SINK_OPENSEARCH", search_server.url)
+    lake.declare(f'opensearch("{topic}")')
+    yield topic
+    search_server("DELETE", f"{topic}*")
+
+
+def wanted(lake: Lake) -> Documents:
+    """The output as documents."""
+    return {str(key): {c: v for c, v in row.items() if v is not None} for key, row in plain(lake.rows()).items()}
+
+
+def kept(lake: Lake, server: OpenSearchServer) -> dict[str, dict[str, Any]]:
+    """What is kept of the documents that the index refused, by their ids."""
+    of_sink = [entry for entry in server.documents("rejoin_refused").values() if entry["sink"] == f"{lake.name}.{SINK}"]
+    return {entry["id"]: entry for entry in of_sink}
+
+
+def versions(server: OpenSearchServer, index: str) -> dict[str, tuple[int, int]]:
+    """The version of each document, and the number of the write that made it."""
+    server("POST", f"{index}/_refresh")
+    found = server("POST", f"{index}/_search", {"size": 1000, "version": True, "seq_no_primary_term": True})
+    return {hit["_id"]: (hit["_version"], hit["_seq_no"]) for hit in found["hits"]["hits"]}
+
+
+def test_a_run_after_the_other_the_index_is_equal_to_the_output(lake: Lake, index: str, search_server: OpenSearchServer) -> None:
+    for _ in range(4):
+        lake.topology().deliver(SINK)
+        assert search_server.documents(index) == wanted(lake)
+        lake.run(lake.some(20))
+
+
+def test_a_replay_changes_nothing(lake: Lake, index: str, search_server: OpenSearchServer) -> None:
+    lake.declare(f'opensearch("{index}", start="changes")')
+    lake.topology().deliver(SINK)
+    before = versions(search_server, index)
+    done = lake.topology().deliver(SINK, Restart(1))
+    assert (done.records, done.detail["documents"], done.detail["unchanged"]) == (45, 0, 45)
+    assert versions(search_server, index) == before
+
+
+@pytest.mark.parametrize("every", [pytest.param(1, id="every one", marks=pytest.mark.nightly), pytest.param(3, id="every third")])
+def test_after_kills_at_every_point_the_index_is_equal_to_the_output(
+    lake: Lake, index: str, search_server: OpenSearchServer, tmp_path: Path, every: int
+) -> None:
+    lake.declare(f'opensearch("{index}", start="changes")')
+    trace = tmp_path / "trace"
+    done = deliver(lake, "opensearch", REJOIN_CRASH_TRACE=str(trace))
+    assert done.returncode == 0, done.stderr
+    second = [p for p in dict.fromkeys(trace.read_text().split()) if ":2:" in p]
+    points = [f"deliver.{SINK}:taken_over", f"deliver.{SINK}:moving", *second]
+    assert len(points) >= 8, points
+    for point in points[::every]:
+        lake.run(lake.some(20))
+        lake.run(lake.some(10))
+        killed = deliver(lake, "opensearch", REJOIN_CRASH=point)
+        assert killed.returncode == -signal.SIGKILL, f"the fault at {point} did not fire:\n{killed.stderr}"
+    lake.topology().deliver(SINK)
+    assert search_server.documents(index) == wanted(lake)
+
+
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=() if n < 2 else pytest.mark.nightly) for n in range(24)])
+def test_random_histories_with_interruptions_anywhere_refused_rows_and_repetitions(
+    lake: Lake, index: str, search_server: OpenSearchServer, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """The index is the output without what it refuses, and what it refuses is kept."""
+    rng = random.Random(seed)
+    lake.random = random.Random(seed)
+    monkeypatch.setattr(bulk, "REQUEST_CHANGES", 4)
+    lake.declare(f'opensearch("{index}", catch_up="{rng.choice(["every", "net"])}", start="{rng.choice(["changes", "snapshot"])}")')
+    interrupted = 0
+
+    def point(name: str) -> None:
+        if rng.random() < 0.03:
+            raise InterruptedError(name)
+
+    monkeypatch.setattr(crash, "point", point)
+    for _ in range(8):
+        changed = lake.some(rng.randrange(1, 25))
+        for row in changed.values():
+            if row is not None and rng.random() < 0.15:
+                row["share"] = math.nan
+        lake.run(changed)
+        again = rng.choice([None, None, None, Restart(None), Restart(rng.randrange(1, 4))])
+        try:
+            lake.topology().deliver(SINK, again)
+        except Unexpected:
+            interrupted += 1
+    monkeypatch.setattr(crash, "point", lambda name: None)
+    lake.topology().deliver(SINK)
+    assert interrupted, "nothing was interrupted"
+    bad = {str(key) for key, row in lake.rows().items() if isinstance(row["share"], float) and math.isnan(row["share"])}
+    assert search_server.documents(index) == {id_: d for id_, d in wanted(lake).items() if id_ not in bad}
+    assert kept(lake, search_server).keys() == bad
+
+
+def test_an_attempt_that_a_newer_one_overtakes_is_fenced(lake: Lake, index: str, search_server: OpenSearchServer, at: Hook) -> None:
+    at(":1:begun", lambda: lake.topology().deliver(SINK))
+    with pytest.raises(SinkFenced):
+        lake.topology().deliver(SINK)
+    assert search_server.documents(index) == wanted(lake)
+
+
+def test_an_older_delivery_that_arrives_late_overwrites_nothing_and_brings_nothing_back(
+    lake: Lake, index: str, search_server: OpenSearchServer, at: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.topology().deliver(SINK)
+    lake.run({500: lake.row(500), 501: lake.row(501)})
+
+    def overtake() -> None:
+        lake.run({500: None, 501: lake.row(501)})
+        lake.topology().deliver(SINK)
+
+    at(":1:begun", overtake)
+    monkeypatch.setattr(Cursor, "check", lambda self: None)  # it was asked just before the newer attempt began
+    with pytest.raises(SinkFenced):
+        lake.topology().deliver(SINK)
+    assert search_server.documents(index) == wanted(lake)
+    assert search_server("GET", f"{index}/_settings")[index]["settings"]["index"]["gc_deletes"] == "10m", "so long are deletes remembered"
+
+
+def test_a_server_without_room_gets_it_later_and_what_it_had_taken_is_not_sent_again(
+    lake: Lake, index: str, search_server: OpenSearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "PAUSES", (0.01,) * 4)
+    with proxy(search_server.url) as before:
+        monkeypatch.setenv("REJOIN_SINK_OPENSEARCH", before.url)
+        statuses, counted = iter([429, 503]), itertools.count()
+        before.answer = lambda: next(statuses, None)
+        before.busy = lambda lines: next(counted) < 40 and next(counted) % 3 == 0
+        done = lake.topology().deliver(SINK)
+    assert done.detail["repeated"] == len(before.seen) + 1, "two whole answers, and some of parts"
+    assert before.seen[0] == len(lake.state) > before.seen[1] > 0
+    assert search_server.documents(index) == wanted(lake)
+
+
+def test_a_server_that_stays_without_room_is_told_and_gets_the_rest_next_time(
+    lake: Lake, index: str, search_server: OpenSearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "PAUSES", (0.01,) * 2)
+    with proxy(search_server.url) as before:
+        monkeypatch.setenv("REJOIN_SINK_OPENSEARCH", before.url)
+        before.busy = lambda lines: "näme 9".encode() in lines[-1]
+        with pytest.raises(SinkSlow, match=r"3 times \(429\)"):
+            lake.topology().deliver(SINK)
+        some = search_server.documents(index)
+        assert 0 < len(some) < len(lake.state)
+        before.busy = lambda lines: False
+        lake.topology().deliver(SINK)
+    assert search_server.documents(index) == wanted(lake)
+
+
+def test_a_refused_document_is_kept_with_its_reason_until_its_row_is_taken(lake: Lake, index: str, search_server: OpenSearchServer) -> None:
+    lake.topology().deliver(SINK)
+    key = min(lake.state)
+    lake.run({key: {**lake.row(key), "share": math.inf}, 500: {**lake.row(500), "share": math.nan}})
+    done = lake.topology().deliver(SINK)
+    assert done.detail["refused"] == 2 and "NaN" not in str(done)
+    assert search_server.documents(index) == {k: d for k, d in wanted(lake).items() if k not in (str(key), "500")}, (
+        "rather none than an old one"
+    )
+    found = kept(lake, search_server)
+    assert found.keys() == {str(key), "500"}
+    assert found["500"]["error"] == "mapper_parsing_exception" and "supports only finite values" in found["500"]["reason"]
+    assert (found["500"]["run"], found["500"]["document"]["share"]) == (4, "NaN")
+    lake.topology().deliver(SINK, Restart(4))
+    assert kept(lake, search_server).keys() == found.keys(), "a replay forgets none"
+    lake.run({key: lake.row(key), 500: None})
+    assert lake.topology().deliver(SINK).detail["refused"] == 0
+    assert kept(lake, search_server) == {} and search_server.documents(index) == wanted(lake)
+
+
+def test_where_too_much_is_refused_the_index_is_wrong_and_the_delivery_stops(
+    lake: Lake, index: str, search_server: OpenSearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refused, "LIMIT", 3)
+    lake.topology().deliver(SINK)
+    lake.run({key: {**lake.row(key), "share": math.nan} for key in range(4)})
+    with pytest.raises(SinkRecordRefused, match="more than 3 documents, the last with mapper_parsing_exception"):
+        lake.topology().deliver(SINK)
+
+
+def test_an_index_that_does_not_fit_is_refused_with_all_that_is_wrong_before_anything_is_written(
+    lake: Lake, index: str, search_server: OpenSearchServer
+) -> None:
+    wrong = {
+        "id": {"type": "integer"},
+        "paid": {"type": "double", "coerce": False},
+        "born": {"type": "date", "format": "yyyy"},
+        "name": {"properties": {}},
+    }
+    search_server("PUT", index, {"mappings": {"properties": wrong}})
+    with pytest.raises(SinkSchemaRefused) as raised:
+        lake.topology().deliver(SINK)
+    said = str(raised.value)
+    expected = (
+        "'id' is integer, not long",
+        "'paid' is double without coerce",
+        "'born' is date with a format",
+        "'name' is object, not text",
+    )
+    assert all(text in said for text in expected), said
+    assert search_server.documents(index) == {}
+    assert search_server("GET", f"{index}/_mapping")[index]["mappings"]["properties"].keys() == wrong.keys()
+
+
+def test_a_new_index_has_a_mapping_of_the_outputs_types_and_one_of_the_users_own_gets_what_it_lacks(
+    lake: Lake, index: str, search_server: OpenSearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {"id": {"type": "keyword"}, "name": {"type": "keyword"}, "seen": {"type": "date_nanos"}, "remark": {"type": "text"}}
+    search_server("PUT", f"{index}_b", {"mappings": {"properties": own, "_meta": {"owner": "us"}}})
+    search_server("POST", "_aliases", {"actions": [{"add": {"index": f"{index}_b", "alias": f"{index}_alias"}}]})
+    lake.declare(f'opensearch("{index}"), opensearch("{index}_alias", name="other")')
+    monkeypatch.setenv("REJOIN_SINK_OTHER", search_server.url)
+    for sink in (SINK, "people.other"):
+        lake.topology().deliver(sink)
+    found = search_server("GET", f"{index}/_mapping")[index]["mappings"]
+    text = {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 8191}}}
+    kinds = {"id": "long", "paid": "double", "share": "double", "born": "date", "seen": "date", "photo": "binary", "active": "boolean"}
+    new = {**{name: {"type": kind} for name, kind in kinds.items()}, "name": text}
+    assert (found["dynamic"], found["properties"]) == ("strict", new)
+    theirs = search_server("GET", f"{index}_b/_mapping")[f"{index}_b"]["mappings"]
+    assert (theirs["_meta"]["owner"], theirs["properties"]) == ("us", {**new, **own})
+    assert search_server.documents(f"{index}_b") == search_server.documents(index) == wanted(lake)
+
+
+def test_an_index_that_is_gone_is_not_taken_for_a_new_sink(lake: Lake, index: str, search_server: OpenSearchServer) -> None:
+    lake.topology().deliver(SINK)
+    search_server("DELETE", index)
+    for _ in range(2):
+        with pytest.raises(SinkCursorLost):
+            lake.topology().deliver(SINK)
+    lake.topology().deliver(SINK, Restart(None))
+    assert search_server.documents(index) == wanted(lake)
+
+
+def test_an_index_that_goes_while_it_is_written_to_is_noticed(lake: Lake, index: str, search_server: OpenSearchServer, at: Hook) -> None:
+    lake.topology().deliver(SINK)
+    lake.run(lake.some(9))
+    at(":1:begun", lambda: search_server("DELETE", index))
+    with pytest.raises(SinkCursorLost, match="while it was written to"):
+        lake.topology().deliver(SINK)
+    search_server("DELETE", index)
+    lake.topology().deliver(SINK, Restart(None))
+    assert search_server.documents(index) == wanted(lake)
+
+
+def test_a_cursor_that_is_lost_is_told_and_the_runs_after_it_still_arrive(lake: Lake, index: str, search_server: OpenSearchServer) -> None:
+    lake.topology().deliver(SINK, Restart(None))
+    search_server("DELETE", "rejoin_cursors")
+    lake.run(lake.some(20))
+    with pytest.raises(SinkCursorLost):
+        lake.topology().deliver(SINK)
+    lake.topology().deliver(SINK, Restart(4))
+    assert search_server.documents(index) == wanted(lake)
+
+
+def test_a_snapshot_again_takes_back_what_others_wrote_and_the_next_run_comes_through(
+    lake: Lake, index: str, search_server: OpenSearchServer
+) -> None:
+    lake.topology().deliver(SINK)
+    changed, next_one = sorted(lake.state)[:2]
+    for id_ in (changed, next_one, next_one, -1):
+        search_server("PUT", f"{index}/_doc/{id_}", {"name": "by hand"})
+    lake.run({next_one: lake.row(next_one)})
+    lake.topology().deliver(SINK)
+    found = search_server.documents(index)
+    assert {id_ for id_, document in found.items() if document.get("name") == "by hand"} == {str(changed), "-1"}
+    lake.topology().deliver(SINK, Restart(None))
+    assert search_server.documents(index) == wanted(lake)
+    lake.run(lake.some(20))
+    lake.topology().deliver(SINK)
+    assert search_server.documents(index) == wanted(lake)
+
+
+def test_a_server_that_is_down_gets_everything_later(
+    lake: Lake, index: str, search_server: OpenSearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REJOIN_SINK_OPENSEARCH", f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(SinkDown):
+        lake.topology().deliver(SINK)
+    lake.run(lake.some(9))
+    monkeypatch.setenv("REJOIN_SINK_OPENSEARCH", search_server.url)
+    lake.topology().deliver(SINK)
+    assert search_server.documents(index) == wanted(lake)
+
+
+def test_an_index_that_takes_no_writes_is_told(lake: Lake, index: str, search_server: OpenSearchServer) -> None:
+    lake.topology().deliver(SINK)
+    lake.run(lake.some(9))
+    search_server("PUT", f"{index}/_settings", {"index.blocks.write": True})
+    with pytest.raises(SinkDenied, match="cluster_block_exception"):
+        lake.topology().deliver(SINK)
+    search_server("PUT", f"{index}/_settings", {"index.blocks.write": None})
+    lake.topology().deliver(SINK)
+    assert search_server.documents(index) == wanted(lake)
+
+
+def test_tls_and_a_user_of_the_lakes_file(
+    lake: Lake, index: str, search_server: OpenSearchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ours", "other"):
+        files = ["-keyout", str(tmp_path / f"{name}.key"), "-out", str(tmp_path / f"{name}.pem")]
+        made = [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-subj",
+            "/CN=x",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            *files,
+        ]
+        subprocess.run(made, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "ours.pem", tmp_path / "ours.key")
+    with proxy(search_server.url, context) as before:
+        before.user = "Basic " + base64.b64encode(b"me:s3cret").decode()
+
+        def told(**more: str) -> None:
+            settings = {"url": before.url, "user": "me", "password": "s3cret", "ca_certs": str(tmp_path / "ours.pem"), **more}
+            monkeypatch.setenv("REJOIN_SINK_OPENSEARCH", json.dumps(settings))
+
+        for wrong, said in (({"ca_certs": str(tmp_path / "other.pem")}, "TLS"), ({"password": "gu3ss"}, "(401)")):
+            told(**wrong)
+            with pytest.raises(SinkDenied) as raised:
+                lake.topology().deliver(SINK)
+            assert said in str(raised.value) and "gu3ss" not in str(raised.value)
+        told()
+        lake.topology().deliver(SINK)
+    assert search_server.documents(index) == wanted(lake)
+
+
+KEYS = [
+    "plain",
+    "näme 日本",
+    "a/b?c#d%20&e=f",
+    "_leading",
+    "",
+    "[",
+    '["x"]',
+    "\x00\x1f",
+    '"\\',
+    " ",
+    "x" * 512,
+    "x" * 513,
+    "é" * 300,
+    None,
+]
+
+
+def test_every_key_has_a_document_of_its_own(search_server: OpenSearchServer, topic: str) -> None:
+    client = OpenSearch(search_server.url)
+    for number, keys in enumerate(([[k] for k in KEYS], [[k, 1] for k in KEYS], [[None, None], [0, None], [None, 0]])):
+        index = f"{topic}_{number}"
+        changes = [Change(document_id(key), 1, 1, b'{"n": %d}' % n) for n, key in enumerate(keys)]
+        assert Bulk(client, "s", index).send(changes) == []
+        assert {id_: d["n"] for id_, d in search_server.documents(index).items()} == {document_id(key): n for n, key in enumerate(keys)}
+        search_server("DELETE", index)
+    client.close()
