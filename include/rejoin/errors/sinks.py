@@ -51,7 +51,7 @@ class SinkTargetMissing(SinkError):
 
 
 class SinkSchemaRefused(SinkError):
-    """The target table does not fit the output, or a schema registry refuses the output's schema."""
+    """The target table or index does not fit the output, or a schema registry refuses the output's schema."""
 
     code = "SINK_SCHEMA"
 

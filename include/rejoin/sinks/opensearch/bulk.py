@@ -3,7 +3,7 @@
 import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from opensearchpy import OpenSearch, TransportError
@@ -17,7 +17,7 @@ REQUEST_CHANGES: Final = 2_000
 PAUSES: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 16.0, 16.0)
 """Seconds before what was refused for the time being is sent again; each with a random part. A minute in all, well below ``GC_DELETES``."""
 
-_THERE, _GONE = 409, 404
+_THERE: Final = 409
 _PASSING: Final = frozenset({errors.BUSY, 502, 503, 504})
 
 
@@ -29,11 +29,10 @@ class Outcome:
     unchanged: int = 0
     requests: int = 0
     waited: int = 0
-    refused: list[Refusal] = field(default_factory=list)
 
 
 class Bulk:
-    """Writes to one index. ``total`` counts everything so far; its refusals are taken out by whoever keeps them."""
+    """Writes to one index. ``total`` counts everything so far."""
 
     def __init__(self, server: OpenSearch, sink: str, index: str) -> None:
         self._server, self._sink, self._index = server, sink, index
@@ -73,12 +72,13 @@ class Bulk:
             found = next(iter(item.values()))
             status = found["status"]
             if status in _PASSING:
-                last, again = status, [*again, change]
+                last = status
+                again.append(change)
             elif "error" not in found:
                 self.total.written += 1
             elif status == _THERE:
                 self.total.unchanged += 1
-            elif status == errors.REFUSED:
+            elif status == errors.REFUSED and change.body is not None:
                 refused.append(Refusal(change, found["error"]["type"], _reason(found["error"])))
             else:
                 raise errors.coded(status, found["error"]["type"], self._sink, self._index, "writing to")

@@ -1,7 +1,7 @@
 """How far an index is: a document a sink in the index ``rejoin_cursors`` of the same server, moved only by the attempt that it belongs to."""
 
 import time
-from typing import Any
+from typing import Any, Final
 
 from opensearchpy import ConflictError, OpenSearch, RequestError
 
@@ -10,11 +10,15 @@ from rejoin.plan.model.sinks import CURSORS
 from rejoin.sinks.opensearch.documents import next_epoch
 from rejoin.sinks.position import Position
 
-_MAPPING = {"dynamic": "strict", "properties": {name: {"type": "keyword", "index": False} for name in ("sink", "position")}}
-_MAPPING["properties"] |= {"attempt": {"type": "long"}, "epoch": {"type": "long"}, "moved_at": {"type": "date"}}  # type: ignore[operator]
-
-
-OWN = {"number_of_shards": 1, "auto_expand_replicas": "0-1"}
+_MAPPING: Final = {
+    "dynamic": "strict",
+    "properties": {
+        **{name: {"type": "keyword", "index": False, "doc_values": False} for name in ("sink", "position")},
+        **{name: {"type": "long"} for name in ("attempt", "epoch")},
+        "moved_at": {"type": "date"},
+    },
+}
+OWN: Final = {"number_of_shards": 1, "auto_expand_replicas": "0-1"}
 """Settings of rejoin's own indices: a copy where there is a node for it."""
 
 

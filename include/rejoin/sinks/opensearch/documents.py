@@ -10,6 +10,7 @@ import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
@@ -35,7 +36,7 @@ class Change:
     run: int
     body: bytes | None
 
-    @property
+    @cached_property
     def lines(self) -> bytes:
         """The change as a bulk request has it."""
         said = {"index" if self.body is not None else "delete": {"_id": self.id, "version": self.version, "version_type": "external"}}

@@ -1,7 +1,7 @@
 """Delivery to an index: documents first, by versions that only grow, then the cursor. What is sent again changes nothing."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ PAGE: Final = 5_000
 SCROLL: Final = "5m"
 EPOCH: Final = "rejoin_epoch"
 """What an index says of its documents, in its mapping's ``_meta``: a cursor may be lost, and versions must grow all the same."""
+_DIGEST: Final = np.dtype("S16")
 
 
 class OpenSearchTarget:
@@ -75,15 +76,15 @@ class OpenSearchTarget:
             self._point("begun")
             if position.snapshot and not position.offset:
                 self._start_epoch()
-            count, ids = 0, list[bytes]()
+            count, ids = 0, bytearray()
             for batch in rows():
                 count += batch.num_rows
                 for request in requests(self._documents.of(batch, self._cursor.epoch)):
                     self._send(request)
-                    ids += [_digest(change.id) for change in request] if whole else []
+                    ids += _digests(change.id for change in request) if whole else b""
             self._point("sent")
             if whole:
-                self._delete_others(np.array(ids, "S16"), position.done)
+                self._delete_others(ids, position.done)
             self._point("complete")
             self._same_index()
             self._cursor.move(position)
@@ -135,13 +136,14 @@ class OpenSearchTarget:
             next_step=f"name another index, or make this one anew; then `rejoin publish --sink {self._name} --snapshot`",
         )
 
-    def _delete_others(self, ids: "np.ndarray[Any, Any]", run: int) -> None:
-        """Deletes the documents that have none of these ids."""
-        ids.sort()
+    def _delete_others(self, ids: bytearray, run: int) -> None:
+        """Deletes the documents that have none of these ids, of which there are digests."""
+        known = np.unique(np.frombuffer(ids, _DIGEST))
         self._server.indices.refresh(index=self._index)
         for page in _pages(self._server, self._index):
-            digests = np.array([_digest(id_) for id_ in page], "S16")
-            others = [id_ for id_, known in zip(page, np.isin(digests, ids), strict=True) if not known]
+            asked = np.frombuffer(_digests(page), _DIGEST)
+            there = np.searchsorted(known, asked, "left") < np.searchsorted(known, asked, "right")
+            others = [id_ for id_, wanted in zip(page, there, strict=True) if not wanted]
             for request in requests(Change(id_, version(self._cursor.epoch, run), run, None) for id_ in others):
                 self._send(request)
 
@@ -195,5 +197,5 @@ def _pages(server: OpenSearch, index: str) -> Iterator[list[str]]:
         server.clear_scroll(body={"scroll_id": [answer["_scroll_id"]]})
 
 
-def _digest(id_: str) -> bytes:
-    return hashlib.blake2b(id_.encode(), digest_size=16).digest()
+def _digests(ids: Iterable[str]) -> bytes:
+    return b"".join(hashlib.blake2b(id_.encode(), digest_size=_DIGEST.itemsize).digest() for id_ in ids)

@@ -31,7 +31,7 @@ _MAPPING: Final = {
 
 @dataclass(frozen=True)
 class Refusal:
-    """A change that the index refused: the server's name of the error, and its sentence, which may show values."""
+    """A document that the index refused: the server's name of the error, and its sentence, which may show values."""
 
     change: Change
     error: str
@@ -84,7 +84,7 @@ class Refused:
 
     def _entry(self, refusal: Refusal) -> dict[str, Any]:
         change = refusal.change
-        assert change.body is not None, "an index refuses no delete"
+        assert change.body is not None
         said = {"sink": self._row, "id": change.id, "run": change.run, "version": change.version}
         said |= {"error": refusal.error, "reason": refusal.reason}
         return {**said, "kept_at": int(time.time() * 1000), "document": msgspec.Raw(change.body)}

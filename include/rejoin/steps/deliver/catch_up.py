@@ -128,7 +128,7 @@ class Attempt:
         sink = self._cursor.sink
         return SinkCursorLost(
             f"sink {sink!r} was delivered up to run {known.done} before, and its target says nothing of that: it was made anew or restored",
-            expected="the topic or table that was delivered to, with the cursor that is written with the data",
+            expected="the topic, table or index that was delivered to, with the cursor that is written with the data",
             next_step=f"`rejoin publish --sink {sink} --snapshot`, or `--from-run N` if the target has all before run N",
         )
 
