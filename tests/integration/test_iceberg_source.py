@@ -16,7 +16,7 @@ from pyiceberg.expressions import And, EqualTo, In
 from pyiceberg.table import Table as IcebergTable
 from sparkless import no_spark
 
-from rejoin.errors import SchemaDrift, SnapshotShrunk, SourceMissing
+from rejoin.errors import BadRecords, SchemaDrift, SnapshotShrunk, SourceMissing
 from rejoin.lake.config import lake_config
 from rejoin.operate.compact import compact
 from rejoin.plan.check.topology_file import load
@@ -162,6 +162,13 @@ def test_a_key_twice_is_refused_until_one_row_goes(shop: Shop) -> None:
     shop.run()
     shop.is_right()
     assert {r["id"]: r for r in shop.stored()}[3]["total"] == 9
+
+
+def test_a_table_of_which_every_row_is_refused_stops_the_run(shop: Shop) -> None:
+    shop.orders.append(orders(range(1000), "b", 9))  # every key has two rows
+    with pytest.raises(BadRecords, match="DUPLICATE_KEY"):
+        shop.run()
+    assert shop.topology.ledger.head() is None
 
 
 def test_the_share_of_deletes_is_bounded(shop: Shop) -> None:

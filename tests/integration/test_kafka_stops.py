@@ -1,4 +1,4 @@
-"""What a topic, its cluster and its users' rights can do to a reader, with a real broker: the run stops, with a code, and nothing is committed (S5, S6)."""
+"""What a topic, its cluster and its users' rights can do to a reader, with a real broker: the run stops, with a code, and nothing is committed (S5, S6; issue 37, 11)."""
 
 import json
 import time
@@ -12,6 +12,7 @@ from integration.sent import Topic, of_lines
 from integration.texts import Lake
 
 from rejoin.errors import (
+    BadRecords,
     PartitionsAdded,
     RejoinError,
     SourceDenied,
@@ -64,9 +65,7 @@ def test_fault_s6_a_topic_that_is_made_anew_stops_the_run(tmp_path: Path, sessio
         shop.run()
 
 
-CANAL = """
-t.table("orders", key="id", schema="id BIGINT, note STRING", source=feed(kafka({!r}), "canal", only="s.o")).filter("id > 0").named("published")
-"""
+PUBLISHED = 't.table("orders", key="id", schema="id BIGINT, note STRING", source={}).filter("id > 0").named("published")'
 
 
 def canal(kind: str, *rows: dict[str, str | None]) -> bytes:
@@ -77,7 +76,7 @@ def test_a_message_of_many_rows_and_partitions_that_are_added_where_they_are_the
     tmp_path: Path, sessions: Sessions, new: New
 ) -> None:
     topic = new(1)
-    shop = Lake(tmp_path, sessions, CANAL.format(topic.name))
+    shop = Lake(tmp_path, sessions, PUBLISHED.format(f"feed(kafka({topic.name!r}), 'canal', only='s.o')"))
     topic.send([(0, None, canal("INSERT", *({"id": str(i), "note": f"n{i}"} for i in range(1, 4))), {})])
     topic.send([(0, None, canal("UPDATE", {"id": "2", "note": "new"}, {"id": "1", "note": "new"}), {}), (0, None, None, {})])
     topic.send([(0, None, canal("DELETE", {"id": "3", "note": None}), {})])
@@ -141,3 +140,26 @@ def test_a_cluster_with_users_certificates_and_rights(tmp_path: Path, sessions: 
             assert "s3cret" not in str(raised.value) and str(cluster.tls_port) not in str(raised.value)
     with pytest.raises(SourceDown, match="nothing was committed"):
         shop.run()
+
+
+PLAIN = b'{"id":1,"note":"x"}'
+OF_ANOTHER = b'{"database":"shop","table":"people","type":"insert","ts":1,"xoffset":0,"position":"b.1:4","data":{"id":1,"note":"x"}}'
+
+
+@pytest.mark.parametrize(
+    ("source", "value", "error"),
+    [
+        pytest.param("debezium(kafka({!r}))", PLAIN, BadRecords, id="rows where envelopes are declared"),
+        pytest.param("changes(kafka({!r}), deleted=\"gone = 'true'\")", PLAIN, BadRecords, id="rows without their mark"),
+        pytest.param("feed(kafka({!r}), 'maxwell', only='shop.orders')", OF_ANOTHER, SourceMissing, id="changes of another table"),
+    ],
+)
+def test_a_topic_of_which_nothing_is_read_stops_the_run(
+    tmp_path: Path, sessions: Sessions, new: New, source: str, value: bytes, error: type[RejoinError]
+) -> None:
+    topic = new(1)
+    shop = Lake(tmp_path, sessions, PUBLISHED.format(source.format(topic.name)))
+    topic.send([(0, b'{"id":1}', value, {})])
+    with pytest.raises(error):
+        shop.run()
+    assert shop.topology.ledger.head() is None, "nothing was committed"
