@@ -117,9 +117,10 @@ bench-more: setup ## Measure many runs in a row, wide rows, many outputs and wha
 	@$(BIN)/python bench/strain.py
 
 .PHONY: docs
-docs: setup ## Write docs/commands.md, the results in docs/joins.md and the flow in docs/architecture.md anew and build the documentation as a site in build/docs
+docs: setup ## Write docs/commands.md, the results in docs/joins.md and docs/groups.md and the flow in docs/architecture.md anew and build the documentation as a site in build/docs
 	@$(BIN)/python docs/command_pages.py
 	@$(BIN)/python docs/join_pages.py
+	@$(BIN)/python docs/group_page.py
 	@$(BIN)/python tests/architecture/flow.py docs/architecture.md
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "open build/docs/index.html"

@@ -20,7 +20,7 @@ STATEMENTS = (
 """Where statements are, beside those of the joins."""
 FOUND = (
     *("kind", "registry", "time_spans", "foreign_key/right_rows"),
-    *(f"{kind}/changes" for kind in ("as_of", "foreign_key", "outer", "same_key", "window")),
+    *(f"{kind}/changes" for kind in ("as_of", "foreign_key", "group", "outer", "same_key", "window")),
 )
 """Modules of the joins that say how a run uses statements; all others are statements."""
 

@@ -1,4 +1,4 @@
-"""kill -9 at every boundary of runs over every kind of join, then run again: every output is what DuckDB makes of all that arrived."""
+"""kill -9 at every boundary of runs over every kind of join and over groups, then run again: every output is what DuckDB makes of all that arrived."""
 
 import os
 import random
@@ -6,10 +6,11 @@ import signal
 import subprocess
 from pathlib import Path
 
+import groups_by_hand as groups
 import pytest
+import test_joins_by_time as joins
 from integration.forked import Forked
 from integration.shop import steps_of
-from test_joins_by_time import differences, history, land
 
 from rejoin import Lake
 
@@ -25,14 +26,22 @@ def run(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 @pytest.mark.invariant("I2", "I9")
-@pytest.mark.parametrize("every", [pytest.param(40, id="every 40th"), pytest.param(1, id="every one", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    ("of", "every"),
+    [
+        pytest.param("joins", 40, id="every 40th"),
+        pytest.param("joins", 1, id="every one", marks=pytest.mark.nightly),
+        pytest.param("groups", 1, id="every one of groups", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_kill_at_any_boundary_and_a_second_run_end_like_an_undisturbed_run(
-    every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+    of: str, every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:
     monkeypatch.setenv("REJOIN_ENGINE", "local")
     (tmp_path / "mixed.py").write_text(
-        f"import sys\nsys.path.insert(0, {str(HERE)!r})\nfrom joins_by_hand import topology\n\nmixed = topology()\n"
+        f"import sys\nsys.path.insert(0, {str(HERE)!r})\nfrom {of}_by_hand import topology\n\nmixed = topology()\n"
     )
+    history, land, differences = (getattr({"joins": joins, "groups": groups}[of], name) for name in ("history", "land", "differences"))
     chance, runs = random.Random(int(pytestconfig.option.hypothesis_seed)), 400
     events = [event for number in range(runs // 2) for event in history(number, chance, runs, (40, 60))]
     lake, trace, seen = Lake(tmp_path / "lake"), tmp_path / "trace", 0

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import command_pages
+import group_page
 import join_pages
 import pytest
 
@@ -28,6 +29,11 @@ def test_every_table_of_the_ledger_is_explained() -> None:
 @pytest.mark.slow
 def test_the_results_of_joins_are_up_to_date() -> None:
     assert join_pages.PAGE.read_text() == join_pages.page(), "`make docs` writes them again"
+
+
+@pytest.mark.slow
+def test_the_results_of_groups_are_up_to_date() -> None:
+    assert group_page.PAGE.read_text() == group_page.page(), "`make docs` writes them again"
 
 
 @pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"])

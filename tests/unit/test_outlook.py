@@ -8,8 +8,8 @@ from rejoin import Topology, debezium, kafka, not_null, postgres, records, snaps
 from rejoin.plan.change.fingerprint import fingerprint
 from rejoin.plan.change.outlook import Change, Entry, Stored, outlook, rows_at_most
 from rejoin.plan.check.compile import compile
-from rejoin.plan.model.plan import Horizon, Plan
-from rejoin.plan.model.policy import RunOptions
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.policy import Horizon, RunOptions
 
 ORDERS = "id BIGINT, customer_id INT, total DECIMAL(10,2), note STRING"
 

@@ -14,7 +14,8 @@ from rejoin.plan.change.compatibility import refuse_forgotten
 from rejoin.plan.change.stream_retention import advanced, horizon, reach, settled, why_kept
 from rejoin.plan.check.compile import compile
 from rejoin.plan.model.json_form import from_json, to_json
-from rejoin.plan.model.plan import Horizon, Plan
+from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.policy import Horizon
 
 SECOND = 1_000_000
 PAIR = ["left.id", "right.id AS other"]

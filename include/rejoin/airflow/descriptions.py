@@ -20,6 +20,10 @@ _STEPS = {
     Verb.PUBLISH: "One compare-and-swap makes all tables of the run visible, or none. Its result is the summary of the run.",
     Verb.DELIVER: "The sink `{target}` catches up with what is published and not delivered yet. A sink that is down fails this task only.",
 }
+_OF_GROUPS = {
+    Verb.SUBSCRIBE: "Changed members of the groups of `{target}` say which group they leave and which one they have, and what is aggregated of them.",
+    Verb.RESOLVE: "The groups of `{target}` with a changed member are computed from all of their members; those that stay the same are not written.",
+}
 
 
 def topology(plan: Plan) -> str:
@@ -36,6 +40,8 @@ def group(plan: Plan, name: str) -> str:
 def step(plan: Plan, step: Step) -> str:
     """A task's documentation."""
     text = _STEPS[step.verb].format(target=step.target)
+    if any(node.name == step.target and node.grouping is not None for node in plan.nodes):
+        text = _OF_GROUPS.get(step.verb, text).format(target=step.target)
     if step.verb is Verb.RESOLVE:
         text += f"\n\nThe output is by definition\n\n```sql\n{topology_query(plan, plan.node(step.target))}\n```"
     return f"{text}\n\nClearing this task goes on with the same cut; a step that is done is not done again."

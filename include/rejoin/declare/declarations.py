@@ -102,6 +102,16 @@ class SelectDeclaration:
 
 
 @dataclass(frozen=True, eq=False)
+class AggregateDeclaration:
+    """Groups of the rows of ``input``: what rows of one group have in common, and the columns of a group, by name."""
+
+    input: "Declared"
+    keys: tuple[object, ...]
+    columns: Mapping[str, object]
+    place: Place
+
+
+@dataclass(frozen=True, eq=False)
 class NameDeclaration:
     input: "Declared"
     name: str
@@ -151,6 +161,7 @@ Declaration = (
     | JoinDeclaration
     | FilterDeclaration
     | SelectDeclaration
+    | AggregateDeclaration
     | NameDeclaration
     | ReferenceDeclaration
     | ToDeclaration

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TypedDict, Unpack
 
 from rejoin.declare.declarations import (
+    AggregateDeclaration,
     Declaration,
     Declared,
     ExpectDeclaration,
@@ -100,6 +101,10 @@ class Relation:
         """Other columns: ``*``, columns, or SQL expressions with ``AS``. Every key column must stay (renaming is fine)."""
         return self.topology.record(SelectDeclaration(self, items, here()))
 
+    def group_by(self, *keys: str) -> "Groups":
+        """The rows by what they have in common: columns, or SQL expressions with ``AS``. ``aggregate`` says what a group has; see docs/groups.md."""
+        return Groups(self, keys)
+
     def named(self, name: str, *, refresh: str = "auto", max_change_share: float = 0.5) -> "Relation":
         """Makes this relation an output: a table of that name. Joins built on the result read that table.
 
@@ -132,6 +137,21 @@ class Relation:
         how = {n: v for n, v in options.items() if n not in ("select", "name") and v is not None}
         joined = self.topology.record(JoinDeclaration(self, right, foreign_key, options["select"], kind, how, here()))
         return joined if options["name"] is None else joined.named(str(options["name"]))
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The rows of a relation by their keys, as GROUP BY has them: null is a key, too, and a group is there while it has a row."""
+
+    members: Relation
+    keys: tuple[str, ...]
+
+    def aggregate(self, /, **columns: str) -> Relation:
+        """A row for every group: its key, and the columns that are given, each by one aggregate: ``n="count(*)"``, ``paid="sum(amount) FILTER (WHERE paid)"``.
+
+        There are ``count``, ``count(DISTINCT x)``, ``sum``, ``avg``, ``min``, ``max``, ``bool_and``, ``bool_or``, ``min_by`` and ``max_by``.
+        """
+        return self.members.topology.record(AggregateDeclaration(self.members, self.keys, columns, here()))
 
 
 class How(TypedDict, total=False):
@@ -243,7 +263,7 @@ def inputs(declaration: Declaration) -> list[Declared]:
     match declaration:
         case JoinDeclaration():
             return [relation for relation in (declaration.left, declaration.right) if isinstance(relation, Relation)]
-        case FilterDeclaration() | SelectDeclaration() | NameDeclaration() | ToDeclaration():
+        case FilterDeclaration() | SelectDeclaration() | AggregateDeclaration() | NameDeclaration() | ToDeclaration():
             return [declaration.input]
         case TableDeclaration() | ReferenceDeclaration() | ExpectDeclaration():
             return []

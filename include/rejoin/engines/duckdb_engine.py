@@ -16,6 +16,7 @@ from rejoin.engines.counted_relation import CountedRelation, PickedRelation, tak
 from rejoin.engines.deferred_relation import DeferredRelation, SmallDeferredRelation, database, landed, use
 from rejoin.engines.relation import Counts, Engine, LocalRelation, NeedsSpark, Relation
 from rejoin.plan.model.expectations import Expectation
+from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.plan import Node, Plan, Table, View
 from rejoin.plan.sql import portable
 from rejoin.plan.sql.portable import NotPortable
@@ -130,7 +131,13 @@ def _printed(plan: Plan, node: Node) -> Node:
     edges = tuple(replace(e, right=_view(plan, e.right), foreign_key=tuple(text(part) for part in e.foreign_key)) for e in node.edges)
     shown = tuple(replace(p, sql=text(p.sql)) for p in node.columns)
     where = None if node.where is None else text(node.where)
-    return replace(node, left=_view(plan, node.left), edges=edges, columns=shown, where=where)
+    grouping = None if node.grouping is None else _grouping(node.grouping, portable.member_columns(plan, node))
+    return replace(node, left=_view(plan, node.left), edges=edges, columns=shown, where=where, grouping=grouping)
+
+
+def _grouping(grouping: Grouping, members: portable.Columns) -> Grouping:
+    keys, values = (tuple(replace(v, sql=portable.printed(v.sql, members).text) for v in some) for some in (grouping.keys, grouping.values))
+    return replace(grouping, keys=keys, values=values)
 
 
 def _view(plan: Plan, view: View) -> View:

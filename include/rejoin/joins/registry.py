@@ -1,7 +1,7 @@
-"""The kinds of joins: one folder each, with its statements and how a run follows changes with them. ``KINDS`` lists them.
+"""The kinds of nodes: one folder each, with its statements and how a run follows changes with them. ``KINDS`` lists them.
 
 ``foreign_key`` the star of tables by foreign keys; ``outer`` what right and full foreign-key joins add to it; ``same_key`` two tables by their
-primary keys; ``as_of`` a stream with a table; ``window`` two streams.
+primary keys; ``as_of`` a stream with a table; ``window`` two streams; ``group`` the groups of one table.
 """
 
 from collections.abc import Iterator
@@ -11,6 +11,8 @@ from rejoin.joins.as_of import statements as of_as_of
 from rejoin.joins.as_of.changes import AsOfJoin
 from rejoin.joins.foreign_key import statements as of_foreign_key
 from rejoin.joins.foreign_key.changes import StarJoin
+from rejoin.joins.group import statements as of_group
+from rejoin.joins.group.changes import GroupKind
 from rejoin.joins.kind import KindOfJoin
 from rejoin.joins.outer import statements as of_outer
 from rejoin.joins.outer.changes import OuterJoin
@@ -34,12 +36,16 @@ KINDS = {
     "same_key": Faces(of_same_key.shown, SameKeyJoin),
     "as_of": Faces(of_as_of.shown, AsOfJoin),
     "window": Faces(of_window.shown, WindowJoin),
+    "group": Faces(of_group.shown, GroupKind),
 }
-"""By the ``kind`` of a node's match; a star has none. Packages add others (``plan.extensions.join_kinds``)."""
+"""By the ``kind`` of a node's match; a star and groups have none. Packages add others (``plan.extensions.join_kinds``)."""
 
 
 def _faces(node: Node) -> Faces:
-    name = node.match.kind if node.match is not None else "outer" if node.two_sided else "foreign_key"
+    if node.match is not None:
+        name = node.match.kind
+    else:
+        name = "group" if node.grouping is not None else "outer" if node.two_sided else "foreign_key"
     return KINDS[name] if name in KINDS else join_kinds.faces(name)
 
 

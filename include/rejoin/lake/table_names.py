@@ -3,6 +3,7 @@
 import re
 
 from rejoin.lake.config import CATALOG
+from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.plan import Edge, Node
 
 
@@ -11,9 +12,9 @@ def changes(node: str) -> str:
     return f"{node}__changes"
 
 
-def subscriptions(node: Node, edge: Edge) -> str:
-    """The subscription table of an edge, keyed (foreign key, primary key)."""
-    return f"{node.name}__subscriptions__{edge.name}"
+def subscriptions(node: Node, to: Edge | Grouping) -> str:
+    """The table of subscriptions to the right rows of an edge, or of members to their groups, keyed (foreign key, primary key)."""
+    return f"{node.name}__subscriptions__{to.name}"
 
 
 def responses(node: Node, edge: Edge) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rejoin.lake import table_names
+from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.plan import Edge, Node, Plan, Table
 from rejoin.plan.model.sources import SnapshotSource
 from rejoin.statements.own_columns import numbered
@@ -14,7 +15,7 @@ class Role(StrEnum):
 
     SOURCE = "source"  # the versions of a source table's rows
     REFUSED = "refused"  # records and rows of a source table that are kept aside
-    SUBSCRIPTIONS = "subscriptions"  # of an edge: the versions of who needs which key
+    SUBSCRIPTIONS = "subscriptions"  # of an edge or of groups: the versions of who needs which key, or is in which group
     RESPONSES = "responses"  # of an edge: one run's, never shown
     CANDIDATES = "candidates"  # of a node: what one run would change, never shown
     OUTPUT = "output"  # of a node: its rows
@@ -45,7 +46,7 @@ class StateTable:
         name: its name in the lake.
         role: what it holds.
         of: the table or node to which it belongs.
-        edge: the edge, where it belongs to one.
+        edge: the edge, or the grouping, where it belongs to one.
         key: the columns by which its compacted rows are sorted; of a table with versions, also what they are versions of. Empty: in their order.
         versions: how its rows fold; None: every row stays.
     """
@@ -53,7 +54,7 @@ class StateTable:
     name: str
     role: Role
     of: Table | Node
-    edge: Edge | None = None
+    edge: Edge | Grouping | None = None
     key: tuple[str, ...] = ()
     versions: Versions | None = None
 
@@ -77,11 +78,12 @@ def _of_source(table: Table) -> list[StateTable]:
 
 def _of_node(plan: Plan, node: Node) -> list[StateTable]:
     made = []
-    for edge in node.edges if node.match is None else ():
-        key = (*numbered("fk", len(edge.foreign_key)), *numbered("pk", len(plan.left_key(node))))
-        sent = Versions(alive="_op = 'S'", forgotten="_instruction")
-        made.append(StateTable(table_names.subscriptions(node, edge), Role.SUBSCRIPTIONS, node, edge, key, sent))
-        made.append(StateTable(table_names.responses(node, edge), Role.RESPONSES, node, edge))
+    for to in node.subscribes_to:
+        key = (*numbered("fk", len(to.foreign_key)), *numbered("pk", len(plan.key_of(node.left.table))))
+        sent = Versions(alive="_op = 'S'", forgotten=None if isinstance(to, Grouping) else "_instruction")
+        made.append(StateTable(table_names.subscriptions(node, to), Role.SUBSCRIPTIONS, node, to, key, sent))
+        if not isinstance(to, Grouping):
+            made.append(StateTable(table_names.responses(node, to), Role.RESPONSES, node, to))
     held = Versions(alive="_op = 'Q'")
     return [
         *made,

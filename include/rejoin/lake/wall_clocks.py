@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from rejoin.lake.table_roles import Role, StateTable, state_tables
+from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.plan import Edge, Node, Plan
 from rejoin.statements.own_columns import numbered
 
@@ -32,6 +33,14 @@ def _walls(plan: Plan, walls: Mapping[str, list[str]], table: StateTable) -> set
     left = plan.left_key(table.of) if isinstance(table.of, Node) else table.of.key
     pks = {(pk,) for pk, key in zip(numbered("pk", len(left)), left, strict=True) if key in own}
     match table.role, table.edge:
+        case (Role.SUBSCRIPTIONS, Grouping() as grouping):
+            assert isinstance(table.of, Node)
+            of_left = plan.key_of(table.of.left.table)
+            members = {(pk,) for pk, key in zip(numbered("pk", len(of_left)), of_left, strict=True) if key in walls[table.of.left.table]}
+            named = zip(
+                (*numbered("fk", len(grouping.keys)), *(v.name for v in grouping.values)), (*grouping.keys, *grouping.values), strict=True
+            )
+            return members | {(name,) for name, value in named if value.type == WALL}
         case (Role.SUBSCRIPTIONS, Edge() as edge):
             keys = zip(numbered("fk", len(edge.foreign_key)), plan.key_of(edge.right.table), strict=True)
             return pks | {(fk,) for fk, key in keys if key in walls[edge.right.table]}

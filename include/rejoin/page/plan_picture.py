@@ -7,6 +7,7 @@ from rejoin.lake import table_names
 from rejoin.page.boxes import Box, Graph, Label, Link, drawn
 from rejoin.page.model import Kind, TableLine
 from rejoin.plan.model import durations
+from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.match import AsOf, Other, SameKey, Window
 from rejoin.plan.model.plan import Edge, Node, Plan
 from rejoin.report.history import many
@@ -22,8 +23,8 @@ def graph(plan: Plan, tables: Sequence[TableLine]) -> Graph:
     def table(name: str) -> Content:
         return (summary(lines.get(name)), last_change(lines.get(name))), "", ""
 
-    def edge(node: Node, edge: Edge) -> Content:
-        return (by(edge), matched(edge) or summary(lines.get(table_names.subscriptions(node, edge)))), "", ""
+    def edge(node: Node, to: Edge | Grouping) -> Content:
+        return (by(to), matched(to) or summary(lines.get(table_names.subscriptions(node, to)))), "", ""
 
     return picture(plan, table, edge, frozenset(lines))
 
@@ -31,16 +32,16 @@ def graph(plan: Plan, tables: Sequence[TableLine]) -> Graph:
 def picture(
     plan: Plan,
     table: Callable[[str], Content],
-    edge: Callable[[Node, Edge], Content],
+    edge: Callable[[Node, Edge | Grouping], Content],
     linked: frozenset[str],
-    labels: Callable[[Node, Edge], tuple[str, str, str]] | None = None,
+    labels: Callable[[Node, Edge | Grouping], tuple[str, str, str]] | None = None,
 ) -> Graph:
     """The picture of a plan.
 
     Args:
         plan: the plan.
         table: what stands in the box of a table or output.
-        edge: what stands in the box of a join.
+        edge: what stands in the box of a join, or of what makes groups.
         linked: the tables that have a page.
         labels: of a join's arrows: from its left side, from its right side, to its output.
     """
@@ -50,31 +51,33 @@ def picture(
     for node in plan.nodes:
         kind = Kind.OUTPUT if node.published else Kind.INTERMEDIATE
         boxes.append(_box(node.name, node.name, kind, table(node.name), 2 * level[node.name], linked))
-        for one in node.edges:
+        for one in node.edges or node.subscribes_to:
             own = table_names.subscriptions(node, one)
             boxes.append(_box(own, joined(one), Kind.SUBSCRIPTIONS, edge(node, one), 2 * level[node.name] - 1, linked))
             left, right, made = labels(node, one) if labels else ("", "", "")
             # Beside the join, each: many arrows may leave a table or arrive at an output, but few meet at a join.
-            links |= {(node.left.table, own): Label(left, at_end=True), (one.right.table, own): Label(right, at_end=True)}
+            links[node.left.table, own] = Label(left, at_end=True)
+            if isinstance(one, Edge):
+                links[one.right.table, own] = Label(right, at_end=True)
             links[own, node.name] = Label(made)
-        if not node.edges:
+        if not node.edges and node.grouping is None:
             links[node.left.table, node.name] = Label("")
     return drawn(boxes, list(links), links)
 
 
-def joined(edge: Edge) -> str:
-    """The title of a join's box."""
-    return f"{edge.join} {edge.name}"
+def joined(to: Edge | Grouping) -> str:
+    """The title of the box of a join or of groups."""
+    return f"{to.join} {to.name}" if isinstance(to, Edge) else "groups"
 
 
-def by(edge: Edge) -> str:
-    """The foreign key of a join, in a few words."""
-    return f"on {', '.join(part.replace('l.`', '').replace('`', '') for part in edge.foreign_key)}"
+def by(to: Edge | Grouping) -> str:
+    """The foreign key of a join, or the key of groups, in a few words."""
+    return f"{'on' if isinstance(to, Edge) else 'by'} {', '.join(part.replace('l.`', '').replace('`', '') for part in to.foreign_key)}"
 
 
-def matched(edge: Edge) -> str:
+def matched(to: Edge | Grouping) -> str:
     """How a join that has no subscriptions finds right rows, in a few words; empty for one by a foreign key alone."""
-    match edge.match:
+    match to.match if isinstance(to, Edge) else None:
         case SameKey():
             return "by their keys"
         case Other() as other:

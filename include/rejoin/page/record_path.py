@@ -67,6 +67,8 @@ class _Path:
             self._links[self._add(row.left, depth + 1), name] = Label("left")
         for right in row.rights:
             self._links[self._right(right, depth + 1), name] = Label("")
+        for member in row.members.newest if row.members is not None else ():
+            self._links[self._add(member.row, depth + 1), name] = Label("left it" if member.left else "")
         return name
 
     def _right(self, right: RightRow, depth: int) -> str:
@@ -99,4 +101,4 @@ def _depth(row: SourceRow | OutputRow) -> int:
     """How many boxes lie left of a row."""
     if isinstance(row, SourceRow):
         return 0 if row.record is None else 1
-    return 1 + max((_depth(below) for below in (row.left, *(r.row for r in row.rights)) if below is not None), default=0)
+    return 1 + max(map(_depth, row.below), default=0)

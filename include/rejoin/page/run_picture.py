@@ -9,6 +9,7 @@ from rejoin.page import plan_picture
 from rejoin.page.boxes import Graph
 from rejoin.page.formats import counts, cut_off, seconds
 from rejoin.page.model import RunPage, StepRow
+from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.plan import Edge, Node
 from rejoin.plan.model.step_results import Ending
 from rejoin.plan.model.steps import ON_ROWS, Verb, parts, step_id
@@ -76,12 +77,15 @@ def picture(page: RunPage, now: float) -> Graph | None:
         made = page.net.get(name, {})
         return content((step_id(Verb.RESOLVE, name), step_id(Verb.VALIDATE, name)), plan_picture.net(made) if made else "")
 
-    def edge(node: Node, edge: Edge) -> plan_picture.Content:
-        if how := plan_picture.matched(edge):
+    def edge(node: Node, to: Edge | Grouping) -> plan_picture.Content:
+        if how := plan_picture.matched(to):
             return content((step_id(Verb.RESOLVE, node.name),), how)
-        return content((step_id(Verb.SUBSCRIBE, node.name), step_id(Verb.RESPOND, f"{node.name}.{edge.name}")), plan_picture.by(edge))
+        responds = [step_id(Verb.RESPOND, f"{node.name}.{to.name}")] if isinstance(to, Edge) else []
+        return content((step_id(Verb.SUBSCRIBE, node.name), *responds), plan_picture.by(to))
 
-    def labels(node: Node, edge: Edge) -> tuple[str, str, str]:
+    def labels(node: Node, edge: Edge | Grouping) -> tuple[str, str, str]:
+        if isinstance(edge, Grouping):
+            return _flow(page, rows, node.left.table), "", ""
         answers = _answers(rows.get(step_id(Verb.RESPOND, f"{node.name}.{edge.name}")))
         return _flow(page, rows, node.left.table), _flow(page, rows, edge.right.table), answers
 

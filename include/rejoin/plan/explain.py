@@ -6,6 +6,7 @@ import json
 
 from rejoin.plan.change.stream_retention import why_kept
 from rejoin.plan.model import durations
+from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.match import AsOf, JoinKind, Other, Window
 from rejoin.plan.model.plan import Edge, Node, Plan, Projection, Table, View
 from rejoin.plan.model.sinks import Sink
@@ -130,6 +131,7 @@ def _node(node: Node) -> list[str]:
     lines.append(f"    left     {_view(node.left)}")
     for number, edge in enumerate(node.edges, start=1):
         lines.append(f"    r{number:<8}{_edge(edge, number)}")
+    lines += [] if node.grouping is None else _groups(node.grouping)
     lines.append(f"    columns  {_projections(node.columns, 'l')}")
     lines.append(f"    refresh  {node.policy.refresh}; stops if more than {node.policy.max_change_share:.0%} of the rows would change")
     if node.where is not None:
@@ -137,6 +139,14 @@ def _node(node: Node) -> list[str]:
     lines += [f"    to       {_sink(sink)}" for sink in node.sinks]
     lines += [f"    used     {', '.join(node.used)}"] if node.used else []
     return lines + _expected(node)
+
+
+def _groups(grouping: Grouping) -> list[str]:
+    """What members have in common, and what is made of them."""
+    keys, made = ([f"{n} = {sql}" for n, sql in some.items()] for some in grouping.written)
+    return [f"    {'group by' if not at else '':<9}{text}" for at, text in enumerate(keys)] + [
+        f"    {'made of' if not at else '':<9}{text}" for at, text in enumerate(made)
+    ]
 
 
 def _expected(of: Table | Node) -> list[str]:
@@ -207,7 +217,8 @@ def mermaid(plan: Plan) -> str:
         elif step.verb == Verb.RESOLVE:
             node = nodes[step.target]
             shape = f"[[{node.name}]]" if node.published else f"[{node.name}]"
-            lines += [f"  {_id(node.name)}{shape}", f"  {_id(node.left.table)} -->|left| {_id(node.name)}"]
+            left = "left" if node.grouping is None else "group by"
+            lines += [f"  {_id(node.name)}{shape}", f"  {_id(node.left.table)} -->|{left}| {_id(node.name)}"]
             if node.match is not None:
                 edge = node.edges[0]
                 lines.append(f"  {_id(edge.right.table)} -->|{edge.join}| {_id(node.name)}")

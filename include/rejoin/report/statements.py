@@ -73,7 +73,7 @@ def _of_node(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, s
     yield from shown(sql, plan, node)
     step, types = step_id(Verb.RESOLVE, node.name), {p.name: sql.type(p.type or "STRING") for p in node.columns}
     yield step, "made, from state", resolve.join(sql, node, fingerprint(plan, node))
-    if node.match is None and not node.two_sided:
+    if node.star:
         yield (
             step,
             "old, where DuckDB makes it, from made (of what was before) and the hashes that are stored",

@@ -1,4 +1,4 @@
-"""What a stream has that its source does not deliver: the places of records, and event times that are computed (``plan.check.event_time``).
+"""What a stream has that its source does not deliver: the places of records, and event times that are computed (``plan.check.tables``).
 
 Times are computed by DuckDB, of each batch of events as it is decoded: in this process as on Spark's workers.
 """

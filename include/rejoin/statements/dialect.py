@@ -269,5 +269,12 @@ class DuckSql(Dialect):
     def days(self, date: str) -> str:
         return f"({date} - DATE '1970-01-01')"
 
+    def added(self, number: str, member: Sequence[str]) -> str:
+        return f"sum(CAST({number} AS DOUBLE) ORDER BY {', '.join(f'{part} NULLS FIRST' for part in member)})"
+
+    def outermost(self, value: str, by: str, member: Sequence[str], *, greatest: bool) -> str:
+        order = ", ".join(f"{part} {'DESC NULLS LAST' if greatest else 'NULLS FIRST'}" for part in (by, *member))
+        return f"first({value} ORDER BY {order}) FILTER (WHERE {by} IS NOT NULL)"
+
 
 SPARK, DUCKDB = SparkSql(), DuckSql()

@@ -15,11 +15,12 @@ columns to ``pk_1``.. or ``fk_1``.. before it adds the columns ``t``, ``l``, ``r
     ``_before`` STRUCT: the value columns of the version before.
 ``Subscriptions`` (rows of an edge's subscription table)
     ``fk_1``..; ``pk_1``..; ``_run`` BIGINT; ``_op`` S (subscribed) or D (unsubscribed); ``_hash`` BINARY of the left row;
-    ``_instruction`` STRING of KIP-213.
+    ``_instruction`` STRING of KIP-213. Those of members to their group have the values of the member, ``v_1``.., instead of an instruction.
 ``Responses`` (an edge's answers in one run, at most one a primary key)
     ``pk_1``..; ``left_hash`` BINARY; ``right`` STRUCT: the columns of the edge's right view and ``_hash``, null where there is no right row.
 """
 
+from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.plan import Edge, View
 from rejoin.statements.dialect import Dialect
 from rejoin.statements.own_columns import HASH, numbered
@@ -34,8 +35,8 @@ def seen(sql: Dialect, view: View) -> str:
     return f"CASE WHEN {present} THEN {sql.struct(fields)} END"
 
 
-def foreign_key(sql: Dialect, edge: Edge) -> str:
-    """SQL text of the struct ``fk_1``.. over ``l``; null if any part is null."""
-    fields = zip(numbered("fk", len(edge.foreign_key)), edge.foreign_key, strict=True)
-    present = " AND ".join(f"({part}) IS NOT NULL" for part in edge.foreign_key)
-    return f"CASE WHEN l IS NOT NULL AND {present} THEN {sql.struct(fields)} END"
+def foreign_key(sql: Dialect, to: Edge | Grouping) -> str:
+    """SQL text of the struct ``fk_1``.. over ``l``; null without a left row, and if any part is null, where null is no key."""
+    fields = zip(numbered("fk", len(to.foreign_key)), to.foreign_key, strict=True)
+    present = ["l IS NOT NULL", *(f"({part}) IS NOT NULL" for part in to.foreign_key if not to.null_is_a_key)]
+    return f"CASE WHEN {' AND '.join(present)} THEN {sql.struct(fields)} END"

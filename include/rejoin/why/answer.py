@@ -40,6 +40,7 @@ class Cause(StrEnum):
 
     LEFT_ROW = "there is no left row"
     NO_SIDE = "there is no row on either side"
+    NO_MEMBER = "no row belongs to the group"
     LEFT_FILTER = "the filter of the left side drops the row"
     NULL = "an inner join whose foreign key is null"
     ABSENT = "an inner join that finds no right row"
@@ -151,9 +152,32 @@ class RightRow:
 
 
 @dataclass(frozen=True)
+class Member:
+    """A row that is or was in a group, and the newest run that has added, changed or taken it away; ``left``: it is in the group no more."""
+
+    row: "SourceRow | OutputRow"
+    run: int
+    left: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"run": self.run, "left": self.left, "row": self.row.to_dict()}
+
+
+@dataclass(frozen=True)
+class Members:
+    """How many members a group has (None: too many to look at), and the newest ones."""
+
+    count: int | None
+    newest: tuple[Member, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"count": self.count, "newest": [m.to_dict() for m in self.newest]}
+
+
+@dataclass(frozen=True)
 class OutputRow:
     """A key of an output or an intermediate result. ``row``: what is published; ``reasons``: why there is no row, or not the newest: all of
-    them hold where ``certain``, else one of them at least; ``left``: None of a right row alone.
+    them hold where ``certain``, else one of them at least; ``left``: None of a right row alone, and of a group, which has ``members``.
     """
 
     name: str
@@ -163,10 +187,17 @@ class OutputRow:
     row: Row | None
     change: Change | None
     held: Entry | None
-    reasons: tuple[Reason, ...]
-    certain: bool
-    left: "SourceRow | OutputRow | None"
-    rights: tuple[RightRow, ...]
+    reasons: tuple[Reason, ...] = ()
+    certain: bool = True
+    left: "SourceRow | OutputRow | None" = None
+    rights: tuple[RightRow, ...] = ()
+    members: Members | None = None
+
+    @property
+    def below(self) -> "tuple[SourceRow | OutputRow, ...]":
+        """The rows that it is made of, as far as they are followed."""
+        others = () if self.members is None else tuple(m.row for m in self.members.newest)
+        return tuple(row for row in (self.left, *(r.row for r in self.rights), *others) if row is not None)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -181,6 +212,7 @@ class OutputRow:
             "certain": self.certain,
             "left": None if self.left is None else self.left.to_dict(),
             "rights": [r.to_dict() for r in self.rights],
+            **({} if self.members is None else {"members": self.members.to_dict()}),
         }
 
 

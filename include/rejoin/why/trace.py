@@ -1,6 +1,7 @@
 """Reads what is stored of a key, from an output down to the records of its source tables: the ledger, PyIceberg, and files of sources."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +18,8 @@ from rejoin.sources import Pin, SourceAccess
 from rejoin.sources.record_location import NO_RECORD, locate
 from rejoin.statements.own_columns import HASH, HELD_CODES, RECONCILED, REPLAYED_CODE, SOURCE_FILE
 from rejoin.why.answer import APPLIED, NOOP, Answer, Change, OutputRow, Record, RightRow, SourceRow, State, differing
+from rejoin.why.members import members
+from rejoin.why.members import reasons as reasons_of_group
 from rejoin.why.reasons import StoredKey, foreign_key_shown, judge, shown
 from rejoin.why.right_sides import named, side
 
@@ -68,6 +71,19 @@ class _Trace:
         columns = [p.name for p in node.columns]
         row = None if stored is None else {c: stored.get(c) for c in columns}
         held = next(iter(open_entries(self.plan, node.name, self.query.kept_aside(node.name, key))), None)
+        change = self._change(node, key)
+        state = State.HELD if held else State.THERE if row else State.REMOVED if change else State.NEVER
+        made = OutputRow(node.name, node.published, _known(self.plan.key_of(node.name), key, stored, change), state, row, change, held)
+        return (self._group if node.grouping is not None else self._joined)(node, key, made, stored), stored
+
+    def _group(self, node: Node, _key: Sequence[Any], made: OutputRow, stored: Row | None) -> OutputRow:
+        """What is known of a group, with its members."""
+        found, held = members(self, node, tuple(made.key.values())), None if made.held is None else made.held.code
+        reasons, certain = reasons_of_group(node, found, there=stored is not None, held=held, kept=node.name in self._kept)
+        return replace(made, reasons=reasons, certain=certain, members=found)
+
+    def _joined(self, node: Node, key: Sequence[Any], made: OutputRow, stored: Row | None) -> OutputRow:
+        """What is known of a result of joins, with its sides."""
         own = key[: len(self.plan.left_key(node))]
         left, left_row = (None, None) if all(part is None for part in own) else self.any(node.left.table, own)
         sides = [side(self, node, edge, key, (stored, left_row)) for edge in node.edges]
@@ -77,7 +93,7 @@ class _Trace:
             rights=tuple(s.seen for s in sides),
             there=stored is not None,
             hash=None if stored is None else stored[HASH],
-            held=None if held is None else held.code,
+            held=None if made.held is None else made.held.code,
             kept=node.name in self._kept,
             told=tuple(reason for s in sides for reason in s.told),
         )
@@ -96,10 +112,7 @@ class _Trace:
             )
             for edge, match, found in zip(node.edges, matches, sides, strict=True)
         )
-        change = self._change(node, key)
-        state = State.HELD if held else State.THERE if row else State.REMOVED if change else State.NEVER
-        known = _known(self.plan.key_of(node.name), key, stored, change)
-        return OutputRow(node.name, node.published, known, state, row, change, held, tuple(reasons), certain, left, rights), stored
+        return replace(made, reasons=tuple(reasons), certain=certain, left=left, rights=rights)
 
     def _change(self, node: Node, key: Sequence[Any]) -> Change | None:
         for found in self.query.history(node.name, tuple(key), 1):

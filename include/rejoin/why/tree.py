@@ -14,7 +14,21 @@ from rejoin.lake.query.quarantine_entries import Entry
 from rejoin.lake.query.typed_keys import key_text
 from rejoin.plan.topic_path import place_said
 from rejoin.statements.own_columns import HELD_CODES
-from rejoin.why.answer import APPLIED, Answer, Cause, Change, Match, OutputRow, Reason, Record, RightRow, SourceRow, State, is_there
+from rejoin.why.answer import (
+    APPLIED,
+    Answer,
+    Cause,
+    Change,
+    Match,
+    Members,
+    OutputRow,
+    Reason,
+    Record,
+    RightRow,
+    SourceRow,
+    State,
+    is_there,
+)
 
 VALUE = 80
 """So many characters of a value are shown."""
@@ -54,10 +68,27 @@ def _tree(row: SourceRow | OutputRow, name: str, note: str, change: Change | Non
         made.add(Text(_change(row.change)))
     for line in why_not(row):
         made.add(Text(line, "yellow"))
+    if row.members is not None:
+        for member in _members(row.members, change):
+            made.add(member)
+        return made
     made.add(Text("no left row: a right row alone") if row.left is None else _tree(row.left, f"left {_name(row.left)}", "", change))
     for right in row.rights:
         made.add(_right(right, change))
     return made
+
+
+def _members(members: Members, change: Change | None) -> Iterator[Text | Tree]:
+    """How many members a group has, and the newest ones."""
+    yield Text(
+        "a group of too many members to look at"
+        if members.count is None
+        else f"a group of {members.count:,} member(s), the newest changes first"
+    )
+    for member in members.newest:
+        yield _tree(
+            member.row, f"member {_name(member.row)}", f"{'left' if member.left else 'came or changed'} in run {member.run}", change
+        )
 
 
 def _source(row: SourceRow, head: Text, note: str, change: Change | None) -> Tree:
@@ -156,6 +187,7 @@ def _reason(reason: Reason) -> str:
     return {
         Cause.LEFT_ROW: "",  # the line of the left row says so
         Cause.NO_SIDE: "",  # nor here
+        Cause.NO_MEMBER: f"no row of {of} belongs to this group",
         Cause.LEFT_FILTER: f"the filter of {of} on the left drops it: {sql}",
         Cause.NULL: f"the inner join with {of} drops it: its foreign key ({sql}) is null",
         Cause.ABSENT: f"the inner join with {of} drops it: no right row",

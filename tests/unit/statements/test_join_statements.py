@@ -1,5 +1,7 @@
 """Statements of joins by the same key, of right and full joins, and of streams with tables; and what they begin with."""
 
+from dataclasses import replace
+
 import pytest
 from statement_tables import SQL, check, spoken
 
@@ -12,6 +14,7 @@ from rejoin.joins.outer import statements as outer
 from rejoin.joins.same_key import statements as same_key
 from rejoin.joins.time_spans import TimeSpans
 from rejoin.plan.check.compile import compile
+from rejoin.plan.model.match import JoinKind
 from rejoin.plan.model.plan import Plan
 
 
@@ -103,11 +106,24 @@ def test_spans_that_overlap_are_one_before_they_are_too_many() -> None:
 # --- by the same key -----------------------------------------------------------------------------------------------------------
 
 
-def test_rows_of_one_key_meet_and_others_are_alone() -> None:
+@pytest.mark.parametrize(
+    ("kind", "alone"),
+    [
+        (JoinKind.FULL, "1 | 2 | 2 | NULL\n NULL | 4 | 4 | NULL\n 2 | 1 | NULL | b\n NULL | 4 | NULL | d\n 1 | 9 | NULL | c"),
+        (JoinKind.RIGHT, "2 | 1 | NULL | b\n NULL | 4 | NULL | d\n 1 | 9 | NULL | c"),
+        (JoinKind.LEFT, "1 | 2 | 2 | NULL\n NULL | 4 | 4 | NULL"),
+    ],
+)
+def test_rows_of_one_key_meet_and_others_are_alone(kind: JoinKind, alone: str) -> None:
     lefts = f"s INT | o INT | _row {ORDER}\n 1 | 1 | {order(1, 1)}\n 1 | 2 | {order(1, 2)}\n 1 | 9 | {order(1, 9)}\n 1 | 10 | {order(1, 10)}\n NULL | 4 | {order(1, 4)}"
     rights = f"s INT | n INT | _row {NOTE}\n 1 | 1 | {{s: 1, n: 1, note: a, _hash: h}}\n 2 | 1 | {{s: 2, n: 1, note: b, _hash: h}}\n 1 | 9 | {{s: 1, n: 9, note: c, _hash: h}}\n NULL | 4 | {{s: 1, n: 4, note: d, _hash: h}}"
-    expected = "pk_1 | pk_2 | l.o | r1.note\n 1 | 1 | 1 | a\n 1 | 2 | 2 | NULL\n 2 | 1 | NULL | b\n 1 | 9 | NULL | c\n NULL | 4 | 4 | d"
-    check(same_key.state(SQL, SAME, ["s", "o"], ["s", "n"]), expected, lefts=lefts, rights=rights)
+    expected = f"pk_1 | pk_2 | l.o | r1.note\n 1 | 1 | 1 | a\n {alone}"
+    check(
+        same_key.state(SQL, replace(SAME, edges=(replace(SAME.edges[0], kind=kind),)), ["s", "o"], ["s", "n"]),
+        expected,
+        lefts=lefts,
+        rights=rights,
+    )
 
 
 # --- right and full ------------------------------------------------------------------------------------------------------------
@@ -142,7 +158,7 @@ def test_right_rows_that_a_left_row_has_are_met_once() -> None:
 def test_right_keys_that_may_have_gained_or_lost_a_left_row_are_touched_once() -> None:
     given = {"sent": ("fk_1", "fk_2"), "changes": ("s", "c")}
     sent, changes = "fk_1 INT | fk_2 INT\n 1 | 7\n 1 | NULL\n NULL | NULL", "s INT | c INT\n 1 | 7\n 1 | 8"
-    check(outer.touched(SQL, given, ["s", "c"]), "s | c\n 1 | 7\n 1 | NULL\n 1 | 8", sent=sent, changes=changes)
+    check(outer.touched(SQL, given, ["s", "c"], ["a"]), "s | c\n 1 | 7\n 1 | NULL\n NULL | NULL\n 1 | 8", sent=sent, changes=changes)
 
 
 def test_results_without_a_left_row_have_its_key_null() -> None:

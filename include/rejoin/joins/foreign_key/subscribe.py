@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 
+from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.plan import Edge, View
 from rejoin.statements.dialect import Dialect, text
 from rejoin.statements.own_columns import HASH, numbered
@@ -34,9 +35,27 @@ def subscribe(sql: Dialect, left: View, edge: Edge, key: tuple[str, ...], run: i
         key: key columns of the left table.
         run: the run's number, stored with each row.
     """
-    pks, fks = numbered("pk", len(key)), numbered("fk", len(edge.foreign_key))
-    pk, fk, row = sql.names(pks), foreign_key(sql, edge), seen(sql, left)
-    moved = "was IS NOT NULL AND was IS DISTINCT FROM now"
+    told = f"CASE WHEN _op = 'D' THEN {_off(edge)} ELSE {_on(edge, _MOVED)} END AS _instruction"
+    return sent(sql, left, edge, key, run, told)
+
+
+_MOVED = "was IS NOT NULL AND was IS DISTINCT FROM now"
+"""The condition that a left row leaves the key that it had."""
+
+
+def sent(sql: Dialect, left: View, to: Edge | Grouping, key: tuple[str, ...], run: int, *also: str) -> str:
+    """``changes`` -> what left rows send to what they are subscribed to: ``D`` to a key that they leave, ``S`` to the one that they have.
+
+    Args:
+        sql: the dialect.
+        left: the node's left view.
+        to: what they are subscribed to.
+        key: key columns of the left table.
+        run: the run's number, stored with each row.
+        also: SQL texts of other columns over ``l``, the left row after the change, ``was`` and ``now``, the structs of both keys, ``alive`` and ``_op``.
+    """
+    pks, fks = numbered("pk", len(key)), numbered("fk", len(to.foreign_key))
+    pk, fk, row = sql.names(pks), foreign_key(sql, to), seen(sql, left)
     chosen = ", ".join(f"CASE WHEN _op = 'D' THEN {sql.get('was', c)} ELSE {sql.get('now', c)} END AS {c}" for c in fks)
     return f"""
 WITH before AS (
@@ -45,16 +64,14 @@ WITH before AS (
     )
 ),
 sides AS (
-    SELECT {pk}, was, {fk} AS now, l IS NOT NULL AS alive, {HASH} FROM (
+    SELECT {pk}, was, {fk} AS now, l, l IS NOT NULL AS alive, {HASH} FROM (
         SELECT {pk}, was, {row} AS l, {sql.get("t", HASH)} AS {HASH} FROM before
     )
 ),
 sent AS (SELECT *, {sql.each(sql.array(["'D'", "'S'"]))} AS _op FROM sides)
-SELECT
-    {chosen}, {pk}, {sql.cast(str(run), "BIGINT")} AS _run, _op, {HASH},
-    CASE WHEN _op = 'D' THEN {_off(edge)} ELSE {_on(edge, moved)} END AS _instruction
+SELECT {", ".join([chosen, pk, f"{sql.cast(str(run), 'BIGINT')} AS _run", "_op", HASH, *also])}
 FROM sent
-WHERE (_op = 'D' AND {moved}) OR (_op = 'S' AND now IS NOT NULL)"""
+WHERE (_op = 'D' AND {_MOVED}) OR (_op = 'S' AND now IS NOT NULL)"""
 
 
 def _off(edge: Edge) -> str:

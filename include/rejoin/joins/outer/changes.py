@@ -43,7 +43,7 @@ class OuterJoin(StarJoin):
         inputs = {name: rows for name, rows, _, _ in given if rows is not None}
         if not inputs:
             return LookupKeys(self.named(self.work.now.none(self.right), self.right_key, names), 0)
-        text = statements.touched(self.sql, {name: key for name, _, key, _ in given if name in inputs}, names)
+        text = statements.touched(self.sql, {name: key for name, _, key, _ in given if name in inputs}, names, self.mine)
         return LookupKeys(self.engine.query(text, **inputs), sum(count for name, _, _, count in given if name in inputs))
 
     def _untaken(self, touched: LookupKeys, sent: Relation | None) -> Relation:

@@ -37,11 +37,15 @@ def met(sql: Dialect, node: Node, lefts: int) -> str:
     return f"SELECT DISTINCT {shown} FROM ({_keyed(sql, node, lefts)}) WHERE l IS NOT NULL AND r1 IS NOT NULL"
 
 
-def touched(sql: Dialect, given: Mapping[str, Sequence[str]], names: Sequence[str]) -> str:
-    """Inputs, each with its columns of a right key -> those keys under other names, each once, of which something is known."""
-    every = " UNION ALL ".join(f"SELECT {sql.renamed(key, names)} FROM {name}" for name, key in given.items())
-    known = " OR ".join(f"{sql.name(k)} IS NOT NULL" for k in names)
-    return f"SELECT DISTINCT * FROM ({every}) WHERE {known}"
+def touched(sql: Dialect, given: Mapping[str, Sequence[str]], names: Sequence[str], lefts: Sequence[str]) -> str:
+    """Inputs, each with its columns of a right key -> those keys under other names, each once.
+
+    Of ``held``, keys of results, those that have a right row: all but those with a left row (a value in the columns ``lefts``) and no right one.
+    """
+    paired = " OR ".join([*(f"{sql.name(k)} IS NOT NULL" for k in names), f"({' AND '.join(f'{sql.name(k)} IS NULL' for k in lefts)})"])
+    which = {"held": f" WHERE {paired}"}
+    every = " UNION ALL ".join(f"SELECT {sql.renamed(key, names)} FROM {name}{which.get(name, '')}" for name, key in given.items())
+    return f"SELECT DISTINCT * FROM ({every})"
 
 
 def alone(sql: Dialect, left: Sequence[str], right: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from rejoin.joins import sides
-from rejoin.plan.model.match import SameKey
+from rejoin.plan.model.match import JoinKind, SameKey
 from rejoin.plan.model.plan import Node, Plan
 from rejoin.plan.model.steps import Verb, step_id
 from rejoin.statements.dialect import Dialect
@@ -11,7 +11,10 @@ from rejoin.statements.own_columns import numbered
 
 
 def state(sql: Dialect, node: Node, left_key: Sequence[str], right_key: Sequence[str]) -> str:
-    """``lefts`` and ``rights``, ``Rows`` of both tables for the same keys -> ``pk_1``.., ``l``, ``r1`` of every key that is on a side."""
+    """``lefts`` and ``rights``, ``Rows`` of both tables for the same keys -> ``pk_1``.., ``l``, ``r1`` of every key that is on a side whose rows the join keeps.
+
+    A key with a null in it is equal to none, so such a row has no partner.
+    """
     edge = node.edges[0]
     assert isinstance(edge.match, SameKey)
     count = len(left_key)
@@ -19,8 +22,9 @@ def state(sql: Dialect, node: Node, left_key: Sequence[str], right_key: Sequence
     left = sides.lefts(sql, node.left, edge, left_key, sides.stored(sql, left_key, "lefts"))
     right = sides.rights(sql, edge.right, edge.right.key, right_key, sides.stored(sql, right_key, "rights"))
     shown = ", ".join(f"coalesce(a.{p}, b.{r}) AS {p}" for p, r in zip(pks, rks, strict=True))
-    on = " AND ".join(f"{sql.same(f'a.{p}', f'b.{r}')}" for p, r in zip(pks, rks, strict=True))
-    return f"SELECT {shown}, a.l, b.r1 FROM ({left}) AS a FULL JOIN ({right}) AS b ON {on}"
+    on = " AND ".join(f"a.{p} = b.{r}" for p, r in zip(pks, rks, strict=True))
+    kept = "FULL" if edge.kind is JoinKind.FULL else "RIGHT" if edge.kind.keeps_right else "LEFT"
+    return f"SELECT {shown}, a.l, b.r1 FROM ({left}) AS a {kept} JOIN ({right}) AS b ON {on}"
 
 
 def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:

@@ -10,6 +10,7 @@ from rejoin.lake.iceberg import plan_columns
 from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.read.first_load import load_of
 from rejoin.lake.read.lookups import LookupKeys, Lookups
+from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.plan import Edge, Node, Plan, Table, View
 from rejoin.statements import load_reference
 from rejoin.statements.dialect import Dialect, text
@@ -157,25 +158,28 @@ class Reader(Lookups):
         kept = {RUN, HASH, *(p.name for p in node.columns)}
         return [f for f in self.schema(node.name) if f.name not in kept]
 
-    def subscribers(self, node: Node, edge: Edge, keys: LookupKeys | None) -> Relation:
-        """Live ``Subscriptions`` of an edge to the given foreign keys (columns ``fk_1``..; None: all)."""
-        return self._subscriptions(node, edge, keys, [HASH])
+    def subscribers(self, node: Node, to: Edge | Grouping, keys: LookupKeys | None) -> Relation:
+        """Live ``Subscriptions`` to the given foreign keys (columns ``fk_1``..; None: all)."""
+        return self._subscriptions(node, to, keys, [HASH])
+
+    def members(self, node: Node, grouping: Grouping, keys: LookupKeys | None) -> Relation:
+        """``fk_1``.., ``pk_1``.. and ``v_1``.. of all members of the groups with the given keys (columns ``fk_1``..; None: all)."""
+        return self._subscriptions(node, grouping, keys, [HASH, *(value.name for value in grouping.values)])
 
     def subscribed(self, node: Node, edge: Edge, keys: LookupKeys) -> Relation:
         """Those of the given foreign keys (columns ``fk_1``..) that have a live subscription."""
         fks = self.engine.sql.names(numbered("fk", len(edge.foreign_key)))
         return self.engine.query(f"SELECT DISTINCT {fks} FROM live", live=self._subscriptions(node, edge, keys, []))
 
-    def _subscriptions(self, node: Node, edge: Edge, keys: LookupKeys | None, also: Sequence[str]) -> Relation:
-        fks, pks = numbered("fk", len(edge.foreign_key)), numbered("pk", len(self._plan.left_key(node)))
-        columns = [*fks, *pks, RUN, "_op", *also]
-        found = self.having(table_names.subscriptions(node, edge), fks, keys, columns)
-        newest = self._latest(table_names.subscriptions(node, edge), found, [*fks, *pks])
+    def _subscriptions(self, node: Node, to: Edge | Grouping, keys: LookupKeys | None, also: Sequence[str]) -> Relation:
+        fks, pks = numbered("fk", len(to.foreign_key)), numbered("pk", len(self._plan.key_of(node.left.table)))
+        columns, name = [*fks, *pks, RUN, "_op", *also], table_names.subscriptions(node, to)
+        newest = self._latest(name, self.having(name, fks, keys, columns, nulls=to.null_is_a_key), [*fks, *pks])
         return self.engine.query(f"SELECT {self.engine.sql.names(columns)} FROM newest WHERE _op = 'S'", newest=newest)
 
-    def sent(self, node: Node, edge: Edge, run: int) -> Relation | None:
+    def sent(self, node: Node, to: Edge | Grouping, run: int) -> Relation | None:
         """The ``Subscriptions`` that a run sent; None if there are none."""
-        name = table_names.subscriptions(node, edge)
+        name = table_names.subscriptions(node, to)
         return self.of_run(name, run) if self.has(name) else None
 
     def responses(self, node: Node, edge: Edge) -> Relation | None:
@@ -226,7 +230,7 @@ class Reader(Lookups):
         have a key of both sides, those of rows of that side alone: what cannot be computed of a pair, or of the other side, says nothing of it.
         """
         held, left = self.held(node.name, None), len(self._plan.left_key(node))
-        if held is None:
+        if held is None or node.grouping is not None:  # no key of a group is that of a member
             return None
         sql, key = self.engine.sql, self._plan.key_of(node.edges[0].right.table if right else node.left.table)
         own = node.key[left:] if right and node.two_sided else node.key[:left]

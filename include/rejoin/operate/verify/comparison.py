@@ -81,8 +81,7 @@ class Comparison:
         """What filters hide of an output and of what it is made of; each table once."""
         node = self.node
         tables = {name: self.plan.key_of(name) for name in node.reads} | {node.name: node.key}
-        if node.match is None:
-            tables |= {table_names.subscriptions(node, e): tuple(numbered("fk", len(e.foreign_key))) for e in node.edges}
+        tables |= {table_names.subscriptions(node, to): tuple(numbered("fk", len(to.foreign_key))) for to in node.subscribes_to}
         new = {name: key for name, key in tables.items() if name not in looked_at}
         found = sum(self.reader.hidden(name, key) for name, key in new.items())
         looked_at |= set(new)
@@ -97,8 +96,8 @@ class Comparison:
         if node.match is not None:
             return self._compared(expected(node), rows)
         with self.engine.kept(self._lefts()) as lefts:
-            orphans = sum(self._orphans(lefts, number) for number in range(len(node.edges)))
-            if fast and not node.two_sided:
+            orphans = sum(self._orphans(lefts, number) for number in range(len(node.subscribes_to)))
+            if fast and node.star:
                 return replace(self._fast(expected, stored, lefts), subscriptions=orphans)
         return replace(self._compared(expected(node), rows), subscriptions=orphans)
 
@@ -135,7 +134,7 @@ class Comparison:
 
     @property
     def _pks(self) -> list[str]:
-        return numbered("pk", len(self.plan.left_key(self.node)))
+        return numbered("pk", len(self.plan.key_of(self.node.left.table)))
 
     def _lefts(self) -> Relation:
         """``pk_1``.. and ``l`` of every left row that the left view shows."""
@@ -162,13 +161,13 @@ class Comparison:
         return suspects if held is None else self.engine.query(among(sql, node.key, absent=True), rows_=suspects, keys=held)
 
     def _orphans(self, lefts: Relation, index: int) -> int:
-        """Live subscriptions of an edge and live left rows with a foreign key that do not pair up one to one."""
-        sql, edge, pks = self.engine.sql, self.engine.node(self.node).edges[index], self._pks
-        fks = numbered("fk", len(edge.foreign_key))
+        """Live subscriptions to a right side or to groups, and live left rows with a key for it, that do not pair up one to one."""
+        sql, to, pks = self.engine.sql, self.engine.node(self.node).subscribes_to[index], self._pks
+        fks = numbered("fk", len(to.foreign_key))
         parts = ", ".join(f"{sql.get('fk', c)} AS {c}" for c in fks)
-        shows = f"SELECT *, {foreign_key(sql, edge)} AS fk FROM lefts"
+        shows = f"SELECT *, {foreign_key(sql, to)} AS fk FROM lefts"
         want = f"SELECT {sql.names(pks)}, {parts}, {sql.get('l', HASH)} AS _hash, true AS _in FROM ({shows}) WHERE fk IS NOT NULL"
         pairs = f"""SELECT count(*) AS n FROM ({want}) AS w FULL JOIN (SELECT *, true AS _in FROM subscribers) AS h
-        ON {sql.on([*pks, *fks], "w", "h", nulls=self.plan.null_keys(self.node.left.table))}
+        ON {sql.on([*pks, *fks], "w", "h", nulls=to.null_is_a_key or self.plan.null_keys(self.node.left.table))}
         WHERE w._in IS NULL OR h._in IS NULL OR NOT {sql.same("w._hash", "h._hash")}"""
-        return int(self.engine.one(pairs, lefts=lefts, subscribers=self.reader.subscribers(self.node, edge, None))["n"])
+        return int(self.engine.one(pairs, lefts=lefts, subscribers=self.reader.subscribers(self.node, to, None))["n"])

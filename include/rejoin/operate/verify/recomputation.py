@@ -52,7 +52,8 @@ class Recomputation:
         sides = {LEFT: of.left.table, **({RIGHT: of.edges[0].right.table} if of.edges else {})}
         query = node_query(self.plan, node, named.__getitem__, lambda name: named[sides.get(name, name)], self.engine.sql)
         rows = self.engine.query(query, **inputs)
-        return self._with_published(of, with_settled(self.engine, self.plan, self.reader, of, rows))
+        rows = with_settled(self.engine, self.plan, self.reader, of, rows)
+        return self._with_published(of, rows, sifted=LEFT in inputs or RIGHT in inputs)
 
     def _below(self, name: str, made: dict[str, Relation]) -> Relation:
         """The rows of a source table, or of a node below, with their columns."""
@@ -93,13 +94,13 @@ class Recomputation:
         free = f"NOT EXISTS (SELECT 1 FROM {HELD} AS k WHERE {same})"
         return replace(node, where=free if node.where is None else f"{free} AND ({node.where})")
 
-    def _with_published(self, node: Node, rows: Relation) -> Relation:
+    def _with_published(self, node: Node, rows: Relation, *, sifted: bool) -> Relation:
+        """``sifted``: rows that cannot be computed were made null, so that rows without any key came of them."""
         held, sql = self.reader.held(node.name, None), self.engine.sql
         if held is None:
             return rows
         columns = sql.names(p.name for p in node.columns)
-        # Rows with no key at all: see ``_computable``.
-        there = (" OR " if node.null_keys else " AND ").join(f"{sql.name(k)} IS NOT NULL" for k in node.key)
+        there = (" OR " if node.null_keys else " AND ").join(f"{sql.name(k)} IS NOT NULL" for k in node.key) if sifted else "true"
         free = self.engine.query(among(sql, node.key, absent=True), rows_=rows, keys=held)
         published = self.engine.query(among(sql, node.key), rows_=self._stored(node), keys=held)
         text = f"SELECT {columns} FROM free WHERE {there} UNION ALL SELECT {columns} FROM published"

@@ -6,6 +6,7 @@ from typing import Any
 
 from rejoin.plan.model import durations
 from rejoin.plan.model.expectations import Expectation
+from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.match import AsOf, Other, SameKey, Window
 from rejoin.plan.model.plan import Edge, Node, Plan, Projection, Table, View
 from rejoin.plan.model.sinks import Sink
@@ -33,6 +34,7 @@ def node_edits(old: Plan, new: Plan, name: str) -> tuple[str, ...]:
     found = [*_column_edits("column", was.columns, now.columns), *_text_edits("filter", was.where, now.where)]
     found += _view_edits("left side", was.left, now.left)
     found += _join_edits(was.edges, now.edges)
+    found += _group_edits(was.grouping, now.grouping)
     found += _type_edits(old, new, was, now)
     return tuple(dict.fromkeys(found)) or ("its definition is another one",)
 
@@ -124,6 +126,14 @@ def _join_edits(old: Sequence[Edge], new: Sequence[Edge]) -> list[str]:
     if not found and list(was) != list(now):
         found.append("the joins stand in another order")
     return found
+
+
+def _group_edits(old: Grouping | None, new: Grouping | None) -> Iterator[str]:
+    if old is None or new is None:
+        yield from [] if old is new else [f"its rows are {'groups now' if old is None else 'no groups any more'}"]
+        return
+    for what, was, now in zip(("group key", "column"), old.written, new.written, strict=True):
+        yield from (f"{what} {name}: {_turned(was[name], now[name])}" for name in now if name in was and was[name] != now[name])
 
 
 def _type_edits(old: Plan, new: Plan, was: Node, now: Node) -> Iterator[str]:

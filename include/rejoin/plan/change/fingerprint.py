@@ -31,6 +31,8 @@ def fingerprint(plan: Plan, node: Node, hash_version: int = HASH_VERSION) -> str
     """
     whole = dataclasses.asdict(node)
     own = {name: whole[name] for name in DEFINITION}
+    if node.grouping is not None:
+        own["grouping"] = whole["grouping"]
     own["edges"] = [{n: v for n, v in edge.items() if (n, v) != ("match", None)} for edge in own["edges"]]  # what no plan said before
     content = {
         "hash_version": 1 if node.keeps_what_it_saw else hash_version,

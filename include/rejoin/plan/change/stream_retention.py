@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 
 from rejoin.plan.model.match import Window
-from rejoin.plan.model.plan import Horizon, Node, Plan, Table
+from rejoin.plan.model.plan import Node, Plan, Table
+from rejoin.plan.model.policy import Horizon
 
 Newest = Callable[[str], int | None]
 """The newest event time of a stream, in microseconds; None where nothing is stored, or nothing tells it."""

@@ -5,9 +5,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from rejoin.plan.check.relations import Arm, Draft, Rows, Star
+from rejoin.plan.check.relations import Arm, Draft, Groups, Rows, Star, null_keys
 from rejoin.plan.model.added_columns import DELETED
-from rejoin.plan.model.match import AsOf, JoinKind, Window
+from rejoin.plan.model.grouping import Grouping, Value
+from rejoin.plan.model.match import AsOf, Window
 from rejoin.plan.model.plan import Edge, Node, Plan, Projection, Table, View
 from rejoin.plan.sql.expressions import Expression, column
 
@@ -17,19 +18,13 @@ def plan(topology: str, tables: Iterable[Table], outputs: Iterable[Draft]) -> Pl
     drafts = _in_order(outputs)
     nodes: list[Node] = []
     for draft, published in drafts.items():
-        nodes.append(_with_null_keys(_node(draft, published=published), nodes))
+        nodes.append(_node(draft, published=published))
     reads = _reads(drafts)
     return Plan(
         topology,
         tuple(replace(table, used=_used(reads, table, [c.name for c in table.columns])) for table in tables),
         tuple(replace(node, used=_used(reads, node, [c.name for c in node.columns])) for node in nodes),
     )
-
-
-def _with_null_keys(node: Node, upstream: list[Node]) -> Node:
-    """The node, knowing whether a part of its key can be null."""
-    side_missing = node.two_sided and any(e.kind is not JoinKind.INNER for e in node.edges)
-    return replace(node, null_keys=side_missing or any(n.null_keys for n in upstream if n.name == node.left.table))
 
 
 def _used(reads: Mapping[str, set[str]], of: Table | Node, columns: list[str]) -> tuple[str, ...]:
@@ -96,6 +91,8 @@ def _star(draft: Draft) -> Star:
 
 def _read(star: Star) -> list[Expression]:
     """Every expression that a node evaluates over its left and right views."""
+    if star.groups is not None:
+        return [*star.groups.keys.values(), *star.groups.values.values()]
     keys = [part for arm in star.arms for part in arm.foreign_key]
     matched = [column(alias, name, None) for i, arm in enumerate(star.arms, start=1) for alias, name in _matched(arm, f"r{i}")]
     return [*star.columns.values(), *keys, *matched, *([star.where] if star.where else [])]
@@ -129,7 +126,14 @@ def _node(draft: Draft, *, published: bool) -> Node:
         published=published,
         policy=draft.policy,
         sinks=draft.sinks,
+        null_keys=null_keys(draft.shape),
+        grouping=None if star.groups is None else _grouping(star.groups),
     )
+
+
+def _grouping(groups: Groups) -> Grouping:
+    keys, values = (tuple(Value(n, made.sql, made.known or "") for n, made in some.items()) for some in (groups.keys, groups.values))
+    return Grouping(keys, values, groups.aggregates)
 
 
 def _edges(star: Star, read: list[Expression]) -> tuple[Edge, ...]:

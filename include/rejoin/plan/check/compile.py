@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from rejoin.declare.declarations import (
+    AggregateDeclaration,
     Declaration,
     ExpectDeclaration,
     FilterDeclaration,
@@ -10,14 +11,12 @@ from rejoin.declare.declarations import (
     NameDeclaration,
     ReferenceDeclaration,
     SelectDeclaration,
-    StreamDeclaration,
     TableDeclaration,
     ToDeclaration,
 )
 from rejoin.declare.topology import Relation, Topology, inputs
 from rejoin.errors import TopologyError
-from rejoin.plan.check import assemble, expectations, sinks, sources, tables
-from rejoin.plan.check.event_time import event_time
+from rejoin.plan.check import assemble, expectations, groups, sinks, sources, tables
 from rejoin.plan.check.foreign_key_joins import check_join, check_select
 from rejoin.plan.check.other_joins import by_foreign_key, check
 from rejoin.plan.check.relations import (
@@ -26,7 +25,6 @@ from rejoin.plan.check.relations import (
     Materialised,
     Rows,
     Shape,
-    Timed,
     filtered,
     joined,
     rows_of,
@@ -39,7 +37,7 @@ from rejoin.plan.model.added_columns import PLACE, VERSION_COLUMNS, versions
 from rejoin.plan.model.expectations import Expectation
 from rejoin.plan.model.match import AsOf
 from rejoin.plan.model.plan import Column, Plan, Table
-from rejoin.plan.model.problems import Problems, Reporter, did_you_mean
+from rejoin.plan.model.problems import Problems, did_you_mean
 from rejoin.plan.sql.expressions import Scope, Side, column, expression
 
 
@@ -118,6 +116,8 @@ class _Compiler:
                 return self._filter(declaration)
             case SelectDeclaration():
                 return self._select(declaration)
+            case AggregateDeclaration():
+                return self._aggregate(declaration)
             case NameDeclaration():
                 return self._name(declaration)
             case ReferenceDeclaration():
@@ -139,22 +139,10 @@ class _Compiler:
         source = sources.source(declaration, columns, report, complete=complete)
         optional = tables.optional(declaration.optional, key, columns, report, complete=complete)
         table = Table(str(declaration.name), key, columns, source or sources.NO_SOURCE, (), optional=optional)
-        table, timed = self._timed(table, declaration.stream, report, complete=complete)
+        table, timed = tables.timed(table, declaration.stream, report, complete=complete)
         if self.by_name.get(table.name) is declaration:
             self.tables[table.name] = table
         return replace(rows_of(table, Side(table.name, _types(table.columns), complete), key), timed=timed)
-
-    def _timed(self, table: Table, declared: StreamDeclaration | None, report: Reporter, *, complete: bool) -> tuple[Table, Timed | None]:
-        """The table with what makes it a stream."""
-        if declared is None:
-            return table, None
-        joined, kept = tables.stream(declared, table.columns, report, complete=complete), tables.retention(declared, report)
-        time = event_time(declared.event_time, table.columns, report, complete=complete)
-        if time is None:
-            return replace(table, retention=kept), None
-        columns = table.columns if time.sql is None else (*table.columns, time.column)
-        stream = replace(table, columns=columns, event_time=time.column.name, computed_time=time.sql, retention=kept)
-        return stream, None if joined is None else Timed(time.column.name, *joined)
 
     def _join(self, declaration: JoinDeclaration) -> Shape | None:
         report = self.problems.at(declaration.place)
@@ -206,6 +194,12 @@ class _Compiler:
         report = self.problems.at(declaration.place, "select: ")
         chosen = check_select(declaration.items, Scope({"": side(shape)}), shape, "", report)
         return selected(shape, chosen.items, chosen.key, complete=chosen.complete)
+
+    def _aggregate(self, declaration: AggregateDeclaration) -> Shape | None:
+        shape = self._shape(declaration.input.declaration)
+        if shape is None:
+            return None
+        return groups.check(declaration, self.materialised.rows(shape), self.problems.at(declaration.place))
 
     def _name(self, declaration: NameDeclaration) -> Shape | None:
         shape = self._shape(declaration.input.declaration)
@@ -272,7 +266,7 @@ class _Compiler:
     def _check_use(self, declarations: list[Declaration]) -> None:
         read = {relation.declaration for d in declarations for relation in inputs(d)}
         ends = [d for d in declarations if d not in read]
-        unused = [d for d in ends if isinstance(d, (JoinDeclaration, FilterDeclaration, SelectDeclaration))]
+        unused = [d for d in ends if isinstance(d, (JoinDeclaration, FilterDeclaration, SelectDeclaration, AggregateDeclaration))]
         for declaration in unused:
             what = type(declaration).__name__.removesuffix("Declaration").lower()
             self.problems.add(

@@ -56,6 +56,11 @@ def check_node(node: Node, report: Reporter) -> None:
     """What only the finished node can tell: the tables that it joins."""
     edges = [edge.name for edge in node.edges]
     for one in node.expectations:
+        if one.type == "computable" and node.grouping is not None:
+            report(
+                BAD_OPTION,
+                "computable: a member without a value belongs to no group that could be held back; correct it, or use try_cast and the like",
+            )
         if one.type == "matched" and one.kwargs["table"] not in edges:
             hint = did_you_mean(one.kwargs["table"], edges)
             report(BAD_OPTION, f"matched: output {node.name!r} does not join {one.kwargs['table']!r} itself{hint}")

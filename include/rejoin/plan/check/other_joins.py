@@ -6,7 +6,7 @@ from dataclasses import replace
 from rejoin.declare.declarations import JoinDeclaration
 from rejoin.plan.check import tables
 from rejoin.plan.check.foreign_key_joins import check_items, foreign_key, kind_of, made, of_type
-from rejoin.plan.check.relations import Join, Rows, Shape, Timed, side
+from rejoin.plan.check.relations import Join, Rows, Shape, Timed, null_keys, side
 from rejoin.plan.extensions import join_kinds
 from rejoin.plan.model import durations, problems
 from rejoin.plan.model.added_columns import VALID_FROM
@@ -52,6 +52,11 @@ def _same_key(declaration: JoinDeclaration, left: Shape, right: Shape, report: R
         keys = f"{', '.join(left.key)} and {', '.join(right.key)}"
         report(problems.FK_COUNT, f"without a foreign_key two tables are joined by their keys, which have not as many columns: {keys}")
         return None
+    if kind_of(declaration) is JoinKind.FULL and null_keys(left) and null_keys(right):
+        report(
+            problems.BAD_OPTION,
+            "full_join by keys that may be null on both sides: null is not equal to null, so two rows would have one key; use foreign_key=",
+        )
     pairs = _typed(left.key, left, right.key, right, report)
     chosen = check_items(declaration, left, right, right.key, report)
     items = dict(chosen.items)

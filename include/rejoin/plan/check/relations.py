@@ -7,7 +7,8 @@ named, or when something needs it as a table. Nothing here reports: expressions 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from rejoin.plan.model.match import JoinKind, Match, Window
+from rejoin.plan.model.grouping import Aggregate
+from rejoin.plan.model.match import JoinKind, Match, SameKey, Window
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.policy import Policy
 from rejoin.plan.model.sinks import Sink
@@ -70,8 +71,17 @@ class Arm:
 
 
 @dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of the rows of one left view. ``keys``, and ``values``, which the aggregates take, are over ``l``, its rows."""
+
+    keys: Mapping[str, Expression]
+    values: Mapping[str, Expression]
+    aggregates: tuple[Aggregate, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Star:
-    """Joins of one left view; expressions are over ``l``, ``r1``, ``r2`` ...
+    """Joins of one left view; expressions are over ``l``, ``r1``, ``r2`` ... With ``groups`` it has no joins, and ``l`` is a row of a group.
 
     Filters between and after the joins are all in ``where``, after all joins: every join finds at most one right row and its
     foreign key reads ``l`` only, so a join neither makes nor changes what an earlier filter reads. A foreign key that could fail for a
@@ -86,6 +96,7 @@ class Star:
     where: Expression | None = None
     complete: bool = True
     timed: Timed | None = None
+    groups: Groups | None = None
 
 
 Shape = Rows | Star
@@ -95,6 +106,18 @@ def side(shape: Shape) -> Side:
     """What an expression over a relation may read."""
     known = {name: made.known for name, made in shape.columns.items()}
     return Side(shape.label, {name: made.type for name, made in shape.columns.items()}, shape.complete, _constant(shape), known)
+
+
+def null_keys(shape: Shape) -> bool:
+    """Whether parts of the key of a relation may be null: a side is missing, or null is the key of a group."""
+    if isinstance(shape, Rows):
+        return isinstance(shape.base, Draft) and null_keys(shape.base.shape)
+    if shape.groups is not None and any(key.plain is None or key.plain.column not in shape.left.key for key in shape.groups.keys.values()):
+        return True
+    of_pairs = any(isinstance(arm.match, Window) or (arm.match is None and arm.kind.keeps_right) for arm in shape.arms)
+    of_rights = any(isinstance(arm.match, SameKey) and arm.kind.keeps_right and null_keys(arm.right) for arm in shape.arms)
+    side_missing = of_pairs and any(arm.kind is not JoinKind.INNER for arm in shape.arms)
+    return side_missing or of_rights or null_keys(shape.left)
 
 
 def _constant(shape: Shape) -> frozenset[str]:
@@ -107,6 +130,12 @@ def rows_of(base: Table | Draft, columns: Side, key: tuple[str, ...]) -> Rows:
     """All rows and columns of a table or node."""
     made = {name: column("t", name, of_type, columns.type_of(name)) for name, of_type in columns.columns.items()}
     return Rows(base, columns.label, made, key, None, columns.complete)
+
+
+def grouped(members: Rows, groups: Groups, types: Mapping[str, str], label: str, *, complete: bool) -> Star:
+    """The groups of a view. ``types``: their columns, first those of their key."""
+    columns = {name: column("l", name, kind) for name, kind in types.items()}
+    return Star(members, (), label, columns, tuple(groups.keys), None, complete, None, groups)
 
 
 def filtered(shape: Shape, condition: Expression) -> Shape:
@@ -141,7 +170,7 @@ class Materialised:
         It is ``left`` itself if the foreign key, and the filters that protect it, are made of columns of its left view alone; else
         ``left`` becomes a node, and the join starts a new star on it (a chain).
         """
-        if isinstance(left, Star) and not any(map(stands_alone, left.arms)):
+        if isinstance(left, Star) and left.groups is None and not any(map(stands_alone, left.arms)):
             made = [guarded(part.replace(lambda ref: left.columns[ref.column]), left.where) for part in foreign_key]
             if all(part.aliases <= {"l"} for part in made):
                 return left

@@ -1,20 +1,31 @@
-"""What a table declaration says: names, key, typed columns. Checked here, once; of its source in ``sources``."""
+"""What a table declaration says: names, key, typed columns, and of a stream its times. Checked here, once; of its source in ``sources``.
+
+The event time of a stream is one of its columns, or an expression over them, which is computed as a record is read and becomes a column.
+"""
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from rejoin.declare.declarations import NameDeclaration, StreamDeclaration
+from rejoin.plan.check.relations import Timed
 from rejoin.plan.model import durations
 from rejoin.plan.model.added_columns import PLACE
-from rejoin.plan.model.column_names import repeated, spelled
-from rejoin.plan.model.plan import Column
+from rejoin.plan.model.column_names import by_name, folded, repeated, spelled
+from rejoin.plan.model.plan import Column, Table
 from rejoin.plan.model.policy import DECLARABLE, Policy, Refresh
-from rejoin.plan.model.problems import BAD_OPTION, BAD_SCHEMA, DUPLICATE_NAME, UNSAFE_NAME, Reporter, did_you_mean
+from rejoin.plan.model.problems import BAD_EXPRESSION, BAD_OPTION, BAD_SCHEMA, DUPLICATE_NAME, UNSAFE_NAME, Reporter, did_you_mean
 from rejoin.plan.sql import types
+from rejoin.plan.sql.expressions import Expression, Scope, Side, expression, select_item
+from rejoin.plan.sql.expressions import column as column_of
+from rejoin.plan.sql.portable import NotPortable, printed
+from rejoin.plan.sql.syntax import parse
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _COLUMN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+COMPUTED: Final = "event_time"
+"""The column of a time that is computed, unless the expression says ``AS``."""
+_TIMES: Final = ("TIMESTAMP", "TIMESTAMP_NTZ")
 
 
 def check_name(name: object, what: str, report: Reporter) -> bool:
@@ -156,6 +167,72 @@ def stream(
     if late is None or names is None:
         return None
     return tuple(column for column in known.values() if column is not None), late
+
+
+def timed(table: Table, declared: StreamDeclaration | None, report: Reporter, *, complete: bool) -> tuple[Table, Timed | None]:
+    """The table with what makes it a stream."""
+    if declared is None:
+        return table, None
+    joined, kept = stream(declared, table.columns, report, complete=complete), retention(declared, report)
+    time = event_time(declared.event_time, table.columns, report, complete=complete)
+    if time is None:
+        return replace(table, retention=kept), None
+    columns = table.columns if time.sql is None else (*table.columns, time.column)
+    made = replace(table, columns=columns, event_time=time.column.name, computed_time=time.sql, retention=kept)
+    return made, None if joined is None else Timed(time.column.name, *joined)
+
+
+@dataclass(frozen=True)
+class EventTime:
+    """The column, and the text over ``t`` that gives it; None: the source delivers it."""
+
+    column: Column
+    sql: str | None = None
+
+
+def event_time(declared: object, columns: tuple[Column, ...], report: Reporter, *, complete: bool) -> EventTime | None:
+    """What ``event_time=`` says over the columns of a stream; None after a report, or where an earlier one hides it."""
+    found, report = tuple(c for c in columns if c != PLACE), report.about("event_time: ")
+    every, named = {c.name: c for c in found}, str(declared).strip("`")
+    known = by_name(every).get(folded(named))
+    if known is not None:
+        if known.type in _TIMES:
+            return EventTime(known)
+        hint = ", or an expression over it, such as timestamp_millis(...)" if known.type in ("INT", "BIGINT") else ""
+        report(BAD_OPTION, f"column {known.name!r} is {known.type}; expected TIMESTAMP or TIMESTAMP_NTZ{hint}")
+    elif not isinstance(declared, str) or named.isidentifier():
+        if complete:
+            report(BAD_OPTION, f"the schema has no column {declared!r}{did_you_mean(str(declared), every)}")
+    elif complete:
+        made = _computed(declared, found, report.about(f"{declared!r}: "))
+        if made is None or spelled(made.column.name, (c.name for c in columns)) is None:
+            return made
+        report(BAD_SCHEMA, f"its value becomes a column {made.column.name!r}, and the stream has one, too; write ... AS another_name")
+    return None
+
+
+def _computed(declared: str, found: tuple[Column, ...], report: Reporter) -> EventTime | None:
+    item = parse(declared, report)
+    if item is None:
+        return None
+    scope, name = Scope({"": Side("the schema", {c.name: c.type for c in found})}), item.alias or COMPUTED
+    made = expression(declared, scope, report) if item.alias is None else dict(select_item(declared, scope, report)).get(name)
+    if made is None or not check_column_name(name, report):
+        return None
+    return _checked(name, made, found, report)
+
+
+def _checked(name: str, made: Expression, found: tuple[Column, ...], report: Reporter) -> EventTime | None:
+    sql = made.replace(lambda ref: column_of("t", ref.column, None)).sql
+    try:
+        kind = printed(sql, {"t": {c.name: c.type or "" for c in found}}).type
+    except NotPortable as reason:
+        report(BAD_EXPRESSION, f"{reason}; an event time is computed where files are read, without Spark")
+        return None
+    if kind not in _TIMES:
+        report(BAD_EXPRESSION, f"it is {kind}; expected TIMESTAMP or TIMESTAMP_NTZ")
+        return None
+    return EventTime(Column(name, kind), sql)
 
 
 def policy(declaration: NameDeclaration, report: Reporter) -> Policy:

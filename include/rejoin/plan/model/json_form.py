@@ -5,9 +5,10 @@ import json
 from typing import Any
 
 from rejoin.plan.model.expectations import expectations_of
+from rejoin.plan.model.grouping import grouping_of
 from rejoin.plan.model.match import JoinKind, match_of
-from rejoin.plan.model.plan import Column, Edge, Horizon, Node, Plan, Projection, Table, View
-from rejoin.plan.model.policy import Fuse, Policy, Refresh
+from rejoin.plan.model.plan import Column, Edge, Node, Plan, Projection, Table, View
+from rejoin.plan.model.policy import Fuse, Horizon, Policy, Refresh
 from rejoin.plan.model.sinks import sink_of
 from rejoin.plan.model.sources import SOURCES, OnBadRecord, OnIncomplete, Snapshots, format_from
 
@@ -76,4 +77,5 @@ def _node(data: dict[str, Any]) -> Node:
         sinks=tuple(sink_of(s) for s in data.get("sinks", ())),
         expectations=expectations_of(data),
         null_keys=data.get("null_keys", False),
+        grouping=grouping_of(data.get("grouping")),
     )

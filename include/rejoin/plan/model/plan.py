@@ -11,17 +11,20 @@ A node's output is by definition the result of this query (``plan.sql.defining_q
     [INNER | LEFT | RIGHT | FULL] JOIN <right view of edge i> r<i> ON <foreign_key i> = r<i>.<key>   -- for every edge
     WHERE <where>
 
-Joins by time have more conditions: ``plan.sql.defining_query_by_time``.
+Joins by time have more conditions: ``plan.sql.defining_query_by_time``. Of a node with a ``grouping`` ``l`` is a row of its groups, except in the grouping
+itself: there it is a member, a row of the left view.
 """
 
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from rejoin.errors import UnknownTable
 from rejoin.plan.model.expectations import Expectation
+from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.match import AsOf, JoinKind, Match, Other, Window
-from rejoin.plan.model.policy import Policy, Refresh, RunOptions
+from rejoin.plan.model.policy import Horizon, Policy, Refresh, RunOptions
 from rejoin.plan.model.sinks import Sink
 from rejoin.plan.model.sources import RecordsSource, Source
 
@@ -101,6 +104,7 @@ class Edge:
     foreign_key: tuple[str, ...]
     kind: JoinKind
     match: Match | None = None
+    null_is_a_key: ClassVar[bool] = False
 
     @property
     def join(self) -> str:
@@ -116,10 +120,11 @@ class Edge:
 @dataclass(frozen=True)
 class Node:
     """One output table: a left view, any number of edges (a star), the select and the filter after the joins. An edge that matches by
-    anything but a left or inner foreign key is the only one of its node.
+    anything but a left or inner foreign key is the only one of its node. With a ``grouping`` it has no edges: the rows of the left view are members
+    of groups, and its rows are these.
 
     ``key``: names of the output columns that are the key, in the key order of the left table; then, if ``two_sided``, of the right table.
-    ``null_keys``: parts of the key may be null, since a side is missing.
+    ``null_keys``: parts of the key may be null, since a side is missing, or null is the key of a group.
     ``used``: the output columns that downstream nodes read (empty for a leaf).
     ``published``: named by the user, as against an intermediate result of a chain.
     ``sinks``: where its changes are delivered; no part of its definition.
@@ -137,6 +142,7 @@ class Node:
     sinks: tuple[Sink, ...] = ()
     expectations: tuple[Expectation, ...] = ()
     null_keys: bool = False
+    grouping: Grouping | None = None
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -154,6 +160,18 @@ class Node:
         return self.edges[0].match if self.edges else None
 
     @property
+    def subscribes_to(self) -> "tuple[Edge | Grouping, ...]":
+        """What its left rows are subscribed to: right rows by foreign keys, or their groups."""
+        if self.grouping is not None:
+            return (self.grouping,)
+        return self.edges if self.match is None else ()
+
+    @property
+    def star(self) -> bool:
+        """Whether every row is one of a left row, with the right rows of its foreign keys."""
+        return self.match is None and not self.two_sided and self.grouping is None
+
+    @property
     def keeps_what_it_saw(self) -> bool:
         """Whether its rows are those of the run that read them, whatever becomes of the right table: no function of the tables as they are."""
         return isinstance(self.match, AsOf) and self.match.left_time is None
@@ -167,19 +185,6 @@ class Node:
     def two_sided(self) -> bool:
         """Whether a row of the output is one of a left row and a right row, so that its key is that of both."""
         return isinstance(self.match, Window) or (self.match is None and any(e.kind.keeps_right for e in self.edges))
-
-
-@dataclass(frozen=True)
-class Horizon:
-    """What a compaction has let go of a stream, in microseconds.
-
-    ``stored``: every record from this time on is stored; None: all are. ``taken``: a record before this time is refused, since records that it
-    meets are gone.
-    """
-
-    stream: str
-    stored: int | None
-    taken: int
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How outputs are maintained, and what somebody asks of one run."""
+"""How outputs are maintained, what somebody asks of one run, and how far streams are still stored."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -54,3 +54,16 @@ class RunOptions:
     replay: tuple[str, ...] = ()
     note: str = ""
     repair: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """What a compaction has let go of a stream, in microseconds.
+
+    ``stored``: every record from this time on is stored; None: all are. ``taken``: a record before this time is refused, since records that it
+    meets are gone.
+    """
+
+    stream: str
+    stored: int | None
+    taken: int

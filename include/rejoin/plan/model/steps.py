@@ -66,11 +66,13 @@ def deliveries(plan: Plan) -> tuple[Step, ...]:
 def _node_steps(plan: Plan, node: Node) -> list[Step]:
     left = _ready(plan, node.left.table)
     validate = Step(Verb.VALIDATE, node.name, (step_id(Verb.RESOLVE, node.name),))
+    subscribe = Step(Verb.SUBSCRIBE, node.name, (left,))
+    if node.grouping is not None:
+        return [subscribe, Step(Verb.RESOLVE, node.name, (subscribe.id,)), validate]
     if not node.edges:
         return [Step(Verb.RESOLVE, node.name, (left,)), validate]
     if node.match is not None:
         return [Step(Verb.RESOLVE, node.name, tuple(dict.fromkeys((left, _ready(plan, node.edges[0].right.table))))), validate]
-    subscribe = Step(Verb.SUBSCRIBE, node.name, (left,))
     responds = [
         Step(Verb.RESPOND, f"{node.name}.{edge.name}", tuple(dict.fromkeys((subscribe.id, _ready(plan, edge.right.table)))))
         for edge in node.edges

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from rejoin.plan.extensions import join_kinds
 from rejoin.plan.model.match import AsOf, Other, Window
 from rejoin.plan.model.plan import Edge, Node, Plan
+from rejoin.plan.sql.aggregates import aggregated
 from rejoin.plan.sql.defining_query_by_time import ByTime
 from rejoin.plan.sql.spelling import SPARK, Spelling, columns, view_query
 
@@ -28,7 +29,8 @@ def node_query(
         sql: whose SQL.
     """
     by_time = ByTime(sql, relation, whole or relation)
-    lines = [f"SELECT {columns(sql, node.columns)}", f"FROM {view_query(sql, node.left, relation)} AS l"]
+    rows = view_query(sql, node.left, relation) if node.grouping is None else f"({groups_query(sql, node, relation)})"
+    lines = [f"SELECT {columns(sql, node.columns)}", f"FROM {rows} AS l"]
     for number, edge in enumerate(node.edges, start=1):
         match edge.match:
             case Window() as window:
@@ -43,6 +45,22 @@ def node_query(
     if where:
         lines.append(f"WHERE {' AND '.join(where if len(where) == 1 else (f'({text})' for text in where))}")
     return "\n".join(lines)
+
+
+def groups_query(sql: Spelling, node: Node, relation: Callable[[str], str]) -> str:
+    """The query that gives the groups of a node."""
+    grouping = node.grouping
+    assert grouping is not None
+    keys, of_member = (
+        {f"{letter}_{at}": part for at, part in enumerate(some, start=1)}
+        for letter, some in (("k", grouping.foreign_key), ("m", [f"l.{sql.name(key)}" for key in node.left.key]))
+    )
+    members = ", ".join(
+        f"{text} AS {name}" for name, text in [*keys.items(), *of_member.items(), *((v.name, v.sql) for v in grouping.values)]
+    )
+    made = [*zip((key.name for key in grouping.keys), keys, strict=True), *aggregated(sql, grouping, list(of_member))]
+    shown = ", ".join(f"{text} AS {sql.name(name)}" for name, text in made)
+    return f"SELECT {shown} FROM (SELECT {members} FROM {view_query(sql, node.left, relation)} AS l) GROUP BY {', '.join(keys)}"
 
 
 def topology_query(plan: Plan, node: Node, table: Callable[[str], str] = lambda name: f"`{name}`") -> str:

@@ -1,7 +1,7 @@
 """What a query says differently in the SQL of several engines, as far as a plan writes queries; ``statements.dialect`` has the rest."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from rejoin.plan.model.plan import Projection, View
 
@@ -24,6 +24,14 @@ class Spelling(ABC):
     @abstractmethod
     def wall_micros(self, clock: str) -> str:
         """The same of a TIMESTAMP_NTZ, as if it were UTC."""
+
+    @abstractmethod
+    def added(self, number: str, member: Sequence[str]) -> str:
+        """The aggregate that adds floating point numbers, as DOUBLE, in the order of the keys ``member``; null without any."""
+
+    @abstractmethod
+    def outermost(self, value: str, by: str, member: Sequence[str], *, greatest: bool) -> str:
+        """The aggregate that gives the value of the row with the smallest ``by``, of equal ones of that with the smallest key ``member``; or with the ``greatest`` of both."""
 
     def time_micros(self, time: str, *, zoned: bool) -> str:
         """The same of a TIMESTAMP (``zoned``) or a TIMESTAMP_NTZ."""
@@ -48,6 +56,19 @@ class SparkSpelling(Spelling):
 
     def wall_micros(self, clock: str) -> str:
         return f"unix_micros(CAST({clock} AS TIMESTAMP))"
+
+    def added(self, number: str, member: Sequence[str]) -> str:
+        rows = f"CASE WHEN {number} IS NOT NULL THEN named_struct({_fields(member)}, 'v', CAST({number} AS DOUBLE)) END"
+        total = f"aggregate(array_sort(collect_list({rows})), CAST(0 AS DOUBLE), (total, row) -> total + row.v)"
+        return f"CASE WHEN count({number}) > 0 THEN {total} END"
+
+    def outermost(self, value: str, by: str, member: Sequence[str], *, greatest: bool) -> str:
+        order = f"CASE WHEN {by} IS NOT NULL THEN named_struct('by', {by}, {_fields(member)}) END"
+        return f"{'max_by' if greatest else 'min_by'}({value}, {order})"
+
+
+def _fields(parts: Sequence[str]) -> str:
+    return ", ".join(f"'k{at}', {part}" for at, part in enumerate(parts))
 
 
 SPARK = SparkSpelling()

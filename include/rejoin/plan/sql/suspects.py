@@ -38,7 +38,11 @@ def of_side(plan: Plan, name: str, *, right: bool) -> tuple[Suspect, ...]:
     node, output = plan.node(name), f"output {name!r}"
     if right:
         return tuple(_view(node.edges[0].right, output))
-    return (*_view(node.left, output), *_keys(node.edges, output))
+    return (
+        tuple(_node(node, node.edges, Verb.SUBSCRIBE))
+        if node.grouping is not None
+        else (*_view(node.left, output), *_keys(node.edges, output))
+    )
 
 
 def _node(node: Node, edges: Iterable[Edge], verb: Verb) -> Iterator[Suspect]:
@@ -50,6 +54,8 @@ def _node(node: Node, edges: Iterable[Edge], verb: Verb) -> Iterator[Suspect]:
     if verb is Verb.VALIDATE:
         yield from _expectations(output, node.expectations)
     yield from _view(node.left, output)
+    if node.grouping is not None:
+        yield from (Suspect(f"{called} of {output}", value.sql) for called, value in node.grouping.made_of if not _plain(value.sql))
     for edge in edges:
         yield from _keys([edge], output)
         yield from _view(edge.right, output)

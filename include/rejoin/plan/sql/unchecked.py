@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rejoin.plan.model.expectations import Expectation
 from rejoin.plan.model.plan import Node, Plan, Projection, Table, View
-from rejoin.plan.sql.defining_query import node_query
+from rejoin.plan.sql.defining_query import groups_query, node_query
 from rejoin.plan.sql.spelling import SPARK, view_query
 from rejoin.plan.sql.typing.check import Typed, check
 
@@ -53,7 +53,7 @@ def _types(columns: Iterable[Projection], known: Mapping[str, Types]) -> Types:
 
 
 def _types_of_node(node: Node, known: Mapping[str, Types]) -> Types:
-    return _types(node.columns, _sides(node, known))
+    return _types(node.columns, _sides(node, known) if node.grouping is None else {"l": node.grouping.types})
 
 
 def _sides(node: Node, known: Mapping[str, Types]) -> dict[str, Types]:
@@ -74,6 +74,9 @@ def _node(node: Node, known: Mapping[str, Types], texts: Mapping[str, str]) -> I
     keys = [(f"the foreign key to {edge.name!r} of {output}", part, None) for edge in node.edges for part in edge.foreign_key]
     columns = [(f"column {p.name!r} of {output}", p.sql, None) for p in node.columns]
     where = [(f"a filter of {output}", node.where, "BOOLEAN")] if node.where else []
+    if node.grouping is not None:
+        yield from _unknown(((f"{called} of {output}", value.sql, value.type) for called, value in node.grouping.made_of), sides, scope)
+        sides, scope = {"l": node.grouping.types}, f"({groups_query(SPARK, node, texts.__getitem__)}) AS l"
     yield from _unknown([*keys, *columns, *where], sides, scope)
 
 

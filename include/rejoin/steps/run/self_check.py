@@ -20,6 +20,7 @@ from rejoin.lake.ledger.records import Run
 from rejoin.lake.read import duckdb_lookup
 from rejoin.lake.read.table_sizes import Sizes
 from rejoin.limits import limits
+from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.plan import Edge, Node
 from rejoin.plan.model.step_results import Changed
 from rejoin.statements.own_columns import HASH, RUN, numbered
@@ -52,9 +53,9 @@ class SelfCheck:
         done: dict[str, Any] = {}
         if made.changes:
             done["changes"] = self._changes(node, made)
-        for edge in node.edges if node.match is None else ():
+        for to in node.subscribes_to:
             if facts.sent(node):
-                done[f"subscriptions.{edge.name}"] = self._subscriptions(node, edge)
+                done[f"subscriptions.{to.name}"] = self._subscriptions(node, to)
         return done
 
     def _changes(self, node: Node, made: Changed) -> int | str:
@@ -82,10 +83,10 @@ class SelfCheck:
             )
         return len(changes)
 
-    def _subscriptions(self, node: Node, edge: Edge) -> int | str:
+    def _subscriptions(self, node: Node, to: Edge | Grouping) -> int | str:
         """A sample of this run's subscriptions has the left rows that made them, as they are now: a subscription copies its row's hash in the same run."""
-        pks, key = numbered("pk", len(self._run.plan.left_key(node))), list(self._run.plan.key_of(node.left.table))
-        sent = self._sample(table_names.subscriptions(node, edge), [*pks, "_op", HASH])
+        pks, key = numbered("pk", len(self._run.plan.key_of(node.left.table))), list(self._run.plan.key_of(node.left.table))
+        sent = self._sample(table_names.subscriptions(node, to), [*pks, "_op", HASH])
         if isinstance(sent, duckdb_lookup.TooLarge):
             return sent.why
         asked = sent.filter(pc.equal(sent["_op"], "S"))
@@ -102,7 +103,7 @@ class SelfCheck:
         wrong = sum(lefts.get(_key(r, pks)) != r[HASH] for r in asked.to_pylist())
         if wrong:
             raise self._broken(
-                f"{wrong} of {asked.num_rows} subscriptions of {node.name!r} on {edge.name!r} that were looked up have no left row, or another one",
+                f"{wrong} of {asked.num_rows} subscriptions of {node.name!r} on {to.name!r} that were looked up have no left row, or another one",
                 "one live left row each (I8)",
             )
         return len(asked)

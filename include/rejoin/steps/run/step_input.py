@@ -116,7 +116,7 @@ class StepInput:
 
     def checked(self, node: Node, outcome: Outcome[Validated]) -> Outcome[Validated]:
         """The outcome of a node's validation, after the checks that every run makes on itself; they need changes."""
-        if not (outcome.result.changes or (node.edges and self.facts.sent(node))):
+        if not (outcome.result.changes or (node.subscribes_to and self.facts.sent(node))):
             return replace(outcome, detail={**outcome.detail, "self_checks": {}})
         from rejoin.steps.run.self_check import SelfCheck
 

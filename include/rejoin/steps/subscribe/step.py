@@ -5,7 +5,9 @@ from rejoin.context.uncomputable_rows import UncomputableRows, can_sift
 from rejoin.context.work import Work
 from rejoin.engines.relation import Relation
 from rejoin.joins.foreign_key import subscribe
+from rejoin.joins.group import statements as group
 from rejoin.lake import table_names
+from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.plan import Edge, Node
 from rejoin.plan.model.step_results import Subscribed
 from rejoin.plan.model.steps import Verb
@@ -21,7 +23,7 @@ class Subscribing:
         self._engine, self._sql = work.engine, work.engine.sql
 
     def run(self, node: Node) -> Outcome[Subscribed]:
-        """Writes the subscriptions of a node, on all of its edges."""
+        """Writes the subscriptions of a node, on all of its edges, or to its groups."""
         changes = _left_changes(self._work, node)
         assert changes is not None
         try:
@@ -42,18 +44,22 @@ class Subscribing:
     def _subscribed(self, node: Node, changes: Relation) -> Outcome[Subscribed]:
         key, spoken = self._facts.plan.key_of(node.left.table), self._engine.node(node)
         counts, writes = {"subscribed": 0, "unsubscribed": 0}, []
-        for edge, name in ((e, table_names.subscriptions(node, e)) for e in spoken.edges):
-            statement = subscribe.subscribe(self._sql, spoken.left, edge, key, self._facts.run.number)
+        for to, name in ((e, table_names.subscriptions(node, e)) for e in spoken.subscribes_to):
+            run = self._facts.run.number
+            if isinstance(to, Grouping):
+                statement = group.joined(self._sql, spoken.left, to, key, run)
+            else:
+                statement = subscribe.subscribe(self._sql, spoken.left, to, key, run)
             rows = self._engine.query(statement, changes=changes)
             observed, seen = self._engine.counted(rows, counted({"subscribed": "_op = 'S'", "unsubscribed": "_op = 'D'"}))
             put = self._writer.replace if self._facts.rebuilt(node) else self._writer.append
-            writes.append(put(name, self._engine.small(observed, 2 * self._facts.left_rows(node)), _subscription_key(edge, key)))
+            writes.append(put(name, self._engine.small(observed, 2 * self._facts.left_rows(node)), _subscription_key(to, key)))
             counts = {n: counts[n] + made for n, made in seen().items()}
         return Outcome(Subscribed.of(counts), tuple(writes))
 
 
-def _subscription_key(edge: Edge, key: tuple[str, ...]) -> list[str]:
-    return [*numbered("fk", len(edge.foreign_key)), *numbered("pk", len(key))]
+def _subscription_key(to: Edge | Grouping, key: tuple[str, ...]) -> list[str]:
+    return [*numbered("fk", len(to.foreign_key)), *numbered("pk", len(key))]
 
 
 def _left_changes(work: Work, node: Node) -> Relation | None:

@@ -9,7 +9,7 @@ raises an error, DuckDB raises one. DuckDB may raise an error where Spark has a 
 for instance): then Spark has to be asked.
 """
 
-from rejoin.plan.sql.portable.plans import node_columns, types_of, view_columns, why_not
+from rejoin.plan.sql.portable.plans import Columns, member_columns, node_columns, types_of, view_columns, why_not
 from rejoin.plan.sql.portable.printed import DISABLED, SETTINGS, UTC, NotPortable, Printed, duckdb_type, quoted
 from rejoin.plan.sql.portable.printing import printed
 
@@ -17,9 +17,11 @@ __all__ = [
     "DISABLED",
     "SETTINGS",
     "UTC",
+    "Columns",
     "NotPortable",
     "Printed",
     "duckdb_type",
+    "member_columns",
     "node_columns",
     "printed",
     "quoted",

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rejoin.plan.model.plan import Node, Plan, Projection, View
+from rejoin.plan.sql.aggregates import not_portable
 from rejoin.plan.sql.portable.printed import NotPortable
 from rejoin.plan.sql.portable.printing import printed
 from rejoin.plan.sql.typing.check import check
@@ -33,13 +34,24 @@ def view_columns(plan: Plan, view: View) -> Columns:
 
 
 def node_columns(plan: Plan, node: Node) -> Columns:
-    """What the texts of a node may name: ``l``, and ``r1``, ``r2`` ... for its edges.
+    """What the texts of a node may name: ``l``, and ``r1``, ``r2`` ... for its edges; of groups ``l`` is a group.
 
     Raises:
         NotPortable: the type of a column cannot be known.
     """
+    if node.grouping is not None:
+        return {"l": node.grouping.types}
     views = {"l": node.left, **{f"r{number}": edge.right for number, edge in enumerate(node.edges, 1)}}
     return {alias: _view_types(plan, view) for alias, view in views.items()}
+
+
+def member_columns(plan: Plan, node: Node) -> Columns:
+    """What the texts of a grouping may name: ``l``, a row of the left view.
+
+    Raises:
+        NotPortable: the type of a column cannot be known.
+    """
+    return {"l": _view_types(plan, node.left)}
 
 
 def _view_types(plan: Plan, view: View) -> Mapping[str, str]:
@@ -73,6 +85,8 @@ def _known(kind: str | None, column: str) -> str:
 
 def why_not(plan: Plan, node: Node) -> str | None:
     """The first reason why not all texts of a node are portable, with the place of the text; None if all are."""
+    if node.grouping is not None and (reason := not_portable(node.grouping)):
+        return reason
     try:
         for place, text, kind, columns in _texts(plan, node):
             try:
@@ -91,6 +105,8 @@ def _texts(plan: Plan, node: Node) -> Iterator[tuple[str, str, str | None, Colum
     yield from _view_texts(plan, node.left)
     for edge in node.edges:
         yield from _view_texts(plan, edge.right)
+    for called, value in node.grouping.made_of if node.grouping is not None else ():
+        yield called, value.sql, value.type, member_columns(plan, node)
     columns = node_columns(plan, node)
     for edge in node.edges:
         for text in edge.foreign_key:

@@ -1,0 +1,66 @@
+"""Statements of groups: members subscribe to their group with what is taken of them, and a group is computed from its members."""
+
+from collections.abc import Iterator, Sequence
+
+from rejoin.joins.foreign_key import subscribe
+from rejoin.plan.model.grouping import Grouping
+from rejoin.plan.model.plan import Node, Plan, View
+from rejoin.plan.model.steps import Verb, step_id
+from rejoin.plan.sql.aggregates import aggregated
+from rejoin.statements.dialect import Dialect
+from rejoin.statements.own_columns import HASH, numbered
+from rejoin.statements.relations import foreign_key, seen
+from rejoin.statements.value_hash import canonical, hashed
+
+
+def joined(sql: Dialect, left: View, grouping: Grouping, key: tuple[str, ...], run: int) -> str:
+    """``changes`` of the left table -> what members send to the groups that they leave and that they have; see ``subscribe.sent``."""
+    values = [f"CASE WHEN _op = 'S' AND alive THEN {value.sql} END AS {sql.name(value.name)}" for value in grouping.values]
+    return subscribe.sent(sql, left, grouping, key, run, *values)
+
+
+def members(sql: Dialect, node: Node, key: tuple[str, ...]) -> str:
+    """``lefts``, Rows of the left table -> ``fk_1``.., ``pk_1``.. and ``v_1``.. of the members among them."""
+    assert node.grouping is not None
+    pks, fks = numbered("pk", len(key)), numbered("fk", len(node.grouping.foreign_key))
+    rows = f"SELECT {sql.names(pks)}, {seen(sql, node.left)} AS l FROM (SELECT {sql.renamed(key, pks)}, _row AS t FROM lefts)"
+    parts = [f"{sql.get('fk', c)} AS {c}" for c in fks]
+    values = [f"{value.sql} AS {sql.name(value.name)}" for value in node.grouping.values]
+    return f"SELECT {', '.join([*parts, *pks, *values])} FROM (SELECT *, {foreign_key(sql, node.grouping)} AS fk FROM ({rows}) WHERE l IS NOT NULL)"
+
+
+def touched(sql: Dialect, inputs: Sequence[tuple[str, Sequence[str]]], count: int) -> str:
+    """Inputs, each with its columns of a group's key -> ``fk_1``.. of the groups, each once."""
+    every = " UNION ALL ".join(f"SELECT {sql.renamed(columns, numbered('fk', count))} FROM {name}" for name, columns in inputs)
+    return f"SELECT DISTINCT * FROM ({every})"
+
+
+def groups(sql: Dialect, node: Node, members: int) -> str:
+    """``members``, ``fk_1``.., ``pk_1``.. and ``v_1``.. of all members of some groups -> ``state``: ``pk_1``.., the key of the group, and ``l``, its row.
+
+    Args:
+        sql: the dialect.
+        node: the node.
+        members: how many columns a member's key has.
+    """
+    grouping = node.grouping
+    assert grouping is not None
+    fks = numbered("fk", len(grouping.keys))
+    made = [*zip((key.name for key in grouping.keys), fks, strict=True), *aggregated(sql, grouping, numbered("pk", members))]
+    shown = ", ".join(f"{text} AS c_{at}" for at, (_, text) in enumerate(made, start=1))
+    types, columns = grouping.types, {name: f"c_{at}" for at, (name, _) in enumerate(made, start=1)}
+    print_ = hashed(canonical(sql, [(column, types[name]) for name, column in columns.items()]))
+    keys = ", ".join(f"c_{at} AS pk_{at}" for at in range(1, len(fks) + 1))
+    return (
+        f"SELECT {keys}, {sql.struct([*columns.items(), (HASH, print_)])} AS l FROM (SELECT {shown} FROM members GROUP BY {', '.join(fks)})"
+    )
+
+
+def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
+    """What finds the results of a node, whose texts are in the dialect: the step, a title and the statement."""
+    grouping, key = node.grouping, plan.key_of(node.left.table)
+    assert grouping is not None
+    yield step_id(Verb.SUBSCRIBE, node.name), "subscriptions of members to their groups", joined(sql, node.left, grouping, key, 0)
+    step = step_id(Verb.RESOLVE, node.name)
+    yield step, "touched, from sent", touched(sql, [("sent", numbered("fk", len(grouping.keys)))], len(grouping.keys))
+    yield step, "state, from members, all live subscriptions to the groups that are touched", groups(sql, node, len(key))

@@ -1,0 +1,110 @@
+"""What ``group_by(...).aggregate(...)`` says, checked: the keys of the groups, and the columns that are made of their members."""
+
+from collections.abc import Sequence
+
+from rejoin.declare.declarations import AggregateDeclaration
+from rejoin.plan.check import tables
+from rejoin.plan.check.relations import Groups, Rows, Star, grouped, side
+from rejoin.plan.model import problems
+from rejoin.plan.model.column_names import repeated
+from rejoin.plan.model.grouping import Aggregate
+from rejoin.plan.model.problems import Reporter
+from rejoin.plan.sql import aggregates, types
+from rejoin.plan.sql.aggregates import Call
+from rejoin.plan.sql.expressions import Expression, Ref, Scope, column, expression, select_item
+from rejoin.plan.sql.typing.coercion import FRACTIONS
+
+
+def check(declaration: AggregateDeclaration, members: Rows, report: Reporter) -> Star:
+    """The groups of some rows."""
+    before, scope = len(report.problems.found), Scope({"": side(members)})
+    if members.timed is not None:
+        report(
+            problems.BAD_OPTION, f"group_by: {members.label} is a stream, and only rows of tables and of what is made of them are grouped"
+        )
+    keys = _keys(declaration.keys, scope, report.about("group_by: "))
+    values: dict[str, Expression] = {}
+    made = [
+        _aggregate(name, text, scope, values, report.about(f"aggregate {name}={text!r}: ")) for name, text in declaration.columns.items()
+    ]
+    if not declaration.columns:
+        report(problems.BAD_OPTION, "aggregate: at least one column is expected, such as n='count(*)'")
+    found = tuple(a for a in made if a is not None)
+    for name in repeated([*keys, *declaration.columns]):
+        report(problems.DUPLICATE_NAME, f"two columns of the groups are named {name!r}; give the group key another name with AS")
+    kinds = {name: key.known or "" for name, key in keys.items()} | {a.name: a.type for a in found}
+    complete = len(report.problems.found) == before and members.complete
+    groups = Groups({name: _of_member(key, members) for name, key in keys.items()}, _named(values, members), found)
+    return grouped(members, groups, kinds, f"the groups at line {declaration.place.line}", complete=complete)
+
+
+def _keys(declared: Sequence[object], scope: Scope, report: Reporter) -> dict[str, Expression]:
+    """What members of a group have in common."""
+    if not declared:
+        report(problems.BAD_OPTION, "at least one column or expression is expected")
+    found: dict[str, Expression] = {}
+    for text in declared:
+        about = report.about(f"{text!r}: ")
+        for name, key in select_item(text, scope, about):
+            if not tables.check_column_name(name, about) or key is None or not _known(key, about):
+                continue
+            if key.known in FRACTIONS:
+                about(problems.BAD_TYPE, f"it is {key.known}, and rounded numbers cannot be keys; use DECIMAL or BIGINT")
+            elif name in found:
+                about(problems.DUPLICATE_NAME, f"two group keys are named {name!r}")
+            else:
+                found[name] = key
+    return found
+
+
+def _aggregate(name: str, text: object, scope: Scope, values: dict[str, Expression], report: Reporter) -> Aggregate | None:
+    """One column of the groups. ``values``: takes what it needs of a member, by its text."""
+    call = aggregates.call(text, report)
+    if not tables.check_column_name(name, report) or call is None:
+        return None
+    where = None if call.where is None else expression(call.where, scope, report.about("FILTER: "))
+    if where is not None and where.known not in (None, types.BOOLEAN):
+        report(problems.BAD_EXPRESSION, f"a filter must be BOOLEAN, this is {where.known}")
+    found = [made for argument in call.arguments if (made := expression(argument, scope, report)) is not None]
+    if len(found) < len(call.arguments) or (where is None and call.where is not None) or not all(_known(made, report) for made in found):
+        return None
+    kind = aggregates.result(call.function, [made.known or "" for made in found])
+    if kind is None:
+        report(problems.BAD_TYPE, f"{call.function}() does not take {' and '.join(made.known or '' for made in found)}")
+        return None
+    return Aggregate(name, call.function, tuple(_value(made, where, values) for made in _taken(call, found)), kind)
+
+
+def _taken(call: Call, found: list[Expression]) -> list[Expression]:
+    """What an aggregate takes of a member: with a filter ``count(*)`` counts those for which something is true."""
+    return found if found or call.where is None else [Expression(("true",), types.BOOLEAN, total=False, known=types.BOOLEAN)]
+
+
+def _value(made: Expression, where: Expression | None, values: dict[str, Expression]) -> str:
+    """The name of a value of members; the same text has one name."""
+    if where is not None:
+        made = Expression(("CASE WHEN ", *where.parts, " THEN ", *made.parts, " END"), made.type, known=made.known)
+    name = next((name for name, other in values.items() if other.parts == made.parts), f"v_{len(values) + 1}")
+    values.setdefault(name, made)
+    return name
+
+
+def _known(made: Expression, report: Reporter) -> bool:
+    """Whether it is certain that a column can have the type of an expression."""
+    if made.known is not None and types.canonical(made.known) is not None:
+        return True
+    report(problems.BAD_TYPE, f"its type is {made.known or 'not certain'}; write CAST(... AS type) with one of: {types.ALLOWED}")
+    return False
+
+
+def _named(values: dict[str, Expression], members: Rows) -> dict[str, Expression]:
+    return {name: _of_member(made, members) for name, made in values.items()}
+
+
+def _of_member(made: Expression, members: Rows) -> Expression:
+    """An expression over the columns of a relation, as one over ``l``."""
+
+    def of_left(ref: Ref) -> Expression:
+        return column("l", ref.column, members.columns[ref.column].type, members.columns[ref.column].known)
+
+    return made.replace(of_left)

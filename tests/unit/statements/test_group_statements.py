@@ -1,0 +1,124 @@
+"""Statements of groups: what members send, which groups they touch, and what a group is made of."""
+
+import pytest
+from statement_tables import SQL, check, spoken
+
+from rejoin import Topology, debezium
+from rejoin.joins.group import statements as group
+from rejoin.joins.outer import statements as outer
+from rejoin.plan.check.compile import compile
+
+KEY = ("s", "o")
+
+
+def _plan() -> Topology:
+    made = Topology("shop")
+    lines = made.table("lines", list(KEY), "s INT, o INT, c STRING, q INT, w DOUBLE, d DECIMAL(5,2), ok BOOLEAN", debezium("lines")).filter(
+        "q < 9"
+    )
+    lines.group_by("c").aggregate(n="count(*)", q="sum(q)").named("few")
+    lines.group_by("c").aggregate(
+        n="count(*)",
+        some="count(q)",
+        kinds="count(DISTINCT q)",
+        total="sum(q)",
+        money="sum(d)",
+        weight="sum(w)",
+        mean="avg(q)",
+        share="avg(w)",
+        low="min(q)",
+        high="max(c)",
+        every="bool_and(ok)",
+        one="bool_or(ok)",
+        lightest="min_by(o, w)",
+        heaviest="max_by(o, w)",
+        good="sum(q) FILTER (WHERE ok)",
+    ).named("many")
+    return made
+
+
+PLAN = compile(_plan())
+FEW, MANY = spoken(PLAN, "few"), spoken(PLAN, "many")
+LINE = "STRUCT(s INT, o INT, c VARCHAR, q INT, w DOUBLE, d DECIMAL(5,2), ok BOOLEAN, _hash BLOB)"
+
+
+def line(o: int, c: str, q: int, h: str = "h") -> str:
+    return f"{{s: 1, o: {o}, c: {c}, q: {q}, _hash: {h}}}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param("NULL", line(1, "a", 3), "a | 1 | S | 3 | h", id="comes"),
+        pytest.param(line(1, "a", 3), "NULL", "a | 1 | D | NULL | NULL", id="goes"),
+        pytest.param(line(1, "a", 3), line(1, "a", 4, "i"), "a | 1 | S | 4 | i", id="stays in its group"),
+        pytest.param(line(1, "a", 3), line(1, "b", 3), "a | 1 | D | NULL | h\n b | 1 | S | 3 | h", id="moves"),
+        pytest.param(line(1, "NULL", 3), line(1, "b", 3), "NULL | 1 | D | NULL | h\n b | 1 | S | 3 | h", id="leaves the group of null"),
+        pytest.param("NULL", line(1, "NULL", 3), "NULL | 1 | S | 3 | h", id="comes to the group of null"),
+        pytest.param(line(1, "a", 3), line(1, "b", 9), "a | 1 | D | NULL | h", id="is shown no more"),
+        pytest.param(line(1, "a", 9), line(1, "b", 9), "", id="was never shown"),
+    ],
+)
+def test_a_member_says_which_group_it_leaves_and_which_one_it_has(before: str, after: str, expected: str) -> None:
+    changes = f"s INT | o INT | _before {LINE} | _after {LINE}\n 1 | 1 | {before} | {after}"
+    assert FEW.grouping is not None
+    check(group.joined(SQL, FEW.left, FEW.grouping, KEY, 7), f"fk_1 | pk_2 | _op | v_1 | _hash\n {expected}", changes=changes)
+
+
+def test_members_of_all_rows_are_those_that_the_view_shows() -> None:
+    lefts = f"s INT | o INT | _row {LINE}\n 1 | 1 | {line(1, 'a', 3)}\n 1 | 2 | {line(2, 'NULL', 4)}\n 1 | 3 | {line(3, 'a', 9)}"
+    check(group.members(SQL, FEW, KEY), "fk_1 | pk_1 | pk_2 | v_1\n a | 1 | 1 | 3\n NULL | 1 | 2 | 4", lefts=lefts)
+
+
+def test_groups_are_touched_once_null_among_them() -> None:
+    sent, again = "fk_1\n a\n a\n NULL\n NULL", "c\n b\n NULL"
+    check(group.touched(SQL, [("sent", ["fk_1"]), ("again", ["c"])], 1), "fk_1\n a\n b\n NULL", sent=sent, again=again)
+
+
+MEMBERS = """
+  fk_1 | pk_1 INT | pk_2 INT | v_1 INT | v_2 DECIMAL(5,2) | v_3 DOUBLE | v_4 VARCHAR | v_5 BOOLEAN | v_6 INT | v_7 INT
+  a    | 1        | 2        | 3       | 1.25             | 1e16       | a           | true        | 2       | 3
+  a    | 1        | 1        | 3       | 0.25             | -1e16      | a           | NULL        | 1       | NULL
+  a    | 1        | 3        | NULL    | NULL             | 1          | a           | false       | 3       | NULL
+  a    | 2        | 1        | 4       | 2                | -1e16      | a           | true        | 1       | 4
+  NULL | 1        | 4        | NULL    | NULL             | NULL       | NULL        | NULL        | 4       | NULL
+"""
+
+
+@pytest.mark.parametrize(
+    ("column", "of_a", "of_null"),
+    [
+        ("n", "4", "1"),
+        ("some", "3", "0"),
+        ("kinds", "2", "0"),
+        ("total", "10", "NULL"),
+        ("money", "3.50", "NULL"),
+        ("weight", "-1e+16", "NULL"),  # in the order of the keys: -1e16 + 1e16 + 1 - 1e16
+        ("mean", "3.3333333333333335", "NULL"),
+        ("share", "-2500000000000000.0", "NULL"),
+        ("low", "3", "NULL"),
+        ("high", "a", "NULL"),
+        ("every", "false", "NULL"),
+        ("one", "true", "NULL"),
+        ("lightest", "1", "NULL"),
+        ("heaviest", "2", "NULL"),
+        ("good", "7", "NULL"),
+    ],
+)
+def test_an_aggregate_is_made_of_all_members_in_the_order_of_their_keys(column: str, of_a: str, of_null: str) -> None:
+    expected = f"pk_1 | l.c | l.{column} | octet_length(l._hash)\n a | a | {of_a} | 16\n NULL | NULL | {of_null} | 16"
+    check(group.groups(SQL, MANY, 2), expected, members=MEMBERS)
+
+
+def test_equal_groups_have_equal_hashes_and_others_have_not() -> None:
+    few = "fk_1 | pk_1 INT | pk_2 INT | v_1 INT\n a | 1 | 1 | 3\n a | 1 | 2 | 4\n b | 1 | 3 | 7"
+    hashes = f"SELECT count(DISTINCT l._hash) AS found FROM ({group.groups(SQL, FEW, 2)})"
+    check(hashes, "found\n 2", members=few)
+    check(f"SELECT count(DISTINCT x._hash) AS found FROM (SELECT l AS x FROM ({group.groups(SQL, FEW, 2)}) UNION ALL SELECT l FROM ({group.groups(SQL, FEW, 2)}))", "found\n 2", members=few)  # fmt: skip
+
+
+def test_a_right_row_whose_whole_key_is_null_is_one_like_any_other() -> None:
+    given = {"sent": ("fk_1",), "changes": ("c",), "held": ("right",)}
+    sent, changes, held = "fk_1\n a", "c\n NULL", "left | right\n 1 | NULL\n 2 | b\n NULL | c"
+    check(outer.touched(SQL, given, ["c"], ["left"]), "c\n a\n b\n c\n NULL", sent=sent, changes=changes, held=held)
+    check(outer.touched(SQL, {"held": ("right",)}, ["c"], ["left"]), "c\n b\n c", held=held)
