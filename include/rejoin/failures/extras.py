@@ -4,6 +4,7 @@ from importlib.util import find_spec
 
 from rejoin.errors import SetupError
 from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.sinks import KafkaSink
 from rejoin.plan.topic_path import names_topic
 
 _EXTRAS = {
@@ -24,7 +25,6 @@ _EXTRAS = {
     "pyspark": "spark",
 }
 """A package that rejoin imports -> the extra that has it."""
-_SINKS = {"kafka": "confluent_kafka", "opensearch": "opensearchpy", "postgres": "psycopg"}
 
 
 def require(where: str, *packages: str) -> None:
@@ -41,7 +41,7 @@ def require(where: str, *packages: str) -> None:
 def require_for_run(plan: Plan) -> None:
     """The same for a run of a plan, its sources and sinks included."""
     asked = any(e.asked for name in plan.names for e in plan.expectations(name))
-    topics = {_SINKS["kafka"] for table in plan.tables if names_topic(table.source.path)}
+    topics = {KafkaSink.package for table in plan.tables if names_topic(table.source.path)}
     require(f"topology {plan.topology!r}", *sorted({*topics, *_clients(plan)}), *(["great_expectations"] if asked else []))
 
 
@@ -57,7 +57,7 @@ def missing(error: ModuleNotFoundError, where: str) -> SetupError | None:
 
 
 def _clients(plan: Plan) -> list[str]:
-    return sorted({_SINKS[sink.kind] for node in plan.nodes for sink in node.sinks})
+    return sorted({sink.package for node in plan.nodes for sink in node.sinks})
 
 
 def _installed(name: str) -> bool:

@@ -9,30 +9,27 @@ from collections.abc import Mapping
 
 from rejoin.errors import SetupError
 from rejoin.lake.named_settings import settings
-
-ADDRESS = {"kafka": "bootstrap.servers", "opensearch": "url", "postgres": "url"}
-"""The setting that every sink of a kind must have."""
+from rejoin.plan.model.sinks import Sink
 
 
-def connection(stated: Mapping[str, Mapping[str, str]], name: str, kind: str) -> dict[str, str]:
+def connection(stated: Mapping[str, Mapping[str, str]], sink: Sink) -> dict[str, str]:
     """The settings of a sink.
 
     Args:
         stated: the sections of the lake's file.
-        name: the sink's name in the topology.
-        kind: kafka, opensearch or postgres.
+        sink: as the plan has it.
 
     Raises:
         SetupError: there are none, or the address is missing.
     """
-    variable, address = f"REJOIN_SINK_{name.upper()}", ADDRESS[kind]
-    found = dict(stated.get(name, {}))
+    variable = f"REJOIN_SINK_{sink.name.upper()}"
+    found = dict(stated.get(sink.name, {}))
     if given := os.environ.get(variable):
-        found |= settings(given, variable, address)
-    if address not in found:
+        found |= settings(given, variable, sink.address)
+    if sink.address not in found:
         raise SetupError(
-            f"nothing says where the {kind} sink {name!r} is",
-            expected=f"{address} in [sinks.{name}] of the lake's .toml file, or the environment variable {variable}",
+            f"nothing says where the {sink.kind} sink {sink.name!r} is",
+            expected=f"{sink.address} in [sinks.{sink.name}] of the lake's .toml file, or the environment variable {variable}",
             next_step="write it there; the topology file has no addresses",
         )
     return found

@@ -17,7 +17,7 @@ def identity(node: Node, sink: Sink, stated: Mapping[str, Mapping[str, str]]) ->
         SetupError: nothing says where the sink is.
         SinkDown, SinkDenied: it cannot be reached.
     """
-    where, name = config.connection(stated, sink.name, sink.kind), sink_id(node.name, sink)
+    where, name = config.connection(stated, sink), sink_id(node.name, sink)
     if isinstance(sink, KafkaSink):
         from rejoin.sinks.kafka import settings
         from rejoin.sinks.kafka.cursor import Topics
@@ -30,7 +30,7 @@ def identity(node: Node, sink: Sink, stated: Mapping[str, Mapping[str, str]]) ->
         return index.identity(name, sink, where)
     from rejoin.sinks.postgres import table
 
-    return table.identity(name, sink, where["url"])
+    return table.identity(name, sink, where[sink.address])
 
 
 def connect(topology: str, node: Node, sink: Sink, types: pa.Schema, stated: Mapping[str, Mapping[str, str]]) -> Target:
@@ -47,7 +47,7 @@ def connect(topology: str, node: Node, sink: Sink, types: pa.Schema, stated: Map
         SetupError: nothing says where the sink is.
         SinkDown, SinkDenied: it cannot be reached.
     """
-    where, name = config.connection(stated, sink.name, sink.kind), sink_id(node.name, sink)
+    where, name = config.connection(stated, sink), sink_id(node.name, sink)
     if isinstance(sink, KafkaSink):
         from rejoin.sinks.kafka.records import Records, json_encoding
         from rejoin.sinks.kafka.schema_registry import Registry, avro_encoding
@@ -64,4 +64,4 @@ def connect(topology: str, node: Node, sink: Sink, types: pa.Schema, stated: Map
         return OpenSearchTarget(topology, node, sink, where, types)
     from rejoin.sinks.postgres.table import PostgresTarget
 
-    return PostgresTarget(topology, node, sink, where["url"], types)
+    return PostgresTarget(topology, node, sink, where[sink.address], types)

@@ -1,10 +1,14 @@
 """What steps ask in passing, told by small runs: what they count, and who is told of a right row."""
 
 from collections.abc import Iterator
+from io import StringIO
 
 import pytest
+from limited import limited
+from rich.console import Console
 
 from rejoin import Topology, debezium
+from rejoin.report.history import decisions
 from rejoin.testing import Driver
 
 ORDERS, CUSTOMERS = "order_id BIGINT, customer_id BIGINT, total INT", "customer_id BIGINT, name STRING"
@@ -49,3 +53,23 @@ def test_a_right_row_is_alone_when_its_last_left_row_goes_elsewhere(driver: Driv
     driver.run(orders="1 | 7 | 5\n 2 | 8 | 5", customers="7 | Ann\n 8 | Bob\n 9 | Cid")
     driver.run(orders="1 | 8 | 5\n 3 | 9 | 5")
     assert driver.table("full") == "order_id | customer_id | name\n 1 | 8 | Bob\n 2 | 8 | Bob\n 3 | 9 | Cid\n NULL | 7 | Ann"
+
+
+def test_explain_says_of_a_run_which_way_it_got_the_rows_before(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver.run(orders="1 | 7 | 5", customers="7 | Ann")
+    assert "plain none the output is new" in told(driver)
+    limited(monkeypatch, read_values=2)
+    driver.run(customers="7 | Anna")
+    assert "plain read they have 2 values at most" in told(driver)
+    limited(monkeypatch, read_values=1)
+    driver.run(customers="7 | Ann")
+    assert "plain made they have up to 2 values" in told(driver)
+
+
+def told(driver: Driver) -> list[str]:
+    """What ``explain --run`` prints of the newest run."""
+    ledger, out = driver._topology.ledger, StringIO()
+    head = ledger.head()
+    assert head is not None
+    decisions(Console(file=out, width=200), ledger.run(head), list(ledger.steps(head).values()))
+    return [" ".join(line.split()) for line in out.getvalue().splitlines()]

@@ -1,7 +1,7 @@
 """What ``.to(kafka(...), postgres(...))`` says, checked: every mistake is reported with the line of the sink."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -33,8 +33,6 @@ _POSTGRES_BYTES: Final = 63
 """PostgreSQL cuts longer names off."""
 _POSTGRES_OWN: Final = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
 """Columns that every table of PostgreSQL has already; names are compared as they are written."""
-_TARGETS: Final = {"kafka": "topic", "opensearch": "index", "postgres": "table"}
-"""What a kind of sink delivers to."""
 
 
 class Sinks:
@@ -56,9 +54,7 @@ class Sinks:
                 )
                 continue
             report = self._problems.at(written.place, f"output {output!r}, {written.kind}(...): ")
-            if written.kind == "postgres":
-                _postgres_names(written.options, columns, report)
-            sink = _sink(written.kind, dict(written.options), key, report)
+            sink = _sink(written, key, columns, report)
             if sink is not None and sink.name in {s.name for s in made}:
                 report(DUPLICATE_NAME, f"the output has a sink {sink.name!r} already; give this one a name=")
             elif sink is not None and self._alone(sink, output, report):
@@ -67,27 +63,39 @@ class Sinks:
 
     def _alone(self, sink: Sink, output: str, report: Reporter) -> bool:
         """Whether no other output has its table or topic: a snapshot of one would remove the rows of the other."""
-        what = _TARGETS[sink.kind]
         other = self._taken.setdefault((sink.kind, sink.name, sink.target), output)
         if other != output:
             report(
                 DUPLICATE_NAME,
-                f"output {other!r} delivers to {what} {sink.target!r} of sink {sink.name!r} already; give this one a {what} of its own",
+                f"output {other!r} delivers to {sink.what} {sink.target!r} of sink {sink.name!r} already; give this one a {sink.what} of its own",
             )
         return other == output
 
 
-def _sink(kind: str, options: Mapping[str, Any], key: tuple[str, ...], report: Reporter) -> Sink | None:
-    before = len(report.problems.found)
+def _sink(written: SinkDeclaration, key: tuple[str, ...], columns: Sequence[str], report: Reporter) -> Sink | None:
+    before, options = len(report.problems.found), dict[str, Any](written.options)
     check_name(options["name"], "sink", report)
     common = {"catch_up": _choice(CatchUp, "catch_up", options, report), "start": _choice(Start, "start", options, report)}
-    if kind == "postgres":
-        _matches("table", options, _TABLE, "a text such as 'schema.table'", report)
-        _number("retries", options, 0, report)
-        return PostgresSink(options["name"], options["table"], retries=options["retries"], **common) if _fine(before, report) else None
-    if kind == "opensearch":
-        _index(options, report)
-        return OpenSearchSink(options["name"], options["index"], **common) if _fine(before, report) else None
+    kind, own = _KINDS[written.kind]
+    found = own(options, key, columns, report)
+    return kind(name=options["name"], **common, **found) if len(report.problems.found) == before else None
+
+
+def _postgres(options: Mapping[str, Any], key: tuple[str, ...], columns: Sequence[str], report: Reporter) -> dict[str, Any]:  # noqa: ARG001
+    _postgres_names(options, columns, report)
+    _matches("table", options, _TABLE, "a text such as 'schema.table'", report)
+    _number("retries", options, 0, report)
+    return {n: options[n] for n in ("table", "retries")}
+
+
+def _opensearch(options: Mapping[str, Any], key: tuple[str, ...], columns: Sequence[str], report: Reporter) -> dict[str, Any]:  # noqa: ARG001
+    _matches("index", options, _INDEX, "an index's name: no capital letters, no spaces, none of \\ / * ? \" < > | , # :", report)
+    if options["index"] in (CURSORS, REFUSED):
+        report(BAD_OPTION, f"index is {options['index']!r}: in an index of this name rejoin keeps what it needs itself")
+    return {"index": options["index"]}
+
+
+def _kafka(options: Mapping[str, Any], key: tuple[str, ...], columns: Sequence[str], report: Reporter) -> dict[str, Any]:  # noqa: ARG001
     _matches("topic", options, _TOPIC, "letters, digits, '.', '_' and '-', at most 249", report)
     _number("batch", options, 1, report)
     if options["partitions"] is not None:
@@ -99,19 +107,23 @@ def _sink(kind: str, options: Mapping[str, Any], key: tuple[str, ...], report: R
         report(BAD_OPTION, f"key='text' needs a key of one column, this one is {', '.join(key)}")
     interceptors = _interceptors(options["interceptors"], report)
     settings = _producer(options["producer"], chosen["guarantee"], report)
-    if not _fine(before, report):
-        return None
-    plain = {n: options[n] for n in ("name", "topic", "batch", "partitions", "partitioner")}
-    return KafkaSink(**plain, **common, **chosen, interceptors=interceptors, producer=settings)
+    return {
+        **{n: options[n] for n in ("topic", "batch", "partitions", "partitioner")},
+        **chosen,
+        "interceptors": interceptors,
+        "producer": settings,
+    }
 
 
-def _index(options: Mapping[str, Any], report: Reporter) -> None:
-    _matches("index", options, _INDEX, "an index's name: no capital letters, no spaces, none of \\ / * ? \" < > | , # :", report)
-    if options["index"] in (CURSORS, REFUSED):
-        report(BAD_OPTION, f"index is {options['index']!r}: in an index of this name rejoin keeps what it needs itself")
+_KINDS: dict[str, tuple[type[Sink], Callable[[Mapping[str, Any], tuple[str, ...], Sequence[str], Reporter], dict[str, Any]]]] = {
+    "kafka": (KafkaSink, _kafka),
+    "opensearch": (OpenSearchSink, _opensearch),
+    "postgres": (PostgresSink, _postgres),
+}
+"""What a sink of each kind is, and what checks its own options: those, the key and the columns of its output."""
 
 
-def _postgres_names(options: Sequence[tuple[str, Any]], columns: Sequence[str], report: Reporter) -> None:
+def _postgres_names(options: Mapping[str, Any], columns: Sequence[str], report: Reporter) -> None:
     """Reports what PostgreSQL could not have under its name."""
     for name in columns:
         if name in _POSTGRES_OWN:
@@ -119,7 +131,7 @@ def _postgres_names(options: Sequence[tuple[str, Any]], columns: Sequence[str], 
         elif len(name.encode()) > _POSTGRES_BYTES:
             said = f"column {name!r} has {len(name.encode())} bytes, and names in PostgreSQL at most {_POSTGRES_BYTES}; rename it in the select"
             report(UNSAFE_NAME, said)
-    table = dict(options)["table"]
+    table = options["table"]
     for name in table.split(".", 1) if isinstance(table, str) else ():
         if len(name.encode()) > _POSTGRES_BYTES:
             report(
@@ -127,10 +139,6 @@ def _postgres_names(options: Sequence[tuple[str, Any]], columns: Sequence[str], 
             )
     if isinstance(table, str) and table.endswith(f".{CURSORS}"):
         report(BAD_OPTION, f"table is {table!r}: in a table of this name rejoin keeps how far its sinks are")
-
-
-def _fine(before: int, report: Reporter) -> bool:
-    return len(report.problems.found) == before
 
 
 def _choice(kind: type[StrEnum], name: str, options: Mapping[str, Any], report: Reporter) -> Any:

@@ -64,7 +64,7 @@ class KafkaSink:
 
     ``partitioner``: MURMUR2, or "module:function", called with (key bytes, row, number of partitions).
     ``interceptors``: "module:name" of callables that make an interceptor.
-    ``producer``: settings under Kafka's names. ``new_column``: what is to be said where the output gets a column.
+    ``producer``: settings under Kafka's names.
     """
 
     name: str
@@ -81,6 +81,9 @@ class KafkaSink:
     interceptors: tuple[str, ...] = ()
     producer: tuple[tuple[str, str], ...] = ()
     kind: str = "kafka"
+    what: ClassVar = "topic"
+    address: ClassVar = "bootstrap.servers"
+    package: ClassVar = "confluent_kafka"
     new_column: ClassVar = ""
 
     @property
@@ -91,7 +94,7 @@ class KafkaSink:
     @property
     def how(self) -> str:
         """The same, and how, for people."""
-        return f"topic {self.topic}: {self.value} as {self.format}, {self.guarantee}, {self.batch:,} records a transaction"
+        return f"{self.what} {self.topic}: {self.value} as {self.format}, {self.guarantee}, {self.batch:,} records a transaction"
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,9 @@ class PostgresSink:
     start: Start = Start.SNAPSHOT
     retries: int = 5
     kind: str = "postgres"
+    what: ClassVar = "table"
+    address: ClassVar = "url"
+    package: ClassVar = "psycopg"
     new_column: ClassVar = ": add it to the table first, unless it is there"
 
     @property
@@ -114,7 +120,7 @@ class PostgresSink:
     @property
     def how(self) -> str:
         """The same, for people."""
-        return f"table {self.table}"
+        return f"{self.what} {self.table}"
 
 
 @dataclass(frozen=True)
@@ -126,6 +132,9 @@ class OpenSearchSink:
     catch_up: CatchUp = CatchUp.EVERY
     start: Start = Start.SNAPSHOT
     kind: str = "opensearch"
+    what: ClassVar = "index"
+    address: ClassVar = "url"
+    package: ClassVar = "opensearchpy"
     new_column: ClassVar = ""
 
     @property
@@ -136,10 +145,13 @@ class OpenSearchSink:
     @property
     def how(self) -> str:
         """The same, for people."""
-        return f"index {self.index}"
+        return f"{self.what} {self.index}"
 
 
 Sink = KafkaSink | PostgresSink | OpenSearchSink
+"""Each kind says what it delivers to (``what``), which setting says where that is (``address``), which package of Python it needs, and what is to be said where
+the output gets a column (``new_column``).
+"""
 _KINDS: dict[str, type[Sink]] = {"kafka": KafkaSink, "postgres": PostgresSink, "opensearch": OpenSearchSink}
 
 _ENUMS = {"value": Value, "format": Format, "key": Key, "guarantee": Guarantee, "catch_up": CatchUp, "start": Start}
