@@ -103,6 +103,7 @@ def test_null_is_no_key_where_the_columns_are_those_of_the_key() -> None:
         ("avg(wide)", "DECIMAL(38,6)", ["l.`wide`"]),
         ("min(note)", "STRING", ["l.`note`"]),
         ("max(coalesce(note, '(,)'))", "STRING", ["coalesce(l.`note`, '(,)')"]),
+        ("max(CAST(soundex(note) AS STRING))", "STRING", ["CAST(soundex(l.`note`) AS STRING)"]),
         ("bool_or(paid)", "BOOLEAN", ["l.`paid`"]),
         ("min_by(note, amount)", "STRING", ["l.`note`", "l.`amount`"]),
         ("max_by(q, f) FILTER (WHERE q > 1)", "INT", ["CASE WHEN l.`q` > 1 THEN l.`q` END", "CASE WHEN l.`q` > 1 THEN l.`f` END"]),

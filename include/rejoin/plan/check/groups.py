@@ -1,6 +1,7 @@
 """What ``group_by(...).aggregate(...)`` says, checked: the keys of the groups, and the columns that are made of their members."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rejoin.declare.declarations import AggregateDeclaration
 from rejoin.plan.check import tables
@@ -45,8 +46,9 @@ def _keys(declared: Sequence[object], scope: Scope, report: Reporter) -> dict[st
     found: dict[str, Expression] = {}
     for text in declared:
         about = report.about(f"{text!r}: ")
-        for name, key in select_item(text, scope, about):
-            if not tables.check_column_name(name, about) or key is None or not _known(key, about):
+        for name, item in select_item(text, scope, about):
+            key = None if item is None else _typed(item, about)
+            if not tables.check_column_name(name, about) or key is None:
                 continue
             if key.known in FRACTIONS:
                 about(problems.BAD_TYPE, f"it is {key.known}, and rounded numbers cannot be keys; use DECIMAL or BIGINT")
@@ -65,8 +67,9 @@ def _aggregate(name: str, text: object, scope: Scope, values: dict[str, Expressi
     where = None if call.where is None else expression(call.where, scope, report.about("FILTER: "))
     if where is not None and where.known not in (None, types.BOOLEAN):
         report(problems.BAD_EXPRESSION, f"a filter must be BOOLEAN, this is {where.known}")
-    found = [made for argument in call.arguments if (made := expression(argument, scope, report)) is not None]
-    if len(found) < len(call.arguments) or (where is None and call.where is not None) or not all(_known(made, report) for made in found):
+    given = [expression(argument, scope, report) for argument in call.arguments]
+    found = [typed for made in given if made is not None and (typed := _typed(made, report)) is not None]
+    if len(found) < len(call.arguments) or (where is None and call.where is not None):
         return None
     kind = aggregates.result(call.function, [made.known or "" for made in found])
     if kind is None:
@@ -89,12 +92,13 @@ def _value(made: Expression, where: Expression | None, values: dict[str, Express
     return name
 
 
-def _known(made: Expression, report: Reporter) -> bool:
-    """Whether it is certain that a column can have the type of an expression."""
-    if made.known is not None and types.canonical(made.known) is not None:
-        return True
-    report(problems.BAD_TYPE, f"its type is {made.known or 'not certain'}; write CAST(... AS type) with one of: {types.ALLOWED}")
-    return False
+def _typed(made: Expression, report: Reporter) -> Expression | None:
+    """The expression with a type that is known and that a column can have; None after a report. Of what is cast the plan states it."""
+    kind = made.known or made.type
+    if kind is not None and types.canonical(kind) is not None:
+        return replace(made, known=kind)
+    report(problems.BAD_TYPE, f"its type is {kind or 'not certain'}; write CAST(... AS type) with one of: {types.ALLOWED}")
+    return None
 
 
 def _named(values: dict[str, Expression], members: Rows) -> dict[str, Expression]:
