@@ -1,4 +1,4 @@
-"""The steps of a run that have nothing to do, seen by the ledger alone and registered together: five transactions a step are most of a quiet run."""
+"""The steps of a run that have nothing to do, seen by the ledger alone and registered together: by itself each takes five transactions."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
