@@ -67,7 +67,7 @@ nightly: test-java ## Run only the nightly tests: exhaustive repetitions of othe
 	@$(ALL_PYTEST) -m nightly
 
 .PHONY: mutants
-mutants: setup ## Make one thing wrong in a statement, a thousand times, and see whether quick tests notice (20 minutes)
+mutants: setup ## Make one thing wrong in a statement, a thousand times, and see whether quick tests notice (half an hour)
 	@$(BIN)/python tests/mutation/hunt.py
 
 .PHONY: versions
