@@ -86,6 +86,10 @@ def _loose(kind: pa.DataType) -> pa.DataType:
     """The type with no field required, and one name of UTC: Spark and DuckDB say more than a table should."""
     if pa.types.is_struct(kind):
         return pa.struct([(field.name, _loose(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, _loose(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_loose(kind.value_type))
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", "UTC" if kind.tz else None)
     return kind

@@ -4,7 +4,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 
 def collected(frame: DataFrame) -> pa.Table:
@@ -28,7 +28,11 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def _loose(kind: DataType) -> DataType:
-    """The type with every field of every struct nullable."""
+    """The type with every part of every other nullable."""
+    if isinstance(kind, ArrayType):
+        return ArrayType(_loose(kind.elementType))
+    if isinstance(kind, MapType):
+        return MapType(kind.keyType, _loose(kind.valueType))
     if not isinstance(kind, StructType):
         return kind
     return StructType([StructField(f.name, _loose(f.dataType)) for f in kind.fields])

@@ -211,7 +211,7 @@ def _record(number: int, event: Event) -> dict[str, Any]:
 
 def _sorted(found: "Relation") -> list[dict[str, Any]]:
     """The rows in byte order of ``id``."""
-    rows: list[dict[str, Any]] = found.here().to_pylist()
+    rows: list[dict[str, Any]] = found.here().to_pylist(maps_as_pydicts="strict")
     return sorted(rows, key=lambda row: (row["id"] or "").encode())
 
 

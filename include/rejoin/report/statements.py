@@ -71,7 +71,7 @@ def _of_table(sql: Dialect, table: Table) -> Iterator[tuple[str, str]]:
 
 def _of_node(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:
     yield from shown(sql, plan, node)
-    step, types = step_id(Verb.RESOLVE, node.name), {p.name: sql.type(p.type or "STRING") for p in node.columns}
+    step, types = step_id(Verb.RESOLVE, node.name), {p.name: p.type or "STRING" for p in node.columns}
     yield step, "made, from state", resolve.join(sql, node, fingerprint(plan, node))
     if node.star:
         yield (

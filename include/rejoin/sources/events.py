@@ -35,6 +35,7 @@ import pyarrow.compute as pc
 
 from rejoin.errors import BadRecord
 from rejoin.plan.model.plan import Column, Table
+from rejoin.plan.sql.nested import ARRAY, STRUCT, parts_of
 from rejoin.sources.decode.values import decimal_of
 
 BATCH_ROWS = 10_000
@@ -172,6 +173,11 @@ def arrow_type(type_: str | None) -> pa.DataType:
     }
     if type_ in plain:
         return plain[type_]
+    if made := parts_of(type_ or ""):
+        inner = [(name, arrow_type(of)) for name, of in made.parts]
+        return (
+            pa.struct(inner) if made.kind == STRUCT else pa.list_(inner[0][1]) if made.kind == ARRAY else pa.map_(pa.string(), inner[1][1])
+        )
     decimal = decimal_of(type_ or "")
     if decimal is None:
         raise ValueError(f"rejoin cannot read the type {type_!r} from a source")

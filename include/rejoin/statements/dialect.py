@@ -57,6 +57,10 @@ class Dialect(Spelling):
         """The elements of an array of texts as one text, with ``, `` between them."""
 
     @abstractmethod
+    def transformed(self, array: str, variable: str, value: str) -> str:
+        """An array of what ``value`` says of each element, which it calls ``variable``."""
+
+    @abstractmethod
     def each(self, array: str) -> str:
         """One row for each element of an array; stands in a list of columns."""
 
@@ -175,6 +179,9 @@ class SparkSql(SparkSpelling, Dialect):
     def joined(self, array: str) -> str:
         return f"array_join({array}, ', ')"
 
+    def transformed(self, array: str, variable: str, value: str) -> str:
+        return f"transform({array}, {variable} -> {value})"
+
     def each(self, array: str) -> str:
         return f"explode({array})"
 
@@ -238,6 +245,9 @@ class DuckSql(Dialect):
 
     def joined(self, array: str) -> str:
         return f"array_to_string({array}, ', ')"
+
+    def transformed(self, array: str, variable: str, value: str) -> str:
+        return f"list_transform({array}, lambda {variable}: {value})"
 
     def each(self, array: str) -> str:
         return f"unnest({array})"

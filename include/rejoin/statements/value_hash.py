@@ -6,6 +6,7 @@ The encoding is built in SQL, so that Python only hashes one binary column. One 
 there is one NaN, timestamps are microseconds since the epoch. Values stand in it by place, so the names of the columns have to be part of what is
 hashed (``plan.change.fingerprint.columns_print`` for rows of a source, the fingerprint of the definition for rows of an output). Engines print floating point numbers each in its own way; a hash is made once
 and from then on compared with itself only.
+A nested value is one text: how many parts it has and their encodings, bytes in them as hexadecimal digits. The entries of a map come in the order of their encodings.
 Any change of the encoding needs a new ``plan.change.fingerprint.HASH_VERSION``.
 """
 
@@ -13,11 +14,15 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from rejoin.plan.sql.nested import ARRAY, MAP, STRUCT, Nested, parts_of
 from rejoin.statements.dialect import Dialect, text
 from rejoin.statements.provenance import hashed_bytes
 
 MURMUR3 = "rejoin_murmur3"
 """The name by which both engines know ``murmur3``."""
+
+
+_LETTERS = {ARRAY: "a", STRUCT: "r", MAP: "m"}
 
 
 def murmur3(encoded: pa.Array) -> pa.Array:
@@ -72,7 +77,40 @@ def _payload(sql: Dialect, value: str, type_: str) -> tuple[str, str]:
         return "t", sql.cast(sql.micros(value), "STRING")
     if type_ == "TIMESTAMP_NTZ":
         return "l", sql.cast(sql.wall_micros(value), "STRING")
+    if made := parts_of(type_):
+        return _LETTERS[made.kind], _parts(sql, value, made, 0)
     raise ValueError(f"no canonical encoding for type {type_}")
+
+
+def _parts(sql: Dialect, value: str, made: Nested, depth: int) -> str:
+    """The encodings of what a nested value is made of, as one text. ``depth``: how deep in others it stands."""
+    if made.kind == STRUCT:
+        return sql.texts([_encoded(sql, sql.get(value, name), of, depth) for name, of in made.parts])
+    one, counted = f"x{depth}", value if made.kind == ARRAY else f"map_entries({value})"
+    if made.kind == ARRAY:
+        each = sql.transformed(value, one, _encoded(sql, one, made.element, depth + 1))
+    else:
+        entry = (_encoded(sql, sql.get(one, name), of, depth + 1) for name, of in made.parts)
+        each = f"array_sort({sql.transformed(counted, one, sql.texts(list(entry)))})"
+    return sql.texts([sql.cast(sql.size(counted), "STRING"), text(":"), sql.joined(each)])
+
+
+def _encoded(sql: Dialect, value: str, type_: str, depth: int) -> str:
+    """The encoding of a part of a nested value as a text."""
+    if made := parts_of(type_):
+        payload = sql.texts([text(_LETTERS[made.kind]), _parts(sql, value, made, depth)])
+    else:
+        letter, plain = _payload(sql, value, type_)
+        plain = f"hex({plain})" if type_ == "BINARY" else plain
+        payload = sql.texts([text(letter), sql.bytes_in(plain, binary=False), text(":"), plain])
+    return f"CASE WHEN {value} IS NULL THEN '-' ELSE {payload} END"
+
+
+def compared(sql: Dialect, value: str, type_: str | None) -> str:
+    """SQL text of what a value of this Spark SQL type is compared by: itself, or its encoding where it holds a map, which Spark does not compare."""
+    if type_ is None or f"{MAP}<" not in type_:
+        return value
+    return f"CASE WHEN {value} IS NOT NULL THEN {_encoded(sql, value, type_, 0)} END"
 
 
 def provenance(sql: Dialect, fingerprint: str, hashes: Iterable[str]) -> str:

@@ -158,7 +158,7 @@ class Driver:
 
         self._check(name)
         reader = self._reader()
-        rows = reader.current(name).here().to_pylist() if reader.has(name) else []
+        rows = reader.current(name).here().to_pylist(maps_as_pydicts="strict") if reader.has(name) else []
         key = self._plan.key_of(name)
         found = [Change("", None, {**row["_row"], **{k: row[k] for k in key}}) for row in rows]
         return Grid(name, key, self._schema(name), found, changed=False)
@@ -246,7 +246,7 @@ class Driver:
 
         self._check(name)
         found: Relation | None = self._reader().changes(name, run)
-        rows = [] if found is None else found.here().to_pylist()
+        rows = [] if found is None else found.here().to_pylist(maps_as_pydicts="strict")
         key = self._plan.key_of(name)
         changes = [Change(_op(r), _side(r, "_before", key), _side(r, "_after", key)) for r in rows]
         return Grid(f"changes of {name} in run {run}", key, self._schema(name), changes, changed=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rejoin.lake.query.json_values import plain as as_json
 from rejoin.testing.text import Cell
 
 _DIGITS = Context(prec=76)
@@ -17,11 +18,13 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 def parsed(text: str, kind: pa.DataType) -> Any:
-    """The value that a text is of a type. Times without an offset are UTC, bytes are base64.
+    """The value that a text is of a type. Times without an offset are UTC, bytes are base64, nested values JSON.
 
     Raises:
         ValueError: it is none.
     """
+    if pa.types.is_nested(kind):
+        return json.loads(text)
     try:
         value = _reader(kind)(text)
         pa.scalar(value, kind)
@@ -31,7 +34,9 @@ def parsed(text: str, kind: pa.DataType) -> Any:
 
 
 def plain(value: Any, kind: pa.DataType) -> str:
-    """The one text of a value."""
+    """The one text of a value; of a nested one its JSON."""
+    if pa.types.is_nested(kind):
+        return json.dumps(as_json(value), ensure_ascii=False)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, bytes):
@@ -59,8 +64,8 @@ def json_text(cell: Cell, kind: pa.DataType) -> str:
         value = None if cell is None else parsed(cell, kind)
     except ValueError:
         return json.dumps(cell)
-    if isinstance(value, bool) or value is None:
-        return json.dumps(value)
+    if isinstance(value, bool) or value is None or pa.types.is_nested(kind):
+        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, int | Decimal) or (isinstance(value, float) and np.isfinite(value)):
         return f"{value:f}" if isinstance(value, Decimal) else repr(value)
     return json.dumps(cell)

@@ -114,7 +114,7 @@ def _valid(trace: Trace, edge: Edge, key: tuple[Any, ...], at: datetime) -> Side
     columns = table.key[:-1]
     newest: dict[datetime, Row] = {}
     stored = trace.query.having(table.name, dict(zip(columns, key, strict=True)))
-    for version in [] if stored is None else stored.sort_by(RUN).to_pylist():
+    for version in [] if stored is None else stored.sort_by(RUN).to_pylist(maps_as_pydicts="strict"):
         newest[version[VALID_FROM]] = version
     since = max((t for t in newest if t <= at), default=None)
     how = Valid(at, since, min((t for t in newest if t > at), default=None), since is not None and bool(newest[since][DELETED]))
@@ -227,7 +227,7 @@ class _Windowed:
         if rows is None or (rows.num_rows and others.view.where is not None):
             return None
         key, newest = self._trace.plan.key_of(others.view.table), dict[tuple[Any, ...], Row]()
-        for row in rows.sort_by(RUN).to_pylist():
+        for row in rows.sort_by(RUN).to_pylist(maps_as_pydicts="strict"):
             newest[tuple(row[k] for k in key)] = row
         return tuple(k for k, row in newest.items() if row.get("_op") != "D")
 

@@ -38,9 +38,16 @@ TYPES = pa.schema(
         ("local", pa.timestamp("us")),
         ("photo", pa.binary()),
         ("active", pa.bool_()),
+        ("tags", pa.list_(pa.string())),
+        ("lines", pa.list_(pa.struct([("price", pa.decimal128(10, 2)), ("at", pa.struct([("day", pa.date32())]))]))),
+        ("Row", pa.struct([("name", pa.string()), ("at", pa.struct([("seen", pa.timestamp("us", "UTC"))]))])),
+        ("counts", pa.map_(pa.string(), pa.int64())),
     ]
 )
 TIMES = st.datetimes(dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30))  # noqa: DTZ001 -- without a time zone on purpose
+LINES = st.fixed_dictionaries(
+    {"price": st.none() | st.decimals(-1000, 1000, places=2), "at": st.none() | st.fixed_dictionaries({"day": st.none() | st.dates()})}
+)
 ROWS = st.fixed_dictionaries(
     {
         "id": st.integers(-(2**63), 2**63 - 1),
@@ -54,6 +61,10 @@ ROWS = st.fixed_dictionaries(
         "local": st.none() | TIMES,
         "photo": st.none() | st.binary(),
         "active": st.none() | st.booleans(),
+        "tags": st.none() | st.lists(st.none() | st.text(st.characters(exclude_categories=["Cs"])), max_size=3),
+        "lines": st.none() | st.lists(st.none() | LINES, max_size=3),
+        "Row": st.none() | st.fixed_dictionaries({"name": st.none() | st.just("n"), "at": st.none() | st.just({"seen": None})}),
+        "counts": st.none() | st.dictionaries(st.text("aé", max_size=2), st.none() | st.integers(-(2**63), 2**63 - 1), max_size=3),
     }
 )
 

@@ -21,6 +21,11 @@ TYPES = {
     pa.date32(): "date",
     pa.timestamp("us", "UTC"): "timestamp with time zone",
     pa.timestamp("us"): "timestamp without time zone",
+    pa.list_(pa.decimal128(12, 2)): "numeric(12,2)[]",
+    pa.list_(pa.struct([("a", pa.int32())])): "jsonb",
+    pa.list_(pa.list_(pa.int32())): "jsonb",
+    pa.struct([("a", pa.int32())]): "jsonb",
+    pa.map_(pa.string(), pa.int32()): "jsonb",
 }
 
 
@@ -45,6 +50,9 @@ DOES_NOT = [
     ("numeric(10,2)", "numeric(12,1)"),
     ("numeric(10,2)", "bigint"),
     ("text", "integer"),
+    ("numeric(10,2)[]", "numeric(12,2)[]"),
+    ("text[]", "text"),
+    ("jsonb", "text"),
     ("timestamp with time zone", "timestamp without time zone"),
 ]
 

@@ -68,6 +68,19 @@ def test_values_that_json_lacks_are_texts_and_decimals_keep_their_digits() -> No
         assert json.loads(made.value or b"")["share"] == text
 
 
+def test_nested_values_are_json_with_the_same_texts_inside() -> None:
+    kind = pa.struct(
+        [("m", pa.map_(pa.string(), pa.decimal128(10, 8))), ("l", pa.list_(pa.struct([("f", pa.float64()), ("d", pa.date32())])))]
+    )
+    sink, types = KafkaSink("k", "t", value=Value.ROW), pa.schema([("id", pa.int64()), ("n", kind)])
+    schema = pa.schema([("_run", pa.int64()), ("_op", pa.string()), ("id", pa.int64()), ("_after", pa.struct(list(types)))])
+    after = {"id": 1, "n": {"m": [("b", Decimal(0)), ("a", None)], "l": [{"f": math.nan, "d": dt.date(2024, 5, 1)}, None]}}
+    changes = pa.RecordBatch.from_pylist([{"_run": 1, "_op": "I", "id": 1, "_after": after}], schema)
+    [made] = Records("shop", "orders", ("id",), sink, json_encoding(sink, types)).of(changes)
+    shown = {"m": {"b": "0.00000000", "a": None}, "l": [{"f": "NaN", "d": "2024-05-01"}, None]}
+    assert json.loads(made.value or b"") == {"id": 1, "n": shown}
+
+
 def test_an_event_has_the_same_id_in_every_form_and_another_one_a_key_output_and_run() -> None:
     def ids(sink: KafkaSink) -> list[bytes]:
         return [dict(r.headers)[EVENT] for r in records(sink, change("I", None, row()), change("U", row(), row(share=1.0), run=4))]

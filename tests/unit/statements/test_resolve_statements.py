@@ -227,7 +227,7 @@ def test_a_row_that_was_made_of_the_same_is_the_stored_one() -> None:
     check(statements.proven(SQL, BOTH, held=True), expected.format("NULL"), made=made, stored=stored, held=held)
 
 
-TYPES = {"s": "INTEGER", "o": "INTEGER", "name": "VARCHAR", "label": "VARCHAR"}
+TYPES = {"s": "INT", "o": "INT", "name": "STRING", "label": "STRING"}
 MADE = f"""
   pk_1 INT | pk_2 INT | new {OUT}
   1        | 1        | {out(1, "Ann")}
@@ -271,5 +271,5 @@ def test_a_row_that_loses_the_value_of_a_dropped_column_has_changed() -> None:
     wider = OUT.replace(", _hash", ", note VARCHAR, _hash")
     old = f"s INT | o INT | _row {wider} | _place INT\n 1 | 2 | {out(2, 'Ann').replace(', _hash', ', note: x, _hash')} | 20\n 1 | 6 | {out(6, 'Ann', 'NULL').replace(', _hash', ', note: NULL, _hash')} | 60"
     made = f"pk_1 INT | pk_2 INT | new {OUT}\n 1 | 2 | {out(2, 'Ann')}\n 1 | 6 | {out(6, 'Ann', 'NULL')}"
-    text = statements.difference(SQL, BOTH, TYPES, stored=True, gone=[("note", "VARCHAR")])
+    text = statements.difference(SQL, BOTH, TYPES, stored=True, gone=[("note", "STRING")])
     check(text, "o | _op | _before.note\n 2 | U | x\n 6 | N | NULL", made=made, old=old)

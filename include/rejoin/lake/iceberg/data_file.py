@@ -93,6 +93,13 @@ def _encodings(table: Table, rows: pa.Table) -> dict[str, str]:
 
 def _leaves(name: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
     """The columns of Parquet that a column becomes."""
+    if pa.types.is_map(values.type):
+        yield from _leaves(f"{name}.key_value.key", values.keys)
+        yield from _leaves(f"{name}.key_value.value", values.items)
+        return
+    if pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
+        yield from _leaves(f"{name}.list.element", values.flatten())
+        return
     if not pa.types.is_struct(values.type):
         yield name, values
         return

@@ -8,6 +8,8 @@ import pyarrow as pa
 
 from rejoin.engines.relation import Engine
 from rejoin.plan.change.compatibility import fits
+from rejoin.plan.sql.nested import ARRAY, ELEMENT, KEY, MAP, STRUCT, VALUE, Nested, parts_of
+from rejoin.statements.dialect import Dialect
 from rejoin.statements.own_columns import HASH
 
 Fields = Sequence[tuple[str, str | None]]
@@ -28,11 +30,18 @@ _NAMES = {
 
 
 def spark_name(kind: pa.DataType) -> str | None:
-    """What Spark SQL calls a type, in capitals; None for a struct."""
+    """What Spark SQL calls a type, in capitals; None of a type that no column may have."""
     if pa.types.is_decimal(kind):
         return f"DECIMAL({kind.precision},{kind.scale})"
     if pa.types.is_timestamp(kind):
         return "TIMESTAMP" if kind.tz else "TIMESTAMP_NTZ"  # engines name the zone UTC in several ways
+    if pa.types.is_nested(kind):
+        inner = [(kind.field(i).name, spark_name(kind.field(i).type)) for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+        inner = [(KEY, spark_name(kind.key_type)), (VALUE, spark_name(kind.item_type))] if pa.types.is_map(kind) else inner
+        inner = inner or [(ELEMENT, spark_name(kind.value_type))]
+        known = tuple((name, of) for name, of in inner if of is not None)
+        of_kind = STRUCT if pa.types.is_struct(kind) else MAP if pa.types.is_map(kind) else ARRAY
+        return Nested(of_kind, known).text if len(known) == len(inner) else None
     return _NAMES.get(kind)
 
 
@@ -64,8 +73,30 @@ def _texts(engine: Engine, stored: pa.Schema | pa.StructType, fields: Fields, of
             made.append((name, sql.null(of_type or "STRING")))
             continue
         value, was = sql.get(sql.name(of), name) if of else sql.name(name), spark_name(types[name])
-        made.append((name, sql.cast(value, of_type) if of_type not in (None, was) and fits(was or "", of_type or "") else value))
+        made.append((name, value if of_type is None or not fits(was or "", of_type) else _shaped(sql, value, was or "", of_type)))
     return made
+
+
+def _shaped(sql: Dialect, value: str, was: str, now: str, depth: int = 0) -> str:
+    """SQL text of a value as a type that its own one fits: fields of structs that it lacks are null, wherever they stand."""
+    if was == now:
+        return value
+    old, new, one = parts_of(was), parts_of(now), f"y{depth}"
+    if old is None or new is None:
+        return sql.cast(value, now)
+    had, entries = dict(old.parts), f"map_entries({value})"
+
+    def part(of: str) -> list[tuple[str, str]]:
+        given = ((name, kind, sql.get(of, name)) for name, kind in new.parts)
+        return [(n, _shaped(sql, field, had[n], kind, depth + 1) if n in had else sql.null(kind)) for n, kind, field in given]
+
+    if new.kind == STRUCT:
+        made = sql.struct(part(value))
+    elif new.kind == ARRAY:
+        made = sql.transformed(value, one, _shaped(sql, one, old.element, new.element, depth + 1))
+    else:
+        made = f"map_from_entries({sql.transformed(entries, one, sql.struct(part(one)))})"
+    return f"CASE WHEN {value} IS NOT NULL THEN {made} END"
 
 
 def _fields(stored: pa.Schema | pa.StructType) -> Iterable[pa.Field]:

@@ -24,6 +24,7 @@ from rejoin.lake.iceberg.commits import SnapshotContents, begin, commit, refs_of
 from rejoin.lake.iceberg.recent_writes import RecentWrites
 from rejoin.lake.iceberg.snapshot_producers import ChangeTransaction
 from rejoin.lake.ledger.connections import Connections
+from rejoin.sources.iceberg_nulls import keep_nulls
 
 CATALOGS = Connections[Catalog](lambda catalog: catalog.close())
 """Catalogs, each with its pool of connections."""
@@ -31,6 +32,7 @@ CATALOGS = Connections[Catalog](lambda catalog: catalog.close())
 
 def catalog(config: LakeConfig) -> Catalog:
     """The Iceberg catalog of a lake: one a process."""
+    keep_nulls()
     settings = config.pyiceberg_settings()
     return CATALOGS.of(key_of(config), "" if config.catalog == "rest" else settings["uri"], lambda: load_catalog(CATALOG, **settings))
 

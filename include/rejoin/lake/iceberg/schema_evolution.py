@@ -7,13 +7,13 @@ Nobody but the open run may change columns, and a process or a task on another m
 ``STAMP`` says from which run on its columns may be changed, and whoever changes them has read it before the commit, which fails if it has changed since.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
 from pyiceberg.table import Table, Transaction
-from pyiceberg.types import IcebergType, NestedField, StructType
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
 from rejoin.errors import SchemaRefused
 from rejoin.lake import table_names
@@ -22,6 +22,7 @@ from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.iceberg.table_schemas import arrow_schema
 from rejoin.lake.ledger.records import superseded
 from rejoin.plan.change.compatibility import fits
+from rejoin.plan.sql.nested import ELEMENT, KEY, VALUE
 
 Path = tuple[str, ...]
 Edit = Callable[[Transaction], None]
@@ -169,11 +170,20 @@ def _changes(table: str, have: Iterable[pa.Field], wanted: Iterable[pa.Field], p
             yield _Change(here, "added", _iceberg(new))
         elif pa.types.is_struct(old) and pa.types.is_struct(new):
             yield from _changes(table, list(old), list(new), here, anew=anew)
+        elif not anew and pa.types.is_nested(old) and fits(_named(old), _named(new)):
+            yield from _changes(table, _parts(old), _parts(new), here, anew=False)
         elif anew and _named(old) != _named(new):
             yield _Change(here, "goes")
             yield _Change(here, "added", _iceberg(new))
         elif not fits(_named(new), _named(old)):
             yield _Change(here, "typed", _widened(table, here, old, new))
+
+
+def _parts(kind: pa.DataType) -> list[pa.Field]:
+    """What an array or a map is made of, as Iceberg names it."""
+    return (
+        [pa.field(KEY, kind.key_type), pa.field(VALUE, kind.item_type)] if pa.types.is_map(kind) else [pa.field(ELEMENT, kind.value_type)]
+    )
 
 
 def _widened(table: str, path: Path, old: pa.DataType, new: pa.DataType) -> IcebergType:
@@ -205,7 +215,7 @@ def _unpublished(stored: Table, snapshot_id: int) -> Iterator[_Change]:
         elif was is None:
             added.append(path)
             yield _Change(path, "goes")
-        elif not isinstance(was, StructType) and was != field.field_type:
+        elif was.is_primitive and was != field.field_type:
             yield _Change(path, "typed", was)
 
 
@@ -213,8 +223,16 @@ def _nested(path: Path, fields: Iterable[NestedField]) -> Iterator[tuple[Path, N
     for field in fields:
         here = (*path, field.name)
         yield here, field
-        if isinstance(field.field_type, StructType):
-            yield from _nested(here, field.field_type.fields)
+        yield from _nested(here, _fields(field.field_type))
+
+
+def _fields(kind: IcebergType) -> Sequence[NestedField]:
+    """What a type is made of; nothing of most."""
+    if isinstance(kind, StructType):
+        return kind.fields
+    if isinstance(kind, ListType):
+        return (kind.element_field,)
+    return (kind.key_field, kind.value_field) if isinstance(kind, MapType) else ()
 
 
 def _iceberg(kind: pa.DataType) -> IcebergType:

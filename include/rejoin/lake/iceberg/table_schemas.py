@@ -21,9 +21,14 @@ def source_schema(table: Table) -> pa.Schema:
 
 
 def names_in(table: Stored) -> list[str]:
-    """The names of the columns of a stored table, and of the fields of its structs."""
+    """The names of the columns of a stored table, and of those in the rows that it holds in columns of its own."""
     schema = arrow_schema(table)
-    inner = [kind.field(i).name for kind in schema.types if pa.types.is_struct(kind) for i in range(kind.num_fields)]
+    inner = [
+        row.field(i).name
+        for row in (f.type for f in schema if f.name.startswith("_"))
+        if pa.types.is_struct(row)
+        for i in range(row.num_fields)
+    ]
     return [*schema.names, *inner]
 
 

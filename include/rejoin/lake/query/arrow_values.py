@@ -7,13 +7,13 @@ import pyarrow.compute as pc
 
 
 def values(array: pa.Array) -> list[Any]:
-    """The values of a column; null is None."""
+    """The values of a column; null is None, a map a dictionary."""
     kind = array.type
     if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and not array.null_count:
         return list(array.to_numpy().tolist())
     if pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_decimal(kind):
         return list(array.to_numpy(zero_copy_only=False).tolist())
-    return list(array.to_pylist())
+    return list(array.to_pylist(maps_as_pydicts="strict"))
 
 
 def rows(array: pa.StructArray) -> list[dict[str, Any] | None]:

@@ -126,7 +126,11 @@ def newest(table: Table, snapshot_id: int, most: int) -> Newest | Refused:
         return Refused(f"its newest file has more than {limits().newest_file_rows:,} rows")
     # pydantic hides the positional form from mypy
     condition = GreaterThanOrEqual(RUN, low)  # type: ignore[call-arg, arg-type]
-    rows = table.scan(row_filter=condition, snapshot_id=snapshot_id, limit=limits().newest_file_rows).to_arrow().to_pylist()
+    rows = (
+        table.scan(row_filter=condition, snapshot_id=snapshot_id, limit=limits().newest_file_rows)
+        .to_arrow()
+        .to_pylist(maps_as_pydicts="strict")
+    )
     rows.sort(key=lambda r: -int(r[RUN]))
     return Newest(tuple(rows[:most]), all=len(rows) <= most and len(rows) == sum(f.record_count for f in files))
 
@@ -134,7 +138,9 @@ def newest(table: Table, snapshot_id: int, most: int) -> Newest | Refused:
 def of_run(table: Table, snapshot_id: int, run: int, most: int) -> list[dict[str, Any]]:
     """Some rows that a run has written, at most so many, of a table with a column ``_run``."""
     condition = EqualTo(RUN, run)  # type: ignore[call-arg, arg-type]  # as above
-    rows: list[dict[str, Any]] = table.scan(row_filter=condition, snapshot_id=snapshot_id, limit=most).to_arrow().to_pylist()
+    rows: list[dict[str, Any]] = (
+        table.scan(row_filter=condition, snapshot_id=snapshot_id, limit=most).to_arrow().to_pylist(maps_as_pydicts="strict")
+    )
     return rows
 
 

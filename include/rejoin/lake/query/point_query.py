@@ -126,7 +126,7 @@ class PointQuery:
         )
         columns = [c for c in field_types(log.table.schema(), "_after") if c != HASH]
         for batch in change_feed.changes(log, output, change_feed.RunRange(run - 1, run, net=False), plan.key_of(name), columns):
-            for row in batch.to_pylist():
+            for row in batch.to_pylist(maps_as_pydicts="strict"):
                 yield {"op": row["_op"], "before": row["_before"], "after": row["_after"]}
 
     def stored(self, name: str, key: Sequence[Any]) -> list[Row]:
@@ -236,7 +236,7 @@ class PointQuery:
         if table not in self._states:
             return []
         reading, files = self._planned(table, condition, ("*",))
-        rows: list[Row] = reading.to_table(files).to_pylist()
+        rows: list[Row] = reading.to_table(files).to_pylist(maps_as_pydicts="strict")
         return rows
 
     def _batches(self, table: str, condition: BooleanExpression, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:

@@ -19,7 +19,9 @@ from pyiceberg.types import (
     FloatType,
     IcebergType,
     IntegerType,
+    ListType,
     LongType,
+    MapType,
     StringType,
     StructType,
     TimestampType,
@@ -180,6 +182,10 @@ def _type(kind: IcebergType) -> str:
         return f"DECIMAL({kind.precision},{kind.scale})"
     if isinstance(kind, StructType):
         return f"STRUCT({', '.join(f'{DUCKDB.name(f.name)} {_type(f.field_type)}' for f in kind.fields)})"
+    if isinstance(kind, ListType):
+        return f"{_type(kind.element_type)}[]"
+    if isinstance(kind, MapType):
+        return f"MAP({_type(kind.key_type)}, {_type(kind.value_type)})"
     return _TYPES[type(kind)]
 
 

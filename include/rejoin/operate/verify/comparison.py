@@ -7,6 +7,7 @@ from rejoin.engines.relation import Engine, Relation
 from rejoin.joins.foreign_key import resolve as star
 from rejoin.joins.sides import among
 from rejoin.lake import table_names
+from rejoin.lake.iceberg.plan_columns import spark_name
 from rejoin.operate.verify.plain_reader import PlainReader
 from rejoin.operate.verify.recomputation import Recomputation
 from rejoin.operate.verify.settled_results import shown
@@ -15,6 +16,7 @@ from rejoin.plan.model.plan import Node, Plan
 from rejoin.statements.dialect import aggregated, counted, equal
 from rejoin.statements.own_columns import HASH, numbered
 from rejoin.statements.relations import foreign_key, seen
+from rejoin.statements.value_hash import compared
 from rejoin.steps.resolve import statements
 
 
@@ -113,7 +115,9 @@ class Comparison:
     def _compared(self, expected: Relation, stored: Relation) -> Difference:
         """Two relations with the node's columns, by key."""
         node, sql = self.node, self.engine.sql
-        same = equal((f"e.{c}", f"s.{c}") for c in (sql.name(p.name) for p in node.columns))
+        types = {f.name: spark_name(f.type) for f in stored.schema}
+        pairs = ([compared(sql, f"{side}.{sql.name(p.name)}", types[p.name]) for side in "es"] for p in node.columns)
+        same = equal((one, other) for one, other in pairs)
         cases = {
             "rows": "_stored",
             "missing": "_expected AND _stored IS NULL",

@@ -11,6 +11,7 @@ from rejoin.plan.change.stream_retention import settled
 from rejoin.plan.model.column_names import by_name, folded
 from rejoin.plan.model.plan import Plan, Table
 from rejoin.plan.model.sources import ChangesSource, DebeziumSource, FeedSource, Source
+from rejoin.plan.sql.nested import parts_of
 from rejoin.plan.sql.raw_fields import unqualified
 from rejoin.plan.topic_path import names_topic
 
@@ -205,8 +206,14 @@ def _order(table: Table) -> str:
 
 
 def fits(was: str, now: str) -> bool:
-    """Whether every value of one Spark SQL type is a value of the other, by a promotion that Iceberg has."""
+    """Whether every value of one Spark SQL type is a value of the other, by a promotion that Iceberg has; a struct may get fields behind its own."""
     decimals = [re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", t) for t in (was, now)]
     if decimals[0] and decimals[1]:
         return decimals[0][2] == decimals[1][2] and int(decimals[0][1]) <= int(decimals[1][1])
+    old, new = parts_of(was), parts_of(now)
+    if old and new and old.kind == new.kind:
+        names = [name for name, _ in old.parts]
+        return names == [name for name, _ in new.parts[: len(names)]] and all(
+            fits(a[1], b[1]) for a, b in zip(old.parts, new.parts, strict=False)
+        )
     return was == now or (was, now) in _WIDENINGS

@@ -16,7 +16,7 @@ from rejoin.plan.extensions import dialects, transports
 from rejoin.plan.model.added_columns import PLACE
 from rejoin.plan.model.column_names import by_name, folded
 from rejoin.plan.model.plan import Column
-from rejoin.plan.model.problems import BAD_OPTION, Reporter, did_you_mean
+from rejoin.plan.model.problems import BAD_OPTION, BAD_TYPE, Reporter, did_you_mean
 from rejoin.plan.model.sources import (
     SOURCES,
     ChangesSource,
@@ -33,9 +33,11 @@ from rejoin.plan.model.sources import (
     Snapshots,
     SnapshotSource,
     Source,
+    names_fields,
 )
 from rejoin.plan.pin import FILES
 from rejoin.plan.sql import types
+from rejoin.plan.sql.nested import is_nested
 from rejoin.plan.sql.raw_fields import HEADER, KEY, fields, unqualified
 from rejoin.plan.topic_path import SCHEME, names_topic, topic_path
 
@@ -92,7 +94,21 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], report: Rep
     if isinstance(made, RecordsSource | SnapshotSource):
         made = _with_fields(made, options, found, report, complete=complete)
     _check_fits(made, declaration, report)
+    _check_nested(made, found, report)
     return made if len(report.problems.found) == before else None
+
+
+def _check_nested(made: Source, found: tuple[Column, ...], report: Reporter) -> None:
+    """Columns that are made of fields are made of single values, and so are rows of a feed."""
+    nested = next((column for column in found if is_nested(column.type or "")), None)
+    if nested is not None and (names_captured(made.path) or transports.name_of(made.path) == ICEBERG):
+        report(BAD_TYPE, f"column {nested.name!r} is {nested.type}, which is not read from tables; declare it STRING, or leave it out")
+    elif nested is not None and (isinstance(made, FeedSource) or names_fields(made)):
+        what = "a feed(...)" if isinstance(made, FeedSource) else "what is made of fields, changes(...) and columns=,"
+        report(
+            BAD_TYPE,
+            f"column {nested.name!r} is {nested.type}, and {what} has single values; declare it STRING, or read it by debezium(...)",
+        )
 
 
 def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -> None:

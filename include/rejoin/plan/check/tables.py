@@ -15,7 +15,7 @@ from rejoin.plan.model.column_names import by_name, folded, repeated, spelled
 from rejoin.plan.model.plan import Column, Table
 from rejoin.plan.model.policy import DECLARABLE, Policy, Refresh
 from rejoin.plan.model.problems import BAD_EXPRESSION, BAD_OPTION, BAD_SCHEMA, DUPLICATE_NAME, UNSAFE_NAME, Reporter, did_you_mean
-from rejoin.plan.sql import types
+from rejoin.plan.sql import nested, types
 from rejoin.plan.sql.expressions import Expression, Scope, Side, expression, select_item
 from rejoin.plan.sql.expressions import column as column_of
 from rejoin.plan.sql.portable import NotPortable, printed
@@ -64,7 +64,7 @@ def columns(schema: object, report: Reporter) -> tuple[Column, ...]:
     if not isinstance(schema, str) or not schema.strip():
         report(BAD_SCHEMA, "schema must be a text such as 'order_id BIGINT, total DECIMAL(10,2)'")
         return ()
-    parsed = [_column(part.strip(), report) for part in re.split(r",(?![^(]*\))", schema)]
+    parsed = [_column(part, report) for part in nested.without_brackets(schema)]
     found = tuple(column for column in parsed if column is not None)
     for name in repeated(column.name for column in found):
         report(DUPLICATE_NAME, f"column {name!r} stands twice in the schema (names are compared without regard to case)")
@@ -112,6 +112,8 @@ def key(declared: object, found: tuple[Column, ...], report: Reporter, *, comple
         known += [] if column is None else [column]
         if column is None and complete:
             report(BAD_SCHEMA, f"key: the schema has no column {name!r}{did_you_mean(name, types)}")
+        elif column is not None and nested.is_nested(types[column] or ""):
+            report(BAD_SCHEMA, f"key: column {name!r} is {types[column]}, and a key is made of single values; name columns that hold them")
         elif column is not None and types[column] in ("FLOAT", "DOUBLE"):
             report(BAD_SCHEMA, f"key: column {name!r} is {types[column]}, and rounded numbers cannot be keys; use DECIMAL or BIGINT")
     return tuple(known) if len(known) == len(names) and not repeated(names) else ()

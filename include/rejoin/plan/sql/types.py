@@ -10,7 +10,9 @@ from typing import Final
 
 from sqlglot import exp
 
-ALLOWED: Final = "BOOLEAN, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ"
+from rejoin.plan.sql import nested
+
+ALLOWED: Final = "BOOLEAN, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, ARRAY<...>, STRUCT<name: ...>, MAP<STRING, ...>"
 BOOLEAN, INT, BIGINT, DOUBLE, STRING, DATE = "BOOLEAN", "INT", "BIGINT", "DOUBLE", "STRING", "DATE"
 BINARY, VOID = "BINARY", "VOID"
 
@@ -26,6 +28,8 @@ def canonical(text: str) -> str | None:
 
     ``INTEGER``, ``LONG``, ``REAL``, ``DEC``, ``NUMERIC``, ``TIMESTAMP_LTZ`` are other names of allowed types.
     """
+    if nested.is_nested(text):
+        return nested.canonical(text, canonical)
     name = re.sub(r"\s+", "", text).upper()
     if match := _DECIMAL.fullmatch(name):
         precision, scale = int(match[1] or 10), int(match[2] or 0)
@@ -39,6 +43,10 @@ def refused(text: str) -> str:
         return f"type {text} is not supported, because engines disagree on its padding and length checks; write STRING"
     if text == VOID:
         return f"NULL alone has no type; write CAST(NULL AS STRING), or another of: {ALLOWED}"
+    if nested.is_nested(text):
+        return (
+            f"type {text} is not supported; it may be {nested.MOST_DEEP} deep, of named fields, maps by STRING, and these types: {ALLOWED}"
+        )
     return f"type {text} is not supported; allowed: {ALLOWED}"
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from rejoin.plan.model.plan import Node
 from rejoin.plan.model.sinks import Value
+from rejoin.plan.sql.nested import ELEMENT, VALUE
 
 Schema = dict[str, Any]
 Write = Callable[[bytearray, Any], None]
@@ -25,13 +26,13 @@ _SOURCE: Final[list[Schema]] = [
 
 def key_schema(topology: str, node: Node, types: pa.Schema) -> Schema:
     """The record of a key of an output."""
-    fields = {k: _type(types.field(k).type) for k in node.key}
+    fields = {k: _type(types.field(k).type, k, "") for k in node.key}
     return _record("Key", topology, node.name, [_nullable(k, t) if node.null_keys else {"name": k, "type": t} for k, t in fields.items()])
 
 
 def value_schema(topology: str, output: str, types: pa.Schema, value: Value) -> Schema:
     """The record of a value: a row, or an envelope of two rows."""
-    fields = [_nullable(f.name, _type(f.type)) for f in types]
+    fields = [_nullable(f.name, _type(f.type, f.name, f"{topology}.{output}.columns")) for f in types]
     row = _record("Row", topology, output, fields)
     if value is not Value.ENVELOPE:
         return row
@@ -51,7 +52,15 @@ def _record(name: str, topology: str, output: str, fields: list[Schema]) -> Sche
     return {"type": "record", "name": name, "namespace": f"{topology}.{output}", "fields": fields}
 
 
-def _type(kind: pa.DataType) -> str | Schema:
+def _type(kind: pa.DataType, name: str, space: str) -> str | Schema:
+    """``name``: of the record that a struct becomes; ``space``: its namespace, which tells where it stands in the row."""
+    if pa.types.is_struct(kind):
+        fields = [_nullable(f.name, _type(f.type, f.name, f"{space}.{name}")) for f in kind]
+        return {"type": "record", "name": name, "namespace": space, "fields": fields}
+    if pa.types.is_map(kind):
+        return {"type": "map", "values": ["null", _type(kind.item_type, VALUE, f"{space}.{name}")]}
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return {"type": "array", "items": ["null", _type(kind.value_type, ELEMENT, f"{space}.{name}")]}
     simple = {pa.bool_(): "boolean", pa.int32(): "int", pa.int64(): "long", pa.float32(): "float", pa.float64(): "double"}
     if kind in simple:
         return simple[kind]
@@ -85,6 +94,8 @@ def _writer(schema: Any, named: dict[str, Write]) -> Write:
         fields = [(f["name"], _writer(f["type"], named)) for f in schema["fields"]]
         named[schema["name"]] = made = _fields(fields)
         return made
+    if schema["type"] in ("array", "map"):
+        return _items(_writer(schema["items"], named)) if schema["type"] == "array" else _entries(_writer(schema["values"], named))
     return _decimal(schema["scale"]) if schema["logicalType"] == "decimal" else _LOGICAL[schema["logicalType"]]
 
 
@@ -103,6 +114,26 @@ def _fields(fields: list[tuple[str, Write]]) -> Write:
             write(out, value[name])
 
     return record
+
+
+def _items(write: Write) -> Write:
+    def items(out: bytearray, value: list[Any]) -> None:
+        if value:
+            _long(out, len(value))
+        for one in value:
+            write(out, one)
+        out.append(0)
+
+    return items
+
+
+def _entries(write: Write) -> Write:
+    def entry(out: bytearray, value: tuple[str, Any]) -> None:
+        _bytes(out, value[0].encode())
+        write(out, value[1])
+
+    every = _items(entry)
+    return lambda out, value: every(out, list(value.items()))
 
 
 def _long(out: bytearray, value: int) -> None:

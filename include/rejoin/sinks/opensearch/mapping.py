@@ -22,6 +22,7 @@ _WIDER: Final[dict[str, frozenset[str]]] = {
     "text": frozenset({"keyword", "wildcard", "match_only_text", "search_as_you_type", "ip"}),
     "date": frozenset({"date_nanos", "keyword"}),
     "binary": frozenset({"keyword"}),
+    "object": frozenset({"nested", "flattened", "flat_object"}),
 }
 """Other types that a field may have: they hold every value, or are the user's own, stricter rule."""
 _ISO_DATES: Final = frozenset({"strict_date_optional_time", "date_optional_time", "strict_date_optional_time_nanos", "iso8601"})
@@ -31,7 +32,8 @@ Field = Mapping[str, Any]
 
 
 def field_of(kind: pa.DataType) -> dict[str, Any]:
-    """The field that a new index gets for a stored column."""
+    """The field that a new index gets for a stored column: of an array that of its elements, of other nested values one that is kept and not searched."""
+    kind = _single(kind)
     simple = {
         pa.bool_(): "boolean",
         pa.int32(): "integer",
@@ -49,6 +51,8 @@ def field_of(kind: pa.DataType) -> dict[str, Any]:
         return {"type": "binary"}
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return dict(TEXT)
+    if pa.types.is_nested(kind):
+        return {"type": "object", "enabled": False}
     raise TypeError(f"no field of an index is known for {kind}")
 
 
@@ -78,6 +82,7 @@ def misfits(types: pa.Schema, mapping: Field) -> list[str]:
 
 def _misfit(kind: pa.DataType, found: Field) -> str:
     """Why a field cannot take the values of a column; empty if it can."""
+    kind = _single(kind)
     wanted = field_of(kind)["type"]
     is_ = str(found.get("type", "object"))
     decimal = pa.types.is_decimal(kind)
@@ -89,6 +94,11 @@ def _misfit(kind: pa.DataType, found: Field) -> str:
     if wanted == "date" and is_ != "keyword" and not formats & (_DAYS if pa.types.is_date(kind) else _ISO_DATES):
         return f"{is_} with a format other than strict_date_optional_time"
     return ""
+
+
+def _single(kind: pa.DataType) -> pa.DataType:
+    """What an index sees of a type: to it an array is several values of a field."""
+    return kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else kind
 
 
 def _whole(kind: pa.DataType) -> bool:

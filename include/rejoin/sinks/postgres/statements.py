@@ -9,6 +9,8 @@ from psycopg.sql import SQL, Composable, Composed, Identifier
 from rejoin.plan.model.sinks import CURSORS
 
 STAGING: Final = "rejoin_staging"
+JSON: Final = "jsonb"
+"""What structs, maps, and arrays of nested values are stored as."""
 OP: Final = "_op"
 """Of the staging table; no column of an output begins with an underscore."""
 
@@ -28,7 +30,7 @@ _WIDER: Final[dict[str, frozenset[str]]] = {
 
 
 def type_of(kind: pa.DataType) -> str:
-    """The PostgreSQL type that holds exactly the values of a stored column."""
+    """The PostgreSQL type that holds exactly the values of a stored column; of JSON as ``plain`` has them."""
     simple = {
         pa.bool_(): "boolean",
         pa.int32(): "integer",
@@ -47,11 +49,17 @@ def type_of(kind: pa.DataType) -> str:
         return "bytea"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return "text"
+    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and not pa.types.is_nested(kind.value_type):
+        return f"{type_of(kind.value_type)}[]"
+    if pa.types.is_nested(kind):
+        return JSON
     raise TypeError(f"no PostgreSQL type is known for {kind}")
 
 
 def fits(wanted: str, found: str) -> bool:
     """Whether a column of type ``found`` (as ``format_type`` prints it) can take values of type ``wanted``."""
+    if wanted.endswith("[]"):
+        return found == wanted
     base = found.split("(", maxsplit=1)[0]
     if wanted.startswith("numeric(") and found.startswith("numeric("):
         (p, s), (q, t) = (tuple(map(int, x[8:-1].split(","))) for x in (wanted, found))

@@ -1,5 +1,6 @@
 """Delivery to a table in PostgreSQL: a run is one transaction, and so is the row that says how far the table is."""
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from rejoin import crash
 from rejoin.errors import SinkSchemaRefused
 from rejoin.lake.ledger.deliveries import fenced
 from rejoin.lake.query.arrow_values import values
+from rejoin.lake.query.json_values import plain
 from rejoin.plan.model.plan import Node
 from rejoin.plan.model.sinks import CURSORS, PostgresSink, sink_id
 from rejoin.sinks.position import Position
@@ -233,5 +235,12 @@ def _quoted(*names: str) -> str:
 def _tuples(batch: pa.RecordBatch, columns: Sequence[str], key: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """The rows of the staging table: letter, then the row after the change; of a delete only the key."""
     after = batch["_after"]
-    found = [values(batch[name] if name in key else pc.struct_field(after, name)) for name in columns]
+    found = [_written(batch[name] if name in key else pc.struct_field(after, name)) for name in columns]
     return zip(values(batch["_op"]), *found, strict=True)
+
+
+def _written(column: pa.Array) -> list[Any]:
+    """The values of a column as PostgreSQL takes them in a copy."""
+    if not pa.types.is_nested(column.type) or sql.type_of(column.type) != sql.JSON:
+        return values(column)
+    return [None if value is None else json.dumps(plain(value), ensure_ascii=False) for value in values(column)]

@@ -25,7 +25,10 @@ from decimal import Context, Decimal
 from typing import Any
 
 from rejoin.errors import BadRecord
+from rejoin.plan.sql.nested import parts_of
 from rejoin.sources.decode import temporal
+from rejoin.sources.decode.bad_values import overflow, rounded, wrong_type
+from rejoin.sources.decode.nested_values import nested
 
 Convert = Callable[[Any], Any]
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,9})?", re.ASCII)
@@ -43,16 +46,16 @@ UNITS = {
 }
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 _EXACT = Context(prec=200)
-_JSON_KINDS = {str: "a string", int: "a number", Decimal: "a number", bool: "a boolean", dict: "an object", list: "an array"}
 
 
 @dataclass(frozen=True)
 class Field:
-    """What a Kafka Connect schema says of one field: its type, its logical name, the scale of a decimal."""
+    """What a Kafka Connect schema says of one field: its type, its logical name, the scale of a decimal, and the same of its ``parts`` by name."""
 
     type: str | None = None
     name: str | None = None
     scale: int | None = None
+    parts: tuple[tuple[str, "Field"], ...] = ()
 
 
 _NO_SCHEMA = Field()
@@ -79,6 +82,13 @@ def converter(
     if known.type == NUMBER_TEXT:
         of_number = converter(column, type_, unit=unit, base64_decimals=False)
         return lambda value: of_number(_number(value) if type(value) is str else value)
+    if made := parts_of(type_):
+        told = dict(known.parts)
+
+        def part(place: str, name: str, of: str) -> Convert:
+            return converter(place, of, unit=unit, field=told.get(name), base64_decimals=base64_decimals)
+
+        return nested(column, made, part)
     decimal = decimal_of(type_)
     if decimal:
         return _decimal(column, *decimal, known, set() if seen is None else seen, base64=base64_decimals)
@@ -113,23 +123,11 @@ def _number(text: str) -> int | Decimal | str:
     return int(text) if digits.isdigit() and len(digits) < 40 and (digits.strip("0") or text[0] != "-") else Decimal(text)
 
 
-def _wrong_type(column: str, type_: str, value: Any) -> BadRecord:
-    return BadRecord("VALUE_TYPE", f"column {column!r}: {_JSON_KINDS.get(type(value), 'a value')} does not fit {type_}")
-
-
-def _overflow(column: str, type_: str) -> BadRecord:
-    return BadRecord("VALUE_RANGE", f"column {column!r}: the value is outside the range of {type_}")
-
-
-def _rounded(column: str, type_: str) -> BadRecord:
-    return BadRecord("VALUE_ROUNDED", f"column {column!r}: the value has more digits than {type_} holds")
-
-
 def _boolean(column: str) -> Convert:
     def convert(value: Any) -> bool:
         if type(value) in (bool, int) and value in (0, 1):
             return bool(value)
-        raise _wrong_type(column, "BOOLEAN", value)
+        raise wrong_type(column, "BOOLEAN", value)
 
     return convert
 
@@ -138,7 +136,7 @@ def _string(column: str) -> Convert:
     def convert(value: Any) -> str:
         if type(value) is str:
             return value
-        raise _wrong_type(column, "STRING", value)
+        raise wrong_type(column, "STRING", value)
 
     return convert
 
@@ -146,7 +144,7 @@ def _string(column: str) -> Convert:
 def _binary(column: str, field: Field) -> Convert:
     def convert(value: Any) -> bytes:
         if type(value) is not str or field.type == "string":
-            raise _wrong_type(column, "BINARY (base64)", value)
+            raise wrong_type(column, "BINARY (base64)", value)
         data = _base64(value.replace("-", "+").replace("_", "/"))
         if data is None:
             raise BadRecord("VALUE_TYPE", f"column {column!r}: the text is not base64")
@@ -170,15 +168,15 @@ def _integer(column: str, type_: str, bits: int, field: Field) -> Convert:
         if type(value) is int:
             if low <= value <= high:
                 return value
-            raise _overflow(column, type_)
+            raise overflow(column, type_)
         if type(value) is str and scale is not None:  # e.g. MySQL BIGINT UNSIGNED in precise mode
             value = unscaled(column, value, scale)
         if type(value) is not Decimal:
-            raise _wrong_type(column, type_, value)
+            raise wrong_type(column, type_, value)
         if not value.is_finite() or value.adjusted() > 20:
-            raise _overflow(column, type_)
+            raise overflow(column, type_)
         if (value.adjusted() < -20 and value) or value != (whole := int(value)):
-            raise _rounded(column, type_)
+            raise rounded(column, type_)
         return convert(whole)
 
     return convert
@@ -192,18 +190,18 @@ def _floating(column: str, type_: str) -> Convert:
         if type(value) is str and value in special:
             return special[value]
         if type(value) is not Decimal and type(value) is not int:
-            raise _wrong_type(column, type_, value)
+            raise wrong_type(column, type_, value)
         try:
             double = float(value)
             found = struct.unpack("<f", struct.pack("<f", double))[0] if type_ == "FLOAT" else double
         except OverflowError:
-            raise _overflow(column, type_) from None
+            raise overflow(column, type_) from None
         if found in (float("inf"), float("-inf")) or (not found and value):
-            raise _overflow(column, type_)
+            raise overflow(column, type_)
         if type_ == "FLOAT" and found == double and type(value) is Decimal:
             return double  # a FLOAT that was written with the digits of a DOUBLE
         if Decimal(found) != value and (type(value) is int or _digits(value) > digits):
-            raise _rounded(column, type_)
+            raise rounded(column, type_)
         return double
 
     return convert
@@ -225,7 +223,7 @@ def _time(column: str, type_: str, unit: str) -> Convert:
             return temporal.whole_day(temporal.from_unit(value, unit, column), column)
         if type(value) is str:
             return text(value, column)
-        raise _wrong_type(column, type_, value)
+        raise wrong_type(column, type_, value)
 
     return convert
 
@@ -252,16 +250,16 @@ def _decimal(column: str, precision: int, scale: int, field: Field, seen: set[st
         elif kind is dict and type(value.get("scale")) is int and type(value.get("value")) is str and -1000 < value["scale"] < 1000:
             number = unscaled(column, value["value"], value["scale"])
         else:
-            raise _wrong_type(column, type_, value)
+            raise wrong_type(column, type_, value)
         if not number.is_finite():
             raise temporal.infinite(column)
         if not number:
             return Decimal(0)
         if number.adjusted() >= precision - scale:
-            raise _overflow(column, type_)
+            raise overflow(column, type_)
         short = number.quantize(unit, context=_EXACT)
         if short != number:
-            raise _rounded(column, type_)
+            raise rounded(column, type_)
         return short
 
     return convert

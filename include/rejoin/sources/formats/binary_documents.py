@@ -213,7 +213,7 @@ def _taken(parts: Iterable[pa.StructArray], rows: Sequence[int]) -> pa.StructArr
 def _objects(rows: pa.StructArray) -> list[Any]:
     """Structs as objects. Octets of a text that are no UTF-8 become halves of surrogates, which no column of texts takes."""
     try:
-        return list(rows.to_pylist())
+        return list(rows.to_pylist(maps_as_pydicts="strict"))
     except UnicodeDecodeError:
         return _escaped(rows)
 

@@ -116,6 +116,7 @@ def _of_avro(schema: Any, known: dict[str, Any], space: str) -> dict[str, Any]:
     if kind in ("record", "enum", "fixed"):
         space = schema.get("namespace", schema["name"].rpartition(".")[0] or space)
         known[schema["name"] if "." in schema["name"] else f"{space}.{schema['name']}".lstrip(".")] = made
+    made |= {inside: _of_avro(schema[inside], known, space) for inside in ("items", "values") if inside in schema}
     if kind == "record":
         made["fields"] = []  # known before its fields are, as one may be of this type again
         made["fields"] = [{"field": f["name"], **_of_avro(f["type"], known, space)} for f in schema["fields"]]
@@ -127,6 +128,10 @@ def _of_arrow(kind: pa.DataType) -> dict[str, Any]:
         return _of_arrow(kind.value_type)
     if pat.is_struct(kind):
         return of_arrow(kind)
+    if pat.is_map(kind):
+        return {"type": "map", "keys": _of_arrow(kind.key_type), "values": _of_arrow(kind.item_type)}
+    if pat.is_list(kind) or pat.is_large_list(kind):
+        return {"type": "array", "items": _of_arrow(kind.value_type)}
     if pat.is_decimal(kind):
         return {"type": "bytes", "name": _LOGICAL["decimal"], "parameters": {"scale": str(kind.scale)}}
     if pat.is_date32(kind):

@@ -24,6 +24,8 @@ def plain(values: pa.Array) -> pa.Array:
         return plain(values.dictionary_decode())
     if pat.is_struct(kind):
         return pa.StructArray.from_arrays([plain(part) for part in values.flatten()], [field.name for field in kind], mask=values.is_null())
+    if pat.is_map(kind) or pat.is_list(kind) or pat.is_large_list(kind):
+        return _with_plain_parts(values)
     if pat.is_date32(kind) or pat.is_time32(kind):
         return values.cast(pa.int32()).cast(pa.int64())
     if pat.is_timestamp(kind) or pat.is_time64(kind):
@@ -31,6 +33,23 @@ def plain(values: pa.Array) -> pa.Array:
         return whole.cast(pa.int64())
     wider = next((to for test, to in _WIDER if test(kind)), kind)
     return values if kind == wider else values.cast(wider)
+
+
+def lists(values: pa.Array) -> pa.Array:
+    """Arrays as they are; of maps their entries, structs of ``key`` and ``value``."""
+    kind = values.type
+    return values.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)]))) if pat.is_map(kind) else values
+
+
+def _with_plain_parts(values: pa.Array) -> pa.Array:
+    """Arrays, or maps, of values in these types."""
+    found = lists(values)
+    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(found), 0).cast(pa.int32()))
+    offsets, inner = pa.concat_arrays([pa.array([0], pa.int32()), ends]), plain(pc.list_flatten(found))
+    if pat.is_map(values.type):
+        key, value = inner.flatten()
+        return pa.MapArray.from_arrays(offsets, key, value, type=pa.map_(key.type, value.type), mask=values.is_null())
+    return pa.ListArray.from_arrays(offsets, inner, type=pa.list_(inner.type), mask=values.is_null())
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

@@ -12,6 +12,7 @@ import pyarrow.types as pat
 
 from rejoin.errors import SchemaDrift
 from rejoin.plan.model.plan import Table
+from rejoin.plan.sql.nested import ARRAY, MAP, STRUCT, Nested, parts_of
 from rejoin.sources.declared_columns import parquet_file
 from rejoin.sources.decode.values import decimal_of
 from rejoin.sources.stored_files import PinnedFile, corrupt, place, verify
@@ -66,9 +67,23 @@ def check_types(table: Table, schema: pa.Schema, place: str, int96: Collection[s
             )
 
 
+_NESTED = {STRUCT: (pa.lib.Type_STRUCT,), MAP: (pa.lib.Type_MAP,), ARRAY: (pa.lib.Type_LIST, pa.lib.Type_LARGE_LIST)}
+
+
+def _parts_fit(found: pa.DataType, made: Nested) -> bool:
+    """Whether the parts of a nested type fit; a field that a struct lacks is null."""
+    if made.kind == STRUCT:
+        types = {field.name: field.type for field in found}
+        return all(fits(types[name], of) for name, of in made.parts if name in types)
+    inner = (found.key_type, found.item_type) if made.kind == MAP else (found.value_type,)
+    return all(fits(kind, of) for kind, (_, of) in zip(inner, made.parts, strict=True))
+
+
 def fits(found: pa.DataType, declared: str) -> bool:
     if pat.is_dictionary(found):
         found = found.value_type
+    if made := parts_of(declared):
+        return found.id in _NESTED[made.kind] and _parts_fit(found, made)
     decimal = decimal_of(declared)
     if decimal:
         return bool(pat.is_decimal(found) and found.scale <= decimal[1] and found.precision - found.scale <= decimal[0] - decimal[1])

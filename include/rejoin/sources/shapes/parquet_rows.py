@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from rejoin.plan.model.durations import MAX_MICROS, MIN_MICROS
 from rejoin.plan.model.plan import Table
 from rejoin.sources.events import MISSING_KEY, EventKind, Layout, raw_text
 from rejoin.sources.formats.encoded_text import no_utf8
+from rejoin.sources.formats.plain_columns import lists
 from rejoin.sources.shapes.parquet_file import parquet_rows
 from rejoin.sources.shapes.snapshot import position_of
 from rejoin.sources.stored_files import PinnedFile
@@ -108,7 +110,9 @@ def _at(rows: pa.BooleanArray, texts: list[str], count: int) -> pa.Array:
 def _faults(name: str, values: pa.Array) -> Iterator[tuple[pa.BooleanArray, str, str]]:
     """The rows whose value no column of the declared type holds, with code and reason."""
     kind = values.type.value_type if pat.is_dictionary(values.type) else values.type
-    if pat.is_string(kind) or pat.is_large_string(kind):
+    if pat.is_nested(kind):
+        yield from _of_parts(values, name)
+    elif pat.is_string(kind) or pat.is_large_string(kind):
         if (bad := no_utf8(values)) is not None:
             yield bad, "VALUE_TYPE", f"column {name!r}: no UTF-8"
     elif pat.is_date32(kind) or pat.is_timestamp(kind):
@@ -119,7 +123,30 @@ def _faults(name: str, values: pa.Array) -> Iterator[tuple[pa.BooleanArray, str,
         yield pc.fill_null(outside, fill_value=False), "VALUE_RANGE", f"column {name!r}: the date lies outside the years 0001 to 9999"
 
 
+def _of_parts(values: pa.Array, name: str) -> Iterator[tuple[pa.BooleanArray, str, str]]:
+    """The rows in which a part of a nested value has a fault."""
+    if pat.is_struct(values.type):
+        for field in values.type:
+            yield from _faults(f"{name}.{field.name}", pc.struct_field(values, field.name))
+        return
+    found = lists(values)
+    for bad, code, reason in _faults(f"{name}[]", pc.list_flatten(found)):
+        yield pc.is_in(pa.array(range(len(values))), pc.list_parent_indices(found).cast(pa.int64()).filter(bad)), code, reason
+
+
+def _in_order(value: Any) -> Any:
+    """A value as Python has it, with the entries of maps in the order of their keys, so that equal maps are stored alike."""
+    if isinstance(value, dict):
+        return {name: _in_order(one) for name, one in value.items()}
+    if isinstance(value, list):
+        made = [_in_order(one) for one in value]
+        return sorted(made, key=lambda entry: entry[0]) if made and isinstance(made[0], tuple) else made
+    return (value[0], _in_order(value[1])) if isinstance(value, tuple) else value
+
+
 def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if "map<" in str(kind):
+        return pa.array(map(_in_order, values.to_pylist()), kind)
     if pat.is_dictionary(values.type):
         values = values.dictionary_decode()
     return values if values.type == kind else values.cast(kind)
@@ -133,11 +160,22 @@ def shown_rows(layout: Layout, rows: pa.RecordBatch) -> list[str]:
     return [raw_text(json.dumps(text, ensure_ascii=False, separators=(",", ":"), default=str).encode()) for text in texts]
 
 
+def _or_null(found: list[Any], values: pa.Array) -> list[Any]:
+    return [one if there else None for one, there in zip(found, values.is_valid().to_pylist(), strict=True)]
+
+
 def _shown(values: pa.Array) -> list[Any]:
     """Values as JSON has them: a text that is none has marks in place of what cannot be read, bytes are base64, times texts."""
     if pat.is_dictionary(values.type):
         values = values.dictionary_decode()
     kind = values.type
+    if pat.is_struct(kind):
+        rows = zip(*(_shown(part) for part in values.flatten()), strict=True)
+        return _or_null([dict(zip((f.name for f in kind), row, strict=True)) for row in rows], values)
+    if pat.is_nested(kind):
+        found = lists(values)
+        inner = iter(_shown(pc.list_flatten(found)))
+        return _or_null([list(islice(inner, n)) for n in pc.fill_null(pc.list_value_length(found), 0).to_pylist()], values)
     if pat.is_string(kind) or pat.is_large_string(kind):
         large = pa.large_binary() if pat.is_large_string(kind) else pa.binary()
         return [None if value is None else value.decode("utf-8", "replace") for value in values.view(large).to_pylist()]

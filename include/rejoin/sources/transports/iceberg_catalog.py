@@ -14,6 +14,7 @@ from pyiceberg.table.snapshots import Operation
 
 from rejoin.errors import SourceMissing
 from rejoin.sources.access import SourceAccess
+from rejoin.sources.iceberg_nulls import keep_nulls
 from rejoin.sources.transports.iceberg_files import TableFiles, files_of
 from rejoin.sources.transports.iceberg_rows import SnapshotRows
 
@@ -34,6 +35,7 @@ def catalog(access: SourceAccess, at: str) -> Catalog:
             expected=f"[sources.{at}] in the lake's .toml file, with the properties of PyIceberg's catalog, or REJOIN_SOURCE_{at.upper()}",
             next_step=f"write it there; iceberg(..., at={OWN!r}) is the catalog of the lake itself",
         )
+    keep_nulls()
     # A catalog in SQL has its name in its rows, so it has to be told where the section has another one.
     return load_catalog(**{"name": at, **stated, "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"})
 

@@ -12,7 +12,7 @@ from rejoin.plan.model.plan import Table
 from rejoin.sources.shapes.debezium.positions import OF_A_READ
 from rejoin.statements.dialect import Dialect, equal, text
 from rejoin.statements.own_columns import HASH
-from rejoin.statements.value_hash import canonical, hashed
+from rejoin.statements.value_hash import canonical, compared, hashed
 from rejoin.steps.ingest import stream_records
 from rejoin.steps.ingest.fates import Fate
 from rejoin.steps.ingest.stream_records import ANY_AGE, FIRST_AFTER, Ages
@@ -237,8 +237,10 @@ def versions(sql: Dialect, table: Table, *, keep_unchanged: bool) -> str:
     columns = [c for c in _classified(table) if c != "_fate"]
     after = f"CASE WHEN _kind = 'upsert' THEN {sql.struct((c.name, sql.name(c.name)) for c in table.columns)} END"
     newest, alive = f"_fate = {text(Fate.APPLIED)}", "_row IS NOT NULL"
-    same_used = equal((sql.name(n), sql.get("_row", n)) for n in table.used)
-    unchanged = equal((sql.name(n), sql.get("_row", n)) for n in values(table)) + f" AND {alive} AND _kind = 'upsert'"
+    types = {c.name: c.type for c in table.columns}
+    pair = {n: (compared(sql, sql.name(n), types[n]), compared(sql, sql.get("_row", n), types[n])) for n in types}
+    same_used = equal(pair[n] for n in table.used)
+    unchanged = equal(pair[n] for n in values(table)) + f" AND {alive} AND _kind = 'upsert'"
     stays = "true" if keep_unchanged else f"NOT ({unchanged})"
     return f"""
 WITH encoded AS (

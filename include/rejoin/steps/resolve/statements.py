@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from rejoin.plan.model.plan import Node
 from rejoin.statements.dialect import Dialect, equal
 from rejoin.statements.own_columns import HASH, PLACE, numbered
-from rejoin.statements.value_hash import provenance
+from rejoin.statements.value_hash import compared, provenance
 
 
 def join(sql: Dialect, node: Node, fingerprint: str) -> str:
@@ -51,23 +51,23 @@ def difference(sql: Dialect, node: Node, types: Mapping[str, str], *, stored: bo
     Args:
         sql: the dialect.
         node: the node.
-        types: SQL types of the columns of ``old``, in the dialect: of those of ``new`` the same or wider ones.
+        types: Spark SQL types of the columns of ``old``: of those of ``new`` the same or wider ones.
         stored: ``old`` is an input; else the output never had a row.
-        gone: name and SQL type of columns that ``old`` has after the node's own, and the node no longer has.
+        gone: name and Spark SQL type of columns that ``old`` has after the node's own, and the node no longer has.
     """
     pks, keys, new, old = numbered("pk", len(node.key)), list(node.key), sql.name("new"), sql.name("old")
     if not stored:
         none = f"CASE WHEN false THEN {new} END AS {old}, {sql.null('BIGINT')} AS {PLACE}"
         both = f"SELECT {sql.names(pks)}, {new}, {none} FROM made"
     else:
-        fields = [*((p.name, types[p.name]) for p in node.columns), *gone, (HASH, sql.type("BINARY"))]
-        row = sql.struct((name, f"CAST({sql.get('_row', name)} AS {of})") for name, of in fields)
+        fields = [*((p.name, types[p.name]) for p in node.columns), *gone, (HASH, "BINARY")]
+        row = sql.struct((name, sql.cast(sql.get("_row", name), of)) for name, of in fields)
         before = f"SELECT {sql.renamed(keys, pks)}, CASE WHEN _row IS NOT NULL THEN {row} END AS {old}, {PLACE} FROM old"
         shown = ", ".join(f"coalesce(m.{c}, o.{c}) AS {c}" for c in pks)
         on = sql.on(pks, "m", "o", nulls=node.null_keys)
         both = f"SELECT {shown}, m.{new}, o.{old}, o.{PLACE} FROM made AS m FULL JOIN ({before}) AS o ON {on}"
-    kept = [(sql.get(new, p.name), sql.get(old, p.name)) for p in node.columns]
-    same = equal([*kept, *(("NULL", sql.get(old, name)) for name, _ in gone)])
+    kept = ([compared(sql, sql.get(side, p.name), types.get(p.name)) for side in (new, old)] for p in node.columns)
+    same = equal([*((one, other) for one, other in kept), *(("NULL", compared(sql, sql.get(old, name), of)) for name, of in gone)])
     op = f"""CASE
         WHEN {old} IS NULL AND {new} IS NULL THEN 'N' WHEN {old} IS NULL THEN 'I' WHEN {new} IS NULL THEN 'D' WHEN {same} THEN 'N' ELSE 'U'
     END"""

@@ -15,6 +15,7 @@ from rejoin.errors import ChangeTooLarge, RefreshRefused
 from rejoin.joins.kind import JoinResults, KindOfJoin
 from rejoin.joins.registry import kind_of
 from rejoin.lake import table_names
+from rejoin.lake.iceberg.plan_columns import spark_name
 from rejoin.lake.iceberg.schema_evolution import wider
 from rejoin.limits import limits
 from rejoin.plan.model.match import AsOf, Window
@@ -110,8 +111,8 @@ class Resolving:
     def _compared(self, made: Relation, old: Relation | None, gone: Sequence[pa.Field] = ()) -> Relation:
         """``resolve.difference``. Old values that are stored in a wider type are compared in that one: they may not fit into the new one."""
         stored = self._work.before.schema(self._node.name) if old is not None else pa.schema([])
-        types = {n: self._engine.type(kind) for n, kind in wider(made.schema.field("new").type, stored).items()}
-        lost = [(f.name, self._engine.type(f.type)) for f in gone]
+        types = {n: spark_name(kind) or "" for n, kind in wider(made.schema.field("new").type, stored).items()}
+        lost = [(f.name, spark_name(f.type) or "") for f in gone]
         statement = statements.difference(self._sql, self._node, types, stored=old is not None, gone=lost)
         return self._engine.query(statement, made=made, **({} if old is None else {"old": old}))
 

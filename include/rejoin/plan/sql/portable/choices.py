@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from rejoin.plan.sql.nested import is_nested
 from rejoin.plan.sql.portable.casts import cast
 from rejoin.plan.sql.portable.operators import compared, exact, joined
 from rejoin.plan.sql.portable.printed import NULL, Made, duckdb_type, unproven
@@ -50,7 +51,7 @@ def first_known(values: Sequence[Made]) -> Made:
 def extreme(name: str, values: Sequence[Made]) -> Made:
     """``greatest`` and ``least``: both engines leave nulls out."""
     chosen = alike(values, name)
-    if chosen[0].type in (*FRACTIONS, "BINARY", NULL) or len(chosen) < 2:
+    if chosen[0].type in (*FRACTIONS, "BINARY", NULL) or is_nested(chosen[0].type) or len(chosen) < 2:
         raise unproven(f"{name} of {chosen[0].type}")
     return Made(f"{name}({', '.join(c.text for c in chosen)})", chosen[0].type, any(c.raises for c in chosen))
 
@@ -58,7 +59,7 @@ def extreme(name: str, values: Sequence[Made]) -> Made:
 def among(values: Sequence[Made]) -> Made:
     """``values[0] IN (the others)``."""
     chosen = alike(values, "IN")
-    if chosen[0].type in (*FRACTIONS, NULL):
+    if chosen[0].type in (*FRACTIONS, NULL) or is_nested(chosen[0].type):
         raise unproven(f"IN of {chosen[0].type}")
     if any(c.raises for c in chosen[1:]):
         raise unproven("IN a list with a value that may raise an error")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
+from rejoin.plan.sql.nested import is_nested
 from rejoin.plan.sql.portable.casts import cast
 from rejoin.plan.sql.portable.printed import NULL, WHOLE, Made, NotPortable, as_type, quoted, unproven
 from rejoin.plan.sql.typing import arithmetic
@@ -35,6 +36,8 @@ def compared(sign: str, one: Made, other: Made) -> Made:
     shared = common_of_two(first, second)
     if shared is None or shared == NULL:
         raise unproven(f"comparing {one.type} with {other.type}")
+    if is_nested(shared):
+        raise unproven(f"comparing {shared}")
     exact((first, second), shared)
     if {_is_whole(one), _is_whole(other)} == {True, False} and (_is_beyond(one) or _is_beyond(other)):
         raise unproven("comparing a whole number with a constant that is longer than BIGINT")  # Spark makes true or false of a null

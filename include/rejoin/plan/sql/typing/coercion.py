@@ -8,6 +8,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from rejoin.plan.sql.nested import is_nested
+
 INTEGERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _INTEGER_DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 FRACTIONS: Final = ("FLOAT", "DOUBLE")
@@ -88,7 +90,7 @@ def _beside_text(other: str) -> str | None:
         return "BIGINT"
     if is_number(other):
         return "DOUBLE"
-    return None if is_interval(other) else other
+    return None if is_interval(other) or is_nested(other) else other
 
 
 def common(types: Sequence[str]) -> str | None:
@@ -114,5 +116,7 @@ _CAST_FROM: Final = {
 
 def castable(of: str, to: str) -> bool:
     """Whether an explicit CAST between two types exists in ANSI mode."""
+    if is_nested(of) or is_nested(to):
+        return (is_nested(of) and (is_nested(to) or to == "STRING")) or of == "VOID"
     allowed = _CAST_FROM["number" if is_number(of) else of].split()
     return "any" in allowed or ("number" if is_number(to) else to) in allowed

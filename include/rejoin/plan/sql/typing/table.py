@@ -10,6 +10,8 @@ A line is names, arguments and result. An argument is a kind (``?``: may be miss
 from dataclasses import dataclass
 from typing import Final
 
+from rejoin.plan.sql.nested import is_nested
+
 _LINES: Final = """
     upper ucase lower lcase initcap                             | text                          | STRING
     trim ltrim rtrim btrim                                      | text text?                    | STRING
@@ -117,6 +119,8 @@ CONVERTED: Final = {"int": "INT", "double": "DOUBLE", "date": "DATE", "time": "T
 
 def accepts(kind: str, given: str) -> bool:
     """Whether an argument of a kind may be of a type."""
+    if is_nested(given):
+        return kind in ("any", "same", "first")
     return kind not in _ACCEPTED or given == "VOID" or given.partition("(")[0] in _ACCEPTED[kind]
 
 
@@ -127,4 +131,4 @@ def left_to_spark(kind: str, given: str) -> bool:
 
 def named(kind: str) -> str:
     """A kind in words."""
-    return ", ".join(_ACCEPTED[kind])
+    return ", ".join(_ACCEPTED.get(kind, ("a single value",)))

@@ -128,4 +128,6 @@ def _field(schema: dict[str, Any]) -> Field:
     text = parameters.get("scale") if type(parameters) is dict else None
     scale = int(text) if type(text) is str and _SCALE.fullmatch(text) else None
     type_, name = (found if type(found := schema.get(of)) is str else None for of in ("type", "name"))
-    return Field(type_, name, scale)
+    inside = {of: part for of, part in (("element", schema.get("items")), ("value", schema.get("values"))) if type(part) is dict}
+    parts = [*((str(f.get("field")), f) for f in _members(schema)), *inside.items()]
+    return Field(type_, name, scale, tuple((of, _field(part)) for of, part in parts))

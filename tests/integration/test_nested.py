@@ -1,0 +1,125 @@
+"""Arrays, structs and maps from sources through joins to outputs, by both engines, beside a join in Python."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.conftest import Sessions
+from integration.nested_values import SCHEMA, value
+from integration.texts import Lake, put
+from limited import limited
+
+from rejoin.engines.choice import EngineChoice
+from rejoin.errors import SchemaRefused
+from rejoin.operate.compact import compact
+from rejoin.operate.verify.verify import verify
+from rejoin.steps.run.topology import Topology
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+COLUMNS = ", ".join(f"{name} {of}" for name, of in SCHEMA.items())
+FILE = f"""
+things = t.table("things", key="id", schema="id BIGINT, other BIGINT, {COLUMNS}", source=debezium("things"))
+others = t.table("others", key="id", schema="id BIGINT, {COLUMNS}", source=debezium("others"))
+given = ", ".join(f"right.{{c}} AS other_{{c}}" for c in {list(SCHEMA)!r}).split(", ")
+things.left_join(others, "other", ["left.*", *given]).named("joined", max_change_share=1.0)
+"""
+EVOLVING = """
+a = t.table("a", key="id", schema="id BIGINT, b BIGINT, {0}", source=debezium("a"))
+b = t.table("b", key="id", schema="id BIGINT, {0}", source=debezium("b"))
+a.left_join(b, "b", ["left.*", "right.s AS bs", "right.l AS bl", "right.m AS bm"]).named("out", max_change_share=1.0)
+"""
+NARROW = "s STRUCT<x: INT>, l ARRAY<STRUCT<x: INT>>, m MAP<STRING, STRUCT<x: INT>>"
+WIDE = NARROW.replace("x: INT", "x: BIGINT, y: ARRAY<STRING>")
+
+
+class World:
+    """Random rows of both tables, and what their join is."""
+
+    def __init__(self, seed: int, lake: Lake) -> None:
+        self.random, self.lake, self.lsn = random.Random(seed), lake, 0
+        self.rows: dict[str, dict[int, dict[str, Any]]] = {"things": {}, "others": {}}
+
+    def change(self) -> None:
+        for table, rows in self.rows.items():
+            lines = []
+            for _ in range(25):
+                self.lsn, key = self.lsn + 1, self.random.randrange(30)
+                made = {name: value(of, self.random) for name, of in SCHEMA.items()}
+                other = {"other": self.random.randrange(30)} if table == "things" else {}
+                lines.append(put(self.lsn, key, **other, **{name: pair[0] for name, pair in made.items()}))
+                rows[key] = {"id": key, **other, **{name: pair[1] for name, pair in made.items()}}
+            self.lake.land(f"{table}/{self.lsn:06}.jsonl", "\n".join(lines) + "\n")
+
+    def joined(self) -> dict[int, dict[str, Any]]:
+        none = dict.fromkeys(SCHEMA)
+        rights = {key: self.rows["others"].get(row["other"], none) for key, row in self.rows["things"].items()}
+        return {key: {**row, **{f"other_{c}": rights[key][c] for c in SCHEMA}} for key, row in self.rows["things"].items()}
+
+
+def differences(lake: Lake, sessions: Sessions, engine: EngineChoice) -> list[int]:
+    topology = lake.topology
+    by = Topology(topology.plan, replace(topology.config, engine=engine), topology.root)
+    return [d.total for d in verify(by, lambda: sessions(by), fast=False)]
+
+
+@pytest.mark.parametrize("seed", [random.randrange(10**9) for _ in range(2)])
+def test_nested_values_arrive_in_the_join_as_they_were_written(tmp_path: Path, sessions: Sessions, seed: int) -> None:
+    lake = Lake(tmp_path, sessions, FILE)
+    world = World(seed, lake)
+    for _ in range(3):
+        world.change()
+        lake.run()
+        assert lake.rows("joined") == world.joined()
+    assert lake.run()["ingest.things"]["read"] == 0
+    assert differences(lake, sessions, EngineChoice.LOCAL) == [0]
+
+
+@pytest.mark.by_spark
+def test_both_engines_store_compare_and_hash_nested_values_alike(
+    tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, seed = Lake(tmp_path, sessions, FILE), random.randrange(10**9)
+    world = World(seed, lake)
+    for here in (True, False):
+        world.change()
+        limited(monkeypatch, small_rows=200_000 if here else 0, sparse=20 if here else 0)
+        lake.run()
+        assert lake.rows("joined") == world.joined(), seed
+    topology = lake.topology
+    assert compact(topology, lambda: sessions(topology), "compactor") is not None
+    limited(monkeypatch, small_rows=200_000, sparse=20)
+    again = max((tmp_path / "things").iterdir()).read_text()  # the same rows, at later positions
+    lake.land("things/again.jsonl", again.replace('"lsn": ', '"lsn": 9'))
+    counts = lake.run()
+    found = counts["ingest.things"]
+    assert found["noop"] + found["superseded"] == found["read"] == 25, f"{seed}: this process knows the hashes that Spark has made"
+    assert [differences(lake, sessions, engine) for engine in (EngineChoice.LOCAL, EngineChoice.SPARK)] == [[0], [0]], seed
+
+
+def test_a_struct_gets_fields_and_wider_ones_wherever_it_stands(tmp_path: Path, sessions: Sessions) -> None:
+    lake = Lake(tmp_path, sessions, EVOLVING.format(NARROW))
+    narrow, wide = {"x": 1}, {"x": 2**40, "y": ["é", None]}
+    for table, more in (("a", {"b": 1}), ("b", {})):
+        lake.land(f"{table}/1.jsonl", "".join(put(n, n, **more, s=narrow, l=[narrow, None], m={"k": narrow}) + "\n" for n in (1, 2)))
+    lake.run()
+    lake.declare(EVOLVING.format(WIDE))
+    lake.land("b/2.jsonl", put(9, 1, s=wide, l=[wide], m={"k": wide}) + "\n")
+    lake.run()
+    grown = {"x": 1, "y": None}
+    assert lake.rows("out")[2] == {
+        "id": 2,
+        "b": 1,
+        "s": grown,
+        "l": [grown, None],
+        "m": [("k", grown)],
+        "bs": wide,
+        "bl": [wide],
+        "bm": [("k", wide)],
+    }
+    assert differences(lake, sessions, EngineChoice.LOCAL) == [0]
+    lake.declare(EVOLVING.format(NARROW))
+    with pytest.raises(SchemaRefused, match=r"column 's' of table 'a' was declared STRUCT<x: BIGINT, y: ARRAY<STRING>> and is now"):
+        lake.run()
