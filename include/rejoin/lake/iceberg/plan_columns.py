@@ -35,14 +35,18 @@ def spark_name(kind: pa.DataType) -> str | None:
         return f"DECIMAL({kind.precision},{kind.scale})"
     if pa.types.is_timestamp(kind):
         return "TIMESTAMP" if kind.tz else "TIMESTAMP_NTZ"  # engines name the zone UTC in several ways
-    if pa.types.is_nested(kind):
-        inner = [(kind.field(i).name, spark_name(kind.field(i).type)) for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
-        inner = [(KEY, spark_name(kind.key_type)), (VALUE, spark_name(kind.item_type))] if pa.types.is_map(kind) else inner
-        inner = inner or [(ELEMENT, spark_name(kind.value_type))]
-        known = tuple((name, of) for name, of in inner if of is not None)
-        of_kind = STRUCT if pa.types.is_struct(kind) else MAP if pa.types.is_map(kind) else ARRAY
-        return Nested(of_kind, known).text if len(known) == len(inner) else None
-    return _NAMES.get(kind)
+    return _of_parts(kind) if pa.types.is_nested(kind) else _NAMES.get(kind)
+
+
+def _of_parts(kind: pa.DataType) -> str | None:
+    if pa.types.is_struct(kind):
+        of_kind, parts = STRUCT, [(field.name, field.type) for field in kind]
+    elif pa.types.is_map(kind):
+        of_kind, parts = MAP, [(KEY, kind.key_type), (VALUE, kind.item_type)]
+    else:
+        of_kind, parts = ARRAY, [(ELEMENT, kind.value_type)]
+    known = tuple((name, of) for name, part in parts if (of := spark_name(part)) is not None)
+    return Nested(of_kind, known).text if len(known) == len(parts) else None
 
 
 def row(engine: Engine, schema: pa.Schema, fields: Fields) -> str:

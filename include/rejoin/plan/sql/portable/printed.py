@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from rejoin.plan.sql.nested import ARRAY, STRUCT, parts_of
+from rejoin.plan.sql.nested import ARRAY, MAP, STRUCT, parts_of
 from rejoin.plan.sql.typing.coercion import is_decimal
 from rejoin.plan.sql.typing.cursor import Term
 
@@ -70,13 +70,8 @@ def duckdb_type(kind: str) -> str:
         return kind
     if made := parts_of(kind):
         inner = [(name, duckdb_type(of)) for name, of in made.parts]
-        if made.kind == ARRAY:
-            return f"{inner[0][1]}[]"
-        return (
-            f"STRUCT({', '.join(f'{chr(34)}{name}{chr(34)} {of}' for name, of in inner)})"
-            if made.kind == STRUCT
-            else f"MAP(VARCHAR, {inner[1][1]})"
-        )
+        fields = ", ".join(f'"{name}" {of}' for name, of in inner)
+        return {ARRAY: f"{inner[-1][1]}[]", STRUCT: f"STRUCT({fields})", MAP: f"MAP(VARCHAR, {inner[-1][1]})"}[made.kind]
     if kind not in _TYPES:
         raise NotPortable(f"{'NULL without a type' if kind == NULL else kind} is not proven equal in DuckDB")
     return _TYPES[kind]
