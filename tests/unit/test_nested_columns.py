@@ -58,6 +58,17 @@ def test_what_is_read_from_tables_has_single_values() -> None:
         compile(t)
 
 
+def test_groups_have_single_values_as_keys_and_aggregate_them() -> None:
+    t = Topology("t")
+    table = t.table("a", key="id", schema=SCHEMA, source=debezium("a"))
+    table.group_by("tags").aggregate(n="count(*)").named("by_tags")
+    table.group_by("id").aggregate(x="max(tags)", y="min_by(id, place)", n="count(m)").named("by_id")
+    with pytest.raises(TopologyError) as error:
+        compile(t)
+    assert "a group key is a single value" in str(error.value) and "max() does not take ARRAY<STRING>" in str(error.value)
+    assert "min_by() does not take BIGINT and STRUCT" in str(error.value) and "count" not in str(error.value)
+
+
 FITTING = [
     "ARRAY<INT> ARRAY<BIGINT>",
     "STRUCT<a: INT>|STRUCT<a: BIGINT, b: STRING>",

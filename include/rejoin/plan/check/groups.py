@@ -13,6 +13,7 @@ from rejoin.plan.model.problems import Reporter
 from rejoin.plan.sql import aggregates, types
 from rejoin.plan.sql.aggregates import Call
 from rejoin.plan.sql.expressions import Expression, Ref, Scope, column, expression, select_item
+from rejoin.plan.sql.nested import is_nested
 from rejoin.plan.sql.typing.coercion import FRACTIONS
 
 
@@ -52,6 +53,8 @@ def _keys(declared: Sequence[object], scope: Scope, report: Reporter) -> dict[st
                 continue
             if key.known in FRACTIONS:
                 about(problems.BAD_TYPE, f"it is {key.known}, and rounded numbers cannot be keys; use DECIMAL or BIGINT")
+            elif is_nested(key.known or ""):
+                about(problems.BAD_TYPE, f"it is {key.known}, and a group key is a single value")
             elif name in found:
                 about(problems.DUPLICATE_NAME, f"two group keys are named {name!r}")
             else:

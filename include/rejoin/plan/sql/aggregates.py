@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from rejoin.plan.model.grouping import Aggregate, Grouping
 from rejoin.plan.model.problems import BAD_EXPRESSION, Reporter, did_you_mean
+from rejoin.plan.sql.nested import is_nested
 from rejoin.plan.sql.spelling import Spelling
 from rejoin.plan.sql.typing.coercion import FRACTIONS, INTEGERS, MAX_DIGITS, digits, is_decimal
 
@@ -105,6 +106,8 @@ def _filter(text: str, tokens: Sequence[Token]) -> str | None:
 
 def result(function: str, types: Sequence[str]) -> str | None:
     """The type of an aggregate over arguments of some types; None if it does not take these."""
+    if function != COUNT and any(map(is_nested, types)):
+        return None
     if function in (COUNT, COUNT_DISTINCT):
         return "BIGINT"
     of = types[0]
