@@ -65,11 +65,10 @@ def differences(lake: Lake, sessions: Sessions, engine: EngineChoice) -> list[in
     return [d.total for d in verify(by, lambda: sessions(by), fast=False)]
 
 
-@pytest.mark.parametrize("seed", [random.randrange(10**9) for _ in range(2)])
-def test_nested_values_arrive_in_the_join_as_they_were_written(tmp_path: Path, sessions: Sessions, seed: int) -> None:
+def test_nested_values_arrive_in_the_join_as_they_were_written(tmp_path: Path, sessions: Sessions, pytestconfig: pytest.Config) -> None:
     lake = Lake(tmp_path, sessions, FILE)
-    world = World(seed, lake)
-    for _ in range(3):
+    world = World(int(pytestconfig.option.hypothesis_seed), lake)
+    for _ in range(6):
         world.change()
         lake.run()
         assert lake.rows("joined") == world.joined()
@@ -79,9 +78,9 @@ def test_nested_values_arrive_in_the_join_as_they_were_written(tmp_path: Path, s
 
 @pytest.mark.by_spark
 def test_both_engines_store_compare_and_hash_nested_values_alike(
-    tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:
-    lake, seed = Lake(tmp_path, sessions, FILE), random.randrange(10**9)
+    lake, seed = Lake(tmp_path, sessions, FILE), int(pytestconfig.option.hypothesis_seed)
     world = World(seed, lake)
     for here in (True, False):
         world.change()
