@@ -107,6 +107,13 @@ def test_a_foreign_key_from_the_right_side_starts_a_chain_with_a_safe_name() -> 
     assert last.used == ()
 
 
+def test_a_foreign_key_that_is_cast_has_the_type_of_the_cast_whatever_is_cast() -> None:
+    shop = Shop()
+    shop.orders.join(shop.customers, "CAST(factorial(order_id) AS BIGINT)", ["left.*", "right.name AS customer"]).named("out")
+    ((edge,),) = [node.edges for node in shop.compile().nodes]
+    assert edge.foreign_key == ("CAST(factorial(l.`order_id`) AS BIGINT)",)
+
+
 def test_a_foreign_key_that_mixes_both_sides_starts_a_chain() -> None:
     shop = Shop()
     joined = shop.orders.join(shop.customers, "customer_id", ["left.*", "region"])

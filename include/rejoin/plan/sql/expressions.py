@@ -243,7 +243,7 @@ def _resolve(item: Item, scope: Scope, report: Reporter) -> Expression | None:
     if found == types.STRING and types.holds_bytes(item.node, of_column):
         # Spark casts bytes to text as they are, and what is no UTF-8 no other engine reads. The rule is that of its own function.
         parts = ("make_valid_utf8(", *parts, ")")
-    return Expression(parts, found, total=item.is_column, known=typed.type)
+    return Expression(parts, found, total=item.is_column, known=typed.type or found)
 
 
 def _present_time(item: Item, scope: Scope, refs: Mapping[int, Ref]) -> str | None:
