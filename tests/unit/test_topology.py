@@ -146,7 +146,8 @@ CASES = [
         't = shop.table("t", "a", "a SMALLINT", snapshot("t/"))',
         (
             "table 't': schema: column 'a': type SMALLINT is not supported; "
-            "allowed: BOOLEAN, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ"
+            "allowed: BOOLEAN, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, ARRAY<...>, STRUCT<name: ...>, "
+            "MAP<STRING, ...>"
         ),
     ),
     (
