@@ -18,6 +18,7 @@ from integration.made import Lake, deliver, plain
 from integration.opensearch import OpenSearchServer
 from opensearchpy import OpenSearch
 from search_proxy import proxy
+from sparkless import no_spark
 
 from rejoin import crash
 from rejoin.airflow.local.server import free_port
@@ -31,11 +32,16 @@ from rejoin.errors import (
     SinkSlow,
     Unexpected,
 )
+from rejoin.lake.config import lake_config
+from rejoin.plan.check.topology_file import load
+from rejoin.plan.model.policy import Fuse, RunOptions
 from rejoin.sinks.opensearch import bulk, refused
 from rejoin.sinks.opensearch.bulk import Bulk
 from rejoin.sinks.opensearch.cursor import Cursor
 from rejoin.sinks.opensearch.documents import Change, document_id
 from rejoin.steps.deliver.catch_up import Restart
+from rejoin.steps.run.schedule import run_topology
+from rejoin.steps.run.topology import Topology
 
 pytestmark = [pytest.mark.opensearch, pytest.mark.slow, pytest.mark.timeout(600)]
 SINK = "people.opensearch"
@@ -74,6 +80,39 @@ def test_a_run_after_the_other_the_index_is_equal_to_the_output(lake: Lake, inde
         lake.topology().deliver(SINK)
         assert search_server.documents(index) == wanted(lake)
         lake.run(lake.some(20))
+
+
+NESTED = """
+from rejoin import Topology, opensearch, snapshot
+
+t = Topology("nested")
+schema = "id BIGINT, home STRUCT<city: STRING, at: ARRAY<STRUCT<x: DOUBLE>>>, tags ARRAY<STRING>, counts MAP<STRING, INT>"
+people = t.table("people", key="id", schema=schema, source=snapshot("people", max_delete_share=1.0))
+people.filter("id > 0").named("out").to(opensearch("{index}"))
+"""
+
+
+def test_structs_are_searched_by_their_fields_and_maps_are_kept(
+    tmp_path: Path, topic: str, search_server: OpenSearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REJOIN_SINK_OPENSEARCH", search_server.url)
+    (tmp_path / "topology.py").write_text(NESTED.format(index=topic))
+    (tmp_path / "people").mkdir()
+    ann = {"id": 1, "home": {"city": "Ulm", "at": [{"x": 1.5}, {"x": None}]}, "tags": ["a", "b"], "counts": {"one": 1}}
+    people = [ann, {"id": 2, "tags": [], "counts": {}}, {"id": 3, "home": {"city": "Bonn", "at": None}}]
+    for number, rows in enumerate((people, [{**ann, "tags": ["c"]}])):
+        (tmp_path / "people" / f"{number}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        topology = Topology(load(str(tmp_path / "topology.py")), lake_config(str(tmp_path / "lake")), str(tmp_path))
+        run_topology(topology, no_spark, f"run {number}", options=RunOptions(fuse=Fuse.APPLY))
+        topology.deliver("out.opensearch")
+        assert [json.loads(json.dumps(d)) for d in search_server.documents(topic).values()] == rows
+
+        def found(query: dict[str, Any]) -> set[str]:
+            return {hit["_id"] for hit in search_server("POST", f"{topic}/_search", {"query": query})["hits"]["hits"]}
+
+        assert found({"match": {"home.city": "Ulm"}}) == found({"range": {"home.at.x": {"gte": 1}}}) == {"1"}
+        assert found({"match": {"tags": "a"}}) == ({"1"} if number == 0 else set())
+    search_server("DELETE", f"{topic}*")
 
 
 def test_a_replay_changes_nothing(lake: Lake, index: str, search_server: OpenSearchServer) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rejoin.sinks.opensearch.mapping import field_of, lacking, misfits, new_mapping
+from rejoin.sinks.opensearch.mapping import TEXT, field_of, lacking, misfits, new_mapping
 
 KINDS: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
@@ -22,6 +22,30 @@ KINDS: dict[str, pa.DataType] = {
 @pytest.mark.parametrize(("expected", "kind"), KINDS.items())
 def test_a_new_field(expected: str, kind: pa.DataType) -> None:
     assert field_of(kind)["type"] == expected
+
+
+ADDRESS = pa.struct([("city", pa.string()), ("at", pa.struct([("x", pa.float64())]))])
+OF_ADDRESS = {"properties": {"city": dict(TEXT), "at": {"properties": {"x": {"type": "double"}}}}}
+
+
+def test_an_array_is_its_elements_and_a_struct_its_fields_and_a_map_is_only_kept() -> None:
+    assert field_of(pa.list_(pa.list_(pa.int64()))) == {"type": "long"}
+    assert field_of(ADDRESS) == field_of(pa.large_list(ADDRESS)) == OF_ADDRESS
+    assert field_of(pa.map_(pa.string(), ADDRESS)) == {"type": "object", "enabled": False}
+
+
+def test_fields_of_structs_are_compared_and_added_each_by_itself_where_the_index_has_them() -> None:
+    types = pa.schema([("a", pa.list_(ADDRESS))])
+    wrong = {"type": "nested", "properties": {"city": {"type": "long"}, "at": {"properties": {"x": {"type": "float"}}}}}
+    assert misfits(types, {"properties": {"a": wrong}}) == ["field 'a.city' is long, not text", "field 'a.at.x' is float, not double"]
+    some = {"type": "nested", "properties": {"city": dict(TEXT)}}
+    assert misfits(types, {"properties": {"a": some}}) == []
+    assert lacking(types, {"properties": {"a": some}}) == {"a": {"type": "nested", "properties": {"at": OF_ADDRESS["properties"]["at"]}}}
+    assert lacking(types, {"properties": {"a": {"properties": {"at": {"properties": {}}}}}}) == {
+        "a": {"properties": {"city": dict(TEXT), "at": {"properties": {"x": {"type": "double"}}}}}
+    }
+    for whole in ({"type": "flattened"}, {"type": "object", "enabled": False}, {"dynamic": "false", "properties": {}}):
+        assert (misfits(types, {"properties": {"a": whole}}), lacking(types, {"properties": {"a": whole}})) == ([], {})
 
 
 def test_a_decimal_is_a_long_where_that_is_exact() -> None:
