@@ -1,6 +1,7 @@
-"""Writes the results in docs/groups.md, by running the topology that stands there: `python docs/group_page.py`, or `make docs`."""
+"""Writes the results in docs/groups.md, by running the topology that stands there, in two parts: `python docs/group_page.py`, or `make docs`."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -8,6 +9,7 @@ from rejoin.testing import Driver
 
 PAGE = Path(__file__).with_name("groups.md")
 OUTPUTS = ("invoices", "customer_totals")
+DOCUMENTS = ("order_documents", "customer_documents")
 LATER = {
     "price": {"products": "code | price\ndesk | 120.00"},
     "moves": {"orders": "id | customer | placed\n11 | 2 | 2026-11-20", "lines": "order_id | line\n- 10 | 2\n- 10 | 1"},
@@ -19,7 +21,7 @@ def page() -> str:
     """The page with its computed parts as they have to be."""
     text = PAGE.read_text()
     with TemporaryDirectory() as folder:
-        (file := Path(folder, "shop.py")).write_text(text.partition("```python\n")[2].partition("```")[0])
+        (file := Path(folder, "shop.py")).write_text("".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)))
         parts = computed(str(file), _rows(text))
     for name, lines in parts.items():
         text, found = re.subn(
@@ -39,11 +41,16 @@ def computed(topology: str, rows: dict[str, str]) -> dict[str, str]:
     """The parts of the page by the names of their places."""
     with Driver(topology) as driver:
         driver.run(**rows)
-        found = {"first": "\n\n".join(str(driver.table(name)) for name in OUTPUTS)}
+        found = {part: _tables(driver, names) for part, names in (("first", OUTPUTS), ("documents", DOCUMENTS))}
         for part, given in LATER.items():
             changes = driver.run(**given)
             found[part] = "\n\n".join(str(changes[name]) for name in OUTPUTS)
+        found["later documents"] = _tables(driver, DOCUMENTS[1:])
     return found
+
+
+def _tables(driver: Driver, names: Iterable[str]) -> str:
+    return "\n\n".join(str(driver.table(name)) for name in names)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ t = Topology("groups")
 members = t.table("members", key=("scenario", "id"), schema="scenario BIGINT, id STRING, g STRING, n BIGINT", source=debezium("members"))
 lines = t.table("lines", key=("scenario", "id"), schema="scenario BIGINT, id STRING, g STRING, fk STRING", source=debezium("lines"))
 rights = t.table("rights", key=("scenario", "id"), schema="scenario BIGINT, id STRING, n BIGINT", source=debezium("rights"))
-of_group = {"n": "count(n)", "every": "count(*)", "total": "sum(n)", "low": "min(n)", "high": "max(n)", "first": "min_by(id, n)"}
+of_group = {"n": "count(n)", "every": "count(*)", "total": "sum(n)", "low": "min(n)", "high": "max(n)", "first": "min_by(id, n)", "members": "collect(struct(id, n))"}
 totals = members.group_by("scenario", "g").aggregate(**of_group).named("totals")
 of_totals = {"every": "count(*)", "total": "sum(total)"}
 totals.group_by("scenario", "CASE WHEN g LIKE 'A%' THEN 'A' ELSE 'B' END AS g").aggregate(**of_totals).named("regions")
@@ -90,6 +90,7 @@ def expected(members: Members) -> dict[str, object]:
         "low": min(only, default=None),
         "high": max(only, default=None),
         "first": min(numbers, default=(0, None))[1],
+        "members": [{"id": member, "n": None if n == "null" else int(n)} for member, n in members],
     }
 
 

@@ -51,6 +51,9 @@ def topology() -> Topology:
         heavy="avg(weight) FILTER (WHERE done)",
         lightest="min_by(p, weight)",
         heaviest="max_by(n, weight) FILTER (WHERE quantity > 1)",
+        top="collect(struct(p, quantity AS q, weight) ORDER BY weight DESC, quantity % 3 LIMIT 3)",
+        finished="collect(p ORDER BY quantity) FILTER (WHERE done)",
+        weights="collect(weight)",
     ).named("of_odd")
     priced = lines.left_join(products, foreign_key=["s", "p"], select=["left.*", "quantity * right.price AS amount"])
     of_orders = priced.group_by("s", "o").aggregate(amount="sum(amount)", n="count(*)", most="max_by(p, amount)")
@@ -59,6 +62,8 @@ def topology() -> Topology:
     )
     spent = documents.filter("n IS NOT NULL").group_by("s", "c").aggregate(spent="sum(amount)", n="sum(n)", best="max_by(o, amount)")
     customers.left_join(spent, foreign_key=["s", "c"], select=["left.*", "spent", "n", "best"]).named("customer_documents")
+    nested = orders.nest(priced, ["s", "o"], name="lines", select=["n", "p", "amount"], order_by="amount DESC, p").named("nested_orders")
+    customers.nest(nested, ["s", "c"], name="orders", select=["o", "note", "lines"], order_by="note").named("nested_customers")
     of_customers.left_join(spent, select=["left.s", "left.c", "orders", "spent"]).named("both_groups")
     customers.full_join(of_customers, select=["left.s", "left.c", "name", "orders"]).named("every_customer")
     keys = ["left.s AS os", "left.o", "left.note", "right.s", "right.c", "kinds"]
@@ -83,7 +88,14 @@ SPENT = f"""SELECT s, c, sum(amount) AS spent, sum(n) AS n, last(o ORDER BY amou
 REGIONS = """SELECT o.s, region, count(*) * 10 AS tens FROM orders o JOIN customers c ON o.s = c.s AND o.c = c.c GROUP BY o.s, region HAVING count(*) > 1"""
 OF_CUSTOMERS = """SELECT s, c, count(*) AS orders, count(note) AS notes, count(DISTINCT note) AS kinds, min(o) AS first, max(note) AS last,
         count(*) FILTER (WHERE note = 'x') AS x FROM orders GROUP BY s, c"""
+NESTED = f"""SELECT o.*, coalesce(t.lines, []) AS lines FROM orders o LEFT JOIN
+    (SELECT s, o, list({{n: n, p: p, amount: amount}} ORDER BY amount DESC NULLS LAST, p NULLS FIRST, n) AS lines FROM ({PRICED}) GROUP BY s, o) t
+    ON o.s = t.s AND o.o = t.o"""
 QUERIES = {
+    "nested_orders": NESTED,
+    "nested_customers": f"""SELECT c.*, coalesce(t.orders, []) AS orders FROM customers c LEFT JOIN
+        (SELECT s, c, list({{o: o, note: note, lines: lines}} ORDER BY note NULLS FIRST, o) AS orders FROM ({NESTED}) GROUP BY s, c) t
+        ON c.s = t.s AND c.c = t.c""",
     "of_customers": OF_CUSTOMERS,
     "both_groups": f"SELECT t.s, t.c, orders, spent FROM ({OF_CUSTOMERS}) t LEFT JOIN ({SPENT}) u ON t.s = u.s AND t.c = u.c",
     "every_customer": f"""SELECT coalesce(a.s, t.s) AS s, coalesce(a.c, t.c) AS c, name, orders
@@ -93,7 +105,9 @@ QUERIES = {
     "of_odd": """SELECT s, quantity % 2 AS odd, sum(quantity) AS total, bool_and(done) AS every, bool_or(done) AS some, sum(quantity) / count(quantity) AS mean,
         list_sum(list(weight ORDER BY o, n) FILTER (WHERE weight IS NOT NULL)) AS weight, list_sum(list(weight ORDER BY o, n) FILTER (WHERE done AND weight IS NOT NULL)) / nullif(count(weight) FILTER (WHERE done), 0) AS heavy,
         first(p ORDER BY weight, o, n) FILTER (WHERE weight IS NOT NULL) AS lightest,
-        last(n ORDER BY weight, o, n) FILTER (WHERE weight IS NOT NULL AND quantity > 1) AS heaviest
+        last(n ORDER BY weight, o, n) FILTER (WHERE weight IS NOT NULL AND quantity > 1) AS heaviest,
+        list({p: p, q: quantity, weight: weight} ORDER BY weight DESC NULLS LAST, quantity % 3 NULLS FIRST, o, n)[1:3] AS top,
+        coalesce(list(p ORDER BY quantity NULLS FIRST, o, n) FILTER (WHERE done), []) AS finished, list(weight ORDER BY o, n) AS weights
         FROM lines WHERE quantity <> 4 GROUP BY s, quantity % 2""",
     "order_documents": DOCUMENTS,
     "customer_documents": f"SELECT c.*, spent, n, best FROM customers c LEFT JOIN ({SPENT}) t ON c.s = t.s AND c.c = t.c",

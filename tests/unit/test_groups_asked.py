@@ -11,7 +11,7 @@ from sparkless import no_spark
 from rejoin import Topology, debezium
 from rejoin.cli import main
 from rejoin.declare.expectations import condition
-from rejoin.errors import EngineRefused
+from rejoin.errors import EngineRefused, SchemaRefused
 from rejoin.lake.config import lake_config
 from rejoin.operate.verify.verify import verify
 from rejoin.plan.check.compile import compile
@@ -136,6 +136,41 @@ def test_why_names_the_members_that_have_changed_a_group_last(driver: Driver) ->
     assert "a group of 1 member(s), the newest changes first" in text and "left in run 2  <- changed it" in text
     assert "member groups" in asked(driver, "why", "sizes", "2")
     assert "no row of orders belongs to this group" in asked(driver, "why", "groups", "99")
+
+
+def nested(select: list[str], order_by: str) -> Topology:
+    on = Topology("shop")
+    orders = on.table("orders", key="id", schema="id BIGINT, customer BIGINT, amount INT, note STRING", source=debezium("orders"))
+    customers = on.table("customers", key="id", schema="id BIGINT, name STRING", source=debezium("customers"))
+    customers.nest(orders, "customer", name="orders", select=select, order_by=order_by).named("documents")
+    return on
+
+
+def test_documents_get_more_fields_behind_those_they_have_and_others_under_another_name() -> None:
+    with Driver(nested(["id", "amount"], "amount")) as driver:
+        driver.run(orders=ORDERS, customers="id | name\n1 | Ann\n7 | Zed")
+        assert (
+            driver.table("documents")
+            == """
+          id | name | orders
+          1  | Ann  | [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}]
+          7  | Zed  | []
+        """
+        )
+        more = nested(["id", "amount", "note"], "amount DESC")
+        driver.restart(more)
+        assert (
+            driver.run(orders="id | customer | amount | note\n2 | 1 | 20 | x")["documents"]
+            == """
+          op | id | name | orders
+          U  | 1  | Ann  | [{"id": 2, "amount": 20, "note": "x"}, {"id": 1, "amount": 10, "note": null}]
+        """
+        )
+        assert not differing(driver, more)
+        assert asked(driver, "why", "documents", "1").count("member orders") == 2
+        driver.restart(nested(["amount", "id"], "amount"))
+        with pytest.raises(SchemaRefused, match=r"column orders of table .* cannot become array<struct<amount: int, id: bigint>>"):
+            driver.run(orders="- 2")
 
 
 def test_a_sum_that_does_not_fit_and_a_member_without_a_value_stop_the_run() -> None:

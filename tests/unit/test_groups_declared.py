@@ -16,6 +16,7 @@ from rejoin.plan.model import json_form
 from rejoin.plan.model.grouping import Aggregate, Value
 from rejoin.plan.model.plan import Node, Plan
 from rejoin.plan.model.steps import steps
+from rejoin.plan.sql.portable.plans import why_not
 
 ORDERS = "id BIGINT, c BIGINT, amount DECIMAL(10,2), q INT, big BIGINT, note STRING, f FLOAT, paid BOOLEAN, wide DECIMAL(38,2)"
 
@@ -30,6 +31,9 @@ class Shop:
         return self.on.stream(
             "visits", id="v", key="c", event_time="at", schema="v BIGINT, c BIGINT, at TIMESTAMP", source=records("visits/")
         )
+
+    def pairs(self) -> Relation:
+        return self.on.table("pairs", key=["a", "b"], schema="a INT, b INT, x INT", source=debezium("pairs/"))
 
     def plan(self) -> Plan:
         made = compile(self.on)
@@ -81,9 +85,8 @@ def test_groups_that_are_joined_are_a_node_before_the_join() -> None:
 
 
 def test_null_is_no_key_where_the_columns_are_those_of_the_key() -> None:
-    pairs = lambda shop: shop.on.table("pairs", key=["a", "b"], schema="a INT, b INT, x INT", source=debezium("pairs/"))  # noqa: E731
-    assert not made(lambda shop: pairs(shop).group_by("a").aggregate(n="count(*)"))[1].null_keys
-    assert made(lambda shop: pairs(shop).group_by("a", "x").aggregate(n="count(*)"))[1].null_keys
+    assert not made(lambda shop: shop.pairs().group_by("a").aggregate(n="count(*)"))[1].null_keys
+    assert made(lambda shop: shop.pairs().group_by("a", "x").aggregate(n="count(*)"))[1].null_keys
 
 
 @pytest.mark.parametrize(
@@ -107,6 +110,18 @@ def test_null_is_no_key_where_the_columns_are_those_of_the_key() -> None:
         ("bool_or(paid)", "BOOLEAN", ["l.`paid`"]),
         ("min_by(note, amount)", "STRING", ["l.`note`", "l.`amount`"]),
         ("max_by(q, f) FILTER (WHERE q > 1)", "INT", ["CASE WHEN l.`q` > 1 THEN l.`q` END", "CASE WHEN l.`q` > 1 THEN l.`f` END"]),
+        ("collect(note)", "ARRAY<STRING>", ["l.`note`"]),
+        (
+            "COLLECT(q + 1 order by amount desc, concat(note, ',') ASC limit 3)",
+            "ARRAY<INT>",
+            ["l.`q` + 1", "l.`amount`", "concat(l.`note`, ',')"],
+        ),
+        ("collect(struct(id, q % 2 AS odd))", "ARRAY<STRUCT<id: BIGINT, odd: INT>>", ["l.`id`", "l.`q` % 2"]),
+        (
+            "collect(CAST(note AS INT) ORDER BY id) FILTER (WHERE paid)",
+            "ARRAY<INT>",
+            ["CASE WHEN l.`paid` THEN CAST(l.`note` AS INT) END", "l.`id`", "CASE WHEN l.`paid` THEN true END"],
+        ),
     ],
 )
 def test_an_aggregate_has_the_type_that_spark_gives_it(written: str, type_: str, values: list[str]) -> None:
@@ -114,6 +129,19 @@ def test_an_aggregate_has_the_type_that_spark_gives_it(written: str, type_: str,
     assert node.grouping is not None
     assert [a.type for a in node.grouping.aggregates] == [type_] == [c.type for c in node.columns if c.name == "out"]
     assert [v.sql for v in node.grouping.values] == values
+
+
+def chain(shop: Shop, groups: int) -> Relation:
+    """Documents in documents."""
+    made = shop.orders.select(["id", "c", "q AS n"])
+    for _ in range(groups):
+        made = made.group_by("c").aggregate(n="collect(struct(n))")
+    return made
+
+
+def test_documents_are_nested_up_to_eight_types_deep() -> None:
+    _, node = made(lambda shop: chain(shop, 4))
+    assert node.columns[1].type == "ARRAY<STRUCT<n: " * 4 + "INT" + ">>" * 4
 
 
 COUNT = {"n": "count(*)"}
@@ -139,6 +167,28 @@ MISTAKES: dict[str, tuple[Callable[[Shop], Relation], str]] = {
     "a type that is not known": (lambda s: s.orders.group_by("c").aggregate(n="max(get(split(note, ','), 0))"), "BAD_TYPE aggregate n=\"max(get(split(note, ','), 0))\": its type is not certain; write CAST"),
     "too few arguments": (lambda s: s.orders.group_by("c").aggregate(n="min_by(q)"), "BAD_EXPRESSION aggregate n='min_by(q)': min_by() takes 2 argument(s), not 1"),
     "distinct": (lambda s: s.orders.group_by("c").aggregate(n="sum(DISTINCT q)"), "BAD_EXPRESSION aggregate n='sum(DISTINCT q)': sum() takes no DISTINCT"),
+    "collect of two": (lambda s: s.orders.group_by("c").aggregate(n="collect(id, q)"), "BAD_EXPRESSION aggregate n='collect(id, q)': collect() takes 1 argument(s), not 2"),
+    "collect distinct": (lambda s: s.orders.group_by("c").aggregate(n="collect(DISTINCT q)"), "BAD_EXPRESSION aggregate n='collect(DISTINCT q)': collect() takes no DISTINCT"),
+    "collect a star": (lambda s: s.orders.group_by("c").aggregate(n="collect(*)"), "BAD_EXPRESSION aggregate n='collect(*)': an expression without AS"),
+    "collect none": (lambda s: s.orders.group_by("c").aggregate(n="collect(q LIMIT 0)"), "BAD_EXPRESSION aggregate n='collect(q LIMIT 0)': collect(element ORDER BY ... LIMIT n) is expected"),
+    "collect some": (lambda s: s.orders.group_by("c").aggregate(n="collect(q LIMIT few)"), "BAD_EXPRESSION aggregate n='collect(q LIMIT few)': collect(element ORDER BY ... LIMIT n) is expected"),
+    "collect in no order": (lambda s: s.orders.group_by("c").aggregate(n="collect(q ORDER BY)"), "BAD_EXPRESSION aggregate n='collect(q ORDER BY)': collect(element ORDER BY ... LIMIT n) is expected"),
+    "collect the limit first": (lambda s: s.orders.group_by("c").aggregate(n="collect(q LIMIT 2 ORDER BY q)"), "BAD_EXPRESSION aggregate n='collect(q LIMIT 2 ORDER BY q)': collect(element ORDER BY ... LIMIT n) is expected"),
+    "collect by an unknown column": (lambda s: s.orders.group_by("c").aggregate(n="collect(q ORDER BY nix DESC)"), "UNKNOWN_COLUMN aggregate n='collect(q ORDER BY nix DESC)': ORDER BY: unknown column 'nix'"),
+    "nulls somewhere else": (lambda s: s.orders.group_by("c").aggregate(n="collect(q ORDER BY q NULLS LAST)"), "BAD_EXPRESSION aggregate n='collect(q ORDER BY q NULLS LAST)': ORDER BY: "),
+    "a field without a name": (lambda s: s.orders.group_by("c").aggregate(n="collect(struct(q + 1))"), "BAD_EXPRESSION aggregate n='collect(struct(q + 1))': the column q + 1 needs a name"),
+    "a field twice": (lambda s: s.orders.group_by("c").aggregate(n="collect(struct(q, id AS Q))"), "DUPLICATE_NAME aggregate n='collect(struct(q, id AS Q))': two fields of the struct are named 'Q'"),
+    "a field of no type": (lambda s: s.orders.group_by("c").aggregate(n="collect(struct(get(split(note, ','), 0) AS x))"), "BAD_TYPE aggregate n=\"collect(struct(get(split(note, ','), 0) AS x))\": its type is not certain"),
+    "documents that are too deep": (lambda s: chain(s, 5), "BAD_TYPE aggregate n='collect(struct(n))': type ARRAY<STRUCT<n: ARRAY<"),
+    "an order of arrays": (
+        lambda s: s.orders.group_by("c", "q").aggregate(n="collect(id)").group_by("c").aggregate(m="collect(q ORDER BY n)"),
+        "BAD_TYPE aggregate m='collect(q ORDER BY n)': ORDER BY: it is ARRAY<BIGINT>, and members are ordered by single values",
+    ),
+    "nested by too few": (lambda s: s.pairs().nest(s.orders, "c", name="rows", select=["id"]), "FK_COUNT without a foreign_key two tables are joined by their keys, which have not as many"),
+    "nested by another type": (lambda s: s.customers.nest(s.orders, "note", name="rows", select=["id"]), "FK_TYPE "),
+    "nested under a name that is there": (lambda s: s.customers.nest(s.orders, "c", name="name", select=["id"]), "DUPLICATE_NAME "),
+    "nested of an unknown column": (lambda s: s.customers.nest(s.orders, "c", name="rows", select=["nix"]), "UNKNOWN_COLUMN aggregate rows='collect(struct(nix))': unknown column 'nix'"),
+    "nested in an unknown order": (lambda s: s.customers.nest(s.orders, "c", name="rows", select=["id"], order_by="nix"), "UNKNOWN_COLUMN aggregate rows='collect(struct(id) ORDER BY nix)': ORDER BY: unknown"),
     "a stream": (lambda s: s.visits().group_by("c").aggregate(**COUNT), "BAD_OPTION group_by: visits is a stream"),
     "a key that is lost": (lambda s: s.orders.group_by("c").aggregate(**COUNT).select(["n"]), "KEY_LOST select: the key column 'c' of the groups"),
     "two rows for null": (
@@ -162,6 +212,15 @@ def test_a_mistake_is_told_with_its_code(mistake: str) -> None:
     assert any(f"{p.code} {p.message}".startswith(expected) for p in refused.value.problems), refused.value
 
 
+def test_what_is_nested_is_a_group_that_is_joined_by_its_key_and_never_null() -> None:
+    plan, node = made(lambda s: s.customers.nest(s.orders, "c", name="order", select=["id", "upper(note) AS note"], order_by="q DESC, id"))
+    assert [(c.name, c.sql) for c in node.columns][2:] == [("order", "coalesce(r1.`order`, array())")]
+    groups = plan.node(node.edges[0].right.table).grouping
+    assert groups is not None and [made.type for made in groups.aggregates] == ["ARRAY<STRUCT<id: BIGINT, note: STRING>>"]
+    assert groups.written[1] == {"order": "collect(struct(l.`id` AS id, upper(l.`note`) AS note) ORDER BY l.`q` DESC, l.`id`)"}
+    assert why_not(plan, node) is None
+
+
 def test_groups_that_nobody_names_are_unused() -> None:
     shop = Shop()
     shop.orders.group_by("c").aggregate(n="count(*)")
@@ -177,6 +236,14 @@ def test_people_read_keys_and_aggregates_in_the_plan() -> None:
         in text
     )
     assert "t_orders -->|group by| t_out" in explain.mermaid(plan)
+
+
+def test_people_read_what_is_collected() -> None:
+    written = {"a": "collect(struct(id, note AS n) ORDER BY q DESC, id LIMIT 3)", "b": "collect(note) FILTER (WHERE paid)"}
+    plan, _ = made(lambda shop: shop.orders.group_by("c").aggregate(**written))
+    text = explain.text(plan)
+    assert "a = collect(struct(l.`id` AS id, l.`note` AS n) ORDER BY l.`q` DESC, l.`id` LIMIT 3)\n" in text
+    assert "b = collect(l.`note`) FILTER (WHERE CASE WHEN l.`paid` THEN true END)\n" in text
 
 
 def test_an_edit_of_groups_is_a_new_definition_and_told_in_words() -> None:

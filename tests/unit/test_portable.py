@@ -66,6 +66,14 @@ def test_dates_are_moved_up_to_the_ends_of_what_can_be_written() -> None:
     assert value("date_add(CAST(NULL AS DATE), l.i)") is None
 
 
+def test_an_empty_array_is_printed_in_the_type_of_the_array_beside_it() -> None:
+    columns = {"l": {"a": "ARRAY<STRUCT<x: INT>>"}}
+    made = printed("coalesce(l.a, array())", columns)
+    assert (made.text, made.type) == ('coalesce(l."a", CAST([] AS STRUCT("x" INTEGER)[]))', "ARRAY<STRUCT<x: INT>>")
+    for alone in ("array()", "CAST(array() AS STRING)", "array(1)"):
+        assert "is not proven equal in DuckDB" in reason(alone)
+
+
 def test_columns_and_constants_are_printed_with_their_types() -> None:
     assert text("l.`i`") == 'l."i"'
     assert text('l.`odd "name" `') == 'l."odd ""name"" "'

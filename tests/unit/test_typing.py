@@ -41,6 +41,19 @@ def test_what_is_not_in_the_table_is_left_to_spark() -> None:
     assert said("factorial(i) > 1 AND i = 1") == ("BOOLEAN", False, ())
 
 
+def test_an_empty_array_is_one_of_the_type_of_the_array_beside_it() -> None:
+    columns = {"a": "ARRAY<STRUCT<x: INT>>", "s": "STRING", "m": "MAP<STRING, INT>"}
+
+    def found(text: str) -> tuple[str | None, tuple[str, ...]]:
+        typed = check(text, lambda _, name: columns.get(name))
+        return typed.type, typed.mistakes
+
+    assert found("coalesce(a, array())") == found("if(true, array(), a)") == ("ARRAY<STRUCT<x: INT>>", ())
+    assert found("coalesce(s, array())")[1] == ("the arguments of coalesce() have no type in common: STRING, ARRAY<VOID>; write a CAST",)
+    assert found("coalesce(m, array())")[0] is None
+    assert found("array(s)") == (None, ())
+
+
 def sums(size: str = "abs(total)") -> Plan:
     shop = Topology("shop")
     schema = "order_id BIGINT, customer_id BIGINT, total DECIMAL(10,2), day DATE"

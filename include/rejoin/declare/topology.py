@@ -105,6 +105,22 @@ class Relation:
         """The rows by what they have in common: columns, or SQL expressions with ``AS``. ``aggregate`` says what a group has; see docs/groups.md."""
         return Groups(self, keys)
 
+    def nest(self, many: "Relation", by: str | list[str], *, name: str, select: list[str], order_by: str | None = None) -> "Relation":
+        """Every row with an array of the rows of another relation that belong to it; an empty one for a row without any.
+
+        Short for a left join by key with ``many.group_by(by).aggregate(name="collect(struct(select) ORDER BY order_by)")``.
+
+        Args:
+            many: the relation whose rows go into the arrays.
+            by: its columns, or expressions with ``AS``, that are the key of this relation, in the order of that.
+            name: what the array is called.
+            select: what its elements have: columns of ``many``, ``*``, or SQL expressions with ``AS``.
+            order_by: SQL over the columns of ``many``, each with ``DESC`` where it descends; rows that are equal in it come in the order of their key.
+        """
+        keys, order = [by] if isinstance(by, str) else by, f" ORDER BY {order_by}" if order_by else ""
+        groups = many.group_by(*keys).aggregate(**{name: f"collect(struct({', '.join(select)}){order})"})
+        return self.left_join(groups, select=["left.*", f"coalesce(right.`{name}`, array()) AS `{name}`"])
+
     def named(self, name: str, *, refresh: str = "auto", max_change_share: float = 0.5) -> "Relation":
         """Makes this relation an output: a table of that name. Joins built on the result read that table.
 
@@ -149,7 +165,8 @@ class Groups:
     def aggregate(self, /, **columns: str) -> Relation:
         """A row for every group: its key, and the columns that are given, each by one aggregate: ``n="count(*)"``, ``paid="sum(amount) FILTER (WHERE paid)"``.
 
-        There are ``count``, ``count(DISTINCT x)``, ``sum``, ``avg``, ``min``, ``max``, ``bool_and``, ``bool_or``, ``min_by`` and ``max_by``.
+        There are ``count``, ``count(DISTINCT x)``, ``sum``, ``avg``, ``min``, ``max``, ``bool_and``, ``bool_or``, ``min_by``, ``max_by``
+        and ``collect``: an array of members, such as ``lines="collect(struct(line, product) ORDER BY line)"``.
         """
         return self.members.topology.record(AggregateDeclaration(self.members, self.keys, columns, here()))
 

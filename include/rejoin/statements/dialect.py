@@ -7,10 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
 from rejoin.plan.sql.portable import duckdb_type, quoted
-from rejoin.plan.sql.spelling import SparkSpelling, Spelling
-
-Field = tuple[str, str]
-"""A name, and the SQL text of its value."""
+from rejoin.plan.sql.spelling import Field, SparkSpelling, Spelling
 
 
 class Dialect(Spelling):
@@ -21,16 +18,8 @@ class Dialect(Spelling):
         """A type that Spark SQL names so (``STRING``, ``DECIMAL(10,2)``)."""
 
     @abstractmethod
-    def struct(self, fields: Iterable[Field]) -> str:
-        """A struct; at least one field."""
-
-    @abstractmethod
     def struct_type(self, fields: Iterable[Field]) -> str:
         """The type of a struct of fields with a name and a type as ``type`` takes it."""
-
-    @abstractmethod
-    def literal(self, value: str) -> str:
-        """Any text."""
 
     @abstractmethod
     def get(self, struct: str, field: str) -> str:
@@ -152,14 +141,8 @@ class SparkSql(SparkSpelling, Dialect):
     def type(self, name: str) -> str:
         return name
 
-    def struct(self, fields: Iterable[Field]) -> str:
-        return f"named_struct({', '.join(f'{self.literal(n)}, {value}' for n, value in fields)})"
-
     def struct_type(self, fields: Iterable[Field]) -> str:
         return f"STRUCT<{', '.join(f'{self.name(n)}: {of}' for n, of in fields)}>"
-
-    def literal(self, value: str) -> str:
-        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
     def get(self, struct: str, field: str) -> str:
         return f"{struct}.{self.name(field)}"
@@ -285,6 +268,13 @@ class DuckSql(Dialect):
     def outermost(self, value: str, by: str, member: Sequence[str], *, greatest: bool) -> str:
         order = ", ".join(f"{part} {'DESC NULLS LAST' if greatest else 'NULLS FIRST'}" for part in (by, *member))
         return f"first({value} ORDER BY {order}) FILTER (WHERE {by} IS NOT NULL)"
+
+    def collected(self, element: str, order: Sequence[tuple[str, bool]], where: str | None) -> str:
+        by = ", ".join(f"{part} {'DESC NULLS LAST' if descending else 'NULLS FIRST'}" for part, descending in order)
+        return f"coalesce(list({element} ORDER BY {by}){'' if where is None else f' FILTER (WHERE {where})'}, [])"
+
+    def first(self, array: str, most: int) -> str:
+        return f"list_slice({array}, 1, {most})"
 
 
 SPARK, DUCKDB = SparkSql(), DuckSql()

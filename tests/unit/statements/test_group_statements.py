@@ -33,6 +33,10 @@ def _plan() -> Topology:
         lightest="min_by(o, w)",
         heaviest="max_by(o, w)",
         good="sum(q) FILTER (WHERE ok)",
+        every_q="collect(q)",
+        by_weight="collect(o ORDER BY w, q DESC)",
+        light="collect(struct(o, c AS k) ORDER BY w DESC LIMIT 2)",
+        kept="collect(q ORDER BY o) FILTER (WHERE ok)",
     ).named("many")
     return made
 
@@ -76,12 +80,12 @@ def test_groups_are_touched_once_null_among_them() -> None:
 
 
 MEMBERS = """
-  fk_1 | pk_1 INT | pk_2 INT | v_1 INT | v_2 DECIMAL(5,2) | v_3 DOUBLE | v_4 VARCHAR | v_5 BOOLEAN | v_6 INT | v_7 INT
-  a    | 1        | 2        | 3       | 1.25             | 1e16       | a           | true        | 2       | 3
-  a    | 1        | 1        | 3       | 0.25             | -1e16      | a           | NULL        | 1       | NULL
-  a    | 1        | 3        | NULL    | NULL             | 1          | a           | false       | 3       | NULL
-  a    | 2        | 1        | 4       | 2                | -1e16      | a           | true        | 1       | 4
-  NULL | 1        | 4        | NULL    | NULL             | NULL       | NULL        | NULL        | 4       | NULL
+  fk_1 | pk_1 INT | pk_2 INT | v_1 INT | v_2 DECIMAL(5,2) | v_3 DOUBLE | v_4 VARCHAR | v_5 BOOLEAN | v_6 INT | v_7 INT | v_8 BOOLEAN
+  a    | 1        | 2        | 3       | 1.25             | 1e16       | a           | true        | 2       | 3       | true
+  a    | 1        | 1        | 3       | 0.25             | -1e16      | a           | NULL        | 1       | NULL    | NULL
+  a    | 1        | 3        | NULL    | NULL             | 1          | a           | false       | 3       | NULL    | NULL
+  a    | 2        | 1        | 4       | 2                | -1e16      | a           | true        | 1       | 4       | true
+  NULL | 1        | 4        | NULL    | NULL             | NULL       | NULL        | NULL        | 4       | NULL    | NULL
 """
 
 
@@ -103,6 +107,10 @@ MEMBERS = """
         ("lightest", "1", "NULL"),
         ("heaviest", "2", "NULL"),
         ("good", "7", "NULL"),
+        ("every_q", "[3, 3, NULL, 4]", "[NULL]"),
+        ("by_weight", "[1, 1, 3, 2]", "[4]"),
+        ("light", "[{'o': 2, 'k': a}, {'o': 3, 'k': a}]", "[{'o': 4, 'k': NULL}]"),
+        ("kept", "[4, 3]", "[]"),
     ],
 )
 def test_an_aggregate_is_made_of_all_members_in_the_order_of_their_keys(column: str, of_a: str, of_null: str) -> None:

@@ -8,12 +8,12 @@ from rejoin.plan.check import tables
 from rejoin.plan.check.relations import Groups, Rows, Star, grouped, side
 from rejoin.plan.model import problems
 from rejoin.plan.model.column_names import repeated
-from rejoin.plan.model.grouping import Aggregate
+from rejoin.plan.model.grouping import COLLECT, Aggregate, Collect
 from rejoin.plan.model.problems import Reporter
-from rejoin.plan.sql import aggregates, types
-from rejoin.plan.sql.aggregates import Call
-from rejoin.plan.sql.expressions import Expression, Ref, Scope, column, expression, select_item
-from rejoin.plan.sql.nested import is_nested
+from rejoin.plan.sql import aggregates, calls, types
+from rejoin.plan.sql.calls import Call
+from rejoin.plan.sql.expressions import Expression, Ref, Scope, column, expression, guarded, select_item
+from rejoin.plan.sql.nested import STRUCT, Nested, is_nested
 from rejoin.plan.sql.typing.coercion import FRACTIONS
 
 
@@ -64,15 +64,19 @@ def _keys(declared: Sequence[object], scope: Scope, report: Reporter) -> dict[st
 
 def _aggregate(name: str, text: object, scope: Scope, values: dict[str, Expression], report: Reporter) -> Aggregate | None:
     """One column of the groups. ``values``: takes what it needs of a member, by its text."""
-    call = aggregates.call(text, report)
+    call = calls.call(text, report)
     if not tables.check_column_name(name, report) or call is None:
         return None
     where = None if call.where is None else expression(call.where, scope, report.about("FILTER: "))
     if where is not None and where.known not in (None, types.BOOLEAN):
         report(problems.BAD_EXPRESSION, f"a filter must be BOOLEAN, this is {where.known}")
+    if where is None and call.where is not None:
+        return None
+    if call.function == COLLECT:
+        return _collect(name, call, scope, where, values, report)
     given = [expression(argument, scope, report) for argument in call.arguments]
     found = [typed for made in given if made is not None and (typed := _typed(made, report)) is not None]
-    if len(found) < len(call.arguments) or (where is None and call.where is not None):
+    if len(found) < len(call.arguments):
         return None
     kind = aggregates.result(call.function, [made.known or "" for made in found])
     if kind is None:
@@ -81,9 +85,54 @@ def _aggregate(name: str, text: object, scope: Scope, values: dict[str, Expressi
     return Aggregate(name, call.function, tuple(_value(made, where, values) for made in _taken(call, found)), kind)
 
 
+def _collect(
+    name: str, call: Call, scope: Scope, where: Expression | None, values: dict[str, Expression], report: Reporter
+) -> Aggregate | None:
+    """An array of what members have: of values, or of structs."""
+    before = len(report.problems.found)
+    elements = _fields(call, scope, report) if call.is_struct else [("", expression(call.arguments[0], scope, report))]
+    found = [(field, typed) for field, made in elements if made is not None and (typed := _typed(made, report)) is not None]
+    order = [_order(text, scope, report.about("ORDER BY: ")) for text, _ in call.order]
+    if len(report.problems.found) > before or not found or len(found) < len(elements) or None in order:
+        return None
+    parts = tuple((field, made.known or "") for field, made in found)
+    written = aggregates.result(COLLECT, [Nested(STRUCT, parts).text if call.is_struct else parts[0][1]]) or ""
+    kind = types.canonical(written)
+    if kind is None:
+        report(problems.BAD_TYPE, types.refused(written))
+        return None
+    taken = tuple(_value(guarded(made, where), None, values) for _, made in found)
+    by = tuple(
+        (_value(guarded(made, where), None, values), descending) for made, (_, descending) in zip(order, call.order, strict=True) if made
+    )
+    kept = None if where is None else _value(_TRUE, where, values)
+    return Aggregate(name, COLLECT, taken, kind, Collect(tuple(field for field, _ in parts if field), by, call.limit, kept))
+
+
+def _fields(call: Call, scope: Scope, report: Reporter) -> list[tuple[str, Expression | None]]:
+    """The fields of a struct."""
+    found = [item for text in call.arguments for item in select_item(text, scope, report)]
+    names = [name for name, _ in found if tables.check_column_name(name, report)]
+    for name in repeated(names):
+        report(problems.DUPLICATE_NAME, f"two fields of the struct are named {name!r}")
+    return found
+
+
+def _order(text: str, scope: Scope, report: Reporter) -> Expression | None:
+    """What members are ordered by."""
+    made = expression(text, scope, report)
+    typed = None if made is None else _typed(made, report)
+    if typed is not None and is_nested(typed.known or ""):
+        report(problems.BAD_TYPE, f"it is {typed.known}, and members are ordered by single values")
+    return typed
+
+
+_TRUE = Expression(("true",), types.BOOLEAN, total=False, known=types.BOOLEAN)
+
+
 def _taken(call: Call, found: list[Expression]) -> list[Expression]:
     """What an aggregate takes of a member: with a filter ``count(*)`` counts those for which something is true."""
-    return found if found or call.where is None else [Expression(("true",), types.BOOLEAN, total=False, known=types.BOOLEAN)]
+    return found if found or call.where is None else [_TRUE]
 
 
 def _value(made: Expression, where: Expression | None, values: dict[str, Expression]) -> str:

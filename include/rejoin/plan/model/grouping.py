@@ -2,9 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
+
+COUNT, COUNT_DISTINCT, COLLECT = "count", "count_distinct", "collect"
 
 
 @dataclass(frozen=True)
@@ -17,20 +19,51 @@ class Value:
 
 
 @dataclass(frozen=True)
+class Collect:
+    """How ``collect`` makes an array of members. ``fields``: those of a struct, one for each value; none where the value is the element. ``order``: the values by which members come
+    before their keys, each with whether it descends, null being the smallest. ``where``: the value that is true for the members of a filter, and null for others.
+    """
+
+    fields: tuple[str, ...]
+    order: tuple[tuple[str, bool], ...]
+    limit: int | None
+    where: str | None
+
+
+@dataclass(frozen=True)
 class Aggregate:
     """A column of a group. ``function``: as SQL names it, ``count_distinct`` for ``count(DISTINCT x)``. ``of``: the names of the values of members that it takes, none for
-    ``count(*)``; a value is null for a member that its filter leaves out.
+    ``count(*)``; a value is null for a member that its filter leaves out. ``collect``: what else there is to say of that one.
     """
 
     name: str
     function: str
     of: tuple[str, ...]
     type: str
+    collect: Collect | None = None
 
-    def sql(self, of: Sequence[str]) -> str:
-        """The aggregate over some SQL texts, for people."""
-        name, distinct = ("count", "DISTINCT ") if self.function == "count_distinct" else (self.function, "")
-        return f"{name}({distinct}{', '.join(of) or '*'})"
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """The names of all values that it needs of a member."""
+        if self.collect is None:
+            return self.of
+        return (*self.of, *(value for value, _ in self.collect.order), *([self.collect.where] if self.collect.where else []))
+
+    def sql(self, values: Mapping[str, str]) -> str:
+        """The aggregate over the SQL texts of values, for people."""
+        of = ", ".join(values[name] for name in self.of)
+        if self.collect is None:
+            name, distinct = ("count", "DISTINCT ") if self.function == COUNT_DISTINCT else (self.function, "")
+            return f"{name}({distinct}{of or '*'})"
+        named = ", ".join(f"{values[value]} AS {name}" for value, name in zip(self.of, self.collect.fields, strict=False))
+        order = ", ".join(values[value] + (" DESC" if descending else "") for value, descending in self.collect.order)
+        parts = [
+            f"struct({named})" if named else of,
+            f"ORDER BY {order}" if order else "",
+            f"LIMIT {self.collect.limit}" if self.collect.limit else "",
+        ]
+        where = f" FILTER (WHERE {values[self.collect.where]})" if self.collect.where else ""
+        return f"{COLLECT}({' '.join(part for part in parts if part)}){where}"
 
 
 @dataclass(frozen=True)
@@ -67,14 +100,14 @@ class Grouping:
         """What it computes of a member, each with what people call it."""
         yield from ((f"the group key {key.name!r}", key) for key in self.keys)
         for value in self.values:
-            users = " and ".join(repr(a.name) for a in self.aggregates if value.name in a.of)
+            users = " and ".join(repr(a.name) for a in self.aggregates if value.name in a.taken)
             yield f"what is aggregated in {users}", value
 
     @property
     def written(self) -> tuple[dict[str, str], dict[str, str]]:
         """The SQL of the keys, and of the columns that are made of members, by name."""
         values = {value.name: value.sql for value in self.values}
-        return {key.name: key.sql for key in self.keys}, {a.name: a.sql([values[v] for v in a.of]) for a in self.aggregates}
+        return {key.name: key.sql for key in self.keys}, {a.name: a.sql(values) for a in self.aggregates}
 
     def type_of(self, value: str) -> str:
         """The type of a value of members."""
@@ -85,5 +118,11 @@ def grouping_of(data: dict[str, Any] | None) -> Grouping | None:
     """The grouping that ``dataclasses.asdict`` made this of."""
     if data is None:
         return None
-    aggregates = tuple(Aggregate(**{**a, "of": tuple(a["of"])}) for a in data["aggregates"])
+    aggregates = tuple(Aggregate(**{**a, "of": tuple(a["of"]), "collect": _collect_of(a["collect"])}) for a in data["aggregates"])
     return Grouping(tuple(Value(**k) for k in data["keys"]), tuple(Value(**v) for v in data["values"]), aggregates)
+
+
+def _collect_of(data: dict[str, Any] | None) -> Collect | None:
+    if data is None:
+        return None
+    return Collect(tuple(data["fields"]), tuple((value, descending) for value, descending in data["order"]), data["limit"], data["where"])

@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from rejoin.plan.model.plan import Projection, View
 
+Field = tuple[str, str]
+"""A name, and the SQL text of its value."""
+
 
 class Spelling(ABC):
     """Of one engine."""
@@ -32,6 +35,28 @@ class Spelling(ABC):
     @abstractmethod
     def outermost(self, value: str, by: str, member: Sequence[str], *, greatest: bool) -> str:
         """The aggregate that gives the value of the row with the smallest ``by``, of equal ones of that with the smallest key ``member``; or with the ``greatest`` of both."""
+
+    @abstractmethod
+    def struct(self, fields: Iterable[Field]) -> str:
+        """A struct; at least one field."""
+
+    @abstractmethod
+    def literal(self, value: str) -> str:
+        """Any text."""
+
+    @abstractmethod
+    def collected(self, element: str, order: Sequence[tuple[str, bool]], where: str | None) -> str:
+        """The aggregate that makes an array of an ``element`` of every row for which ``where`` is true; without any an empty one.
+
+        Args:
+            element: SQL text of the element, which may be null.
+            order: SQL texts that together differ for all rows, each with whether it descends; null is the smallest.
+            where: SQL text of a BOOLEAN; None: of all rows.
+        """
+
+    @abstractmethod
+    def first(self, array: str, most: int) -> str:
+        """The first elements of an array."""
 
     def time_micros(self, time: str, *, zoned: bool) -> str:
         """The same of a TIMESTAMP (``zoned``) or a TIMESTAMP_NTZ."""
@@ -65,6 +90,24 @@ class SparkSpelling(Spelling):
     def outermost(self, value: str, by: str, member: Sequence[str], *, greatest: bool) -> str:
         order = f"CASE WHEN {by} IS NOT NULL THEN named_struct('by', {by}, {_fields(member)}) END"
         return f"{'max_by' if greatest else 'min_by'}({value}, {order})"
+
+    def struct(self, fields: Iterable[Field]) -> str:
+        return f"named_struct({', '.join(f'{self.literal(n)}, {value}' for n, value in fields)})"
+
+    def literal(self, value: str) -> str:
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+    def collected(self, element: str, order: Sequence[tuple[str, bool]], where: str | None) -> str:
+        row = self.struct([*((f"k{at}", part) for at, (part, _) in enumerate(order)), ("v", element)])
+        rows = row if where is None else f"CASE WHEN {where} THEN {row} END"
+        compared = " ".join(
+            f"WHEN a.k{at} IS DISTINCT FROM b.k{at} THEN CASE WHEN a.k{at} IS NULL OR a.k{at} < b.k{at} THEN {'1 ELSE -1' if descending else '-1 ELSE 1'} END"
+            for at, (_, descending) in enumerate(order)
+        )
+        return f"transform(array_sort(collect_list({rows}), (a, b) -> CASE {compared} ELSE 0 END), row -> row.v)"
+
+    def first(self, array: str, most: int) -> str:
+        return f"slice({array}, 1, {most})"
 
 
 def _fields(parts: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 
 from rejoin.plan.sql.portable.printed import NULL, WHOLE, Made, as_type, guarded, unproven
 from rejoin.plan.sql.typing import constants
-from rejoin.plan.sql.typing.coercion import MAX_DIGITS, digits, is_decimal
+from rejoin.plan.sql.typing.coercion import EMPTY_ARRAY, MAX_DIGITS, digits, is_array, is_decimal
 
 _SIGN: Final = "[+-]?"
 _DAY: Final = "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
@@ -40,6 +40,8 @@ def cast(made: Made, to: str) -> Made:
         return made
     if made.type == NULL:
         return Made(as_type("NULL", to), to)
+    if made.type == EMPTY_ARRAY and is_array(to):
+        return Made(as_type(made.text, to), to)
     known = _CASTS.get((_family(made.type), _family(to)))
     if known is None:
         raise unproven(f"a cast from {made.type} to {to}")

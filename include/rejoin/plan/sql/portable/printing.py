@@ -10,6 +10,7 @@ from rejoin.plan.sql.portable.casts import cast
 from rejoin.plan.sql.portable.literals import literal
 from rejoin.plan.sql.portable.printed import Made, NotPortable, Printed, duckdb_type, unproven
 from rejoin.plan.sql.typing.check import check
+from rejoin.plan.sql.typing.coercion import EMPTY_ARRAY
 from rejoin.plan.sql.typing.cursor import SyntaxMistake, Term
 from rejoin.plan.sql.typing.grammar import parse
 from rejoin.plan.sql.typing.lexer import UnknownSyntax
@@ -110,6 +111,8 @@ class _Printer:
                 return self._column(term)
             case "literal":
                 return literal(term)
+            case "array" if not term.args:
+                return Made("[]", EMPTY_ARRAY)
             case "cast":
                 return self._cast(term.args[0], types.canonical(term.of) or term.of)
             case "case":

@@ -7,7 +7,7 @@ from typing import Final
 from rejoin.plan.sql import types
 from rejoin.plan.sql.nested import MAP
 from rejoin.plan.sql.typing import arithmetic, constants, patterns
-from rejoin.plan.sql.typing.coercion import Mismatch, castable, common, common_of_two, is_decimal, is_interval, is_number
+from rejoin.plan.sql.typing.coercion import EMPTY_ARRAY, Mismatch, castable, common, common_of_two, is_decimal, is_interval, is_number
 from rejoin.plan.sql.typing.cursor import SyntaxMistake, Term
 from rejoin.plan.sql.typing.grammar import LEVELS, parse
 from rejoin.plan.sql.typing.lexer import UnknownSyntax
@@ -70,6 +70,8 @@ class _Checker:
                 return _literal(term)
             case "interval":
                 return f"INTERVAL {term.of}"
+            case "array" if not term.args:
+                return EMPTY_ARRAY
             case "cast" | "try_cast":
                 return self._cast(term, types.canonical(term.of) or (term.of if term.of in _PART_ONLY else None))
             case "case":

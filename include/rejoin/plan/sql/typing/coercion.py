@@ -8,13 +8,16 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from rejoin.plan.sql.nested import is_nested
+from rejoin.plan.sql.nested import ARRAY, is_nested
 
 INTEGERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _INTEGER_DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 FRACTIONS: Final = ("FLOAT", "DOUBLE")
 TIMES: Final = ("DATE", "TIMESTAMP_NTZ", "TIMESTAMP")
 """Those that come later are wider: both a DATE and a TIMESTAMP_NTZ become a TIMESTAMP."""
+
+EMPTY_ARRAY: Final = "ARRAY<VOID>"
+"""The type of ``array()``: beside another array it is one of that type."""
 
 MAX_DIGITS: Final = 38
 _KEPT_SCALE: Final = 6
@@ -34,6 +37,10 @@ def is_number(name: str) -> bool:
 
 def is_interval(name: str) -> bool:
     return name.startswith("INTERVAL")
+
+
+def is_array(name: str) -> bool:
+    return name.startswith(f"{ARRAY}<")
 
 
 def digits(name: str) -> tuple[int, int]:
@@ -77,6 +84,9 @@ def common_of_two(one: str, other: str) -> str | None:
         return other
     if is_number(one) and is_number(other):
         return wider_number(one, other)
+    if EMPTY_ARRAY in (one, other):
+        beside = other if one == EMPTY_ARRAY else one
+        return beside if is_array(beside) else None
     if "STRING" in (one, other):
         return _beside_text(other if one == "STRING" else one)
     if one in TIMES and other in TIMES:
