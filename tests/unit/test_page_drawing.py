@@ -39,7 +39,7 @@ def wide_star() -> Plan:
 PLANS = {
     "everything": everything(),
     "twelve joins": wide_star(),
-    **{name: load(str(DAGS / f"{name}.py")) for name in ("flights", "departures", "shop")},
+    **{name: load(str(DAGS / f"{name}.py")) for name in ("flights", "departures", "aeroplanes", "shop")},
 }
 every_plan = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())
 

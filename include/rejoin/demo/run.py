@@ -30,7 +30,7 @@ from rejoin.steps.run.topology import Topology
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TOPOLOGY, STREAMS = deployed.DAGS / "flights.py", deployed.DAGS / "departures.py"
+TOPOLOGY, STREAMS, DOCUMENTS = (deployed.DAGS / f"{name}.py" for name in ("flights", "departures", "aeroplanes"))
 MARKER = ".rejoin-demo"
 """The file that says: this directory may be emptied, a demo made it."""
 
@@ -186,6 +186,7 @@ def _next_steps(console: Console, location: Path, told: list[ChapterResult]) -> 
         f"{rejoin} get flights_enriched 2013-01-01T10:00:00Z UA 1545 --as-of {told[0].run} {lake}",
         f"{rejoin} explain {_near(TOPOLOGY)}",
         f"{rejoin} run {_near(STREAMS)} {lake} --root {location}   # streams: the same flights with the weather of their hour",
+        f"{rejoin} run {_near(DOCUMENTS)} {lake} --root {location}   # documents: every aeroplane with its latest flights",
     )
     console.print("\nwhat to try next:")
     for line in lines:
