@@ -76,7 +76,16 @@ def test_airflow_reads_the_dags_and_registers_the_page_once(everything: Path, tm
         more["AIRFLOW__CORE__PLUGINS_FOLDER"] = where
     found = json.loads(said(everything, tmp_path, "python", "-W", "ignore", "-c", DAGS, **more).splitlines()[-1])
     assert found["errors"] == {} and found["wrong"] == {}
-    assert found["dags"] == ["aeroplanes", "departures", "flights", "rejoin_abandon", "rejoin_freshness", "rejoin_maintenance", "rejoin_verify", "shop"]
+    assert found["dags"] == [
+        "aeroplanes",
+        "departures",
+        "flights",
+        "rejoin_abandon",
+        "rejoin_freshness",
+        "rejoin_maintenance",
+        "rejoin_verify",
+        "shop",
+    ]
     assert [source.partition(":")[0] for source in found["plugins"]] == ["rejoin==0.1.0"] and found["pages"].count("/rejoin") == 1
 
 
