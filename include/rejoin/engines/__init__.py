@@ -2,5 +2,5 @@
 
 ``choice`` and ``placement`` decide which engine does a step. DuckDB: ``duckdb_engine``, with relations that are ``deferred_relation`` or
 ``counted_relation``; ``duckdb_connection`` and ``object_stores`` open its databases. Spark: ``spark_engine``, ``spark_types``, ``spark_connect``.
-``arrow_tables`` fits rows to a schema. Knows statements and plans, neither lakes nor runs.
+``arrow_tables`` fits rows to a schema; ``iceberg_nulls`` puts a reader of PyIceberg right. Knows statements and plans, neither lakes nor runs.
 """

@@ -17,6 +17,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.snapshots import Snapshot
 
+from rejoin.engines.iceberg_nulls import keep_nulls
 from rejoin.errors import LedgerConflict, SnapshotExpired
 from rejoin.lake import table_names
 from rejoin.lake.config import CATALOG, LakeConfig
@@ -24,7 +25,6 @@ from rejoin.lake.iceberg.commits import SnapshotContents, begin, commit, refs_of
 from rejoin.lake.iceberg.recent_writes import RecentWrites
 from rejoin.lake.iceberg.snapshot_producers import ChangeTransaction
 from rejoin.lake.ledger.connections import Connections
-from rejoin.sources.iceberg_nulls import keep_nulls
 
 CATALOGS = Connections[Catalog](lambda catalog: catalog.close())
 """Catalogs, each with its pool of connections."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from rejoin.plan.model.plan import Node, Plan, View
 
-DEFINITION = ("left", "edges", "columns", "where", "key")
+DEFINITION = ("left", "edges", "columns", "where", "key", "grouping")
 """The fields of a node that are its definition."""
 HASH_VERSION = 2
 """Version of the value hash's encoding (``statements.value_hash``). Another version rebuilds every node, so hashes of two versions never meet."""
@@ -31,8 +31,8 @@ def fingerprint(plan: Plan, node: Node, hash_version: int = HASH_VERSION) -> str
     """
     whole = dataclasses.asdict(node)
     own = {name: whole[name] for name in DEFINITION}
-    if node.grouping is not None:
-        own["grouping"] = whole["grouping"]
+    if node.grouping is None:  # no plan said it before there were groups
+        del own["grouping"]
     own["edges"] = [{n: v for n, v in edge.items() if (n, v) != ("match", None)} for edge in own["edges"]]  # what no plan said before
     content = {
         "hash_version": 1 if node.keeps_what_it_saw else hash_version,

@@ -12,9 +12,9 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 
+from rejoin.engines.iceberg_nulls import keep_nulls
 from rejoin.errors import SourceMissing
 from rejoin.sources.access import SourceAccess
-from rejoin.sources.iceberg_nulls import keep_nulls
 from rejoin.sources.transports.iceberg_files import TableFiles, files_of
 from rejoin.sources.transports.iceberg_rows import SnapshotRows
 
