@@ -15,6 +15,7 @@ from traces import HERE
 
 from rejoin.engines.choice import EngineChoice
 from rejoin.lake.config import lake_config
+from rejoin.lake.spark.session import session
 from rejoin.notebook import Lake
 from rejoin.plan.check.topology_file import load
 from rejoin.plan.model.policy import Fuse, RunOptions
@@ -98,7 +99,7 @@ def of_region(groups: Members) -> dict[str, object]:
     return {"every": len(groups), "total": sum(int(total) for _, total in groups)}
 
 
-def played(root: Path, chosen: list[Scenario], at_once: int, engine: EngineChoice, spark: Any) -> Iterator[tuple[int, Lake]]:
+def played(root: Path, chosen: list[Scenario], at_once: int, engine: EngineChoice) -> Iterator[tuple[int, Lake]]:
     """Runs with so many events of every scenario at once; after each run: how many have happened, and the lake."""
     (root / "topology.py").write_text(TOPOLOGY)
     for table in ("members", "lines", "rights"):
@@ -113,7 +114,7 @@ def played(root: Path, chosen: list[Scenario], at_once: int, engine: EngineChoic
                 lines.setdefault(table, []).append(json.dumps(change))
         for table, written in lines.items():
             (root / table / f"{first:03}.jsonl").write_text("\n".join(written) + "\n")
-        run_topology(topology, spark, f"events from {first}", options=RunOptions(fuse=Fuse.APPLY))
+        run_topology(topology, lambda: session(config), f"events from {first}", options=RunOptions(fuse=Fuse.APPLY))
         yield first + at_once, Lake(root / "lake")
 
 
@@ -144,11 +145,8 @@ MODES = (
 
 
 @pytest.mark.parametrize(("which", "at_once", "engine"), MODES)
-def test_groups_are_those_of_kafka_streams(
-    tmp_path: Path, which: str, at_once: int, engine: EngineChoice, request: pytest.FixtureRequest
-) -> None:
+def test_groups_are_those_of_kafka_streams(tmp_path: Path, which: str, at_once: int, engine: EngineChoice) -> None:
     every = scenarios()
     chosen = {"all": every, "some": every[::4], "few": every[::60]}[which]
-    spark = request.getfixturevalue("spark") if engine is EngineChoice.SPARK else None
-    counted = [compared(chosen, happened, lake) for happened, lake in played(tmp_path, chosen, at_once, engine, lambda: spark)]
+    counted = [compared(chosen, happened, lake) for happened, lake in played(tmp_path, chosen, at_once, engine)]
     assert counted[-1] > len(chosen) / 4, counted
