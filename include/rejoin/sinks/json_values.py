@@ -11,7 +11,6 @@ from rejoin.lake.query.json_values import plain
 Row = Mapping[str, Any]
 
 _PLACES = 6
-_NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 class JsonTexts:
@@ -34,6 +33,6 @@ class JsonTexts:
     def all(self, row: Row) -> Row:
         """The same, and not-a-number and infinities by their names, also inside of nested values."""
         row = self.decimals(row)
-        texts = {n: _NAMES[str(row[n])] for n in self._floats if row.get(n) is not None and not math.isfinite(row[n])}
+        texts = {n: plain(row[n]) for n in self._floats if row.get(n) is not None and not math.isfinite(row[n])}
         texts |= {n: plain(row[n]) for n in self._nested if row.get(n) is not None}
         return {**row, **texts} if texts else row

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from rejoin.plan.sql.nested import ARRAY, MAP, STRUCT, Nested, parts_of
+from rejoin.plan.sql.nested import ARRAY, MAP, STRUCT, Nested, holds_map, parts_of
 from rejoin.statements.dialect import Dialect, text
 from rejoin.statements.provenance import hashed_bytes
 
@@ -108,7 +108,7 @@ def _encoded(sql: Dialect, value: str, type_: str, depth: int) -> str:
 
 def compared(sql: Dialect, value: str, type_: str | None) -> str:
     """SQL text of what a value of this Spark SQL type is compared by: itself, or its encoding where it holds a map, which Spark does not compare."""
-    if type_ is None or f"{MAP}<" not in type_:
+    if type_ is None or not holds_map(type_):
         return value
     return f"CASE WHEN {value} IS NOT NULL THEN {_encoded(sql, value, type_, 0)} END"
 

@@ -45,6 +45,11 @@ def is_nested(name: str) -> bool:
     return _KIND.fullmatch(name.strip()) is not None
 
 
+def holds_map(name: str) -> bool:
+    """Whether a type in its one spelling is a map, or has one in it: Spark compares no such values."""
+    return f"{MAP}<" in name
+
+
 @lru_cache(1_000)
 def parts_of(name: str) -> Nested | None:
     """What a type in its one spelling is made of; None of any other."""

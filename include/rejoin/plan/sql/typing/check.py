@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rejoin.plan.sql import types
-from rejoin.plan.sql.nested import MAP
+from rejoin.plan.sql.nested import holds_map
 from rejoin.plan.sql.typing import arithmetic, constants, patterns
 from rejoin.plan.sql.typing.coercion import EMPTY_ARRAY, Mismatch, castable, common, common_of_two, is_decimal, is_interval, is_number
 from rejoin.plan.sql.typing.cursor import SyntaxMistake, Term
@@ -149,7 +149,7 @@ class _Checker:
         pairs = [[known[0], other] for other in known[1:]] if what == "BETWEEN" else [known]
         for index, pair in enumerate(pairs):
             shared = common(pair)
-            if f"{MAP}<" in str(shared):
+            if shared is not None and holds_map(shared):
                 raise Mismatch(f"{what} cannot compare {shared}: maps have no order; compare values of it")
             if shared is None:
                 raise Mismatch(f"{what} cannot compare {' with '.join(dict.fromkeys(pair))}; write a CAST")
