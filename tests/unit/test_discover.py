@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from rejoin.cli import main
 from rejoin.discover.columns import Column, key_of, of_connect, of_rows
 from rejoin.discover.foreign_keys import foreign_keys
+from rejoin.discover.landed_rows import landed as landed_rows
 from rejoin.discover.table import ForeignKey, Found, FoundTable
 from rejoin.discover.topology_file import identifier, topology_file
 from rejoin.plan.check.topology_file import load
@@ -156,6 +157,22 @@ def landed(root: Path) -> None:
     put(root, **{"l/orders/1.jsonl": lines(*(row | mark for row in ORDERS)), "l/customer/1.jsonl": lines(*(row | mark for row in PEOPLE))})
 
 
+def landed_in_columns(root: Path) -> None:
+    """Rows in Parquet, each as it is now: flattened by Debezium, and of DMS, whose full load says no order."""
+    orders = [row | {"total": Decimal(row["total"]), "__deleted": "false", "__lsn": n} for n, row in enumerate([*ORDERS, ORDERS[0]])]
+    parquet(root, "l/orders/orders+0+0000000000.parquet", orders)
+    parquet(root, "l/customer/LOAD00000001.parquet", [row | {"Op": None, "AR_H_CHANGE_SEQ": None} for row in PEOPLE])
+    changed = [{"id": 7, "name": name, "Op": "U", "AR_H_CHANGE_SEQ": f"{n:035}"} for n, name in enumerate(("Anne", "Ann"), 1)]
+    parquet(root, "l/customer/2026/11/28/20261128-0900.parquet", [*changed, {**changed[0], "id": 9, "Op": "I"}])
+
+
+def landed_csv(root: Path) -> None:
+    """The same of DMS in CSV."""
+    put(root, **{"l/customer/1.csv": "Op;id;name;AR_H_CHANGE_SEQ\nI;7;Ann;1\nI;8;Bob;2\nU;8;Rob;3\n"})
+    orders = [row | {"__op": "c", "__deleted": "false", "__file": "b.000002", "__pos": n} for n, row in enumerate(ORDERS)]
+    put(root, **{"l/orders/1.jsonl": lines(*orders, orders[0] | {"__pos": 9})})
+
+
 def in_columns(root: Path) -> None:
     """Change events as sinks of Connect write them, in Parquet and in Avro."""
     orders = [event("orders", n, {**row, "total": Decimal(row["total"])}) for n, row in enumerate(ORDERS, 1)]
@@ -169,7 +186,7 @@ def in_columns(root: Path) -> None:
     put(root, **{"l/customer/customer+0+0000000000.avro": written.getvalue()})
 
 
-@pytest.mark.parametrize("make", [connect, one_feed, snapshots, binlog, landed, in_columns])
+@pytest.mark.parametrize("make", [connect, one_feed, snapshots, binlog, landed, landed_in_columns, landed_csv, in_columns])
 def test_what_is_printed_is_a_topology_that_runs(tmp_path: Path, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -183,6 +200,28 @@ def test_what_is_printed_is_a_topology_that_runs(tmp_path: Path, make: Any, monk
     assert ran.exit_code == 0, ran.stderr
     row = CliRunner().invoke(main, ["get", "orders_with_customer", "1"], catch_exceptions=False)
     assert json.loads(row.stdout)["customer_name"] == "Ann"
+
+
+@pytest.mark.parametrize(
+    ("fields", "call"),
+    [
+        ("id __lsn __deleted", 'flattened(p, order_by="__lsn")'),
+        ("id __source_lsn __op", 'flattened(p, order_by="__source_lsn", deleted=None)'),
+        ("id __file __pos __row __deleted", """flattened(p, order_by=["CAST(split_part(__file, '.', 2) AS BIGINT)", "__pos", "__row"])"""),
+        ("id __commit_lsn __change_lsn __deleted", 'flattened(p, order_by="concat(__commit_lsn, __change_lsn)")'),
+        ("id __pos __deleted", 'flattened(p, order_by="TODO")'),
+        ("id Op AR_H_CHANGE_SEQ", "dms(p)"),
+        ("id Op", 'dms(p, sequence="TODO")'),
+        ("id _ab_cdc_lsn _ab_cdc_deleted_at", 'airbyte(p, order_by="_ab_cdc_lsn")'),
+        ("id _fivetran_synced _fivetran_deleted", "fivetran(p)"),
+        ("id op", "snapshot(p)"),
+    ],
+)
+def test_fields_of_a_tool_say_what_reads_its_rows(fields: str, call: str) -> None:
+    found = landed_rows(fields.split()).table("orders", "p", of_rows([dict.fromkeys(fields.split(), 1)]), [])
+    assert found.source == call
+    assert found.runs is ("TODO" not in call)
+    assert ("TODO" in call) is any("TODO" in note for note in found.notes)
 
 
 def test_what_nobody_can_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

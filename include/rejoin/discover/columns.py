@@ -137,5 +137,10 @@ def key_of(table: str, columns: Sequence[Column], rows: Sequence[Mapping[str, An
     return tuple((called or found)[:1])
 
 
+def named_as_key(columns: Iterable[Column]) -> tuple[str, ...]:
+    """The column that is called as keys are; empty if there is none."""
+    return tuple(column.name for column in columns if column.name.lower() == "id")[:1]
+
+
 def _is_unique(values: list[Any]) -> bool:
     return bool(values) and None not in values and "" not in values and len(set(values)) == len(values)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -9,9 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from rejoin.discover.columns import Column, key_of, of_arrow, of_rows
+from rejoin.discover.columns import Column, of_arrow, of_rows
 from rejoin.discover.foreign_keys import foreign_keys
 from rejoin.discover.json_records import changes_of, tables_of
+from rejoin.discover.landed_rows import landed
 from rejoin.discover.table import Found, FoundTable
 from rejoin.discover.topology_file import identifier
 from rejoin.errors import SourceError, SourceMissing
@@ -21,6 +23,8 @@ from rejoin.sources.formats.json_documents import document_lines
 from rejoin.sources.stored_files import Place, children, format_of, lines, open_file, pin_file, place
 from rejoin.sources.transports.layout import layout, natural, reading_order
 
+_NUMBERED = re.compile(r"(LOAD)?\d")
+"""So the names of files begin that follow each other; those of a full load by DMS, too."""
 SAMPLE = 1000
 """So many records of a file are looked at."""
 
@@ -56,7 +60,9 @@ def _groups(root: str, where: Place) -> Iterator[tuple[str, list[Place]]]:
         return
     here = layout(root, where.label, lambda _: True)
     files = [] if here is None else [listed.place for _, listed in sorted(here.files.items(), key=lambda item: reading_order(item[0]))]
-    if files and all(file.name[:1].isdigit() or "+" in file.name or file.label.count("/") > where.label.count("/") + 1 for file in files):
+    if files and all(
+        _NUMBERED.match(file.name) or "+" in file.name or file.label.count("/") > where.label.count("/") + 1 for file in files
+    ):
         yield where.label, files
     else:
         yield from ((file.label, [file]) for file in files)
@@ -102,12 +108,7 @@ def _of_parquet(name: str, label: str, file: Place) -> FoundTable:
     ]
     known = [c.name for c in columns if c.type is not None]
     rows = next(opened.iter_batches(SAMPLE, columns=known), pa.RecordBatch.from_pylist([])).to_pylist()
-    return FoundTable(name, columns, key_of(name, columns, rows), f'snapshot("{label}")', rows, [_SNAPSHOT], ["snapshot"])
-
-
-_SNAPSHOT = (
-    "rows without any word of order: snapshot(...) takes the newest file as all rows that there are; records(...) of a stream adds them"
-)
+    return landed(opened.schema_arrow.names).table(name, f'"{label}"', columns, rows)
 
 
 def _of_csv(name: str, label: str, file: Place) -> FoundTable:
@@ -119,7 +120,9 @@ def _of_csv(name: str, label: str, file: Place) -> FoundTable:
     delimiter = max(",;\t|", key=texts[0].count) if texts else ","
     rows: list[dict[str, Any]] = [row for row in csv.DictReader(texts, delimiter=delimiter) if None not in row and None not in row.values()]
     columns = of_rows(rows, texts=True)
+    found = landed([column.name for column in columns])
     said = ([f"delimiter={json.dumps(delimiter)}"] if delimiter != "," else []) + ([f'encoding="{encoding}"'] if encoding else [])
-    written = f", format=csv({', '.join(said)})" if said else ""
-    uses = ["snapshot", *(["csv"] if said else [])]
-    return FoundTable(name, columns, key_of(name, columns, rows), f'snapshot("{label}"{written})', rows, [_SNAPSHOT], uses)
+    if said:
+        found = replace(found, options=f"{found.options}, format=csv({', '.join(said)})")
+    table = found.table(name, f'"{label}"', columns, rows)
+    return replace(table, uses=[*table.uses, *(["csv"] if said else [])])

@@ -1,14 +1,16 @@
 """The tables of an Iceberg catalog."""
 
 import json
+from dataclasses import replace
 
-from rejoin.discover.columns import Column, key_of, of_arrow
+from rejoin.discover.columns import Column, of_arrow
 from rejoin.discover.foreign_keys import foreign_keys
+from rejoin.discover.landed_rows import landed
 from rejoin.discover.table import Found, FoundTable
 from rejoin.discover.topology_file import identifier
 from rejoin.errors import SourceMissing
-from rejoin.sources.access import SourceAccess
-from rejoin.sources.transports.iceberg_catalog import OWN, CatalogTable, tables
+from rejoin.sources.access import OWN, SourceAccess
+from rejoin.sources.transports.iceberg_catalog import CatalogTable, tables
 
 _SAMPLE = 1000
 
@@ -37,9 +39,10 @@ def _of_table(at: str, name: str, table: CatalogTable) -> FoundTable:
         Column(field.name, kind := of_arrow(field.type), "" if kind else f"rejoin does not read {field.type}") for field in table.schema
     ]
     rows = table.rows(tuple(column.name for column in columns if column.type is not None), _SAMPLE)
-    key = table.key or key_of(name, columns, rows)
-    notes = [f"table {table.name} of the catalog {at}"]
-    notes += ["the key is a guess: the table has no identifier fields"] if key and not table.key else []
-    notes += ["rows were only added so far: records(...) of a stream reads them, if they never change"] if table.only_grows else []
-    written = json.dumps(table.name) + ("" if at == OWN else f", at={json.dumps(at)}")
-    return FoundTable(name, columns, key, f"snapshot(iceberg({written}))", rows, notes, ["iceberg", "snapshot"])
+    how, written = landed(table.schema.names), json.dumps(table.name) + ("" if at == OWN else f", at={json.dumps(at)}")
+    found = how.table(name, f"iceberg({written})", columns, rows)
+    notes = [f"table {table.name} of the catalog {at}", *(how.notes if how.marks else [])]
+    notes += ["the key is a guess: the table has no identifier fields"] if found.key and not table.key else []
+    if table.only_grows and not how.marks:
+        notes.append("rows were only added so far: records(...) of a stream reads them, if they never change")
+    return replace(found, key=table.key or found.key, notes=notes, uses=["iceberg", *found.uses])

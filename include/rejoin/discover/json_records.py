@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from rejoin.discover.columns import Column, key_of, of_connect, of_rows
+from rejoin.discover.columns import key_of, named_as_key, of_connect, of_rows
+from rejoin.discover.landed_rows import landed
 from rejoin.discover.table import FoundTable
 from rejoin.errors import BadRecord
 from rejoin.sources.formats.json_text import loads
@@ -13,7 +14,6 @@ from rejoin.sources.recognition import dialect_of
 from rejoin.sources.shapes.debezium.message import has_schema, is_bookkeeping, message, named_by
 
 Row = Mapping[str, Any]
-_ROWS = "rows without any word of order: snapshot(...) takes the newest file as all rows that there are; changes(..., order_by=...) each row as it is now"
 _NUMBERS = "events without schema: whole numbers can be dates and times, see units= of debezium(...)"
 
 
@@ -75,7 +75,7 @@ def _of_events(table: str, source: str, events: Sequence[tuple[Row, Any, Any]]) 
     schema = next((part.get("fields") for _, fields, _ in events for part in fields or () if part.get("field") == "after"), None)
     columns = of_rows(rows) if schema is None else of_connect(schema)
     said = next((tuple(key) for _, _, document in events if isinstance(key := opened(document)[0], dict) and key), ())
-    key = said or _of_deletes(events) or key_of(table, columns, rows) or called(columns)
+    key = said or _of_deletes(events) or key_of(table, columns, rows) or named_as_key(columns)
     notes = ["change events of Debezium"] + ([] if schema is not None else [_NUMBERS])
     notes += [] if said else ["the key is a guess: these events do not say it"]
     return FoundTable(table, columns, key, source, rows, notes, ["debezium"])
@@ -86,11 +86,6 @@ def _of_deletes(events: Sequence[tuple[Row, Any, Any]]) -> tuple[str, ...]:
     gone = [payload["before"] for payload, _, _ in events if payload["op"] == "d" and isinstance(payload.get("before"), dict)]
     told = [tuple(name for name, value in row.items() if value not in (None, "", 0, False)) for row in gone]
     return told[0] if told and 0 < len(told[0]) < len(gone[0]) and set(told) == {told[0]} else ()
-
-
-def called(columns: Sequence[Column]) -> tuple[str, ...]:
-    """The column that is called as keys are; empty if there is none."""
-    return tuple(column.name for column in columns if column.name.lower() == "id")[:1]
 
 
 def _of_dialect(path: str, records: Sequence[Row]) -> list[FoundTable]:
@@ -112,31 +107,12 @@ def _of_dialect(path: str, records: Sequence[Row]) -> list[FoundTable]:
     made = []
     for (dialect, only), some in rows.items():
         name, columns = only.rsplit(".", 1)[-1], of_rows(some, texts=dialect != "maxwell")
-        key = keys.get((dialect, only)) or key_of(name, columns, some) or called(columns)
+        key = keys.get((dialect, only)) or key_of(name, columns, some) or named_as_key(columns)
         made.append(FoundTable(name, columns, key, f'feed({path}, "{dialect}", only="{only}")', some, [f"changes of {dialect}"], ["feed"]))
     return made
 
 
 def _of_rows(name: str, path: str, rows: Sequence[Row]) -> FoundTable:
     """Rows as tools land them, or plain ones."""
-    names = {name for row in rows for name in row}
-    own, source, uses, notes = names, f"snapshot({path})", ["snapshot"], [_ROWS]
-    if marks := {n for n in names if n.startswith("_fivetran_")}:
-        own, source, uses, notes = names - marks, f"fivetran({path})", ["fivetran"], ["rows that Fivetran landed"]
-    elif marks := {n for n in names if n.startswith(("_ab_", "_airbyte_"))}:
-        order = next((n for n in ("_ab_cdc_lsn", "_ab_cdc_cursor") if n in marks), "TODO")
-        own, source, uses = names - marks, f'airbyte({path}, order_by="{order}")', ["airbyte"]
-        notes = ["rows that Airbyte landed"]
-    elif marks := {n for n in names if n.startswith("__")}:
-        order = next((n for n in ("__lsn", "__source_lsn", "__pos", "__change_lsn") if n in marks), "TODO")
-        own, source, uses = names - marks, f'flattened({path}, order_by="{order}")', ["flattened"]
-        notes = ["events of Debezium that ExtractNewRecordState has flattened"]
-    elif "Op" in names:
-        marks = {n for n in names if n == "Op" or n.startswith("AR_H_")}
-        own, source, uses = names - marks, f'dms({path}, sequence="AR_H_CHANGE_SEQ")', ["dms"]
-        notes = ["rows of AWS DMS"] + (
-            [] if "AR_H_CHANGE_SEQ" in names else ["TODO: nothing here orders changes; add $AR_H_CHANGE_SEQ in DMS"]
-        )
-    plain = [{n: v for n, v in row.items() if n in own} for row in rows]
-    columns = of_rows(plain)
-    return FoundTable(name, columns, key_of(name, columns, plain) or called(columns), source, plain, notes, uses)
+    columns = of_rows(rows)
+    return landed([column.name for column in columns]).table(name, path, columns, rows)

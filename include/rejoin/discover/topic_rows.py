@@ -1,14 +1,15 @@
 """Rows on a topic: each message is how the row of its key is now, or, without value, that it is gone. Pure."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rejoin.discover.columns import key_of, of_connect, of_rows
-from rejoin.discover.json_records import called, opened
+from rejoin.discover.columns import key_of, named_as_key, of_connect, of_rows
+from rejoin.discover.json_records import opened
+from rejoin.discover.landed_rows import position
 from rejoin.discover.table import FoundTable
 from rejoin.sources.shapes.debezium.message import is_bookkeeping
 
-_POSITIONS = ("__lsn", "__source_lsn", "__pos", "__change_lsn")
 _PARTITION = "the order is that of each partition: all messages of a key have to be on one"
 
 
@@ -32,7 +33,7 @@ def table_of(name: str, path: str, messages: Sequence[tuple[Any, Any]]) -> Found
     key = tuple(dict.fromkeys(name for key in keys for name in key))
     notes = [] if key else ["the key is a guess: messages have none, so none of them can say that a row is gone"]
     source, word, what = _source(path, marks)
-    return FoundTable(name, columns, key or key_of(name, columns, rows) or called(columns), source, rows, [what, *notes], [word])
+    return FoundTable(name, columns, key or key_of(name, columns, rows) or named_as_key(columns), source, rows, [what, *notes], [word])
 
 
 def _document(said: Any) -> Any:
@@ -55,7 +56,8 @@ def _source(path: str, marks: set[str]) -> tuple[str, str, str]:
     """The call that reads them, its name, and what it takes them for."""
     if not marks:
         return f"changes({path})", "changes", f"each message is how a row is now, or without value that it is gone; {_PARTITION}"
-    order = next((f', order_by="{field}"' for field in _POSITIONS if field in marks), "")
+    found = position(marks)
+    order = f", order_by={json.dumps(found)}" if found else ""
     deleted = "" if "__deleted" in marks else ", deleted=None"
     said = "events of Debezium that ExtractNewRecordState has flattened" + ("" if order else f"; {_PARTITION}")
     return f"flattened({path}{order}{deleted})", "flattened", said

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+OWN = "lake"
+"""The Iceberg catalog of the lake itself."""
+
 
 @dataclass(frozen=True)
 class SourceAccess:
@@ -17,3 +20,7 @@ class SourceAccess:
     root: str
     connections: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     catalog: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def catalog_settings(self, at: str) -> Mapping[str, str] | None:
+        """Properties of an Iceberg catalog by its name; None: nothing says where it is."""
+        return self.catalog if at == OWN else self.connections.get(at)

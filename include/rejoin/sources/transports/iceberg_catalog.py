@@ -14,12 +14,9 @@ from pyiceberg.table.snapshots import Operation
 
 from rejoin.engines.iceberg_nulls import keep_nulls
 from rejoin.errors import SourceMissing
-from rejoin.sources.access import SourceAccess
+from rejoin.sources.access import OWN, SourceAccess
 from rejoin.sources.transports.iceberg_files import TableFiles, files_of
 from rejoin.sources.transports.iceberg_rows import SnapshotRows
-
-OWN = "lake"
-"""The catalog of the lake itself."""
 
 
 def catalog(access: SourceAccess, at: str) -> Catalog:
@@ -28,7 +25,7 @@ def catalog(access: SourceAccess, at: str) -> Catalog:
     Raises:
         SourceMissing: nothing says where it is.
     """
-    stated = access.catalog if at == OWN else access.connections.get(at)
+    stated = access.catalog_settings(at)
     if not stated:
         raise SourceMissing(
             f"nothing says where the catalog {at!r} is",
