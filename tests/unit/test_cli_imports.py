@@ -5,7 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 from small_lake import make
 
 HEAVY = (
@@ -99,21 +101,31 @@ def test_the_test_above_sees_what_is_loaded(loaded: dict[tuple[str, ...], tuple[
 
 
 QUIET = """
-from rejoin import Topology, debezium, snapshot
+from rejoin import Topology, debezium, iceberg, snapshot
 shop = Topology("shop")
 orders = shop.table("orders", key="id", schema="id BIGINT, customer_id BIGINT, at TIMESTAMP", source=debezium("landing/orders"))
 customers = shop.table("customers", key="id", schema="id BIGINT, name STRING", source=snapshot("landing/customers"))
 orders.left_join(customers, foreign_key="customer_id", select=["left.id", "right.name AS customer"]).named("enriched")
+regions = shop.table("regions", key="id", schema="id BIGINT, name STRING", source=snapshot(iceberg("shop.regions", at="bronze")))
+regions.named("places")
 """
 
 
-def test_a_run_that_finds_nothing_new_loads_neither_an_engine_nor_the_lake_of_tables(tmp_path: Path) -> None:
+def test_a_run_that_finds_nothing_new_loads_neither_an_engine_nor_the_lake_of_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "shop.py").write_text(QUIET)
     (tmp_path / "landing" / "orders").mkdir(parents=True)
     (tmp_path / "landing" / "customers").mkdir()
     value = {"op": "c", "after": {"id": 1, "customer_id": 7, "at": 0}, "source": {"connector": "postgresql", "snapshot": "false", "lsn": 1}}
     (tmp_path / "landing" / "orders" / "1.jsonl").write_text(json.dumps({"key": {"id": 1}, "value": value}) + "\n")
     (tmp_path / "landing" / "customers" / "1.csv").write_text("id,name\n7,Ann\n")
+    where = {"uri": f"sqlite:///{tmp_path}/bronze.db", "warehouse": f"file://{tmp_path}/bronze"}
+    monkeypatch.setenv("REJOIN_SOURCE_BRONZE", json.dumps({"type": "sql", **where}))
+    catalog = SqlCatalog("bronze", **where)
+    catalog.create_namespace("shop")
+    regions = pa.table({"id": pa.array([1], pa.int64()), "name": ["here"]})
+    catalog.create_table("shop.regions", regions.schema).append(regions)
 
     def loaded_by_a_run() -> set[str]:
         arguments = json.dumps([HEAVY, [["run", "shop.py", "--engine", "local"]]])

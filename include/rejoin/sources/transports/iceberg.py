@@ -7,31 +7,36 @@ read: in the first run, and where the old snapshot is expired or rolled back, th
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
-from pyiceberg.schema import Schema
-from pyiceberg.table import Table as IcebergTable
-from pyiceberg.table.snapshots import Snapshot, ancestors_of
+from sqlalchemy import NullPool, create_engine, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from rejoin.errors import SnapshotExpired, SourceCorrupt, SourceMissing
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import Meaning
 from rejoin.plan.pin import Part, Pin
-from rejoin.sources.access import SourceAccess
+from rejoin.sources.access import OWN, SourceAccess
 from rejoin.sources.declared_columns import check_drift
 from rejoin.sources.events import EventKind, Layout
 from rejoin.sources.shapes.parquet_file import check_types
 from rejoin.sources.shapes.parquet_rows import event_columns, shown_rows
-from rejoin.sources.transports.iceberg_catalog import catalog
-from rejoin.sources.transports.iceberg_files import StoredFile, files_of
-from rejoin.sources.transports.iceberg_rows import SnapshotRows
 from rejoin.sources.transports.table_difference import Change, Difference
 from rejoin.sources.transports.transport import Taken, Transport, Waiting
 
+if TYPE_CHECKING:  # PyIceberg takes longer to load than a run that finds nothing new takes for everything else
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import Table as IcebergTable
+    from pyiceberg.table.snapshots import Snapshot
+
+    from rejoin.sources.transports.iceberg_files import StoredFile
+    from rejoin.sources.transports.iceberg_rows import SnapshotRows
+
 NAME = "iceberg"
+_NEWEST = text(
+    "SELECT metadata_location FROM iceberg_tables WHERE catalog_name = :catalog AND table_namespace = :namespace AND table_name = :name"
+)
 _ONE_PART = 256 << 20
 """So many bytes of files are one part at least."""
 DOUBLED = {"_code": "DUPLICATE_KEY", "_reason": "different rows of the source table have this key"}
@@ -48,12 +53,14 @@ class Iceberg(Transport):
         self._where = where
 
     def waiting(self, last: Pin | None, taken: Taken) -> Waiting:  # noqa: ARG002 -- files are taken, snapshots are passed
-        """What changed since the last pin, or all rows. Reads metadata only.
+        """What changed since the last pin, or all rows. Reads metadata only; none if it is the same as then.
 
         Raises:
             SourceMissing: there is no such table, or it has no snapshot.
             SchemaDrift: it lacks a declared column, or has it in a type that cannot be widened.
         """
+        if last is not None and last.transport == NAME and self._is_as(last.mark):
+            return Waiting(None)
         found = self._found
         now = found.current_snapshot()
         if now is None:
@@ -63,6 +70,7 @@ class Iceberg(Transport):
         check_drift(self.table, names, last.columns if last else ())
         self._check_types(schema)
         mark = {"uuid": str(found.metadata.table_uuid), "snapshot": now.snapshot_id, "declared": self._declared()}
+        mark["metadata"] = found.metadata_location
         since = self._since(last, mark, now)
         if since == now.snapshot_id:
             return Waiting(None)
@@ -136,24 +144,42 @@ class Iceberg(Transport):
         """Raises SchemaDrift if a column cannot be read as declared."""
         check_types(self.table, schema, self.table.source.path)
 
-    def _rows_in(self, side: SnapshotRows, schema: Schema, files: Collection[StoredFile]) -> pa.Table:
+    def _rows_in(self, side: "SnapshotRows", schema: "Schema", files: "Collection[StoredFile]") -> pa.Table:
         """All rows of some files, with the declared columns."""
         return side.table(schema, files)
 
-    def _keys_in(self, side: SnapshotRows, schema: Schema, files: Collection[StoredFile]) -> pa.Table:
+    def _keys_in(self, side: "SnapshotRows", schema: "Schema", files: "Collection[StoredFile]") -> pa.Table:
         """Their keys."""
         return side.table(schema.select(*self.table.key), files)
 
     # --- the table ------------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _catalog(self) -> Catalog:
-        return catalog(self.access, self._where)
+    def _is_as(self, mark: Mapping[str, Any]) -> bool:
+        """Whether nothing has changed since a pin was made, as far as that is told without PyIceberg: a file of metadata never changes."""
+        known = mark.get("metadata")
+        return known is not None and mark["declared"] == self._declared() and known == self._newest_metadata()
+
+    def _newest_metadata(self) -> str | None:
+        """Where a catalog in a SQL database says that the newest metadata of the table is; None: it says nothing, or is of another kind."""
+        stated = self.access.catalog_settings(self._where) or {}
+        if stated.get("type", "sql" if self._where == OWN else None) != "sql" or "uri" not in stated:
+            return None
+        namespace, _, name = self._name.rpartition(".")
+        asked = {"catalog": stated.get("name", self._where), "namespace": namespace, "name": name}
+        try:
+            with create_engine(stated["uri"], poolclass=NullPool).connect() as db:
+                return db.execute(_NEWEST, asked).scalar()
+        except SQLAlchemyError:
+            return None  # PyIceberg says what is wrong
 
     @cached_property
-    def _found(self) -> IcebergTable:
+    def _found(self) -> "IcebergTable":
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+
+        from rejoin.sources.transports.iceberg_catalog import catalog
+
         try:
-            return self._catalog.load_table(self._name)
+            return catalog(self.access, self._where).load_table(self._name)
         except (NoSuchTableError, NoSuchNamespaceError):
             raise self._missing("does not exist") from None
 
@@ -163,10 +189,12 @@ class Iceberg(Transport):
             next_step="check its name and its catalog, or let its job run first",
         )
 
-    def _since(self, last: Pin | None, mark: Mapping[str, Any], now: Snapshot) -> int | None:
+    def _since(self, last: Pin | None, mark: Mapping[str, Any], now: "Snapshot") -> int | None:
         """The snapshot from which changes are known; None: all rows have to be read."""
         if last is None or last.transport != NAME or any(last.mark[k] != mark[k] for k in ("uuid", "declared")):
             return None
+        from pyiceberg.table.snapshots import ancestors_of
+
         lineage = {snapshot.snapshot_id for snapshot in ancestors_of(now, self._found.metadata)}
         since: int = last.mark["snapshot"]
         return since if since in lineage else None
@@ -176,12 +204,15 @@ class Iceberg(Transport):
         schema = self._found.scan(snapshot_id=snapshot).projection().as_arrow()
         return pa.schema([field for field in schema if field.name in self._reads])
 
-    def _projected(self, snapshot: int) -> Schema:
+    def _projected(self, snapshot: int) -> "Schema":
         return self._found.scan(snapshot_id=snapshot).projection().select(*self._schema(snapshot).names)
 
     # --- parts ----------------------------------------------------------------------------------------------------------
 
-    def _rows_of(self, snapshot: int) -> SnapshotRows:
+    def _rows_of(self, snapshot: int) -> "SnapshotRows":
+        from rejoin.sources.transports.iceberg_files import files_of
+        from rejoin.sources.transports.iceberg_rows import SnapshotRows
+
         try:
             return SnapshotRows(self._found, files_of(self._found, snapshot))
         except (NotImplementedError, ValueError) as error:
@@ -230,7 +261,7 @@ class Iceberg(Transport):
         read_keys, read = (partial(of, after, schema, others) for of in (self._keys_in, self._rows_in))
         yield from Difference(self.table.key, come, gone, (seen, left), read_keys, read).changes()
 
-    def _of_files(self, part: Part, side: SnapshotRows, schema: Schema) -> Iterator[pa.RecordBatch]:
+    def _of_files(self, part: Part, side: "SnapshotRows", schema: "Schema") -> Iterator[pa.RecordBatch]:
         """The rows of a part that is some files."""
         wanted = set(part.place["files"])
         return side.batches(schema, [file for file in side.files.all if file.task.file.file_path in wanted])

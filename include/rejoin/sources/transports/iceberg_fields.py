@@ -7,10 +7,10 @@ rows by what is made of them.
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.schema import Schema
 
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import ChangesSource, Meaning, NamedFields, names_fields
@@ -23,10 +23,14 @@ from rejoin.sources.shapes.mapped.records import Records
 from rejoin.sources.shapes.parquet_rows import shown_rows
 from rejoin.sources.shapes.snapshot import position_of
 from rejoin.sources.transports.iceberg import DOUBLED, Iceberg
-from rejoin.sources.transports.iceberg_files import StoredFile
-from rejoin.sources.transports.iceberg_rows import SnapshotRows
 from rejoin.sources.transports.table_difference import Change
 from rejoin.sources.transports.transport import Transport
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+
+    from rejoin.sources.transports.iceberg_files import StoredFile
+    from rejoin.sources.transports.iceberg_rows import SnapshotRows
 
 _REFUSED = ("_kind", "_code", "_reason", "_raw")
 
@@ -122,15 +126,15 @@ class IcebergFields(Iceberg):
     def _check_types(self, schema: pa.Schema) -> None:
         arrow_fields(self._mapping, schema, self.table.source.path)
 
-    def _rows_in(self, side: SnapshotRows, schema: Schema, files: Collection[StoredFile]) -> pa.Table:
+    def _rows_in(self, side: "SnapshotRows", schema: "Schema", files: "Collection[StoredFile]") -> pa.Table:
         return self._table(self._mapping, side, schema, files).select([*(c.name for c in self.table.columns), *_REFUSED])
 
-    def _keys_in(self, side: SnapshotRows, schema: Schema, files: Collection[StoredFile]) -> pa.Table:
+    def _keys_in(self, side: "SnapshotRows", schema: "Schema", files: "Collection[StoredFile]") -> pa.Table:
         return self._table(self._keys, side, schema.select(*(n for n in schema.column_names if n in self._keys.reads)), files).select(
             list(self.table.key)
         )
 
-    def _table(self, mapping: Mapping, side: SnapshotRows, schema: Schema, files: Collection[StoredFile]) -> pa.Table:
+    def _table(self, mapping: Mapping, side: "SnapshotRows", schema: "Schema", files: "Collection[StoredFile]") -> pa.Table:
         fields = arrow_fields(mapping, schema.as_arrow(), self.table.source.path)
         return pa.Table.from_batches(self._made(mapping, fields, side.batches(schema, files)), mapping.layout.schema)
 
