@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column
 
 from rejoin.engines.duckdb_connection import fresh
+from rejoin.plan.sql import types
 from rejoin.plan.sql.portable import SETTINGS, NotPortable, Printed, duckdb_type, printed
 
 Columns = Mapping[str, Mapping[str, str]]
@@ -87,7 +88,7 @@ class Beside:
         """Expression -> type and values; ``ERROR`` for a row that Spark refuses, and as the type of an expression that it refuses."""
         try:
             frame = self._frame.select(*(self._or_null(text).alias(f"e{i}") for i, text in enumerate(texts)))
-            types = [_spark_type(frame, i) for i in range(len(texts))]
+            kinds = [_spark_type(frame, i) for i in range(len(texts))]
             batches: Any = frame._collect_as_arrow()  # type: ignore[operator]
             made = pa.Table.from_batches(batches)
         except (PySparkException, Py4JJavaError):
@@ -95,7 +96,7 @@ class Beside:
                 return {texts[0]: (ERROR, [])}
             half = len(texts) // 2
             return self._by_spark(texts[:half]) | self._by_spark(texts[half:])
-        return {text: (types[i], _unpacked(made.column(i))) for i, text in enumerate(texts)}
+        return {text: (kinds[i], _unpacked(made.column(i))) for i, text in enumerate(texts)}
 
     # --- DuckDB ----------------------------------------------------------------------------------------------------------
 
@@ -182,7 +183,8 @@ class Beside:
 
 def _spark_type(frame: DataFrame, place: int) -> str:
     of: Any = frame.schema[place].dataType
-    return str(of["v"].dataType.simpleString()).upper()
+    written = str(of["v"].dataType.simpleString())
+    return types.canonical(written) or written.upper()
 
 
 def _unpacked(column: pa.ChunkedArray) -> list[Any]:
@@ -200,4 +202,4 @@ def _listed(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _plain_type(name: str) -> str:
-    return name.replace(" ", "").replace("TIMESTAMPWITHTIMEZONE", "TIMESTAMPTZ")
+    return name.replace(" ", "").replace('"', "").replace("TIMESTAMPWITHTIMEZONE", "TIMESTAMPTZ")

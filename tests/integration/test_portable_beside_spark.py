@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from integration.portable_beside import Beside
+from integration import portable_nested
+from integration.portable_beside import Beside, Columns
 from integration.portable_calls import texts, times
 from integration.portable_expressions import arithmetic, casts, choices, comparisons, constants, errors_that_could_be_missed
 from integration.portable_values import COLUMNS, pairs
@@ -77,9 +78,24 @@ def test_what_is_printed_has_the_results_of_spark(
     assert not wrong, "\n".join(wrong[:50])
 
 
-def is_portable(text: str) -> bool:
+NESTED = {portable_nested.fields: 25, portable_nested.elements: 750, portable_nested.functions: 100, portable_nested.conditions: 25}
+
+
+@pytest.mark.parametrize("when", [FEW, pytest.param(ALL, marks=pytest.mark.nightly)])
+def test_what_is_read_of_nested_values_has_the_results_of_spark(spark: SparkSession, tmp_path: Path, when: str) -> None:
+    """By day of few rows, and for some of the expressions."""
+    beside = Beside(spark, portable_nested.rows(40 if when == FEW else 400), portable_nested.COLUMNS, tmp_path, errors=2)
+    for family, least in NESTED.items():
+        texts = [text for text in dict.fromkeys(family()) if is_portable(text, portable_nested.COLUMNS)]
+        assert len(texts) >= least, family.__name__
+        found = beside.compare(texts if when == ALL else texts[:: max(1, len(texts) // 30)])
+        assert not found.wrong, "\n".join(found.wrong[:50])
+        assert not found.stricter, found.stricter
+
+
+def is_portable(text: str, columns: Columns = COLUMNS) -> bool:
     try:
-        printed(text, COLUMNS)
+        printed(text, columns)
     except NotPortable:
         return False
     return True

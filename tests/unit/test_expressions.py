@@ -114,7 +114,7 @@ def test_a_column_is_replaced_by_the_expression_that_makes_it_in_parentheses() -
         ("left.id", ONE, "UNKNOWN_COLUMN", "left.id: columns are written without a qualifier here"),
         ("orders.id", BOTH, "UNKNOWN_COLUMN", "orders.id: the only qualifiers are left. and right."),
         ("name", BOTH, "AMBIGUOUS_COLUMN", "ambiguous column 'name': both sides have it; write left.name or right.name"),
-        ("a.b.c", BOTH, "BAD_EXPRESSION", "a.b.c is not a column; write column, left.column or right.column"),
+        ("a.b.c", BOTH, "UNKNOWN_COLUMN", "a.b.c: the only qualifiers are left. and right.; did you mean 'at'?"),
     ],
 )
 def test_a_column_that_cannot_be_resolved_says_why(text: str, scope: Scope, code: str, message: str) -> None:

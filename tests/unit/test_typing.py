@@ -12,7 +12,16 @@ from rejoin.plan.sql.typing.check import check
 from rejoin.plan.sql.unchecked import unchecked
 
 PAGE = Path(__file__).parents[2] / "docs" / "topology.md"
-COLUMNS = {"i": "INT", "c": "DECIMAL(10,2)", "s": "STRING", "da": "DATE", "ts": "TIMESTAMP", "unknown": None}
+COLUMNS = {
+    "a": "ARRAY<STRING>",
+    "m": "MAP<STRING, INT>",
+    "i": "INT",
+    "c": "DECIMAL(10,2)",
+    "s": "STRING",
+    "da": "DATE",
+    "ts": "TIMESTAMP",
+    "unknown": None,
+}
 
 
 def said(text: str) -> tuple[str | None, bool, tuple[str, ...]]:
@@ -91,7 +100,7 @@ def test_the_page_names_exactly_the_functions_that_are_typed() -> None:
 
 def known(name: str) -> bool:
     """Whether a call with some plain arguments is typed."""
-    plain = ("i", "s", "da", "ts", "c", "i = 1")
+    plain = ("i", "s", "da", "ts", "c", "i = 1", "a", "m")
     one = [f"{name}({a})" for a in plain]
     two = [f"{name}({a}, {b})" for a in plain for b in plain]
     three = [f"{name}({a}, {b}, {c})" for a in plain for b in plain for c in ("i", "s")]

@@ -38,6 +38,14 @@ COLUMNS = {
     "nt": "TIMESTAMP_NTZ",
 }
 NAMES = (*COLUMNS, "NULL")
+NESTED = {
+    "st": "STRUCT<x: INT, Deep: STRUCT<d: DATE>, tags: ARRAY<STRING>>",
+    "ar": "ARRAY<STRUCT<x: INT, m: MAP<STRING, INT>, p: ARRAY<STRUCT<c: STRING>>>>",
+    "tg": "ARRAY<STRING>",
+    "ns": "ARRAY<BIGINT>",
+    "ma": "MAP<STRING, STRUCT<x: INT>>",
+    "fl": "ARRAY<MAP<STRING, BOOLEAN>>",
+}
 OPERATORS = ("+", "-", "*", "/", "%", "DIV", "=", "<=>", "<>", "<", ">=", "&", "|", "^", "||", "LIKE", "RLIKE", "AND", "OR")
 WRONG = "refused"
 
@@ -50,7 +58,7 @@ def spark() -> Any:
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
     session = builder.config("spark.sql.ansi.enabled", "true").getOrCreate()
     session.sparkContext.setLogLevel("OFF")
-    nulls = ", ".join(f"CAST(NULL AS {of}) AS {name}" for name, of in COLUMNS.items())
+    nulls = ", ".join(f"CAST(NULL AS {of}) AS {name}" for name, of in (COLUMNS | NESTED).items())
     session.sql(f"SELECT {nulls}").createOrReplaceTempView("typed")
     return session  # never stopped: it may be the session of a lake of the same process
 
@@ -81,7 +89,7 @@ def _halves(of: list[str]) -> list[list[str]]:
 
 def by_rejoin(text: str) -> str | None:
     """The type of an expression, WRONG, or None where rejoin leaves it to Spark."""
-    typed = check(text, lambda _, name: COLUMNS.get(name))
+    typed = check(text, lambda _, name: (COLUMNS | NESTED).get(name))
     if typed.mistakes:
         return WRONG
     return typed.type if typed.certain else None
@@ -144,6 +152,34 @@ def test_fault_b_functions_of_all_types_give_what_spark_gives(spark: Any) -> Non
     certain, different = compared(spark, [*calls(), *rounded])
     assert different == []
     assert certain > 5000
+
+
+def test_what_is_read_of_nested_values_has_the_type_that_spark_gives_it(spark: Any) -> None:
+    values = [f"typed.{name}" for name in (*COLUMNS, *NESTED)]
+    deeper = [*values, *(f"{value}.{field}" for value in values[-len(NESTED) :] for field in ("x", "X", "deep", "tags", "p", "m", "none"))]
+    fields = [f"{value}.{field}" for value in deeper for field in ("x", "d", "c")]
+    items = [f"{value}[{by}]" for value in deeper for by in ("i", "l", "s", "0", "'k'", "d", "NULL")]
+    two = [
+        f"{name}({value}, {by})"
+        for name in ("element_at", "try_element_at", "get", "array_contains", "array_join")
+        for value in values
+        for by in NAMES
+    ]
+    one = [f"{name}({value})" for name in ("size", "cardinality", "array_min", "array_max", "map_keys", "map_values") for value in deeper]
+    counts = [
+        "size()",
+        "size(tg, 1)",
+        "element_at(tg)",
+        "array_join(tg, ',', '-')",
+        "array_join(tg, ',', '-', 1)",
+        "map_keys(ma, 1)",
+        "array()[0]",
+    ]
+    certain, different = compared(
+        spark, [*deeper, *fields, *items, *two, *one, *counts, "ar[0].p[1].c", "ar.p.c", "ma['k'].x + 1", "ar.x[0] IS NULL"]
+    )
+    assert different == []
+    assert certain > 600
 
 
 def test_what_a_plan_states_of_a_type_is_what_spark_gives(spark: Any) -> None:

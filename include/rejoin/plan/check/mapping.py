@@ -135,8 +135,8 @@ def _given(text: object, report: Reporter) -> _Given | None:
         report(BAD_OPTION, f"it writes the field {clash[0]!r} in two ways: names of fields must differ in more than case")
         return None
     text = text.strip()
-    for token in reversed([c for c in item.columns if _field(c) != c.name]):
-        text = f"{text[: token.start]}`{_field(token)}`{text[token.end :]}"
+    for token in reversed([c for c in item.columns if c.names[0] in (KEY, HEADER) and len(c.names) > 1]):
+        text = f"{text[: token.start]}`{_field(token)}`{text[token.ends[1] :]}"
     made = expression(text, Scope({"": Side("the record", dict.fromkeys(names, "STRING"))}), report)
     if made is None:
         return None
@@ -150,7 +150,7 @@ def _given(text: object, report: Reporter) -> _Given | None:
 
 def _field(token: ColumnToken) -> str:
     """The field that a column of SQL is: one of the key of a message, and a header, have theirs before the point."""
-    return f"{token.qualifier}.{token.name}" if token.qualifier in (KEY, HEADER) else token.name
+    return ".".join(token.names[:2]) if token.names[0] in (KEY, HEADER) else token.names[-1]
 
 
 def _fits(found: str, declared: str) -> bool:

@@ -12,11 +12,13 @@ from sqlglot import exp
 from rejoin.plan.model import problems
 from rejoin.plan.model.column_names import spelled
 from rejoin.plan.model.problems import Reporter, did_you_mean
-from rejoin.plan.sql import types
-from rejoin.plan.sql.syntax import Item, parse
+from rejoin.plan.sql import nested, types
+from rejoin.plan.sql.syntax import ColumnToken, Item, parse
 from rejoin.plan.sql.typing import check as typing
 
 LEFT, RIGHT = "left", "right"
+_ROW = "t"
+"""What stands before the columns of the only relation, where an expression is typed."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,15 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Found:
+    """A column as written: where it ends in the text, and the type of it, or of the field that is read of it."""
+
+    ref: Ref
+    end: int
+    type: str | None
+
+
+@dataclass(frozen=True)
 class Scope:
     """The sides that an expression reads, by qualifier: only ``""`` for a filter or select, ``left`` for a foreign key,
     ``left`` and ``right`` for the select of a join.
@@ -138,31 +149,35 @@ class Scope:
     def holds(self, name: str) -> bool:
         return any(side.find(name) for side in self.sides.values())
 
-    def type_of(self, ref: Ref) -> str | None:
-        return self.sides[ref.alias].columns[ref.column]
+    def known_type(self, alias: str, name: str) -> str | None:
+        """The type of a column that was found, whose alias is ``_ROW`` where there is one relation."""
+        side = self.sides.get("" if alias == _ROW else alias)
+        return side.type_of(name) if side is not None and alias else None
 
-    def known_type(self, qualifier: str, name: str) -> str | None:
-        """The type of a column as written; None if there is no such column, or more than one."""
-        keys = [qualifier.lower()] if qualifier else list(self.sides)
-        found = [(self.sides[key], known) for key in keys if key in self.sides and (known := self.sides[key].find(name))]
-        return found[0][0].type_of(found[0][1]) if len(found) == 1 else None
-
-    def resolve(self, qualifier: str, name: str, report: Reporter) -> Ref | None:
-        """The column of that name; None after a report (or silently, where an earlier mistake hides it)."""
-        if qualifier.lower() not in self.sides and qualifier:
-            report(problems.UNKNOWN_COLUMN, f"{qualifier}.{name}: {self._qualifiers()}")
-            return None
-        keys = [qualifier.lower()] if qualifier else list(self.sides)
+    def resolve(self, token: ColumnToken, report: Reporter) -> Found | None:
+        """The column that stands there; None after a report (or silently, where an earlier mistake hides it)."""
+        at = 1 if len(token.names) > 1 and token.names[0].lower() in self.sides else 0
+        keys, name = [token.names[0].lower()] if at else list(self.sides), token.names[at]
         found = [Ref(key, known) for key in keys if (known := self.sides[key].find(name))]
         if len(found) == 1:
-            return found[0]
+            return self._found(found[0], token, at)
         if found:
             report(problems.AMBIGUOUS_COLUMN, f"ambiguous column {name!r}: both sides have it; write left.{name} or right.{name}")
         elif all(self.sides[key].complete for key in keys):
-            labels = " or ".join(self.sides[key].label for key in keys)
-            known_names = [name for key in keys for name in self.sides[key].columns]
-            report(problems.UNKNOWN_COLUMN, f"unknown column {name!r} of {labels}{did_you_mean(name, known_names)}")
+            hint = did_you_mean(name, [known for key in keys for known in self.sides[key].columns])
+            if name != token.names[-1] and not at:
+                report(problems.UNKNOWN_COLUMN, f"{'.'.join(token.names)}: {self._qualifiers()}{hint}")
+            else:
+                labels = " or ".join(self.sides[key].label for key in keys)
+                report(problems.UNKNOWN_COLUMN, f"unknown column {name!r} of {labels}{hint}")
         return None
+
+    def _found(self, ref: Ref, token: ColumnToken, at: int) -> Found:
+        side, fields = self.sides[ref.alias], token.names[at + 1 :]
+        of = side.type_of(ref.column) if fields else side.columns[ref.column]
+        for name in fields:
+            of = None if of is None else nested.field(of, name)
+        return Found(ref, token.ends[at], of)
 
     def _qualifiers(self) -> str:
         if "" in self.sides:
@@ -202,7 +217,7 @@ def select_item(text: object, scope: Scope, report: Reporter) -> list[tuple[str,
     if not item.is_column:
         report(problems.BAD_EXPRESSION, f"the column {item.text} needs a name: write {item.text} AS name")
         return []
-    return [(made.plain.column if made and made.plain else item.columns[0].name, made)]
+    return [(made.plain.column if made and made.plain else item.columns[0].names[-1], made)]
 
 
 def _star(qualifier: str, scope: Scope, report: Reporter) -> list[tuple[str, Expression | None]]:
@@ -215,55 +230,60 @@ def _star(qualifier: str, scope: Scope, report: Reporter) -> list[tuple[str, Exp
 
 
 def _resolve(item: Item, scope: Scope, report: Reporter) -> Expression | None:
-    refs: dict[int, Ref] = {}
+    refs: dict[int, Found] = {}
     for token in item.columns:
-        if not item.is_keyword_function(token) or scope.holds(token.name):
-            ref = scope.resolve(token.qualifier, token.name, report)
+        if not item.is_keyword_function(token) or scope.holds(token.names[0]):
+            ref = scope.resolve(token, report)
             refs |= {token.start: ref} if ref else {}
     if not item.check(scope.holds, report) or len(refs) < len(item.columns):
         return None
 
     def of_column(node: exp.Column) -> str | None:
-        return scope.type_of(refs[item.start_of(node)])
+        return refs[item.start_of(node)].type
 
     found = types.infer(item.node, of_column)
     if unsupported := types.unsupported(item.node):
         report(problems.BAD_EXPRESSION, types.refused(unsupported))
         return None
-    about_time = item.is_about_time or any(map(types.is_about_time, (found, *map(scope.type_of, refs.values()))))
+    about_time = item.is_about_time or any(map(types.holds_time, (found, *(ref.type for ref in refs.values()))))
     if about_time and (reason := _present_time(item, scope, refs)):
         report(problems.FORBIDDEN_FUNCTION, reason)
         return None
-    typed = typing.check(item.text, scope.known_type)
+    parts = _parts(item, refs)
+    typed = typing.check(Expression(tuple(_read(part) for part in parts), None).sql, scope.known_type)
     for mistake in typed.mistakes:
         report(*((problems.BAD_EXPRESSION, f"not valid SQL: {mistake}") if typed.is_syntax else (problems.BAD_TYPE, mistake)))
     if typed.mistakes:
         return None
-    parts = _parts(item, refs)
     if found == types.STRING and types.holds_bytes(item.node, of_column):
         # Spark casts bytes to text as they are, and what is no UTF-8 no other engine reads. The rule is that of its own function.
         parts = ("make_valid_utf8(", *parts, ")")
     return Expression(parts, found, total=item.is_column, known=typed.type or found)
 
 
-def _present_time(item: Item, scope: Scope, refs: Mapping[int, Ref]) -> str | None:
+def _read(part: str | Ref) -> str | Ref:
+    return Ref(part.alias or _ROW, part.column) if isinstance(part, Ref) else part
+
+
+def _present_time(item: Item, scope: Scope, refs: Mapping[int, Found]) -> str | None:
     """Why an expression about time may mean the present time: Spark computes a text that is the same for all rows before it looks for these
     words. A text that comes from a row is never one of them.
     """
     words = "beside dates Spark reads 'now', 'today', 'tomorrow' and 'yesterday' as the present time"
     if item.special_dates:
         return words
-    constant = {start for start, ref in refs.items() if ref.column in scope.sides[ref.alias].constant}
+    constant = {start for start, found in refs.items() if found.ref.column in scope.sides[found.ref.alias].constant}
     if constant or any(columns <= constant for columns in item.computed):
         return f"{words}, also in a text that is computed from texts alone: write it as one literal"
     return None
 
 
-def _parts(item: Item, refs: Mapping[int, Ref]) -> tuple[str | Ref, ...]:
+def _parts(item: Item, refs: Mapping[int, Found]) -> tuple[str | Ref, ...]:
     parts: list[str | Ref] = []
     position = 0
     for token in item.columns:
-        parts += [item.text[position : token.start], refs[token.start]]
-        position = token.end
+        found = refs[token.start]
+        parts += [item.text[position : token.start], found.ref]
+        position = found.end
     parts.append(item.text[position:])
     return tuple(part for part in parts if part != "")

@@ -35,7 +35,7 @@ _TIME = """
 _HASHES = "crc32 hash md5 sha sha1 sha2 xxhash64"
 _ARRAYS_AND_JSON = """
     array array_contains array_join array_max array_min array_position cardinality element_at get get_json_object json_array_length
-    size slice sort_array try_element_at
+    map_keys map_values size slice sort_array try_element_at
 """
 _CASTS = "cast try_cast bigint binary boolean decimal double float int string"
 

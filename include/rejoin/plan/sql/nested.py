@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from rejoin.plan.model.column_names import repeated
+from rejoin.plan.model.column_names import repeated, spelled
 
 ARRAY, STRUCT, MAP = "ARRAY", "STRUCT", "MAP"
 ELEMENT, KEY, VALUE = "element", "key", "value"
@@ -54,6 +54,22 @@ def holds_map(name: str) -> bool:
 def parts_of(name: str) -> Nested | None:
     """What a type in its one spelling is made of; None of any other."""
     return _split(name)
+
+
+def field(of: str, name: str) -> str | None:
+    """The type of a field of a struct in its one spelling, of the values of a map, or of the fields of all structs of an array; None if there is none of that name."""
+    made = parts_of(of)
+    if made is None:
+        return None
+    if made.kind == MAP:
+        return made.element
+    if made.kind == ARRAY:
+        inner = parts_of(made.element)
+        found = field(made.element, name) if inner is not None and inner.kind == STRUCT else None
+        return None if found is None else Nested(ARRAY, ((ELEMENT, found),)).text
+    fields = dict(made.parts)
+    known = spelled(name, fields)
+    return None if known is None else fields[known]
 
 
 def canonical(text: str, plain: Plain, depth: int = 1) -> str | None:

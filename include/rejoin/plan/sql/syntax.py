@@ -25,7 +25,10 @@ _TEXTS: Final = (exp.Literal, exp.RawString)
 _REFUSED_TOKENS: Final = {
     TokenType.SELECT: (FORBIDDEN_FUNCTION, "a subquery may not stand in an expression; write a join"),
     TokenType.OVER: (FORBIDDEN_FUNCTION, "a window function reads many rows; an expression may read one row only"),
-    TokenType.ARROW: (FORBIDDEN_FUNCTION, "a lambda (->) is not allowed"),
+    TokenType.ARROW: (
+        FORBIDDEN_FUNCTION,
+        "a lambda (->) is not allowed; lines.price is the array of what all elements have as price, for array_contains, array_min and the like",
+    ),
     TokenType.COLON: (BAD_EXPRESSION, "parameters (:name) and paths (a:b) are not allowed; format the value into the text"),
     TokenType.SEMICOLON: (BAD_EXPRESSION, "one expression is expected, without a semicolon"),
 }
@@ -33,12 +36,14 @@ _REFUSED_TOKENS: Final = {
 
 @dataclass(frozen=True)
 class ColumnToken:
-    """Where a column stands in the text: ``text[start:end]`` is ``name`` with its qualifier, if any."""
+    """Where a column stands in the text. ``names``: those that dots join, a qualifier, the column, fields of it: which is which, the columns that there are tell.
+
+    ``text[start:ends[n]]`` is the text up to the name ``n``.
+    """
 
     start: int
-    end: int
-    qualifier: str
-    name: str
+    names: tuple[str, ...]
+    ends: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -63,20 +68,21 @@ class Item:
 
     @property
     def is_column(self) -> bool:
-        return len(self.columns) == 1 and (self.columns[0].start, self.columns[0].end) == (0, len(self.text))
+        """Whether it is nothing but a column, or a field of one."""
+        return len(self.columns) == 1 and (self.columns[0].start, self.columns[0].ends[-1]) == (0, len(self.text))
 
     def start_of(self, node: exp.Column) -> int:
         return _column_token(node).start
 
     def is_keyword_function(self, token: ColumnToken) -> bool:
         """Whether a column token is a word such as ``current_date``, which means a function unless there is such a column."""
-        return self.text[token.start : token.end].lower() in functions.KEYWORD_FUNCTIONS
+        return self.text[token.start : token.ends[-1]].lower() in functions.KEYWORD_FUNCTIONS
 
     def check(self, is_column: Callable[[str], bool], report: Reporter) -> bool:
         """False after a report: a word that could be a column stands where the parser saw none, or a function without
         parentheses is called. Replacing only the columns that were seen would then change the meaning.
         """
-        calls = [token.name for token in self.columns if self.is_keyword_function(token) and not is_column(token.name)]
+        calls = [token.names[0] for token in self.columns if self.is_keyword_function(token) and not is_column(token.names[0])]
         for word in (*self.loose, *calls):
             name = word.strip("`")
             if word.lower() in functions.KEYWORD_FUNCTIONS:
@@ -230,10 +236,11 @@ def _star(node: exp.Expr) -> str | None:
 
 
 def _column_token(node: exp.Column) -> ColumnToken:
-    first = node.args.get("table") or node.this
-    if node.args.get("db") or not isinstance(node.this, exp.Identifier) or "start" not in first.meta or "end" not in node.this.meta:
+    names = [name for part in ("catalog", "db", "table", "this") if (name := node.args.get(part)) is not None]
+    if not all(isinstance(name, exp.Identifier) and {"start", "end"} <= name.meta.keys() for name in names):
         raise _NotOneExpressionError(f"{node.sql('spark')} is not a column; write column, left.column or right.column")
-    return ColumnToken(first.meta["start"] - len(_SELECT), node.this.meta["end"] + 1 - len(_SELECT), node.table, node.name)
+    ends = tuple(name.meta["end"] + 1 - len(_SELECT) for name in names)
+    return ColumnToken(names[0].meta["start"] - len(_SELECT), tuple(name.name for name in names), ends)
 
 
 def _is_about_time(text: str, tokens: list[Token], node: exp.Expr) -> bool:
@@ -242,15 +249,15 @@ def _is_about_time(text: str, tokens: list[Token], node: exp.Expr) -> bool:
 
 
 def _loose(text: str, tokens: list[Token], columns: dict[int, ColumnToken]) -> tuple[str, ...]:
-    inside = [(c.start, c.end) for c in columns.values()]
+    inside = [(c.start, c.ends[-1]) for c in columns.values()]
     calls = set(_calls(text, tokens))
     loose = []
     for index, token in enumerate(tokens):
         word = _WORD.fullmatch(text[token.start : token.end + 1])
         if word is None or index in calls or any(start <= token.start < end for start, end in inside):
             continue
-        of_type = _types(tokens[max(index - 1, 0) : index]) in ([TokenType.ALIAS], [TokenType.DCOLON])
+        before = _types(tokens[max(index - 1, 0) : index])
         of_literal = token.text.lower() in ("date", "timestamp") and _types(tokens[index + 1 : index + 2]) == [TokenType.STRING]
-        if not of_type and not of_literal:
+        if before not in ([TokenType.ALIAS], [TokenType.DCOLON], [TokenType.DOT]) and not of_literal:
             loose.append(word[0])
     return tuple(loose)

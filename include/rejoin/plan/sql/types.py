@@ -126,7 +126,7 @@ def holds_bytes(node: exp.Expr, column: ColumnType) -> bool:
     """Whether something in an expression is BINARY: a text that is made of it may hold bytes that are no UTF-8."""
     return any(
         isinstance(n, _BYTES)
-        or (isinstance(n, exp.Column) and column(n) == BINARY)
+        or (isinstance(n, exp.Column) and BINARY in (column(n) or ""))
         or (isinstance(n, exp.Cast) and data_type(n.args["to"]) == BINARY)
         or (isinstance(n, exp.Anonymous) and n.name.lower() in ("binary", "try_to_binary"))
         for n in node.walk()
@@ -141,6 +141,11 @@ def _is_void(node: exp.Expr) -> bool:
 
 def is_about_time(name: str | None) -> bool:
     return name is not None and name.startswith(("DATE", "TIMESTAMP"))
+
+
+def holds_time(name: str | None) -> bool:
+    """Whether a type is one of dates or times, or is made of one."""
+    return name is not None and re.search(r"\b(DATE|TIMESTAMP)", name) is not None
 
 
 def data_type(node: exp.DataType) -> str | None:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from rejoin.plan.sql import types
-from rejoin.plan.sql.portable import choices, operators, texts, times
+from rejoin.plan.sql.portable import choices, operators, parts, texts, times
 from rejoin.plan.sql.portable.casts import cast
 from rejoin.plan.sql.portable.literals import literal
 from rejoin.plan.sql.portable.printed import Made, NotPortable, Printed, duckdb_type, unproven
@@ -58,6 +58,7 @@ def _calls() -> dict[str, Call]:
         "to_date": times.to_date,
         "to_timestamp": times.timestamp,
         **{name: partial(times.from_epoch, name) for name in times.EPOCHS},
+        **parts.CALLS,
     }
 
 
@@ -113,6 +114,10 @@ class _Printer:
                 return literal(term)
             case "array" if not term.args:
                 return Made("[]", EMPTY_ARRAY)
+            case "field":
+                return parts.field(self.of(term.args[0]), term.value)
+            case "item":
+                return parts.item(*self._all(term.args))
             case "cast":
                 return self._cast(term.args[0], types.canonical(term.of) or term.of)
             case "case":

@@ -6,7 +6,7 @@ from typing import Final
 
 from rejoin.plan.sql import types
 from rejoin.plan.sql.nested import holds_map
-from rejoin.plan.sql.typing import arithmetic, constants, patterns
+from rejoin.plan.sql.typing import arithmetic, constants, parts, patterns
 from rejoin.plan.sql.typing.coercion import EMPTY_ARRAY, Mismatch, castable, common, common_of_two, is_decimal, is_interval, is_number
 from rejoin.plan.sql.typing.cursor import SyntaxMistake, Term
 from rejoin.plan.sql.typing.grammar import LEVELS, parse
@@ -72,6 +72,10 @@ class _Checker:
                 return f"INTERVAL {term.of}"
             case "array" if not term.args:
                 return EMPTY_ARRAY
+            case "field":
+                return parts.field(self.of(term.args[0]), term.value)
+            case "item":
+                return parts.item(*self._types(term.args))
             case "cast" | "try_cast":
                 return self._cast(term, types.canonical(term.of) or (term.of if term.of in _PART_ONLY else None))
             case "case":
@@ -109,6 +113,8 @@ class _Checker:
             return self._cast(term, types.canonical(term.name))
         if term.name in ("abs", "ceil", "ceiling", "floor", "round", "bround", "negative", "positive"):
             return self._rounding(term)
+        if term.name in parts.TAKEN:
+            return parts.result(term.name, self._types(term.args))
         signature = FUNCTIONS.get(term.name)
         if signature is None:
             self._types(term.args)

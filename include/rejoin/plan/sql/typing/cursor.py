@@ -12,8 +12,8 @@ class SyntaxMistake(Exception):
 @dataclass(frozen=True)
 class Term:
     """A node. ``name``: "column" (``value``: name, ``of``: qualifier), "literal" (``of``: its type, ``value``: its text), "cast" and
-    "try_cast" (``of``: the type as written), "interval" (``of``: its unit; ``value``: its microseconds if they are known), an operator, a
-    construct (case, between, in, is null), or a function in lower case. "is true" has what it asks for as ``value``, a "like" its escape sign, if one is written.
+    "try_cast" (``of``: the type as written), "interval" (``of``: its unit; ``value``: its microseconds if they are known), "field" (``value``: its name)
+    and "item" (an element of an array, or the value of a key of a map), an operator, a construct (case, between, in, is null), or a function in lower case. "is true" has what it asks for as ``value``, a "like" its escape sign, if one is written.
     """
 
     name: str

@@ -21,7 +21,7 @@ _NOT_OPERANDS: Final = (
     *("AND", "OR", "THEN", "WHEN", "ELSE", "END", "IN", "IS", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "AS", "FROM", "DIV", "ESCAPE"),
 )
 _ALSO_FUNCTIONS: Final = ("LIKE", "ILIKE", "RLIKE", "REGEXP", "DIV")
-_CONSTRUCTS: Final = "column literal interval case between in and or not conditions like ilike div"
+_CONSTRUCTS: Final = "column literal interval field item case between in and or not conditions like ilike div"
 _WITH_UNIT: Final = ("TIMESTAMPADD", "TIMESTAMPDIFF", "DATEADD", "DATE_ADD", "DATEDIFF", "DATE_DIFF")
 _WORDS: Final = (",", "PLACING", "FROM", "FOR")
 _SEPARATORS: Final = {"POSITION": ("IN", ","), "SUBSTRING": _WORDS, "SUBSTR": _WORDS, "OVERLAY": _WORDS}
@@ -125,14 +125,27 @@ class _Parser(Literals):
     def _unary(self) -> Term:
         if sign := self._take("-", "+", "~"):
             if sign == "-" and self._now.kind == "number":
-                return self._casts(self._number("-"))
+                return self._of(self._number("-"))
             return Term(f"unary {sign}", (self._unary(),))
-        return self._casts(self._primary())
+        return self._of(self._primary())
 
-    def _casts(self, term: Term) -> Term:
-        while self._take("::"):
-            term = Term("cast", (term,), of=self._type())
+    def _of(self, term: Term) -> Term:
+        """A value with what stands right behind it: casts, fields, and elements."""
+        while sign := self._take("::", ".", "["):
+            if sign == "::":
+                term = Term("cast", (term,), of=self._type())
+            elif sign == ".":
+                term = Term("field", (term,), value=self._field())
+            else:
+                term = Term("item", (term, self._value()))
+                self._need("]")
         return term
+
+    def _field(self) -> str:
+        if self._now.kind not in ("word", "name"):
+            raise SyntaxMistake("the name of a field is expected behind a point")
+        self._at += 1
+        return self._tokens[self._at - 1].value
 
     def _primary(self) -> Term:
         token = self._now
