@@ -77,6 +77,9 @@ def topology() -> Topology:
     pairs.group_by("coalesce(ls, rs) AS s", "p").aggregate(pairs="count(*)", lines="count(n)", sold="sum(quantity * price)").named(
         "of_products"
     )
+    counted = {"n": "count(*)", "some": "count(quantity)", "total": "sum(quantity)", "mean": "avg(quantity)"}
+    few = {"few": "sum(quantity) FILTER (WHERE quantity < 3)", "sold": "sum(amount)", "finished": "count(*) FILTER (WHERE done)"}
+    priced.group_by("s", "p").aggregate(**counted, **few).named("of_prices")
     return on
 
 
@@ -113,6 +116,8 @@ QUERIES = {
     "customer_documents": f"SELECT c.*, spent, n, best FROM customers c LEFT JOIN ({SPENT}) t ON c.s = t.s AND c.c = t.c",
     "regions": REGIONS,
     "of_regions": f"SELECT s, count(*) AS regions, sum(tens) AS tens FROM ({REGIONS}) GROUP BY s",
+    "of_prices": f"""SELECT s, p, count(*) AS n, count(quantity) AS some, sum(quantity) AS total, sum(quantity) / count(quantity) AS mean,
+        sum(quantity) FILTER (WHERE quantity < 3) AS few, sum(amount) AS sold, count(*) FILTER (WHERE done) AS finished FROM ({PRICED}) GROUP BY s, p""",
     "of_products": """SELECT coalesce(l.s, p.s) AS s, p.p, count(*) AS pairs, count(n) AS lines, sum(quantity * price) AS sold
         FROM lines l FULL JOIN products p ON l.s = p.s AND l.p = p.p GROUP BY coalesce(l.s, p.s), p.p""",
 }

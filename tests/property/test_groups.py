@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from groups_by_hand import differences, history, land, topology
+from limited import limited
 from sparkless import no_spark
 
 from rejoin import Lake
@@ -37,6 +38,7 @@ def test_every_group_is_that_of_sql_after_every_run(
     histories: int, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:
     monkeypatch.setenv("REJOIN_ENGINE", engine)
+    limited(monkeypatch, large_group=2)
     seed = int(os.environ.get("REJOIN_SEED") or pytestconfig.option.hypothesis_seed)
     print(f"REJOIN_SEED={seed}")
     chance = random.Random(seed)

@@ -17,6 +17,8 @@ from rejoin.plan.model.plan import Edge, Node
 if TYPE_CHECKING:
     from rejoin.context.uncomputable_rows import UncomputableRows
     from rejoin.context.work import Work
+    from rejoin.lake.ledger.records import Write
+    from rejoin.lake.write.writer import Writer
 
 
 Wanted = Sequence[tuple[tuple[str, ...], LookupKeys]]
@@ -34,6 +36,7 @@ class JoinResults:
         at_most: how many results there are.
         stale: how many responses were dropped, since their left row is another one now.
         sides: the few left rows (``lefts``) and ``changes`` of them, of which all rows in ``stored`` were made; empty where these are not all, or not few.
+        told: what `rejoin explain --run` says of how they were found.
     """
 
     state: Relation
@@ -42,6 +45,7 @@ class JoinResults:
     at_most: int
     stale: int = 0
     sides: Mapping[str, Relation] = field(default_factory=dict)
+    told: Mapping[str, str] = field(default_factory=dict)
 
 
 class KindOfJoin(ABC):
@@ -69,6 +73,10 @@ class KindOfJoin(ABC):
     @abstractmethod
     def everything(self) -> Relation:
         """``state`` of all results."""
+
+    def beside(self, writer: "Writer") -> "tuple[Write, ...]":  # noqa: ARG002 -- most kinds keep nothing
+        """Writes what later runs of the node need beside its output. After the results were computed."""
+        return ()
 
     def in_scope(self, rows: Relation) -> Relation:
         """The rows of the output that ``follow`` can change, among those that it named."""

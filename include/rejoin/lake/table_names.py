@@ -17,6 +17,11 @@ def subscriptions(node: Node, to: Edge | Grouping) -> str:
     return f"{node.name}__subscriptions__{to.name}"
 
 
+def totals(node: Node, grouping: Grouping) -> str:
+    """The totals of large groups, keyed by the group's key. They have the types of what members have."""
+    return f"{node.name}__totals__{grouping.name}"
+
+
 def responses(node: Node, edge: Edge) -> str:
     """The responses of an edge: one run's rows on a branch, never on main."""
     return f"{node.name}__responses__{edge.name}"

@@ -16,6 +16,7 @@ class Role(StrEnum):
     SOURCE = "source"  # the versions of a source table's rows
     REFUSED = "refused"  # records and rows of a source table that are kept aside
     SUBSCRIPTIONS = "subscriptions"  # of an edge or of groups: the versions of who needs which key, or is in which group
+    TOTALS = "totals"  # of large groups: the versions of what their aggregates are told from
     RESPONSES = "responses"  # of an edge: one run's, never shown
     CANDIDATES = "candidates"  # of a node: what one run would change, never shown
     OUTPUT = "output"  # of a node: its rows
@@ -82,7 +83,9 @@ def _of_node(plan: Plan, node: Node) -> list[StateTable]:
         key = (*numbered("fk", len(to.foreign_key)), *numbered("pk", len(plan.key_of(node.left.table))))
         sent = Versions(alive="_op = 'S'", forgotten=None if isinstance(to, Grouping) else "_instruction")
         made.append(StateTable(table_names.subscriptions(node, to), Role.SUBSCRIPTIONS, node, to, key, sent))
-        if not isinstance(to, Grouping):
+        if isinstance(to, Grouping):
+            made.append(StateTable(table_names.totals(node, to), Role.TOTALS, node, to, key[: len(to.keys)], sent))
+        else:
             made.append(StateTable(table_names.responses(node, to), Role.RESPONSES, node, to))
     held = Versions(alive="_op = 'Q'")
     return [

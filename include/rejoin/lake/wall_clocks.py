@@ -41,6 +41,8 @@ def _walls(plan: Plan, walls: Mapping[str, list[str]], table: StateTable) -> set
                 (*numbered("fk", len(grouping.keys)), *(v.name for v in grouping.values)), (*grouping.keys, *grouping.values), strict=True
             )
             return members | {(name,) for name, value in named if value.type == WALL}
+        case (Role.TOTALS, Grouping() as grouping):
+            return {(fk,) for fk, key in zip(numbered("fk", len(grouping.keys)), grouping.keys, strict=True) if key.type == WALL}
         case (Role.SUBSCRIPTIONS, Edge() as edge):
             keys = zip(numbered("fk", len(edge.foreign_key)), plan.key_of(edge.right.table), strict=True)
             return pks | {(fk,) for fk, key in keys if key in walls[edge.right.table]}

@@ -119,7 +119,7 @@ def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: StateTa
 
 def _folded(sql: "Dialect", columns: Sequence[str], table: StateTable) -> str:
     """``found``, the rows of a table -> those that have to stay."""
-    from rejoin.lake.read.reader import latest
+    from rejoin.lake.read.version_rows import latest
 
     versions = table.versions
     if versions is None:

@@ -92,6 +92,12 @@ def decisions(console: Console, run: Run, steps: Sequence[StepRecord]) -> None:
         if "old_rows" in s.detail:
             old.add_row(s.target, s.detail["old_rows"], s.detail["old_rows_why"])
     console.print(old)
+    members = Table("groups", "members", "because", box=None)
+    for s in steps:
+        if "members" in s.detail:
+            members.add_row(s.target, s.detail["members"], s.detail["members_why"])
+    if members.row_count:
+        console.print(members)
     placed = Table("step", "engine", "because", box=None)
     for s in steps:
         if "engine" in s.detail:

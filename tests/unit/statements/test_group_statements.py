@@ -5,6 +5,7 @@ from statement_tables import SQL, check, spoken
 
 from rejoin import Topology, debezium
 from rejoin.joins.group import statements as group
+from rejoin.joins.group import totals
 from rejoin.joins.outer import statements as outer
 from rejoin.plan.check.compile import compile
 
@@ -17,6 +18,7 @@ def _plan() -> Topology:
         "q < 9"
     )
     lines.group_by("c").aggregate(n="count(*)", q="sum(q)").named("few")
+    lines.group_by("c").aggregate(n="count(*)", some="count(q)", total="sum(q)", mean="avg(q)", money="sum(d)").named("whole")
     lines.group_by("c").aggregate(
         n="count(*)",
         some="count(q)",
@@ -116,6 +118,59 @@ MEMBERS = """
 def test_an_aggregate_is_made_of_all_members_in_the_order_of_their_keys(column: str, of_a: str, of_null: str) -> None:
     expected = f"pk_1 | l.c | l.{column} | octet_length(l._hash)\n a | a | {of_a} | 16\n NULL | NULL | {of_null} | 16"
     check(group.groups(SQL, MANY, 2), expected, members=MEMBERS)
+
+
+def test_totals_of_members_follow_those_that_come_and_go() -> None:
+    grouping = spoken(PLAN, "whole").grouping
+    assert grouping is not None and totals.without_inverse(grouping) is None
+    members = "fk_1 | v_1 INT | v_2 DECIMAL(5,2)"
+    whole = "fk_1 | n | n_v_1 | n_v_2 | s_v_1 | s_v_2"
+    rows = f"{members}\n a | 3 | 1.25\n a | NULL | 0.50\n NULL | NULL | NULL"
+    check(totals.of_members(SQL, grouping), f"{whole}\n a | 2 | 1 | 2 | 3 | 1.75\n NULL | 1 | 0 | 0 | 0 | 0.00", members=rows)
+    typed = "fk_1 | n BIGINT | n_v_1 BIGINT | n_v_2 BIGINT | s_v_1 DECIMAL(30,0) | s_v_2 DECIMAL(15,2)"
+    known, come = f"{typed}\n a | 2 | 1 | 2 | 3 | 1.75\n NULL | 1 | 0 | 0 | 0 | 0", f"{typed}\n a | 1 | 1 | 1 | 7 | 1"
+    gone = f"{typed}\n a | 1 | 1 | 1 | 3 | 1.25\n NULL | 1 | 0 | 0 | 0 | 0"
+    after = f"{whole}\n a | 2 | 1 | 2 | 7 | 1.50\n NULL | 0 | 0 | 0 | 0 | 0.00"
+    check(totals.followed(SQL, grouping), after, known=known, come=come, gone=gone)
+    stored = "fk_1 | n | s_v_2 | _run | _op\n a | 2 | 1.75 | 7 | S\n NULL | 0 | 0.00 | 7 | D"
+    check(totals.kept(SQL, grouping, 7), stored, totals=f"{typed}\n a | 2 | 1 | 2 | 3 | 1.75\n NULL | 0 | 0 | 0 | 0 | 0")
+
+
+def test_a_group_told_by_totals_is_that_of_its_members() -> None:
+    node = spoken(PLAN, "whole")
+    assert node.grouping is not None
+    members = (
+        "fk_1 | pk_1 INT | pk_2 INT | v_1 INT | v_2 DECIMAL(5,2)\n a | 1 | 1 | 3 | 1.25\n a | 1 | 2 | 4 | NULL\n b | 1 | 3 | NULL | NULL"
+    )
+    of_members = f"SELECT * FROM ({group.groups(SQL, node, 2)})"
+    by_totals = f"SELECT * FROM ({group.told(SQL, node).replace('FROM totals', f'FROM ({totals.of_members(SQL, node.grouping)})')})"
+    check(f"{of_members} EXCEPT ALL {by_totals}", "pk_1", members=members)
+    check(
+        by_totals,
+        "pk_1 | l.n | l.some | l.total | l.mean | l.money\n a | 2 | 2 | 7 | 3.5 | 1.25\n b | 1 | 0 | NULL | NULL | NULL",
+        members=members,
+    )
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "told"),
+    [
+        ("sum(d)", False),
+        ("sum(wide)", True),
+        ("sum(w)", True),
+        ("avg(q)", False),
+        ("avg(w)", True),
+        ("count(DISTINCT q)", True),
+        ("min(q)", True),
+    ],
+)
+def test_aggregates_without_an_inverse_are_told_by_all_members_only(aggregate: str, told: bool) -> None:
+    made = Topology("shop")
+    lines = made.table("lines", "o", "o INT, c STRING, q INT, w DOUBLE, d DECIMAL(28,2), wide DECIMAL(29,2)", debezium("lines"))
+    lines.group_by("c").aggregate(n="count(*)", x=aggregate).named("groups")
+    grouping = compile(made).node("groups").grouping
+    assert grouping is not None
+    assert (totals.without_inverse(grouping) is not None) == told
 
 
 def test_equal_groups_have_equal_hashes_and_others_have_not() -> None:

@@ -5,7 +5,7 @@ import pytest
 from statement_tables import SQL, check
 
 from rejoin.lake.read.duckdb_lookup import among_wanted, inside
-from rejoin.lake.read.reader import latest, without
+from rejoin.lake.read.version_rows import latest, without
 from rejoin.statements import load_reference
 from rejoin.statements.dialect import picked
 from rejoin.statements.load_reference import Images

@@ -1,8 +1,9 @@
 """Statements of groups: members subscribe to their group with what is taken of them, and a group is computed from its members."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rejoin.joins.foreign_key import subscribe
+from rejoin.joins.group import totals
 from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.plan import Node, Plan, View
 from rejoin.plan.model.steps import Verb, step_id
@@ -45,15 +46,24 @@ def groups(sql: Dialect, node: Node, members: int) -> str:
     """
     grouping = node.grouping
     assert grouping is not None
-    fks = numbered("fk", len(grouping.keys))
-    made = [*zip((key.name for key in grouping.keys), fks, strict=True), *aggregated(sql, grouping, numbered("pk", members))]
+    fks = ", ".join(numbered("fk", len(grouping.keys)))
+    return _state(sql, grouping, aggregated(sql, grouping, numbered("pk", members)), f"members GROUP BY {fks}")
+
+
+def told(sql: Dialect, node: Node) -> str:
+    """``totals``, Totals of some groups -> ``state``, likewise, of those that have members."""
+    assert node.grouping is not None
+    return _state(sql, node.grouping, totals.told(sql, node.grouping), "totals WHERE n > 0")
+
+
+def _state(sql: Dialect, grouping: Grouping, aggregates: Iterable[tuple[str, str]], source: str) -> str:
+    """``state`` of the name and the SQL text of every aggregate over a ``source``, the text after FROM."""
+    made = [*zip((key.name for key in grouping.keys), numbered("fk", len(grouping.keys)), strict=True), *aggregates]
     shown = ", ".join(f"{text} AS c_{at}" for at, (_, text) in enumerate(made, start=1))
     types, columns = grouping.types, {name: f"c_{at}" for at, (name, _) in enumerate(made, start=1)}
     print_ = hashed(canonical(sql, [(column, types[name]) for name, column in columns.items()]))
-    keys = ", ".join(f"c_{at} AS pk_{at}" for at in range(1, len(fks) + 1))
-    return (
-        f"SELECT {keys}, {sql.struct([*columns.items(), (HASH, print_)])} AS l FROM (SELECT {shown} FROM members GROUP BY {', '.join(fks)})"
-    )
+    keys = ", ".join(f"c_{at} AS pk_{at}" for at in range(1, len(grouping.keys) + 1))
+    return f"SELECT {keys}, {sql.struct([*columns.items(), (HASH, print_)])} AS l FROM (SELECT {shown} FROM {source})"
 
 
 def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]]:

@@ -10,10 +10,11 @@ from rejoin.lake.iceberg import plan_columns
 from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.read.first_load import load_of
 from rejoin.lake.read.lookups import LookupKeys, Lookups
+from rejoin.lake.read.version_rows import latest, without
 from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.plan import Edge, Node, Plan, Table, View
 from rejoin.statements import load_reference
-from rejoin.statements.dialect import Dialect, text
+from rejoin.statements.dialect import text
 from rejoin.statements.own_columns import HASH, HELD_CODES, NOT_COMPUTABLE, PLACE, RUN, SOURCE_FILE, numbered
 
 _IS_HELD = f"_code IN ({', '.join(text(code) for code in HELD_CODES)})"
@@ -162,19 +163,29 @@ class Reader(Lookups):
         """Live ``Subscriptions`` to the given foreign keys (columns ``fk_1``..; None: all)."""
         return self._subscriptions(node, to, keys, [HASH])
 
-    def members(self, node: Node, grouping: Grouping, keys: LookupKeys | None) -> Relation:
-        """``fk_1``.., ``pk_1``.. and ``v_1``.. of all members of the groups with the given keys (columns ``fk_1``..; None: all)."""
-        return self._subscriptions(node, grouping, keys, [HASH, *(value.name for value in grouping.values)])
+    def members(self, node: Node, grouping: Grouping, keys: LookupKeys, by: Sequence[str] = ()) -> Relation:
+        """``fk_1``.., ``pk_1``.. and ``v_1``.. of all members of the groups with the given keys (columns ``fk_1``.., or ``by``, those of their subscriptions)."""
+        return self._subscriptions(node, grouping, keys, [value.name for value in grouping.values], by)
+
+    def totals(self, node: Node, grouping: Grouping, keys: LookupKeys) -> Relation | None:
+        """The ``Totals`` that are stored of the groups with the given keys (columns ``fk_1``..); None if there never were any."""
+        name, fks = table_names.totals(node, grouping), numbered("fk", len(grouping.keys))
+        if not self.has(name):
+            return None
+        newest = self._latest(name, self.having(name, fks, keys, self.columns(name), nulls=True), fks)
+        return self.engine.query("SELECT * FROM newest WHERE _op = 'S'", newest=newest)
 
     def subscribed(self, node: Node, edge: Edge, keys: LookupKeys) -> Relation:
         """Those of the given foreign keys (columns ``fk_1``..) that have a live subscription."""
         fks = self.engine.sql.names(numbered("fk", len(edge.foreign_key)))
         return self.engine.query(f"SELECT DISTINCT {fks} FROM live", live=self._subscriptions(node, edge, keys, []))
 
-    def _subscriptions(self, node: Node, to: Edge | Grouping, keys: LookupKeys | None, also: Sequence[str]) -> Relation:
+    def _subscriptions(
+        self, node: Node, to: Edge | Grouping, keys: LookupKeys | None, also: Sequence[str], by: Sequence[str] = ()
+    ) -> Relation:
         fks, pks = numbered("fk", len(to.foreign_key)), numbered("pk", len(self._plan.key_of(node.left.table)))
         columns, name = [*fks, *pks, RUN, "_op", *also], table_names.subscriptions(node, to)
-        newest = self._latest(name, self.having(name, fks, keys, columns, nulls=to.null_is_a_key), [*fks, *pks])
+        newest = self._latest(name, self.having(name, by or fks, keys, columns, nulls=to.null_is_a_key), [*fks, *pks])
         return self.engine.query(f"SELECT {self.engine.sql.names(columns)} FROM newest WHERE _op = 'S'", newest=newest)
 
     def sent(self, node: Node, to: Edge | Grouping, run: int) -> Relation | None:
@@ -280,21 +291,3 @@ class Reader(Lookups):
         if self._plan.is_table(name):
             return [(c.name, c.type) for c in self._plan.table(name).columns]
         return [(p.name, p.type) for p in self._plan.node(name).columns]
-
-
-def latest(sql: Dialect, columns: Sequence[str], key: Sequence[str]) -> str:
-    """``found``, rows of a versioned table -> the newest version of each key: a run writes at most one."""
-    newest = f"row_number() OVER (PARTITION BY {sql.names(key)} ORDER BY _run DESC)"
-    return f"SELECT {sql.names(columns)} FROM (SELECT *, {newest} AS _nth FROM found) WHERE _nth = 1"
-
-
-def without(sql: Dialect, columns: Sequence[str], key: Sequence[str], gone: Sequence[str], *, nulls: bool) -> str:
-    """``lefts`` with nulls in the columns ``gone`` where the key is among ``keys``; ``nulls``: parts of it may be null.
-
-    No filter: an engine may move conditions of later joins and filters below it, and compute them for the rows that are to be left out.
-    """
-    line = ", ".join(
-        f"CASE WHEN k._out IS NULL THEN r.{sql.name(c)} END AS {sql.name(c)}" if c in gone else f"r.{sql.name(c)}" for c in columns
-    )
-    on = sql.on(key, "r", "k", nulls=nulls)
-    return f"SELECT {line} FROM lefts AS r LEFT JOIN (SELECT {sql.names(key)}, true AS _out FROM keys) AS k ON {on}"

@@ -84,6 +84,8 @@ class Comparison:
         node = self.node
         tables = {name: self.plan.key_of(name) for name in node.reads} | {node.name: node.key}
         tables |= {table_names.subscriptions(node, to): tuple(numbered("fk", len(to.foreign_key))) for to in node.subscribes_to}
+        if node.grouping is not None:
+            tables[table_names.totals(node, node.grouping)] = tuple(numbered("fk", len(node.grouping.keys)))
         new = {name: key for name, key in tables.items() if name not in looked_at}
         found = sum(self.reader.hidden(name, key) for name, key in new.items())
         looked_at |= set(new)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from rejoin.engines.relation import Engine, Relation
 from rejoin.joins.sides import among
-from rejoin.lake.read.reader import without
+from rejoin.lake.read.version_rows import without
 from rejoin.operate.verify.plain_reader import PlainReader
 from rejoin.operate.verify.settled_results import shown, with_settled
 from rejoin.plan.model.match import SameKey, Window

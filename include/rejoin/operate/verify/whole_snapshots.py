@@ -3,7 +3,8 @@
 from rejoin.engines.relation import Engine, Relation
 from rejoin.joins.sides import among
 from rejoin.lake.ledger.generations import Generations
-from rejoin.lake.read.reader import Reader, latest
+from rejoin.lake.read.reader import Reader
+from rejoin.lake.read.version_rows import latest
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import DebeziumSource
 from rejoin.sources.shapes.debezium.positions import OF_A_CHANGE

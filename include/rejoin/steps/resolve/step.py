@@ -63,9 +63,11 @@ class Resolving:
             way = chosen(self._work, self._node, found, sifted=self._sieve is not None)
             made = self._joined(kind, found)
             done = self._write_output(self._difference(kind, found, made, way.way), found)
+            beside = kind.beside(self._writer)
         rows = self._facts.now.rows(self._node.left.table)
         refresh, why = ("full", self._why) if self._why else ("incremental", f"{self._affected:,} of {rows:,} rows are affected")
-        return replace(done, detail={"refresh": refresh, "why": why, "old_rows": way.way.value, "old_rows_why": way.why})
+        detail = {"refresh": refresh, "why": why, "old_rows": way.way.value, "old_rows_why": way.why, **found.told}
+        return replace(done, writes=(*done.writes, *beside), detail=detail)
 
     def _rows(self) -> int:
         """How many rows a recomputation looks at."""
