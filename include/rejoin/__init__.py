@@ -4,7 +4,19 @@ A topology file needs these names only, a notebook ``Lake`` as well; none of the
 """
 
 from rejoin.declare.changes import arrival, changes
-from rejoin.declare.expectations import between, computable, condition, fresh, in_set, matched, matches, not_null, row_count, unique
+from rejoin.declare.expectations import (
+    between,
+    computable,
+    condition,
+    fresh,
+    in_set,
+    matched,
+    matches,
+    not_empty,
+    not_null,
+    row_count,
+    unique,
+)
 from rejoin.declare.formats import csv, installed_format, json, parquet
 from rejoin.declare.landed_by import airbyte, dms, fivetran, flattened
 from rejoin.declare.sinks import kafka, opensearch, postgres
@@ -36,6 +48,7 @@ __all__ = [
     "kafka",
     "matched",
     "matches",
+    "not_empty",
     "not_null",
     "opensearch",
     "parquet",

@@ -7,7 +7,7 @@ import pytest
 from plans import Shop, star
 
 import rejoin
-from rejoin import between, computable, condition, fresh, in_set, matched, matches, not_null, row_count, unique
+from rejoin import between, computable, condition, fresh, in_set, matched, matches, not_empty, not_null, row_count, unique
 from rejoin.declare.topology import Relation
 from rejoin.errors import TopologyError, ValidationFailed
 from rejoin.plan.change.fingerprint import fingerprint
@@ -115,6 +115,10 @@ ARGUMENTS: dict[str, tuple[Callable[[Relation, Shop], object], str]] = {
     ),
     "unique over nothing": (lambda out, _: out.expect(unique()), "no column is given"),
     "unique over one column twice": (lambda out, _: out.expect(unique("total", "TOTAL")), "column 'total' is given twice"),
+    "not empty, of a text": (
+        lambda out, _: out.expect(not_empty("customer")),
+        "column 'customer' is STRING; expected ARRAY<...> or MAP<...>",
+    ),
     "unique over an unknown column": (lambda out, _: out.expect(unique("order_id", "totl")), "unknown column 'totl' of star"),
 }
 
@@ -145,12 +149,22 @@ def test_arguments_that_can_be_are_no_mistake() -> None:
 
 
 def test_every_helper_names_a_kind() -> None:
-    made_by = [not_null("a"), in_set("a", [1]), matches("a", "x"), between("a", 1), condition("a > 1"), unique("a", "b"), row_count()]
-    assert len({e.type for e in [*made_by, matched("b", 1), fresh("a", 1), unique("a")]}) == 10
+    made_by = [
+        not_null("a"),
+        in_set("a", [1]),
+        matches("a", "x"),
+        between("a", 1),
+        condition("a > 1"),
+        unique("a", "b"),
+        row_count(),
+        not_empty("a"),
+    ]
+    assert len({e.type for e in [*made_by, matched("b", 1), fresh("a", 1), unique("a")]}) == 11
 
 
 WRITTEN = [
     'not_null("a")',
+    'not_empty("a")',
     'in_set("a", ["x", "y\\"z", 1, 2.5, True])',
     r'matches("a", r"^(?i:[a-z]{2,3})\d*$")',
     'matches("a", "a\\\\\\"b")',

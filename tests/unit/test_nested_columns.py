@@ -2,7 +2,8 @@
 
 import pytest
 
-from rejoin import Topology, changes, debezium, iceberg, snapshot
+from rejoin import Topology, between, changes, condition, debezium, iceberg, in_set, matches, not_empty, snapshot, unique
+from rejoin.declare.expectations import Expected
 from rejoin.errors import TopologyError
 from rejoin.plan.change.compatibility import fits
 from rejoin.plan.check.compile import compile
@@ -82,6 +83,33 @@ def test_groups_have_single_values_as_keys_and_aggregate_them() -> None:
         compile(t)
     assert "a group key is a single value" in str(error.value) and "max() does not take ARRAY<STRING>" in str(error.value)
     assert "min_by() does not take BIGINT and STRUCT" in str(error.value) and "count" not in str(error.value)
+
+
+def test_what_is_expected_of_nested_columns_is_said_of_their_parts() -> None:
+    t = Topology("t")
+    table = t.table("a", key="id", schema=SCHEMA, source=debezium("a"))
+    table.expect(not_empty("tags"), not_empty("M"), condition("place.city <> '' AND size(tags) > 0"), severity="quarantine")
+    assert [e.kwargs.get("resolved") for e in compile_with(t).table("a").expectations] == [
+        "coalesce(size(t.`tags`), 0) > 0",
+        "coalesce(size(t.`m`), 0) > 0",
+        "t.`place`.city <> '' AND size(t.`tags`) > 0",
+    ]
+
+
+@pytest.mark.parametrize(
+    "expected", [in_set("tags", ["a"]), between("place", 1), matches("m", "x"), unique("tags"), unique("id", "m"), not_empty("place")]
+)
+def test_values_that_are_compared_are_single_ones(expected: Expected) -> None:
+    t = Topology("t")
+    t.table("a", key="id", schema=SCHEMA, source=debezium("a")).expect(expected)
+    with pytest.raises(TopologyError, match=r"single values are expected|expected ARRAY<"):
+        compile_with(t)
+
+
+def compile_with(topology: Topology) -> Plan:
+    """The plan of a topology with an output."""
+    topology.relation("a").named("out")
+    return compile(topology)
 
 
 FITTING = [

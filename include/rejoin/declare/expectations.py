@@ -21,6 +21,11 @@ def not_null(column: str) -> Expected:
     return Expected("expect_column_values_to_not_be_null", {"column": column})
 
 
+def not_empty(column: str) -> Expected:
+    """Each row has an array of at least one element, or a map of at least one entry, in this column; null is empty."""
+    return Expected("not_empty", {"column": column})
+
+
 def in_set(column: str, values: Sequence[object]) -> Expected:
     """The column is null or one of these values."""
     return Expected("expect_column_values_to_be_in_set", {"column": column, "value_set": list(values)})

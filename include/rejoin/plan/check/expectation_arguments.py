@@ -8,11 +8,13 @@ from decimal import Decimal
 from typing import Any, Final
 
 from rejoin.plan.model.problems import BAD_OPTION, Reporter
+from rejoin.plan.sql.nested import STRUCT, is_nested, parts_of
 from rejoin.plan.sql.typing import coercion, constants, patterns
 
 _BETWEEN: Final = "expect_column_values_to_be_between"
 _SETS: Final = ("expect_column_values_to_be_in_set", "expect_column_values_to_not_be_in_set")
 _PATTERNS: Final = ("expect_column_values_to_match_regex", "expect_column_values_to_not_match_regex")
+_OF_SINGLE: Final = (_BETWEEN, *_SETS, *_PATTERNS, "expect_column_values_to_be_unique")
 _SHARES: Final = ("max_drop", "at_least", "mostly")
 _NUMBERS: Final = ("max_growth", "hours")
 
@@ -28,7 +30,11 @@ def check(type_: str, kwargs: Mapping[str, Any], column_type: str | None, report
     """
     for name in (*_SHARES, *_NUMBERS):
         _number(name, kwargs.get(name, 0), report)
-    if type_ == _BETWEEN:
+    if type_ == "not_empty":
+        _not_empty(str(kwargs["column"]), column_type, report)
+    elif type_ in _OF_SINGLE and is_nested(column_type or ""):
+        check_single(str(kwargs.get("column")), column_type, report)
+    elif type_ == _BETWEEN:
         _between(kwargs, column_type, report)
     elif type_ in _SETS:
         _set(kwargs.get("value_set"), column_type, report)
@@ -38,6 +44,18 @@ def check(type_: str, kwargs: Mapping[str, Any], column_type: str | None, report
         report(BAD_OPTION, "neither max_drop nor max_growth is given, so nothing would be checked")
     elif type_ == "expect_compound_columns_to_be_unique":
         _columns(kwargs.get("column_list", ()), report)
+
+
+def check_single(name: str, column_type: str | None, report: Reporter) -> None:
+    """Reports a column of arrays, structs or maps, where values are compared."""
+    if is_nested(column_type or ""):
+        report(BAD_OPTION, f"column {name!r} is {column_type}, and single values are expected; condition(...) says something of its parts")
+
+
+def _not_empty(name: str, column_type: str | None, report: Reporter) -> None:
+    of = parts_of(column_type or "")
+    if of is None or of.kind == STRUCT:
+        report(BAD_OPTION, f"column {name!r} is {column_type or 'of a type that is not certain'}; expected ARRAY<...> or MAP<...>")
 
 
 def _number(name: str, value: object, report: Reporter) -> None:

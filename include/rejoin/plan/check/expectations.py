@@ -14,7 +14,9 @@ from rejoin.plan.model.plan import Node, Plan
 from rejoin.plan.model.problems import BAD_OPTION, UNKNOWN_COLUMN, Reporter, did_you_mean
 from rejoin.plan.sql.expressions import Expression, Scope, Side, column, expression
 
-OWN: Final = {"computable": Level.ROW, "condition": Level.ROW, "row_count": Level.TABLE, "matched": Level.TABLE, "fresh": Level.TABLE}
+OWN: Final = dict.fromkeys(("computable", "condition", "not_empty"), Level.ROW) | dict.fromkeys(
+    ("row_count", "matched", "fresh"), Level.TABLE
+)
 """Types that Great Expectations does not have, or not as a share of the last run."""
 
 _OF_ROWS: Final = frozenset({"ColumnMapExpectation", "ColumnPairMapExpectation", "MulticolumnMapExpectation"})
@@ -88,7 +90,7 @@ def _one(given: object, side: Side, report: Reporter) -> Expectation | None:
     before = len(report.problems.found)
     kwargs = _resolved(type_, kwargs, side, about)
     if isinstance(given, Expected):
-        kwargs |= _typed(kwargs, side)
+        kwargs |= _typed(type_, kwargs, side)
     return Expectation(type_, kwargs, level) if len(report.problems.found) == before else None
 
 
@@ -103,6 +105,8 @@ def _resolved(type_: str, kwargs: dict[str, Any], side: Side, report: Reporter) 
     if type_ == "fresh" and side.columns.get(kwargs["column"]) not in ("TIMESTAMP", None):
         report(BAD_OPTION, f"column {kwargs['column']!r} is {side.columns[kwargs['column']]}, not TIMESTAMP")
     expectation_arguments.check(type_, kwargs, side.type_of(str(kwargs.get("column"))), report)
+    for name in kwargs.get("column_list", ()):
+        expectation_arguments.check_single(name, side.type_of(name), report)
     try:
         plain: dict[str, Any] = json.loads(json.dumps(kwargs, default=str))
     except (TypeError, ValueError):
@@ -111,10 +115,12 @@ def _resolved(type_: str, kwargs: dict[str, Any], side: Side, report: Reporter) 
     return plain
 
 
-def _typed(kwargs: Mapping[str, Any], side: Side) -> dict[str, str]:
-    """Limits and sets of columns whose values JSON cannot hold are compared by Spark, as a condition."""
+def _typed(expected: str, kwargs: Mapping[str, Any], side: Side) -> dict[str, str]:
+    """What is a condition: of arrays and maps, and limits and sets of columns whose values JSON cannot hold."""
     name = str(kwargs.get("column"))
     type_ = side.columns.get(name) or ""
+    if expected == "not_empty":
+        return {"resolved": f"coalesce(size(t.`{name}`), 0) > 0"}
     if not type_.startswith(("DATE", "TIMESTAMP", "DECIMAL")):
         return {}
 

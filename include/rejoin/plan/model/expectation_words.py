@@ -12,6 +12,7 @@ _HELPERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "expect_column_values_to_be_unique": ("unique", ("column",)),
     "expect_compound_columns_to_be_unique": ("unique", ("column_list",)),
     "condition": ("condition", ("sql",)),
+    "not_empty": ("not_empty", ("column",)),
     "computable": ("computable", ()),
     "row_count": ("row_count", ("max_drop", "max_growth")),
     "matched": ("matched", ("table", "at_least")),
