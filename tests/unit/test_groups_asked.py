@@ -11,7 +11,7 @@ from sparkless import no_spark
 from rejoin import Topology, debezium
 from rejoin.cli import main
 from rejoin.declare.expectations import condition
-from rejoin.errors import EngineRefused, SchemaRefused
+from rejoin.errors import EngineRefused, GroupTooLarge, SchemaRefused
 from rejoin.lake.config import lake_config
 from rejoin.operate.verify.verify import verify
 from rejoin.plan.check.compile import compile
@@ -171,6 +171,32 @@ def test_documents_get_more_fields_behind_those_they_have_and_others_under_anoth
         driver.restart(nested(["amount", "id"], "amount"))
         with pytest.raises(SchemaRefused, match=r"column orders of table .* cannot become array<struct<amount: int, id: bigint>>"):
             driver.run(orders="- 2")
+
+
+def test_an_array_longer_than_max_members_stops_the_run_before_it_is_made() -> None:
+    def documents(most: int, **aggregates: str) -> Topology:
+        on = Topology("shop")
+        orders = on.table("orders", key="id", schema="id BIGINT, customer BIGINT, amount INT, note STRING", source=debezium("orders"))
+        customers = on.table("customers", key="id", schema="id BIGINT, name STRING", source=debezium("customers"))
+        groups = orders.group_by("customer").aggregate(**aggregates)
+        customers.left_join(groups, select=["left.id", *aggregates]).named("documents", max_members=most)
+        return on
+
+    three = "id | customer | amount | note\n1 | 1 | 10 | x\n2 | 1 | 20 | y\n3 | 1 | 30 | x"
+    with Driver(documents(2, every="collect(id)")) as driver:
+        with pytest.raises(GroupTooLarge, match=r"column 'every' of 'documents__[0-9a-f]{8}' would have an array of 3 elements in run 1"):
+            driver.run(orders=three, customers="id | name\n1 | Ann")
+        driver.restart(documents(2, every="collect(id LIMIT 2)", some="collect(id) FILTER (WHERE note = 'x')"))
+        driver.run()
+        with pytest.raises(
+            GroupTooLarge, match=r"column 'some' of .* would have an array of 3 elements in run 3; nothing was committed"
+        ) as told:
+            driver.run(orders="id | customer | note\n4 | 1 | x")
+        assert "at most 2 (max_members)" in str(told.value) and "LIMIT" in str(told.value)
+        driver.run(orders="id | customer | note\n3 | 1 | y")
+        assert driver.table("documents") == "id | every | some\n1 | [1, 2] | [1, 4]"
+        driver.restart(documents(3, every="collect(id LIMIT 2)", some="collect(id) FILTER (WHERE note = 'x')"))
+        assert driver.run(orders="id | customer | note\n2 | 1 | x")["documents"] == "op | id | every | some\nU | 1 | [1, 2] | [1, 2, 4]"
 
 
 def test_a_sum_that_does_not_fit_and_a_member_without_a_value_stop_the_run() -> None:

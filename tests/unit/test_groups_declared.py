@@ -1,5 +1,6 @@
 """What a topology says of groups: what it comes to, and every mistake."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -244,6 +245,25 @@ def test_people_read_what_is_collected() -> None:
     text = explain.text(plan)
     assert "a = collect(struct(l.`id` AS id, l.`note` AS n) ORDER BY l.`q` DESC, l.`id` LIMIT 3)\n" in text
     assert "b = collect(l.`note`) FILTER (WHERE CASE WHEN l.`paid` THEN true END)\n" in text
+    assert "of the rows would change, or an array had more than 100,000 elements\n" in text
+
+
+@pytest.mark.parametrize("most", [0, True, 2.5, "10"])
+def test_max_members_is_a_whole_number(most: object) -> None:
+    shop = Shop()
+    shop.orders.named("out", max_members=most)  # type: ignore[arg-type]
+    with pytest.raises(TopologyError, match=f"max_members is {most!r}; expected a whole number from 1"):
+        compile(shop.on)
+
+
+def test_intermediate_groups_take_max_members_from_their_output_and_a_plan_that_lacks_it_has_the_default() -> None:
+    shop = Shop()
+    shop.customers.nest(shop.orders, "c", name="orders", select=["id"]).named("out", max_members=7)
+    plan = compile(shop.on)
+    assert [node.policy.max_members for node in plan.nodes] == [7, 7]
+    before = re.sub(r',\s*"max_members":\s*7|"max_members":\s*7,\s*', "", json_form.to_json(plan))
+    assert "max_members" not in before
+    assert json_form.from_json(before).node("out").policy.max_members == 100_000
 
 
 def test_an_edit_of_groups_is_a_new_definition_and_told_in_words() -> None:

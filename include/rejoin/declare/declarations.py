@@ -117,6 +117,7 @@ class NameDeclaration:
     name: str
     refresh: object
     max_change_share: object
+    max_members: object
     place: Place
 
 

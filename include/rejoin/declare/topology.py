@@ -121,7 +121,7 @@ class Relation:
         groups = many.group_by(*keys).aggregate(**{name: f"collect(struct({', '.join(select)}){order})"})
         return self.left_join(groups, select=["left.*", f"coalesce(right.`{name}`, array()) AS `{name}`"])
 
-    def named(self, name: str, *, refresh: str = "auto", max_change_share: float = 0.5) -> "Relation":
+    def named(self, name: str, *, refresh: str = "auto", max_change_share: float = 0.5, max_members: int = 100_000) -> "Relation":
         """Makes this relation an output: a table of that name. Joins built on the result read that table.
 
         Args:
@@ -129,8 +129,10 @@ class Relation:
             refresh: ``"auto"`` recomputes the output where that is cheaper than following the changes, ``"incremental"`` does
                 so only where its definition is new, ``"full"`` always, ``"incremental_strict"`` never (the run stops instead).
             max_change_share: a run that would change more than this share of the output's rows stops before it is visible.
+            max_members: so does one that would put more rows than these into one array, of this output or of what it alone is made of; a ``collect`` with
+                LIMIT is not watched.
         """
-        return self.topology.record(NameDeclaration(self, name, refresh, max_change_share, here()))
+        return self.topology.record(NameDeclaration(self, name, refresh, max_change_share, max_members, here()))
 
     def to(self, *sinks: SinkDeclaration) -> "Relation":
         """Delivers the changes of this output, a named relation, to ``kafka(...)``, ``opensearch(...)`` and ``postgres(...)`` after every run. Returns the output."""

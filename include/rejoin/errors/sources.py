@@ -144,6 +144,12 @@ class ChangeTooLarge(SourceError):
     code = "CHANGE_TOO_LARGE"
 
 
+class GroupTooLarge(SourceError):
+    """An array would have more elements than the ``max_members`` of its output allows."""
+
+    code = "GROUP_TOO_LARGE"
+
+
 class ValidationFailed(SourceError):
     """An expectation of severity FAIL is not met, or more rows would be held back than stated."""
 

@@ -133,7 +133,12 @@ def _node(node: Node) -> list[str]:
         lines.append(f"    r{number:<8}{_edge(edge, number)}")
     lines += [] if node.grouping is None else _groups(node.grouping)
     lines.append(f"    columns  {_projections(node.columns, 'l')}")
-    lines.append(f"    refresh  {node.policy.refresh}; stops if more than {node.policy.max_change_share:.0%} of the rows would change")
+    members = (
+        f", or an array had more than {node.policy.max_members:,} elements" if node.grouping is not None and node.grouping.unlimited else ""
+    )
+    lines.append(
+        f"    refresh  {node.policy.refresh}; stops if more than {node.policy.max_change_share:.0%} of the rows would change{members}"
+    )
     if node.where is not None:
         lines.append(f"    where    {node.where}")
     lines += [f"    to       {_sink(sink)}" for sink in node.sinks]

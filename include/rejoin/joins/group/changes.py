@@ -7,6 +7,7 @@ from functools import cached_property
 
 from rejoin import crash
 from rejoin.engines.relation import LocalRelation, Relation
+from rejoin.errors import GroupTooLarge
 from rejoin.joins.group import statements, totals
 from rejoin.joins.kind import JoinResults, KindOfJoin
 from rejoin.lake import table_names
@@ -61,7 +62,7 @@ class GroupKind(KindOfJoin):
         text = statements.members(self.sql, self.spoken, self.left_key)
         members = self.engine.query(text, lefts=self.work.now.current(self.left))
         if totals.without_inverse(self.grouping) is not None:
-            return self.engine.query(statements.groups(self.sql, self.spoken, len(self.left_key)), members=members)
+            return self._groups(members, self.facts.now.rows(self.left))
         return self._told(self._totals(members, self.facts.now.rows(self.left)))
 
     def beside(self, writer: Writer) -> tuple[Write, ...]:
@@ -93,8 +94,7 @@ class GroupKind(KindOfJoin):
         column, now = totals.without_inverse(self.grouping), self.work.now
         if column is not None:
             members = now.members(self.node, self.grouping, touched)
-            state = self.engine.query(statements.groups(self.sql, self.spoken, len(self.left_key)), members=members)
-            return state, Members.READ, f"only all members tell {column}"
+            return self._groups(members, now.reads[-1].rows), Members.READ, f"only all members tell {column}"
         found = self.work.before.totals(self.node, self.grouping, touched)
         known, count = (None, 0) if found is None else self.fetched(found)
         if known is None or not count:
@@ -106,6 +106,23 @@ class GroupKind(KindOfJoin):
         self._kept = (*self._kept, followed)
         every = self.together([read, followed], self.sql.names(totals.columns(self.grouping)))
         return self._told(every), Members.FOLLOWED, f"{count:,} of the groups have stored totals"
+
+    def _groups(self, members: Relation, at_most: int | None) -> Relation:
+        """``state`` of groups of which these are all members, so many at most where that is known.
+
+        Raises:
+            GroupTooLarge: an array would be longer than it may.
+        """
+        most = self.node.policy.max_members
+        if self.grouping.unlimited and (at_most is None or at_most > most):
+            for column, found in self.engine.one(statements.longest(self.sql, self.grouping), members=members).items():
+                if found is not None and found > most:
+                    raise GroupTooLarge(
+                        f"column {column!r} of {self.node.name!r} would have an array of {found:,} elements in run {self.facts.run.number}; nothing was committed",
+                        expected=f"at most {most:,} (max_members)",
+                        next_step="give collect a LIMIT or a FILTER, or raise max_members where the output is named, if readers and memory can take such an array",
+                    )
+        return self.engine.query(statements.groups(self.sql, self.spoken, len(self.left_key)), members=members)
 
     def _totals(self, members: Relation, at_most: int) -> Relation:
         """``Totals`` of members, computed once. Those of large groups are kept."""

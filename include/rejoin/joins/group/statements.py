@@ -50,6 +50,14 @@ def groups(sql: Dialect, node: Node, members: int) -> str:
     return _state(sql, grouping, aggregated(sql, grouping, numbered("pk", members)), f"members GROUP BY {fks}")
 
 
+def longest(sql: Dialect, grouping: Grouping) -> str:
+    """``members``, likewise -> one row with how many elements the longest array of every column has that no LIMIT ends; null without members."""
+    arrays = [(made.name, (made.collect and made.collect.where) or "*") for made in grouping.unlimited]
+    counted = ", ".join(f"count({kept}) AS n_{at}" for at, (_, kept) in enumerate(arrays))
+    most = ", ".join(f"max(n_{at}) AS {sql.name(name)}" for at, (name, _) in enumerate(arrays))
+    return f"SELECT {most} FROM (SELECT {counted} FROM members GROUP BY {', '.join(numbered('fk', len(grouping.keys)))})"
+
+
 def told(sql: Dialect, node: Node) -> str:
     """``totals``, Totals of some groups -> ``state``, likewise, of those that have members."""
     assert node.grouping is not None

@@ -244,6 +244,11 @@ def policy(declaration: NameDeclaration, report: Reporter) -> Policy:
         report(BAD_OPTION, f"refresh must be one of {', '.join(map(repr, DECLARABLE))}")
     else:
         found = replace(found, refresh=Refresh(declaration.refresh))
+    most = declaration.max_members
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        report(BAD_OPTION, f"max_members is {most!r}; expected a whole number from 1")
+    else:
+        found = replace(found, max_members=most)
     return replace(found, max_change_share=share("max_change_share", {"max_change_share": declaration.max_change_share}, report))
 
 

@@ -96,6 +96,11 @@ class Grouping:
         return {key.name: key.type for key in self.keys} | {made.name: made.type for made in self.aggregates}
 
     @property
+    def unlimited(self) -> tuple[Aggregate, ...]:
+        """The arrays that are as long as the group."""
+        return tuple(made for made in self.aggregates if made.collect is not None and made.collect.limit is None)
+
+    @property
     def made_of(self) -> Iterator[tuple[str, Value]]:
         """What it computes of a member, each with what people call it."""
         yield from ((f"the group key {key.name!r}", key) for key in self.keys)

@@ -8,7 +8,7 @@ from rejoin.plan.model.expectations import expectations_of
 from rejoin.plan.model.grouping import grouping_of
 from rejoin.plan.model.match import JoinKind, match_of
 from rejoin.plan.model.plan import Column, Edge, Node, Plan, Projection, Table, View
-from rejoin.plan.model.policy import Fuse, Horizon, Policy, Refresh
+from rejoin.plan.model.policy import MAX_MEMBERS, Fuse, Horizon, Policy, Refresh
 from rejoin.plan.model.sinks import sink_of
 from rejoin.plan.model.sources import SOURCES, OnBadRecord, OnIncomplete, Snapshots, format_from
 
@@ -60,7 +60,7 @@ def _edge(data: dict[str, Any]) -> Edge:
 
 
 def _policy(data: dict[str, Any]) -> Policy:
-    return Policy(Refresh(data["refresh"]), data["max_change_share"], Fuse(data["fuse"]))
+    return Policy(Refresh(data["refresh"]), data["max_change_share"], Fuse(data["fuse"]), data.get("max_members", MAX_MEMBERS))
 
 
 def _node(data: dict[str, Any]) -> Node:

@@ -250,7 +250,7 @@ class Plan:
 
         def changed(node: Node) -> Node:
             refresh = (options.refresh or node.policy.refresh) if node.name in wanted else Refresh.SKIP
-            policy = Policy(refresh, node.policy.max_change_share, options.fuse or node.policy.fuse)
+            policy = dataclasses.replace(node.policy, refresh=refresh, fuse=options.fuse or node.policy.fuse)
             return dataclasses.replace(node, policy=policy)
 
         return dataclasses.replace(self, nodes=tuple(changed(n) for n in self.nodes)).with_replay(options.replay)

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+MAX_MEMBERS = 100_000
+"""Of a hundred bytes each, an array of so many is ten megabytes: more than readers of documents take."""
+
 
 class Refresh(StrEnum):
     """How a run brings an output up to date. The result, its changes and its guarantees are the same."""
@@ -29,11 +32,15 @@ class Fuse(StrEnum):
 
 @dataclass(frozen=True)
 class Policy:
-    """How an output is maintained; no part of its definition. ``max_change_share``: of its rows, above which ``fuse`` acts."""
+    """How an output is maintained; no part of its definition.
+
+    ``max_change_share``: of its rows, above which ``fuse`` acts; ``max_members``: of a group of which an array is made without LIMIT, above which a run stops.
+    """
 
     refresh: Refresh = Refresh.AUTO
     max_change_share: float = 0.5
     fuse: Fuse = Fuse.STOP
+    max_members: int = MAX_MEMBERS
 
 
 @dataclass(frozen=True)
