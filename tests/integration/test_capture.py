@@ -3,12 +3,14 @@
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 from integration.captured_shop import CapturedShop
 
+from rejoin.capture.server import Server, number, url_of
 from rejoin.errors import SourceMissing
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
@@ -124,6 +126,14 @@ def test_an_idle_publication_holds_no_log(shop: CapturedShop) -> None:
     ((before,),) = shop.db.execute("SELECT pg_current_wal_lsn()").fetchall()
     shop.capture()
     wait_for(lambda: shop.db.execute(f"SELECT ({asked}) >= %s::pg_lsn", (before,)).fetchone() == (True,))
+
+
+def test_what_is_written_is_on_the_disk_at_once_so_that_nobody_waits_for_it(shop: CapturedShop) -> None:
+    with closing(Server(shop.at, url_of({shop.at: {"url": shop.url}}, shop.at))) as server, psycopg.connect(shop.url) as session:
+        session.execute("UPDATE orders SET total = 2 WHERE id = 2")  # which nothing puts onto the disk
+        before, written = server.rows("", "SELECT pg_current_wal_insert_lsn()::text")[0][0], server.written()
+        flushed = server.rows("", "SELECT pg_current_wal_flush_lsn()::text")[0][0]
+    assert number(before) < written <= number(flushed)
 
 
 def test_it_follows_until_it_is_told_to_end(shop: CapturedShop) -> None:

@@ -21,18 +21,18 @@ _SETTINGS: Final = {
     "timezone": "UTC",
     "extra_float_digits": "3",
     "bytea_output": "hex",
+    "synchronous_commit": "local",
     "lock_timeout": "20s",
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
-"""Of every session: how values are printed, and that nothing ends a long snapshot."""
+"""Of every session: how values are printed, that a commit is on the disk, and that nothing ends a long snapshot."""
 _CONNECT_SECONDS: Final = 10
 _SLOT_SECONDS: Final = 65
 """How long a slot may belong to a process that is gone: as long as the server waits for one that is silent (``wal_sender_timeout``)."""
 _DENIED = re.compile(
     r"authentication failed|no pg_hba\.conf entry|does not exist|not permitted|permission denied|no password|must be superuser"
 )
-_PAGE, _PAGE_HEADERS = 8192, (24, 40)
 
 
 class Column(NamedTuple):
@@ -136,11 +136,11 @@ class Server:
             return [] if cursor.description is None else cursor.fetchall()
 
     def written(self) -> int:
-        """Up to where the log is written, flushed or not: the end of its last record."""
-        ((text,),) = self.rows("asking for the position", "SELECT pg_current_wal_insert_lsn()::text")
-        position = number(text)
-        # At the beginning of a page the server counts the page's header, which is no record and may be the last for long.
-        return position - position % _PAGE if position % _PAGE in _PAGE_HEADERS else position
+        """Up to where the log is written and on the disk: the end of a record that this adds. Without it the newest ones could get there some seconds later,
+        and a slot waits for that.
+        """
+        ((text,),) = self.rows("asking for the position", "SELECT pg_logical_emit_message(true, 'rejoin', '')::text")
+        return number(text)
 
     def wal_level(self) -> str:
         """How much the server logs."""
