@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from rejoin.capture.envelope import Encode, form_of, member, source_of, text_of, truncated
+from rejoin.capture.envelope import Encode, member, source_of, text_of, truncated
 from rejoin.capture.tables import CapturedTable
 from rejoin.errors import CaptureRefused
 
@@ -115,8 +115,8 @@ class Transactions:
                 f"{table.path} has no column {', '.join(map(repr, lacking))} any more, which is of the declared key",
                 next_step="declare the key that the table has now; a table with another key needs `rejoin capture --resnapshot`",
             )
-        encodes = tuple(text_of(form_of(type_, table.types.get(column))) for column, type_ in columns)
-        placeholder = text_of(form_of(0, "STRING"))(table.placeholder.encode())
+        encodes = tuple(text_of(type_, table.types.get(column)) for column, type_ in columns)
+        placeholder = text_of(0, "STRING")(table.placeholder.encode())
         key = tuple(map(names.index, table.key))
         self._relations[number] = found = _Relation(table, tuple(map(member, names)), encodes, key, placeholder)
         self._enter(found)

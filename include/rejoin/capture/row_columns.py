@@ -10,14 +10,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from rejoin.capture.envelope import Form, origin
+from rejoin.capture.envelope import Form, form_of, origin, text_of
 from rejoin.capture.tables import CapturedTable
 from rejoin.sources.decode.values import ANY_TEXT, NUMBER_TEXT
 from rejoin.sources.formats.connect_json import TYPE
 
 _CASTS: Final = {Form.WHOLE: "int8", Form.BOOLEAN: "bool", Form.BINARY: "bytea"}
 _TYPES: Final = {Form.WHOLE: pa.int64(), Form.BOOLEAN: pa.bool_(), Form.BINARY: pa.binary()}
-_SAID: Final = {Form.NUMBER: NUMBER_TEXT, Form.FLOAT: NUMBER_TEXT, Form.TEXT: ANY_TEXT}
+_SAID: Final = {Form.NUMBER: NUMBER_TEXT, Form.FLOAT: NUMBER_TEXT, Form.ARRAY: ANY_TEXT, Form.TEXT: ANY_TEXT}
 _TEXTS: Final = (25, 1043)
 """The types text and varchar, by their numbers."""
 
@@ -41,15 +41,20 @@ class RowColumns:
 
     Args:
         table: the table.
-        forms: all of its columns that are read, in their order, and how their values are written.
+        types: all of its columns that are read, in their order, and the numbers of their types, of domains what these are made of.
         lsn: where the snapshot is in the log.
         micros: when it was taken, since 1970.
     """
 
     table: CapturedTable
-    forms: Mapping[str, Form]
+    types: Mapping[str, int]
     lsn: int
     micros: int
+
+    @cached_property
+    def forms(self) -> Mapping[str, Form]:
+        """How the values of these columns are written."""
+        return {name: form_of(type_, self.table.types.get(name)) for name, type_ in self.types.items()}
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -60,8 +65,16 @@ class RowColumns:
 
     def envelopes(self, rows: pa.RecordBatch, word: str = "true") -> pa.RecordBatch:
         """The envelopes of some rows. ``word``: which ones of the snapshot they are; "first" and "last" are said of one row each."""
-        after = pa.StructArray.from_arrays([c.cast(f.type) for c, f in zip(rows.columns, self._fields, strict=True)], fields=self._fields)
+        columns = [self._as_json(column, name) for column, name in zip(rows.columns, self.types, strict=True)]
+        after = pa.StructArray.from_arrays([c.cast(f.type) for c, f in zip(columns, self._fields, strict=True)], fields=self._fields)
         return pa.RecordBatch.from_arrays([after, self._source(word, len(after)), _repeated("r", len(after))], schema=self.schema)
+
+    def _as_json(self, column: pa.Array, name: str) -> pa.Array:
+        """An array as a text of JSON, which is what a nested column reads; any other column as it is."""
+        if self.forms[name] is not Form.ARRAY:
+            return column
+        encode = text_of(self.types[name], self.table.types.get(name))
+        return pa.array([None if text is None else encode(text.encode()).decode() for text in column.to_pylist()], pa.string())
 
     @cached_property
     def _fields(self) -> list[pa.Field]:

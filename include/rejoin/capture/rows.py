@@ -14,7 +14,7 @@ import psycopg2.extras
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rejoin.capture.envelope import form_of, nothing, older_gone
+from rejoin.capture.envelope import nothing, older_gone
 from rejoin.capture.landing import TableFiles
 from rejoin.capture.row_columns import RowColumns, selected
 from rejoin.capture.server import Relation, Server, coded, number, told
@@ -56,8 +56,7 @@ def land(server: Server, table: CapturedTable, relation: Relation, at: Moment, f
     is also the last to appear, says what no row can: that there are none, and that older rows are gone, if it is not the first snapshot of the table.
     """
     micros = server.rows("asking for the time", "SELECT (extract(epoch FROM now()) * 1000000)::int8")[0][0]
-    forms = {c.name: form_of(c.base, table.types.get(c.name)) for c in relation.columns}
-    made = RowColumns(table, forms, at.lsn, micros)
+    made = RowColumns(table, {c.name: c.base for c in relation.columns}, at.lsn, micros)
     again, scratch = files.has_files, files.begin_snapshot()
     reader = _Reader(server, relation, at, made)
     starts = range(0, max(relation.pages, 1), _RANGE_PAGES)

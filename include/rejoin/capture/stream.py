@@ -81,7 +81,7 @@ class Stream:
                     break
                 self._flush_if_due(cursor)
             if until is not None and time.monotonic() >= self._asking:
-                # Asks how far it is: the last records of the log may be flushed in some seconds only.
+                # Asks how far it is: of what is not published the server says so now and then only.
                 cursor.send_feedback(reply=True, force=True)
                 self._asking = time.monotonic() + _LOOK_SECONDS
             select.select([cursor], [], [], _LOOK_SECONDS)
