@@ -192,3 +192,14 @@ def test_a_struct_gets_fields_and_wider_ones_wherever_it_stands(tmp_path: Path, 
     lake.declare(EVOLVING.format(NARROW))
     with pytest.raises(SchemaRefused, match=r"column 's' of table 'a' was declared STRUCT<x: BIGINT, y: ARRAY<STRING>> and is now"):
         lake.run()
+
+
+def test_not_a_number_within_a_value_is_stored_as_any_number_is(tmp_path: Path, sessions: Sessions) -> None:
+    """What a run checks on itself compares the rows that it finds with those that it has written."""
+    of = "l ARRAY<DOUBLE>, m MAP<STRING, STRUCT<x: FLOAT>>"
+    lake = Lake(tmp_path, sessions, f't.table("a", key="id", schema="id BIGINT, {of}", source=debezium("a")).select(["*"]).named("out")')
+    for number, last in enumerate((1, 2)):
+        lake.land(f"a/{number}.jsonl", put(number + 1, 1, l=["NaN", last], m={"k": {"x": "NaN"}}) + "\n")
+        lake.run()
+        assert str(lake.rows("out")[1]) == f"{{'id': 1, 'l': [nan, {float(last)}], 'm': [('k', {{'x': nan}})]}}"
+    assert differences(lake, sessions, EngineChoice.LOCAL) == [0]

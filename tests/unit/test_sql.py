@@ -180,6 +180,21 @@ def test_a_topology_with_a_name_that_duckdb_has_is_chosen_beside_the_query(tmp_p
 # --- what it is turned into ------------------------------------------------------------------------------------------
 
 
+def test_whole_numbers_in_nested_values_keep_all_digits_in_pandas(lake: Lake) -> None:
+    large = 2**53 + 1
+    [row] = (
+        lake.sql(f"SELECT [{large}, NULL] AS l, MAP {{'a': {large}, 'b': NULL}} AS m, [{{'x': {large}}}, {{'x': NULL}}] AS s, 1.5 AS d")
+        .to_pandas()
+        .to_dict("records")
+    )
+    assert (list(row["l"]), row["m"], list(row["s"]), row["d"]) == (
+        [large, None],
+        [("a", large), ("b", None)],
+        [{"x": large}, {"x": None}],
+        Decimal("1.5"),
+    )
+
+
 def test_polars_that_is_not_there_is_told(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(SetupError, match="Polars is not installed"):

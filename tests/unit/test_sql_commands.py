@@ -1,5 +1,7 @@
 """``rejoin sql`` and ``rejoin head``: what they print and write, and their exit codes."""
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -68,6 +70,16 @@ def test_all_rows_go_to_a_file_or_the_output(call, tmp_path: Path) -> None:  # t
     assert call("sql", f"FROM ({query}) WHERE false", "--parquet", tmp_path / "none.parquet").exit_code == 0
     assert pq.read_table(tmp_path / "none.parquet").schema.names == ["id", "t", "l"]
     assert {p.name for p in tmp_path.iterdir()} == {"x.csv", "x.parquet", "none.parquet"}
+
+
+NESTED = "SELECT {'d': 1.50, 'n': 'NaN'::DOUBLE} AS s, MAP {'k\"': [1, NULL]} AS m, [DATE '2020-01-31'] AS l, NULL::INT[] AS none"
+
+
+def test_nested_values_are_json_on_the_terminal_and_in_csv(call) -> None:  # type: ignore[no-untyped-def]
+    s, m, days = '{"d": "1.50", "n": "NaN"}', '{"k\\"": [1, null]}', '["2020-01-31"]'
+    assert call("sql", NESTED).stdout.splitlines()[1].split("  ")[:4] == [s, m, days, "NULL"]
+    [_, line] = csv.reader(io.StringIO(call("sql", NESTED, "--csv", "-").stdout))
+    assert [json.loads(value) for value in line[:3]] == [json.loads(value) for value in (s, m, days)] and line[3] == ""
 
 
 def test_a_file_is_whole_or_not_there(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

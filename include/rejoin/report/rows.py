@@ -1,5 +1,6 @@
 """Rows of tables and queries on a terminal."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -54,7 +55,7 @@ def _cell(value: Any) -> Text:
     if value is None:
         return Text("NULL", style="dim")
     found = plain(value, str)
-    return Text(_safe(("false", "true")[found] if isinstance(found, bool) else str(found)))
+    return Text(_safe(json.dumps(found, ensure_ascii=False) if isinstance(found, bool | list | dict) else str(found)))
 
 
 def _safe(text: str) -> str:

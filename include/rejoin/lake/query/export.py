@@ -1,7 +1,7 @@
 """Answers of queries as JSON lines, CSV and Parquet, some rows at a time.
 
 JSON as in topics: a decimal is a text with all its digits, a binary value base64, a timestamp ISO 8601 in UTC with ``Z`` (without time zone: without
-``Z``), not-a-number and infinities are texts. CSV: texts in quotes, so that an empty one differs from null; a nested value is DuckDB's text for it.
+``Z``), not-a-number and infinities are texts. CSV: texts in quotes, so that an empty one differs from null; a nested value is a text of JSON.
 """
 
 from typing import IO, Any
@@ -31,11 +31,12 @@ def write_csv(rows: Rows, to: IO[bytes]) -> None:
     """With a header. Raises as ``Rows.to_arrow``."""
     from pyarrow import csv
 
-    texts = [c if t.startswith(_IN_CSV) and "[" not in t else _text(c, t) for c, t in _columns(rows)]
+    texts = [c if t.startswith(_IN_CSV) or _nested(t) else _text(c, t) for c, t in _columns(rows)]
     to.write((",".join(f'"{name.replace(chr(34), chr(34) * 2)}"' for name in rows.columns) + "\n").encode())
     for batch in rows.batches(texts):
         buffer = pa.BufferOutputStream()  # Arrow closes what it writes to
-        csv.write_csv(batch, buffer, csv.WriteOptions(include_header=False))
+        columns = [_json_texts(column, kind) if _nested(kind) else column for column, kind in zip(batch.columns, rows.types, strict=True)]
+        csv.write_csv(pa.record_batch(columns, rows.columns), buffer, csv.WriteOptions(include_header=False))
         to.write(buffer.getvalue())
 
 
@@ -55,6 +56,16 @@ def _in_json(column: pa.Array, kind: str) -> list[Any]:
     if kind.endswith("HUGEINT"):  # a decimal in Arrow
         return [None if v is None else int(v) for v in values(column)]
     return [plain(v, str) for v in values(column)] if "FLOAT" in kind or "DOUBLE" in kind else values(column)
+
+
+def _nested(kind: str) -> bool:
+    return kind.endswith("]") or kind.startswith(("STRUCT(", "MAP("))
+
+
+def _json_texts(column: pa.Array, kind: str) -> pa.Array:
+    """The nested values of a column, each as JSON."""
+    encode = msgspec.json.Encoder().encode
+    return pa.array([None if value is None else encode(value).decode() for value in _in_json(column, kind)], pa.string())
 
 
 def _columns(rows: Rows) -> list[tuple[str, str]]:

@@ -60,8 +60,12 @@ class Rows:
             return self._relation.to_arrow_table()
 
     def to_pandas(self) -> "pd.DataFrame":
-        """All rows as a pandas frame. Decimals stay decimals. Raises as ``to_arrow``."""
-        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        """All rows as a pandas frame. Decimals stay decimals, and whole numbers in arrays, structs and maps whole. Raises as ``to_arrow``."""
+        found = self.to_arrow()
+        frame: pd.DataFrame = found.to_pandas()
+        for place, column in enumerate(found.columns):
+            if pa.types.is_nested(column.type):  # beside a null, pandas would round them
+                frame.isetitem(place, column.to_pandas(integer_object_nulls=True))
         return frame
 
     def to_polars(self) -> "pl.DataFrame":

@@ -17,6 +17,7 @@ from rejoin.lake.iceberg.data_file import check_years
 from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.iceberg.snapshot_files import files_of
 from rejoin.lake.ledger.records import Run
+from rejoin.lake.query.json_values import plain
 from rejoin.lake.read import duckdb_lookup
 from rejoin.lake.read.table_sizes import Sizes
 from rejoin.limits import limits
@@ -135,5 +136,5 @@ def _key(row: Mapping[str, Any], columns: Sequence[str]) -> Key:
 
 
 def _same(row: Key, other: Key) -> bool:
-    """Whether two rows have the same values, NaN being one."""
-    return all(a == b or (a != a and b != b) for a, b in zip(row, other, strict=True))  # noqa: PLR0124
+    """Whether two rows have the same values, NaN being one, also within nested values."""
+    return all(a == b or plain(a) == plain(b) for a, b in zip(row, other, strict=True))
