@@ -11,7 +11,10 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from integration.conftest import Sessions
+from integration.conftest import New, Sessions
+from integration.sent import Sent, of_lines
+from integration.servers import KafkaServer
+from integration.sinks.schema_registry import registry
 from integration.texts import Lake, put
 
 from rejoin.errors import BadRecords, SchemaDrift
@@ -80,15 +83,25 @@ def enveloped(*rows: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"op": "c", "after": row, "source": {**source, "lsn": n}} for n, row in enumerate(rows, 1)]
 
 
-def avro(*rows: dict[str, Any]) -> bytes:
-    sink, maps = io.BytesIO(), [{**row, "m": row["m"] and dict(row["m"])} for row in rows]
-    parts = [{"name": "connector", "type": "string"}, {"name": "snapshot", "type": "string"}, {"name": "lsn", "type": "long"}]
-    fields = [
+_PARTS = [{"name": "connector", "type": "string"}, {"name": "snapshot", "type": "string"}, {"name": "lsn", "type": "long"}]
+ENVELOPE: dict[str, Any] = {
+    "type": "record",
+    "name": "Envelope",
+    "fields": [
         {"name": "op", "type": "string"},
         {"name": "after", "type": ["null", AVRO]},
-        {"name": "source", "type": {"type": "record", "name": "Source", "fields": parts}},
-    ]
-    fastavro.writer(sink, {"type": "record", "name": "Envelope", "fields": fields}, enveloped(*maps))
+        {"name": "source", "type": {"type": "record", "name": "Source", "fields": _PARTS}},
+    ],
+}
+
+
+def with_maps(*rows: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{**row, "m": row["m"] and dict(row["m"])} for row in rows]
+
+
+def avro(*rows: dict[str, Any]) -> bytes:
+    sink = io.BytesIO()
+    fastavro.writer(sink, ENVELOPE, enveloped(*with_maps(*rows)))
     return sink.getvalue()
 
 
@@ -172,3 +185,46 @@ def test_parquet_of_another_nested_type_is_refused_and_a_date_too_late_kept_asid
     lake.land("a/2.parquet", parquet({**NONE, "tags": [1]}, schema=other))
     with pytest.raises(SchemaDrift, match="declared is ARRAY<STRING>"):
         lake.run()
+
+
+def wire(id_: int, schema: dict[str, Any], value: Any) -> bytes:
+    """A message in Avro, with the number of its schema."""
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
+    return b"\0" + id_.to_bytes(4, "big") + out.getvalue()
+
+
+def avro_messages(key: dict[str, Any]) -> list[Sent]:
+    rows = enveloped(*with_maps(ROW, NONE))
+    return [(0, wire(1, key, {"id": row["after"]["id"]}), wire(2, ENVELOPE, row), {}) for row in rows]
+
+
+STREAM = """
+seen = t.stream("seen", id="id", event_time="info.at", schema="id BIGINT, info STRUCT<at: TIMESTAMP, who: MAP<STRING, BIGINT>>, tags ARRAY<STRING>", source=records({}))
+seen.left_join(t.relation("json"), as_of="arrival", foreign_key="info.who['id']", select=["left.id", "left.tags", "right.place.city", "size(right.lines) AS n"]).named("met")
+"""
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(300)
+def test_topics_give_nested_values_in_json_and_in_avro_and_records_join_by_what_is_in_them(
+    tmp_path: Path, sessions: Sessions, new: New, broker: KafkaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_json, in_avro, records = new(1), new(1), new(1)
+    key: dict[str, Any] = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
+    tables = [declared(name, f"debezium(kafka({topic.name!r}))") for name, topic in (("json", in_json), ("avro", in_avro))]
+    lake = Lake(tmp_path, sessions, "".join(tables) + STREAM.format(f"kafka({records.name!r})"))
+    empty = {name: value for name, value in NONE.items() if name != "id"}
+    in_json.send(list(of_lines([put(1, 1, **{k: v for k, v in WRITTEN.items() if k != "id"}), put(2, 2, **empty)], 1)))
+    in_avro.send(avro_messages(key))
+    met = [{"id": n, "info": {"at": "2026-01-02T12:00:00Z", "who": {"id": n}}, "tags": tags} for n, tags in ((1, ["a", None]), (2, None))]
+    records.send([(0, None, json.dumps(one).encode(), {}) for one in [*met, met[0] | {"id": 3, "tags": [5]}]])
+    with registry() as (url, schemas):
+        schemas += [json.dumps(key), json.dumps(ENVELOPE)]
+        monkeypatch.setenv("REJOIN_SOURCE_KAFKA", json.dumps({"address": broker.address, "schema.registry.url": url}))
+        assert lake.run()["ingest.seen"]["quarantined"] == 1
+    assert lake.rows("json_out") == lake.rows("avro_out") == {1: ROW, 2: NONE}
+    assert lake.rows("met") == {
+        1: {"id": 1, "tags": ["a", None], "city": "Ulm", "n": 2},
+        2: {"id": 2, "tags": None, "city": None, "n": None},
+    }
