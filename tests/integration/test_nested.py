@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from integration.conftest import Sessions
 from integration.nested_values import SCHEMA, value
-from integration.texts import Lake, put
+from integration.texts import Lake, line, put
 from limited import limited
 
 from rejoin.engines.choice import EngineChoice
@@ -54,6 +54,10 @@ class World:
             lines = []
             for _ in range(25):
                 self.lsn, key = self.lsn + 1, self.random.randrange(30)
+                if self.random.random() < 0.15:
+                    rows.pop(key, None)
+                    lines.append(line("d", self.lsn, {"id": key}))
+                    continue
                 made = {name: value(of, self.random) for name, of in SCHEMA.items()}
                 other = {"other": self.random.randrange(30)} if table == "things" else {}
                 lines.append(put(self.lsn, key, **other, **{name: pair[0] for name, pair in made.items()}))

@@ -1,7 +1,10 @@
 """From data to HTML: everything escaped, graphs in their places, numbers and times as people read them."""
 
+import math
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -200,6 +203,8 @@ def test_numbers_sizes_and_values_are_readable() -> None:
     ]
     assert [formats.size(48), formats.size(2048), formats.size(3 << 30)] == ["48 B", "2.0 KiB", "3.0 GiB"]
     assert [formats.value(v) for v in (None, "null", 7, b"\x01", {"a": None})] == ["null", "null", "7", "01", '{"a": null}']
+    document = [{"é": Decimal("1.50"), "at": datetime(2026, 1, 2, tzinfo=UTC), "raw": b"\x01", "n": math.nan}, None]
+    assert formats.value(document) == '[{"é": "1.50", "at": "2026-01-02T00:00:00Z", "raw": "AQ==", "n": "NaN"}, null]'
     assert formats.counts({"read": 3, "noop": 2, "stale": 0}) == "read 3, no-op 2"
     assert formats.cut_off("abcdef", 4) == "abc…"
 

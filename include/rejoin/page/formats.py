@@ -4,6 +4,8 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from rejoin.lake.query.json_values import plain
+
 UNKNOWN = "not known"
 
 
@@ -63,14 +65,16 @@ def counts(made: dict[str, int]) -> str:
 
 
 def value(of: Any) -> str:
-    """One value of a row; null stays visible."""
+    """One value of a row; null stays visible, and an array, struct or map is JSON."""
     if of is None:
         return "null"
     if isinstance(of, str):
         return of
     if isinstance(of, bytes):
         return of.hex()
-    return json.dumps(of, ensure_ascii=False, default=str).strip('"')
+    if isinstance(of, list | dict):
+        return json.dumps(plain(of, str), ensure_ascii=False)
+    return json.dumps(of, default=str).strip('"')
 
 
 def cut_off(text: str, most: int) -> str:
