@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from column_feed import avro_file, both_ways, event, file_both_ways, in_avro, parquet_file, wire
 
-from rejoin.capture.envelope import Form
 from rejoin.capture.row_columns import RowColumns
 from rejoin.capture.tables import CapturedTable
 from rejoin.plan.captured_path import CapturedPath
@@ -78,9 +77,9 @@ def test_files_by_columns_are_what_they_are_one_by_one(tmp_path: Path, end: str,
         assert odd == 0.05 or read[0] < len(found) / 2
 
 
-W, N, T, F = Form.WHOLE, Form.NUMBER, Form.TEXT, Form.FLOAT
-FORMS = {
-    "id": W, "price": N, "at": T, "late": T, "fine": T, "seen": T, "day": T, "paid": Form.BOOLEAN, "tiny": W, "data": Form.BINARY, "x": F, "y": F, "n": N, "note": T,
+BOOLEAN, OCTETS, W, T, F, N = 16, 17, 20, 25, 701, 1700
+TYPES = {
+    "id": W, "price": N, "at": T, "late": T, "fine": T, "seen": T, "day": T, "paid": BOOLEAN, "tiny": W, "data": OCTETS, "x": F, "y": F, "n": N, "note": T,
 }  # fmt: skip
 CAPTURED: dict[str, list[Any]] = {
     "price": ["12.50", "-0.01", "0", "NaN", "1e30"],
@@ -103,12 +102,9 @@ CAPTURED: dict[str, list[Any]] = {
 def test_rows_that_a_capture_landed_are_told_by_columns(tmp_path: Path, *, odd: bool) -> None:
     rng = random.Random(odd)
     rows = [{"id": i, **{c: rng.choice([None, *(found if odd else found[:1])]) for c, found in CAPTURED.items()}} for i in range(300)]
-    made = RowColumns(CapturedTable(CapturedPath("shop", "public", "orders"), ("id",), {}, ""), FORMS, 100, 7)
-    types = [
-        pa.int64() if f is W else pa.bool_() if f is Form.BOOLEAN else pa.binary() if f is Form.BINARY else pa.string()
-        for f in FORMS.values()
-    ]
-    batch = pa.RecordBatch.from_pylist(rows, pa.schema(list(zip(FORMS, types, strict=True))))
+    made = RowColumns(CapturedTable(CapturedPath("shop", "public", "orders"), ("id",), {}, ""), TYPES, 100, 7)
+    arrow = {W: pa.int64(), BOOLEAN: pa.bool_(), OCTETS: pa.binary()}
+    batch = pa.RecordBatch.from_pylist(rows, pa.schema([(name, arrow.get(type_, pa.string())) for name, type_ in TYPES.items()]))
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_batches([made.envelopes(batch, word) for word in ("first", "true", "last")]), sink)
     read = file_both_ways(tmp_path, sink.getvalue(), ".parquet")
