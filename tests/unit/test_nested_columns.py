@@ -67,11 +67,14 @@ def test_what_is_made_of_fields_has_single_values() -> None:
         compile(t)
 
 
-def test_what_is_read_from_tables_has_single_values() -> None:
+def test_tables_of_iceberg_have_nested_columns_unless_theirs_are_named() -> None:
     t = Topology("t")
     t.table("a", key="id", schema=SCHEMA, source=snapshot(iceberg("bronze.a"))).select(["*"]).named("out")
-    with pytest.raises(TopologyError, match="column 'tags' is ARRAY<STRING>, which is not read from tables"):
+    t.table("b", key="id", schema=SCHEMA, source=snapshot(iceberg("bronze.b"), columns={"id": "number"})).select(["*"]).named("other")
+    with pytest.raises(TopologyError) as error:
         compile(t)
+    [problem] = error.value.problems
+    assert "column 'tags' is ARRAY<STRING>, and what is made of fields" in problem.message
 
 
 def test_groups_have_single_values_as_keys_and_aggregate_them() -> None:

@@ -101,9 +101,7 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], report: Rep
 def _check_nested(made: Source, found: tuple[Column, ...], report: Reporter) -> None:
     """Columns that are made of fields are made of single values, and so are rows of a feed."""
     nested = next((column for column in found if is_nested(column.type or "")), None)
-    if nested is not None and transports.name_of(made.path) == ICEBERG:
-        report(BAD_TYPE, f"column {nested.name!r} is {nested.type}, which is not read from tables; declare it STRING, or leave it out")
-    elif nested is not None and (isinstance(made, FeedSource) or names_fields(made)):
+    if nested is not None and (isinstance(made, FeedSource) or names_fields(made)):
         what = "a feed(...)" if isinstance(made, FeedSource) else "what is made of fields, changes(...) and columns=,"
         report(
             BAD_TYPE,

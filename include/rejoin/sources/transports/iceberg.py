@@ -14,6 +14,7 @@ from sqlalchemy import NullPool, create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from rejoin.errors import SnapshotExpired, SourceCorrupt, SourceMissing
+from rejoin.plan.model.added_columns import delivered
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import Meaning
 from rejoin.plan.pin import Part, Pin
@@ -48,7 +49,7 @@ class Iceberg(Transport):
     """The current rows of a table as snapshots, or its appended rows as records."""
 
     def __init__(self, table: Table, access: SourceAccess) -> None:
-        super().__init__(table, access)
+        super().__init__(table if table.computed_time is None else delivered(table), access)
         where, _, self._name = table.source.path.partition("://")[2].partition("/")
         self._where = where
 
