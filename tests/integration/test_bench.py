@@ -22,6 +22,12 @@ ENGINES = {
 }
 
 
+def test_groups_are_measured_and_right() -> None:
+    ran = subprocess.run([sys.executable, "bench/groups.py", "20000", "--check"], capture_output=True, text=True, timeout=580, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert len(ran.stdout.splitlines()) == 2 + 6
+
+
 def test_all_engines_of_the_benchmark_come_to_the_same_result(tmp_path: Path) -> None:
     settings = {**os.environ, "PYTHONPATH": str(Path("include").resolve())}
     command = [sys.executable, "bench/run.py", "20000", "--check", "--out", str(tmp_path)]

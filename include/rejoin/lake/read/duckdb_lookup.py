@@ -168,7 +168,9 @@ def _read(
 ) -> pa.Table | TooLarge:
     if not data:
         return _nothing(table, columns)
-    source = relation(table, data, snapshot.deletes, clause, among=snapshot.data if PLACE in columns else ())
+    # DuckDB takes all files to have about as many rows as the first: behind a small one it would take the keys for the larger side of a join, and read everything.
+    largest_first = sorted(data, key=lambda file: -file.record_count)
+    source = relation(table, largest_first, snapshot.deletes, clause, among=snapshot.data if PLACE in columns else ())
     with cursor() as database:
         for name, frame in frames.items():
             database.register(name, frame)
