@@ -10,6 +10,7 @@ from rejoin.testing import Driver
 PAGE = Path(__file__).with_name("groups.md")
 OUTPUTS = ("invoices", "customer_totals")
 DOCUMENTS = ("order_documents", "customer_documents")
+READ = ("with_pens",)
 LATER = {
     "price": {"products": "code | price\ndesk | 120.00"},
     "moves": {"orders": "id | customer | placed\n11 | 2 | 2026-11-20", "lines": "order_id | line\n- 10 | 2\n- 10 | 1"},
@@ -41,7 +42,7 @@ def computed(topology: str, rows: dict[str, str]) -> dict[str, str]:
     """The parts of the page by the names of their places."""
     with Driver(topology) as driver:
         driver.run(**rows)
-        found = {part: _tables(driver, names) for part, names in (("first", OUTPUTS), ("documents", DOCUMENTS))}
+        found = {part: _tables(driver, names) for part, names in (("first", OUTPUTS), ("documents", DOCUMENTS), ("read", READ))}
         for part, given in LATER.items():
             changes = driver.run(**given)
             found[part] = "\n\n".join(str(changes[name]) for name in OUTPUTS)
