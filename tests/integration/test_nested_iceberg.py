@@ -2,6 +2,7 @@
 
 import json
 import random
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pyiceberg.expressions import In
 from rejoin.engines.iceberg_nulls import keep_nulls
 from rejoin.sources.events import arrow_type
 
+NOON = datetime(2026, 1, 2, 12)  # noqa: DTZ001 -- of a column without zone
 pytestmark = pytest.mark.slow
 
 COLUMNS = ", ".join(f"{name} {of}" for name, of in SCHEMA.items())
@@ -49,6 +51,10 @@ def test_nested_columns_of_tables_of_others_arrive_as_they_were_written(
         things.append(pa.Table.from_pylist([{**row, "props": row["props"] and row["props"][::-1]} for row in changed.values()], schema))
         rows = {key: row for key, row in rows.items() if key != number} | changed
         added = {number * 10 + n: made(number * 10 + n) for n in range(4)}
+        added[number * 10]["place"] = {
+            "city": None,
+            "at": {"day": None, "wall": NOON},
+        }  # a run of nothing but records without time would stop
         seen.append(pa.Table.from_pylist(list(added.values()), schema))
         records |= {key: row for key, row in added.items() if ((row["place"] or {}).get("at") or {}).get("wall") is not None}
         lake.run()
