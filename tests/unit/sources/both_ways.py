@@ -35,11 +35,11 @@ def _decoded(of: Table, lines: Iterator[tuple[int, bytes]]) -> Iterator[pa.Recor
 
 def check(of: Table, data: bytes, chunk: int = 30) -> tuple[int, int]:
     """Reads a file both ways, in small batches and chunks of so many lines. How many lines were proven, and how many records there are."""
-    is_feed, judged, found = isinstance(of.source, DebeziumSource | FeedSource), proven_lines._judged, list[int]()
+    is_feed, judged, found = isinstance(of.source, DebeziumSource | FeedSource), proven_lines._judged, dict[int, int]()
 
     def counted(chunk: line_chunks.Chunk, queries: Sequence[str]) -> Proven | None:
         made = judged(chunk, queries)
-        found.append(0 if made is None else len(chunk.ends) - len(made.others))  # by several threads
+        found[chunk.first] = 0 if made is None else len(chunk.ends) - len(made.others)  # by several threads
         return made
 
     with ExitStack() as patches:
@@ -55,7 +55,7 @@ def check(of: Table, data: bytes, chunk: int = 30) -> tuple[int, int]:
             registry.decode_pieces(of, 1, "f.jsonl", 3, pieces) if is_feed else snapshot.decode_json_pieces(of, 7, "f.jsonl", 3, pieces)
         )
     assert fast == careful
-    return sum(found), len(careful)
+    return sum(found.values()), len(careful)
 
 
 FORMS = ("objects", "texts", "rows")

@@ -34,6 +34,14 @@ def test_nearly_all_lines_of_a_feed_are_proven_whatever_they_say(name: str) -> N
     assert found > 570
 
 
+def test_a_feed_that_begins_with_other_lines_than_it_goes_on_with_is_proven_nearly_whole() -> None:
+    bare = '{{"database":"shop","table":"orders","type":"{}","ts":1,"commit":true,"position":"b.1:{}","data":{{"id":{},"part":"p"}}{}}}'
+    made = [bare.format("insert", i, i, "") for i in range(100)]
+    made += [bare.format("update", i, i % 100, ',"old":{"note":"n"}') for i in range(100, 800)]
+    of, data = of_dialect("maxwell", optional=True), "\n".join(made).encode()
+    assert check(of, data, chunk=100) == (800, 800)
+
+
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", PLAINLY)
 def test_feeds_of_which_lines_are_damaged_are_read_alike(name: str, seed: int) -> None:

@@ -33,6 +33,8 @@ SAMPLE = 200
 """So many lines a shape is learned of."""
 SHAPES = 8
 """So many shapes the lines of a dialect may have whose tables are told apart."""
+_MANY, _TRIES = 10, 4
+"""Where one in so many lines has none of these shapes, others are learned; so often of a file."""
 _AHEAD = 2
 """Chunks that are judged before they are asked for."""
 _PARTS = 4
@@ -134,9 +136,31 @@ def _judging(careful: LineDecoder) -> Callable[[Chunk], Callable[[Chunk], Proven
 
     def how(first: Chunk) -> Callable[[Chunk], Proven | None] | None:
         queries = list(_queries(first, careful))
+        if careful.habits.tables:
+            return _Followed(careful, queries).judged
         return (lambda chunk: _judged(chunk, queries)) if queries else None
 
     return how
+
+
+@dataclass
+class _Followed:
+    """Of a dialect that tells tables apart, a chunk with many lines of no known shape tells new ones: a file may begin with rows of a bootstrap, and go on
+    with updates, which say more. Chunks that are judged at once may do so both: what they find is the same.
+    """
+
+    careful: LineDecoder
+    queries: list[str]
+    tries: int = _TRIES
+
+    def judged(self, chunk: Chunk) -> Proven | None:
+        """What is proven of a chunk."""
+        found = _judged(chunk, self.queries)
+        if self.tries == 0 or (found is not None and len(found.others) * _MANY < len(chunk.ends)):
+            return found
+        self.tries -= 1
+        self.queries = list(_queries(chunk, self.careful))
+        return _judged(chunk, self.queries)
 
 
 def _lines(part: Chunk | RemainingLines) -> Iterator[Numbered]:

@@ -110,27 +110,28 @@ def _line(value: Any, read: Read, text: str, habits: Habits) -> Branch | None:
             return _constant(value, text)
         return _packed(value, read) if name in habits.packed and isinstance(value, str) else _part(value, text)
 
-    return _branch(value, {name: member(name, one) for name, one in value.items()}, text)
+    return _branch(value, member, text)
 
 
 def _part(value: Any, text: str) -> Part | None:
     """The shape of one value; None if it has none that can be told. ``text``: that in which it stands."""
     if isinstance(value, dict):
-        return _branch(value, {name: _part(member, text) for name, member in value.items()}, text)
+        return _branch(value, lambda _, member: _part(member, text), text)
     if isinstance(value, list):
         return _items(value, text)
     kind = _KINDS[type(value)]
     return Leaf(kind, escaped=kind == TEXT and any(c in value for c in '"\\\n\r\t'))
 
 
-def _branch(value: dict[str, Any], members: dict[str, Part | None], text: str) -> Branch | None:
-    if value.keys() == _WITH_SCHEMA and isinstance(value["schema"], dict):
-        members["schema"] = _constant(value["schema"], text)
+def _branch(value: dict[str, Any], member: Callable[[str, Any], Part | None], text: str) -> Branch | None:
+    """The shape of an object. ``member``: that of one of its members."""
+    has_schema = value.keys() == _WITH_SCHEMA and isinstance(value["schema"], dict)
+    members = {name: _constant(one, text) if has_schema and name == "schema" else member(name, one) for name, one in value.items()}
     plain = {name for name in members if name and '"' not in name and "\\" not in name and name.isprintable()}
     # DuckDB's names of fields are the same in capitals.
     if not members or None in members.values() or len({name.lower() for name in plain}) < len(members):
         return None
-    return Branch({name: member for name, member in members.items() if member is not None})
+    return Branch({name: part for name, part in members.items() if part is not None})
 
 
 def _items(values: list[Any], text: str) -> Items | None:
