@@ -40,6 +40,7 @@ def test_a_key_and_a_foreign_key_hold_single_values() -> None:
         ("left.place.town AS x", "STRUCT<city: STRING, at: STRUCT<day: DATE>> has no field 'town'"),
         ("left.place.city.x AS x", "STRING has no field 'x'"),
         ("left.plaza.city AS x", "unknown column 'plaza' of a; did you mean 'place'?"),
+        ("plaza.plaza AS x", "plaza.plaza: the only qualifiers are left. and right.; did you mean 'place'?"),
         ("plaza.city AS x", "plaza.city: the only qualifiers are left. and right.; did you mean 'place'?"),
         ("left.id[0] AS x", "BIGINT has no elements; [...] takes one of an ARRAY, or the value of a key of a MAP"),
         ("size(left.place) AS x", "size() takes ARRAY<...> or MAP<...>, not STRUCT<city: STRING, at: STRUCT<day: DATE>>"),

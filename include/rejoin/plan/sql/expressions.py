@@ -165,7 +165,7 @@ class Scope:
             report(problems.AMBIGUOUS_COLUMN, f"ambiguous column {name!r}: both sides have it; write left.{name} or right.{name}")
         elif all(self.sides[key].complete for key in keys):
             hint = did_you_mean(name, [known for key in keys for known in self.sides[key].columns])
-            if name != token.names[-1] and not at:
+            if len(token.names) > 1 and not at:
                 report(problems.UNKNOWN_COLUMN, f"{'.'.join(token.names)}: {self._qualifiers()}{hint}")
             else:
                 labels = " or ".join(self.sides[key].label for key in keys)

@@ -20,8 +20,8 @@ def field(made: Made, name: str) -> Made:
         raise unproven(f"the field {name} of {made.type}")
     if of.kind == MAP:
         return Made(f"({made.text})[{quoted(name)}]", found, made.raises)
-    struct = of if of.kind != ARRAY else _parts("a field", Made("", of.element))
-    own = quoted(str(spelled(name, dict(struct.parts))))
+    struct = parts_of(of.element) if of.kind == ARRAY else of
+    own = quoted(str(spelled(name, [field for field, _ in struct.parts] if struct else [])))
     if of.kind == ARRAY:
         return Made(f"list_transform({made.text}, lambda part: struct_extract(part, {own}))", found, made.raises)
     return Made(f"struct_extract({made.text}, {own})", found, made.raises)
@@ -74,7 +74,7 @@ def size(made: Made) -> Made:
 def contains(made: Made, value: Made) -> Made:
     """``array_contains``: null if the value is not found and an element is null."""
     element = _comparable("array_contains", made)
-    if element not in (value.type, "BIGINT" if value.type == "INT" else value.type) or made.raises or value.raises:
+    if (element != value.type and (element, value.type) != ("BIGINT", "INT")) or made.raises or value.raises:
         raise unproven(f"array_contains({made.type}, {value.type})")
     text = made.text
     found = (
