@@ -1,9 +1,10 @@
-"""What a real Debezium 3.6.3 wrote of a real PostgreSQL, in three modes, becomes the same events."""
+"""What a real Debezium 3.6.3 wrote of a real PostgreSQL becomes the same events: its engine in three modes, and Debezium Server, which posts values by HTTP."""
 
 import json
 from collections import Counter
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -145,3 +146,16 @@ def test_no_line_of_a_capture_fails_when_key_and_value_are_objects(capture_name:
     orders = of("shop.orders", ORDERS)
     strip = [{c: r[c] for c in r if c not in ("_file", "_raw")} for r in capture(orders, capture_name)]
     assert [{c: r[c] for c in r if c not in ("_file", "_raw")} for r in decode(orders, *objects)] == strip
+
+
+@pytest.mark.parametrize("form", ["bare", "schemas", "cloudevents"])
+def test_what_debezium_server_posts_a_line_each_is_the_changes_of_the_database(form: str) -> None:
+    ddl = "id INT; customer INT; total DECIMAL(12,2); placed TIMESTAMP; born DATE; photo BINARY; note STRING"
+    found = capture(table(ddl, "id", DebeziumSource("x")), f"debezium_server_{form}.jsonl")
+    shown = [(row["_kind"], row["id"], row["total"], row["note"]) for row in sorted(found, key=itemgetter("_position"))]
+    assert sorted(shown[:3]) == [("upsert", n, Decimal(n) * 5 / 4, f"n{n}") for n in (1, 2, 3)]
+    assert shown[3:5] == [("upsert", 1, Decimal("99.99"), "n1"), ("delete", 2, None, None)]
+    assert sorted(shown[5:7]) == [("delete", 3, None, None), ("upsert", 33, Decimal("3.75"), "moved")]
+    assert shown[7] == ("upsert", 4, None, None)
+    seen = {(row["placed"], row["born"], row["photo"]) for row in found if row["total"] is not None}
+    assert seen == {(datetime(2026, 11, 28, 10, tzinfo=UTC), date(2026, 11, 28), b"\x01\xff")}
