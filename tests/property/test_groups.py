@@ -38,7 +38,7 @@ def test_every_group_is_that_of_sql_after_every_run(
     histories: int, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:
     monkeypatch.setenv("REJOIN_ENGINE", engine)
-    limited(monkeypatch, large_group=2)
+    limited(monkeypatch, large_group=2, read_values=100)
     seed = int(os.environ.get("REJOIN_SEED") or pytestconfig.option.hypothesis_seed)
     print(f"REJOIN_SEED={seed}")
     chance = random.Random(seed)

@@ -15,6 +15,8 @@ from integration.shop import steps_of
 from rejoin import Lake
 
 HERE = Path(__file__).parent
+ALL_ARE_LARGE = "import dataclasses, rejoin.limits as of\nof.in_force = dataclasses.replace(of.in_force, large_group=0)\n"
+"""Lines of a topology file with which every group has totals."""
 AT_ONCE = 6
 """So many kills, one after the other, before a run may end: each next run first has to take over what the last one left."""
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -39,7 +41,7 @@ def test_a_kill_at_any_boundary_and_a_second_run_end_like_an_undisturbed_run(
 ) -> None:
     monkeypatch.setenv("REJOIN_ENGINE", "local")
     (tmp_path / "mixed.py").write_text(
-        f"import sys\nsys.path.insert(0, {str(HERE)!r})\nfrom {of}_by_hand import topology\n\nmixed = topology()\n"
+        f"import sys\nsys.path.insert(0, {str(HERE)!r})\nfrom {of}_by_hand import topology\n\nmixed = topology()\n{ALL_ARE_LARGE}"
     )
     history, land, differences = (getattr({"joins": joins, "groups": groups}[of], name) for name in ("history", "land", "differences"))
     chance, runs = random.Random(int(pytestconfig.option.hypothesis_seed)), 400

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from limited import limited
 from sparkless import no_spark
 
 from rejoin import Topology, debezium
@@ -171,6 +172,29 @@ def test_documents_get_more_fields_behind_those_they_have_and_others_under_anoth
         driver.restart(nested(["amount", "id"], "amount"))
         with pytest.raises(SchemaRefused, match=r"column orders of table .* cannot become array<struct<amount: int, id: bigint>>"):
             driver.run(orders="- 2")
+
+
+def test_arrays_before_a_run_are_made_of_the_members_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    limited(monkeypatch, read_values=0)
+    on = shop(most=None, n="count(*)", ids="collect(id ORDER BY amount DESC)")
+    with Driver(on) as driver:
+        driver.run(orders=ORDERS, customers="id | name\n1 | Ann")
+        changes = driver.run(orders="id | customer | amount\n1 | 2 | 10\n2 | 1 | 30\n3 | 1 | 50\n8 | 8 | 1")
+        assert (
+            changes["groups"]
+            == """
+          op | customer | n | was | ids    | was
+          U  | 1        | 2 | 2   | [3, 2] | [2, 1]
+          U  | 2        | 2 | 1   | [1, 4] | [4]
+          I  | 8        | 1 |     | [8]    |
+          D  | NULL     |   | 1   |        | [3]
+        """
+        )
+        ledger = Opened(compile(on), lake_config(str(driver.root / "lake")), str(driver.root)).ledger
+        made = ledger.steps(ledger.head())["resolve.groups"].detail
+        assert made["old_rows"] == "made"
+        assert [read["rows"] for read in made["reads"] if read["table"] == "groups"] == [3]
+        assert not differing(driver, on)
 
 
 def test_an_array_longer_than_max_members_stops_the_run_before_it_is_made() -> None:

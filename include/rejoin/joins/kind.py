@@ -1,7 +1,7 @@
 """What a kind of join has to say: which of its results a run can change, and what they are made of."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -35,7 +35,8 @@ class JoinResults:
         held: those of what is held back.
         at_most: how many results there are.
         stale: how many responses were dropped, since their left row is another one now.
-        sides: the few left rows (``lefts``) and ``changes`` of them, of which all rows in ``stored`` were made; empty where these are not all, or not few.
+        before: gives ``state`` of the same results before the run; None where nothing at hand tells it, or they are many.
+        values: how many values they are made of, where these are more than their columns; see ``limits().read_values``.
         told: what `rejoin explain --run` says of how they were found.
     """
 
@@ -44,7 +45,8 @@ class JoinResults:
     held: Relation | None
     at_most: int
     stale: int = 0
-    sides: Mapping[str, Relation] = field(default_factory=dict)
+    before: Callable[[], Relation] | None = None
+    values: int = 0
     told: Mapping[str, str] = field(default_factory=dict)
 
 

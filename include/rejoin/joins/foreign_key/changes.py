@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
-from rejoin.engines.relation import Relation
+from rejoin.engines.relation import LocalRelation, Relation
 from rejoin.joins.foreign_key import resolve as star
 from rejoin.joins.foreign_key.right_rows import filled, lacking
 from rejoin.joins.kind import JoinResults, KindOfJoin
@@ -31,7 +32,7 @@ class StarJoin(KindOfJoin):
         state = filled(self.work, self.work.now, self.spoken.edges, paired, missing)
         results = self._results(state, self._keys(sides, touched, paired, at_most))
         few = paired.local is not None and not node.two_sided
-        return replace(results, stale=missing["stale"], sides=sides if few else {})
+        return replace(results, stale=missing["stale"], before=partial(self._before, sides) if few else None)
 
     def _results(self, state: Relation, lefts: LookupKeys) -> JoinResults:
         """The results that can change: those of the affected left rows, whose ``state`` and keys are known."""
@@ -48,6 +49,14 @@ class StarJoin(KindOfJoin):
         named = {self.node.edges[i - 1].name: f"answers_{i}" for i in answers}
         text = star.pair(self.sql, self.spoken, self.left_key, named, changed="changes" in sides, looked_up="lefts" in sides)
         return self.engine.query(text, **sides, **_inputs(answers))
+
+    def _before(self, sides: Mapping[str, Relation]) -> Relation:
+        """``state`` of the same left rows before this run."""
+        text = star.lefts_before(self.sql, self.left_key, changed="changes" in sides, looked_up="lefts" in sides)
+        pair = star.pair(self.sql, self.spoken, self.left_key, {}, changed=False, looked_up=True)
+        state = LocalRelation(self.engine.query(pair, lefts=self.engine.query(text, **sides)).here())
+        edges = self.spoken.edges
+        return filled(self.work, self.work.before, edges, state, lacking(self.engine, len(edges), state))
 
     def _keys(self, sides: Mapping[str, Relation], touched: Relation | None, paired: Relation, at_most: int) -> LookupKeys:
         """Those of the affected left rows: not of ``paired``, which would look up the left rows once more, unless it is at hand."""

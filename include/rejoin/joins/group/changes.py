@@ -2,8 +2,10 @@
 ones from their totals before the run and the members that have come and gone (``totals``).
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 
 from rejoin import crash
 from rejoin.engines.relation import LocalRelation, Relation
@@ -50,13 +52,11 @@ class GroupKind(KindOfJoin):
         return self.work.now.sent(self.node, self.grouping, self.facts.run.number) if self.facts.sent(self.node) else None
 
     def follow(self) -> JoinResults:
-        touched = self._touched()
-        state, members, why = self._among(touched)
+        touched, column = self._touched(), totals.without_inverse(self.grouping)
+        found = self._by_totals(touched) if column is None else self._by_members(touched, f"only all members tell {column}")
         keys = LookupKeys(self.named(touched.rows, touched.rows.columns, self.node.key), touched.at_most)
         held = self.held()
-        held = None if held is None else self.among(held, keys.rows)
-        told = {"members": members.value, "members_why": why}
-        return JoinResults(state, ((self.node.key, keys),), held, touched.at_most, told=told)
+        return replace(found, stored=((self.node.key, keys),), held=None if held is None else self.among(held, keys.rows))
 
     def everything(self) -> Relation:
         text = statements.members(self.sql, self.spoken, self.left_key)
@@ -89,23 +89,44 @@ class GroupKind(KindOfJoin):
         at_most = self.facts.sent(self.node) + (self.held_rows if again is not None else 0)
         return LookupKeys(self.computed(self.engine.query(text, **{n: rows for n, rows, _ in given}), at_most), at_most)
 
-    def _among(self, touched: LookupKeys) -> tuple[Relation, Members, str]:
-        """``state`` of the groups with some keys, what it is computed from, and why."""
-        column, now = totals.without_inverse(self.grouping), self.work.now
-        if column is not None:
+    def _by_members(self, touched: LookupKeys, why: str) -> JoinResults:
+        """The groups with some keys, from all of their members. Arrays are about as large as all members, so what they were is told by what these were."""
+        now, before = self.work.now, None
+        if self.grouping.has_arrays:
+            members, before = now.members_and_before(self.node, self.grouping, touched, self.facts.run.number)
+        else:
             members = now.members(self.node, self.grouping, touched)
-            return self._groups(members, now.reads[-1].rows), Members.READ, f"only all members tell {column}"
+        found = now.reads[-1].rows
+        state, values = self._groups(members, found), (found or 0) * len(self.grouping.values)
+        known = None if before is None or found is None else partial(self._groups, before, 0)
+        return self._found(state, touched, Members.READ, why, before=known, values=values)
+
+    def _by_totals(self, touched: LookupKeys) -> JoinResults:
+        """The same, where every aggregate has an inverse."""
+        now = self.work.now
         found = self.work.before.totals(self.node, self.grouping, touched)
         known, count = (None, 0) if found is None else self.fetched(found)
         if known is None or not count:
             read = self._totals(now.members(self.node, self.grouping, touched), touched.at_most)
-            return self._told(read), Members.READ, "no totals of these groups are stored"
+            return self._found(self._told(read), touched, Members.READ, "no totals of these groups are stored")
         rest = LookupKeys(self.beyond(touched.rows, self._fks, known, self._fks), touched.at_most)
         read = self._totals(now.members(self.node, self.grouping, rest), touched.at_most)
         followed = self.computed(self._followed(known), count)
         self._kept = (*self._kept, followed)
         every = self.together([read, followed], self.sql.names(totals.columns(self.grouping)))
-        return self._told(every), Members.FOLLOWED, f"{count:,} of the groups have stored totals"
+        return self._found(self._told(every), touched, Members.FOLLOWED, f"{count:,} of the groups have stored totals")
+
+    def _found(
+        self,
+        state: Relation,
+        touched: LookupKeys,
+        members: Members,
+        why: str,
+        before: Callable[[], Relation] | None = None,
+        values: int = 0,
+    ) -> JoinResults:
+        told = {"members": members.value, "members_why": why}
+        return JoinResults(state, None, None, touched.at_most, before=before, values=values, told=told)
 
     def _groups(self, members: Relation, at_most: int | None) -> Relation:
         """``state`` of groups of which these are all members, so many at most where that is known.

@@ -4,15 +4,14 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from rejoin.engines.relation import Engine, Relation
+from rejoin.engines.relation import Relation
 from rejoin.lake import table_names
 from rejoin.lake.iceberg import plan_columns
-from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.read.first_load import load_of
-from rejoin.lake.read.lookups import LookupKeys, Lookups
+from rejoin.lake.read.lookups import LookupKeys
+from rejoin.lake.read.subscriptions import SubscriptionReader
 from rejoin.lake.read.version_rows import latest, without
-from rejoin.plan.model.grouping import Grouping
-from rejoin.plan.model.plan import Edge, Node, Plan, Table, View
+from rejoin.plan.model.plan import Edge, Node, Table, View
 from rejoin.statements import load_reference
 from rejoin.statements.dialect import text
 from rejoin.statements.own_columns import HASH, HELD_CODES, NOT_COMPUTABLE, PLACE, RUN, SOURCE_FILE, numbered
@@ -20,19 +19,8 @@ from rejoin.statements.own_columns import HASH, HELD_CODES, NOT_COMPUTABLE, PLAC
 _IS_HELD = f"_code IN ({', '.join(text(code) for code in HELD_CODES)})"
 
 
-class Reader(Lookups):
-    """The tables of one topology as of one run, in the shapes that stages take.
-
-    Args:
-        engine: who works on what is read.
-        plan: the plan that says which columns a table has.
-        states: table -> snapshot id. A table that is not there was never written.
-        refs: the tables.
-    """
-
-    def __init__(self, engine: Engine, plan: Plan, states: Mapping[str, int], refs: Refs) -> None:
-        super().__init__(engine, plan.topology, states, refs)
-        self._plan = plan
+class Reader(SubscriptionReader):
+    """The tables of one topology as of one run, in the shapes that stages take."""
 
     def with_writes(self, writes: Mapping[str, int]) -> "Reader":
         """A reader of the same tables, some at other snapshots."""
@@ -159,40 +147,6 @@ class Reader(Lookups):
         kept = {RUN, HASH, *(p.name for p in node.columns)}
         return [f for f in self.schema(node.name) if f.name not in kept]
 
-    def subscribers(self, node: Node, to: Edge | Grouping, keys: LookupKeys | None) -> Relation:
-        """Live ``Subscriptions`` to the given foreign keys (columns ``fk_1``..; None: all)."""
-        return self._subscriptions(node, to, keys, [HASH])
-
-    def members(self, node: Node, grouping: Grouping, keys: LookupKeys, by: Sequence[str] = ()) -> Relation:
-        """``fk_1``.., ``pk_1``.. and ``v_1``.. of all members of the groups with the given keys (columns ``fk_1``.., or ``by``, those of their subscriptions)."""
-        return self._subscriptions(node, grouping, keys, [value.name for value in grouping.values], by)
-
-    def totals(self, node: Node, grouping: Grouping, keys: LookupKeys) -> Relation | None:
-        """The ``Totals`` that are stored of the groups with the given keys (columns ``fk_1``..); None if there never were any."""
-        name, fks = table_names.totals(node, grouping), numbered("fk", len(grouping.keys))
-        if not self.has(name):
-            return None
-        newest = self._latest(name, self.having(name, fks, keys, self.columns(name), nulls=True), fks)
-        return self.engine.query("SELECT * FROM newest WHERE _op = 'S'", newest=newest)
-
-    def subscribed(self, node: Node, edge: Edge, keys: LookupKeys) -> Relation:
-        """Those of the given foreign keys (columns ``fk_1``..) that have a live subscription."""
-        fks = self.engine.sql.names(numbered("fk", len(edge.foreign_key)))
-        return self.engine.query(f"SELECT DISTINCT {fks} FROM live", live=self._subscriptions(node, edge, keys, []))
-
-    def _subscriptions(
-        self, node: Node, to: Edge | Grouping, keys: LookupKeys | None, also: Sequence[str], by: Sequence[str] = ()
-    ) -> Relation:
-        fks, pks = numbered("fk", len(to.foreign_key)), numbered("pk", len(self._plan.key_of(node.left.table)))
-        columns, name = [*fks, *pks, RUN, "_op", *also], table_names.subscriptions(node, to)
-        newest = self._latest(name, self.having(name, by or fks, keys, columns, nulls=to.null_is_a_key), [*fks, *pks])
-        return self.engine.query(f"SELECT {self.engine.sql.names(columns)} FROM newest WHERE _op = 'S'", newest=newest)
-
-    def sent(self, node: Node, to: Edge | Grouping, run: int) -> Relation | None:
-        """The ``Subscriptions`` that a run sent; None if there are none."""
-        name = table_names.subscriptions(node, to)
-        return self.of_run(name, run) if self.has(name) else None
-
     def responses(self, node: Node, edge: Edge) -> Relation | None:
         """The ``Responses`` of an edge in the open run; None if the edge had nothing to respond to."""
         name, sql = table_names.responses(node, edge), self.engine.sql
@@ -277,10 +231,6 @@ class Reader(Lookups):
     def _newest(self, name: str, key: tuple[str, ...], keys: LookupKeys | None, *, before: bool, by: tuple[str, ...] = ()) -> Relation:
         columns = [c for c in self.columns(name) if before or c != "_before"]
         return self._latest(name, self.having(name, by or key, keys, columns), key)
-
-    def _latest(self, name: str, rows: Relation, key: Sequence[str]) -> Relation:
-        """The newest version of each key, without a shuffle where each key has one version only."""
-        return rows if self.unique(name, key[0]) else self.engine.query(latest(self.engine.sql, rows.columns, key), found=rows)
 
     def _row(self, name: str, schema: pa.Schema, also: Sequence[str] = ()) -> str:
         """All columns of the plan and the hash as one struct; a column that the stored rows do not have yet is null."""

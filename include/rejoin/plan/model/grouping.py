@@ -96,6 +96,11 @@ class Grouping:
         return {key.name: key.type for key in self.keys} | {made.name: made.type for made in self.aggregates}
 
     @property
+    def has_arrays(self) -> bool:
+        """Whether members are collected: a group is then about as large as all of them."""
+        return any(made.collect is not None for made in self.aggregates)
+
+    @property
     def unlimited(self) -> tuple[Aggregate, ...]:
         """The arrays that are as long as the group."""
         return tuple(made for made in self.aggregates if made.collect is not None and made.collect.limit is None)

@@ -1,8 +1,8 @@
 """The rows that an output had before a run: which way they are got is one value, made in one place, and told with the step.
 
-Of a star they can be made once more instead of read. A stored row's hash says of which definition and of which versions of its left and right rows it
-was made (``statements.value_hash.provenance``). What these versions were the run knows: they are in its changes, or looked up already. So of the output
-itself only hashes are read, and where one is that of the row made anew, that row is what is stored. All others are read.
+Of a star, and of groups with arrays, they can be made once more instead of read. A stored row's hash says of which definition and of which versions of its left and
+right rows it was made (``statements.value_hash.provenance``), of a group of which values. What these were the run knows: they are in its changes, or looked up
+already. So of the output itself only hashes are read, and where one is that of the row made anew, that row is what is stored. All others are read.
 
 This relies on more than equal hashes: a row of a source that came while its output was not in the topology was hashed without the columns that only
 that output reads, so two versions that differ in these have one hash. But when the output came back, it was compared as a whole, and since then every
@@ -16,8 +16,6 @@ import pyarrow.compute as pc
 
 from rejoin.context.work import Work
 from rejoin.engines.relation import LocalRelation, NeedsSpark, Relation
-from rejoin.joins.foreign_key import resolve as star
-from rejoin.joins.foreign_key.right_rows import filled, lacking
 from rejoin.joins.kind import JoinResults
 from rejoin.lake.read.lookups import LookupKeys
 from rejoin.limits import limits
@@ -49,13 +47,13 @@ class OldRows:
 
 def chosen(work: Work, node: Node, found: JoinResults, *, sifted: bool) -> OldRows:
     """The way to the old rows of results. ``sifted``: rows that cannot be computed are taken aside."""
-    values = found.at_most * len(node.columns)
+    values = max(found.values, found.at_most * len(node.columns))
     if not work.before.has(node.name):
         return OldRows(Way.NONE, "the output is new")
     if found.stored is None:
         return OldRows(Way.ALL, "every row is compared")
-    if not found.sides:
-        return OldRows(Way.READ, "they are many, or not those of known left rows")
+    if found.before is None:
+        return OldRows(Way.READ, "they are many, or nothing at hand tells what they were made of")
     if not work.engine.in_process:
         return OldRows(Way.READ, "Spark reads them")
     if sifted:
@@ -66,7 +64,7 @@ def chosen(work: Work, node: Node, found: JoinResults, *, sifted: bool) -> OldRo
 
 
 def made_again(work: Work, node: Node, found: JoinResults) -> Relation:
-    """``Relation`` of an output before this run, for the results of a star."""
+    """``Relation`` of an output before this run, for results that are known as they were before it."""
     try:
         proven = LocalRelation(_proven(work, node, found).here())
     except NeedsSpark:  # an expression has no value for a row that was held back
@@ -79,20 +77,15 @@ def made_again(work: Work, node: Node, found: JoinResults) -> Relation:
 
 
 def _keys(found: JoinResults) -> LookupKeys:
-    """The keys of the results of a star."""
+    """The keys of such results."""
     ((_, keys),) = found.stored or ()
     return keys
 
 
 def _proven(work: Work, node: Node, found: JoinResults) -> Relation:
     """The same, ``_row`` being null where it has to be read."""
-    sql, spoken, key, held = work.engine.sql, work.engine.node(node), work.facts.plan.key_of(node.left.table), found.held
-    before = work.engine.query(
-        star.lefts_before(sql, key, changed="changes" in found.sides, looked_up="lefts" in found.sides), **found.sides
-    )
-    pair = star.pair(sql, spoken, key, {}, changed=False, looked_up=True)
-    state = LocalRelation(work.engine.query(pair, lefts=before).here())
-    known = filled(work, work.before, spoken.edges, state, lacking(work.engine, len(spoken.edges), state))
-    made = work.engine.query(statements.join(sql, spoken, fingerprint(work.facts.plan, node)), state=known)
+    sql, held = work.engine.sql, found.held
+    assert found.before is not None
+    made = work.engine.query(statements.join(sql, work.engine.node(node), fingerprint(work.facts.plan, node)), state=found.before())
     inputs = {"made": made, "stored": work.before.hashes(node.name, _keys(found)), **({} if held is None else {"held": held})}
     return work.engine.query(statements.proven(sql, node, held=held is not None), **inputs)
