@@ -81,4 +81,10 @@ def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]
     yield step_id(Verb.SUBSCRIBE, node.name), "subscriptions of members to their groups", joined(sql, node.left, grouping, key, 0)
     step = step_id(Verb.RESOLVE, node.name)
     yield step, "touched, from sent", touched(sql, [("sent", numbered("fk", len(grouping.keys)))], len(grouping.keys))
-    yield step, "state, from members, all live subscriptions to the groups that are touched", groups(sql, node, len(key))
+    members = "members, all live subscriptions to the groups that are touched"
+    if totals.without_inverse(grouping) is not None:
+        yield step, f"state, from {members}", groups(sql, node, len(key))
+        return
+    yield step, f"totals, from {members}", totals.of_members(sql, grouping)
+    yield step, "totals of large groups, from those known, and those of members that have come and gone", totals.followed(sql, grouping)
+    yield step, "state, from totals", told(sql, node)
