@@ -27,6 +27,10 @@ class Limits:
     """Of an output no more values (rows times columns) than these are read to learn what they were. Of more, hashes are read, and the rows are made once
     more from the versions before, which the run knows: at 10,000 of 10 million rows of 8 columns, a run then takes four fifths of the time.
     """
+    range_rows: int = 1_500_000
+    """Rows of a range of keys that is worked on apart: as many ranges as are worked on at once are in memory."""
+    fewest_range_rows: int = 200_000
+    """No range is made smaller, though cores may be idle: a statement more takes some 20 ms."""
     listed_keys: int = 10_000
     """No longer list of keys is written into a query."""
     row_group: int = 8_192

@@ -94,11 +94,12 @@ def test_every_row_is_the_same_where_much_is_put_off_until_it_is_written(
 ) -> None:
     monkeypatch.setenv("REJOIN_ENGINE", "local")
     found = []
-    for limit in (200_000, rows):
-        limited(monkeypatch, small_rows=limit, sparse=0 if limit == rows else 20)
+    for limit, most, cores in ((200_000, 1_500_000, 2), (rows, 150, 1), (rows, 150, 16)):
+        monkeypatch.setattr("pyarrow.cpu_count", lambda cores=cores: cores)
+        limited(monkeypatch, small_rows=limit, sparse=0 if limit == rows else 20, range_rows=most, fewest_range_rows=most // 2)
         # The package has a function of this name.
         limited(monkeypatch, fetched_bytes=0 if limit == rows else 32 << 20)
-        shop = Shop(tmp_path / str(limit), sessions)
+        shop = Shop(tmp_path / f"{limit} {cores}", sessions)
         for number in range(4):
             if number:
                 shop.orders(range(0, 2_000, 3 * number), f"change {number}")
@@ -108,7 +109,7 @@ def test_every_row_is_the_same_where_much_is_put_off_until_it_is_written(
         found.append(stored(shop))
         ways = {read["path"] for step in shop.topology.ledger.steps(2).values() for read in step.detail.get("reads", ())}
         assert ("files" in ways) == (limit == rows)
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
     assert shop.differences() == 0
 
 

@@ -84,14 +84,16 @@ LIMITS = {"driver": (32 << 20, 200_000, 50_000), "spark": (0, 0, 50_000), "both"
 """Bytes that the driver decodes, rows that it may hold (none: everything is done by Spark), and rows of the smallest base file of a compaction (a task of `verify` sorts as many)."""
 
 
-def limit(paths: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sends everything down some paths."""
+def limit(paths: str, lake: Lake, monkeypatch: pytest.MonkeyPatch, side_by_side: int = 1) -> None:
+    """Sends everything down some paths. ``side_by_side``: so many ranges of keys are worked on at once."""
     size, rows, base = LIMITS[paths]
     monkeypatch.setenv("REJOIN_ENGINE", "spark" if paths == "spark" else "auto")
     # What is large has many tasks a stage; Spark would make one of them, as all is small here. Four are as good as 48.
     lake[1]().conf.set("spark.sql.adaptive.coalescePartitions.enabled", str(paths != "spark").lower())
     lake[1]().conf.set("spark.sql.shuffle.partitions", "4")
     limited(monkeypatch, fetched_bytes=size, small_rows=rows, sparse=0, base_rows=base, compared_rows=base, row_group=ROW_GROUP)
+    limited(monkeypatch, range_rows=8, fewest_range_rows=2)  # what the process puts off is done in ranges
+    monkeypatch.setattr("pyarrow.cpu_count", lambda: 2 * side_by_side)
     for name in ("limit", "check-min-record-count", "check-max-record-count"):
         monkeypatch.setitem(writer.PROPERTIES, f"write.parquet.row-group-{name}", str(ROW_GROUP))
     monkeypatch.setitem(writer.PROPERTIES, "write.parquet.row-group-size-bytes", "1")
@@ -102,7 +104,7 @@ def limit(paths: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_after_every_run_the_outputs_are_what_a_second_engine_computes(
     case: Case, lake: Lake, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limit(case.paths, lake, monkeypatch)
+    limit(case.paths, lake, monkeypatch, 1 + case.seed % 3)
     limited(monkeypatch, read_values=0 if case.seed % 2 else 10_000)  # what an output was is made once more, or read
     wrong = play(case, lake[0], tmp_path / ODD_FOLDER, lake[1])
     assert not wrong, f"{case}\n" + "\n".join(wrong)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from rejoin import crash
 from rejoin.context.work import Work
-from rejoin.engines.relation import LocalRelation, Relation
+from rejoin.engines.relation import KeySpread, LocalRelation, Relation
 from rejoin.lake import table_names
 from rejoin.lake.ledger.records import Write
 from rejoin.lake.write import output_changes
@@ -23,7 +23,9 @@ CHANGED = "_op <> 'N'"
 """Of the rows that ``resolve.difference`` gives, those that change."""
 
 
-def load(work: Work, writer: Writer, node: Node, changes: Relation, at_most: int) -> tuple[Mapping[str, int], tuple[Write, ...]]:
+def load(
+    work: Work, writer: Writer, node: Node, changes: Relation, at_most: int, spread: KeySpread | None = None
+) -> tuple[Mapping[str, int], tuple[Write, ...]]:
     """Writes an output for the first time, and a reference to its rows as its changes.
 
     Args:
@@ -32,6 +34,7 @@ def load(work: Work, writer: Writer, node: Node, changes: Relation, at_most: int
         node: the node.
         changes: rows of the changes table, all of them inserts but those that change nothing.
         at_most: how many these are.
+        spread: how their keys lie.
 
     Returns:
         The counts of ``COUNTS``, and the writes.
@@ -40,10 +43,10 @@ def load(work: Work, writer: Writer, node: Node, changes: Relation, at_most: int
     log = writer.append(table_names.changes(node.name), reference, node.key)
     crash.point(f"load.{node.name}:changes")
     columns = [p.name for p in node.columns]
-    rows = work.engine.query(load_reference.rows(work.engine.sql, columns), changes=changes)
+    rows = work.engine.query(load_reference.rows(work.engine.sql, columns, node.key), changes=changes)
     observed, seen = work.engine.counted(rows, COUNTS)
     shown = work.engine.picked(observed, [*columns, RUN, HASH], CHANGED)
-    written = writer.append(node.name, work.engine.small(shown, at_most), node.key)
+    written = writer.append(node.name, work.engine.ranged(work.engine.small(shown, at_most), node.key, spread), node.key)
     return seen(), (log, written)
 
 

@@ -3,14 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.engines.arrow_tables import in_parts
-from rejoin.engines.deferred_relation import BATCH_ROWS, LANDED_ROWS, DeferredRelation
+from rejoin.engines.deferred_relation import BATCH_ROWS, DeferredRelation
 from rejoin.engines.relation import LocalRelation, Relation
 from rejoin.statements.dialect import DUCKDB, aggregated
+
+COUNTED_ROWS = 250_000
+"""Rows that are counted together: a statement for fewer takes as long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,10 +24,12 @@ class CountedRelation(DeferredRelation):
     Attributes:
         counts: name -> aggregate over their columns; the counts of some rows and of others add up.
         totals: what they have come to so far.
+        adding: held by who adds to them, as ranges are counted side by side.
     """
 
     counts: Mapping[str, str] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=dict)
+    adding: Lock = field(default_factory=Lock)
 
     @cached_property
     def settled(self) -> DeferredRelation:
@@ -51,7 +57,8 @@ class CountedRelation(DeferredRelation):
 
     def _add(self, some: Relation) -> None:
         (found,) = DeferredRelation(aggregated(DUCKDB, self.counts, "counted"), {"counted": some}).here().to_pylist()
-        self.totals.update({name: self.totals.get(name, 0) + int(value) for name, value in found.items()})
+        with self.adding:
+            self.totals.update({name: self.totals.get(name, 0) + int(value) for name, value in found.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,20 +69,19 @@ class PickedRelation(DeferredRelation):
     where: str = ""
 
 
-def taken(rows: DeferredRelation, by: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows in the order of some columns; counted, if they are ``CountedRelation``, or picked of such rows."""
-    if isinstance(rows, CountedRelation):
-        return _counted(rows, by, None)
+def taken(rows: DeferredRelation, by: Sequence[str]) -> list[Iterator[pa.RecordBatch]]:
+    """The rows in the order of some columns, a range after the other, each by itself; counted, if they are ``CountedRelation``, or picked of such rows."""
+    below: Relation = rows
     if isinstance(rows, PickedRelation):
         (below,) = rows.inputs.values()
-        if isinstance(below, CountedRelation):
-            return _counted(below, by, rows)
-    return rows.ordered(by)
+    if not isinstance(below, CountedRelation):
+        return [rows.ordered(by, within) for within in rows.ranges]
+    below.restart()
+    return [_counted(below, by, within, rows if isinstance(rows, PickedRelation) else None) for within in rows.ranges]
 
 
-def _counted(rows: CountedRelation, by: Sequence[str], picked: PickedRelation | None) -> Iterator[pa.RecordBatch]:
-    rows.restart()
-    for some in in_parts(rows.ordered(by), LANDED_ROWS):
+def _counted(rows: CountedRelation, by: Sequence[str], within: str, picked: PickedRelation | None) -> Iterator[pa.RecordBatch]:
+    for some in in_parts(rows.ordered(by, within), COUNTED_ROWS):
         rows.count(some)
         yield from (some if picked is None else those(some, picked.names, picked.where)).to_batches(BATCH_ROWS)
 

@@ -7,7 +7,7 @@ itself, a millisecond or two, so one for several statements takes half the time.
 import gc
 import os
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -27,11 +27,11 @@ from rejoin.statements.value_hash import MURMUR3, murmur3
 
 BATCH_ROWS = 20_000
 """Rows in a batch of what is streamed."""
-LANDED_ROWS = 245_760
-"""Rows that land together: full row groups of DuckDB's, which takes smaller pieces at four times the cost."""
 _NO_VALUE = (duckdb.DataError, duckdb.InvalidInputException, duckdb.NotSupportedError)
 """What DuckDB raises for a row: the second for a division by zero, and for what printed expressions refuse by ``error``."""
 _NUMBERS = count(1)
+WHOLE = ("true",)
+"""The only range of rows that are asked for at once."""
 IDLE = "20MB"
 """What the database may keep between two tasks."""
 
@@ -72,10 +72,11 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 @dataclass(frozen=True, eq=False)
 class DeferredRelation(Relation):
-    """A statement, and the relations that it names."""
+    """A statement, and the relations that it names. ``ranges``: the conditions under which its rows are asked for apart (``key_ranges``)."""
 
     statement: str
     inputs: Mapping[str, Relation] = field(default_factory=dict)
+    ranges: Sequence[str] = field(default=WHOLE, kw_only=True)
 
     @property
     def schema(self) -> pa.Schema:
@@ -96,9 +97,9 @@ class DeferredRelation(Relation):
         with bound(self.statement, self.inputs) as query:
             return query.to_arrow_table()
 
-    def ordered(self, by: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Its rows in the order of some columns, as they come."""
-        with bound(f"SELECT * FROM ({self.statement}) ORDER BY {DUCKDB.names(by)}", self.inputs) as query:
+    def ordered(self, by: Sequence[str], within: str) -> Iterator[pa.RecordBatch]:
+        """Those of its rows that are in a range, in the order of some columns, as they come."""
+        with bound(f"SELECT * FROM ({self.statement}) WHERE {within} ORDER BY {DUCKDB.names(by)}", self.inputs) as query:
             yield from query.to_arrow_reader(BATCH_ROWS)
 
     def kept(self) -> "KeptRelation":
@@ -116,48 +117,6 @@ class KeptRelation(DeferredRelation):
     """The rows of a table of DuckDB."""
 
     name: str = ""
-
-
-def landed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> DeferredRelation:
-    """Rows that come in batches, kept by DuckDB until nobody refers to them any more.
-
-    Args:
-        schema: their columns.
-        batches: the rows.
-        rare: columns that hold nothing (null, or an empty list) in nearly all rows; they are kept for the batches in which they do.
-    """
-    common = [name for name in schema.names if name not in rare]
-    parts = {False: _made(pa.schema([schema.field(c) for c in common])), True: _made(schema)}
-    waiting: dict[bool, list[pa.RecordBatch]] = {False: [], True: []}
-    with database().cursor() as connection:
-
-        def land(*, full: bool) -> None:
-            connection.register("landing", pa.Table.from_batches(waiting[full], schema).select(schema.names if full else common))
-            connection.execute(f"INSERT INTO {parts[full].name} FROM landing")
-            waiting[full] = []
-
-        for batch in batches:
-            full = any(_holds(batch[name]) for name in rare)
-            waiting[full].append(batch)
-            if sum(b.num_rows for b in waiting[full]) >= LANDED_ROWS:
-                land(full=full)
-        for full in waiting:
-            land(full=full)
-        connection.register("every", schema.empty_table())
-        types = dict(zip(schema.names, connection.sql("SELECT * FROM every").types, strict=True))
-    empty = {name: "[]" if pa.types.is_list(schema.field(name).type) else "NULL" for name in rare}
-    line = ", ".join(f"CAST({empty[c]} AS {types[c]}) AS {DUCKDB.name(c)}" if c in empty else DUCKDB.name(c) for c in schema.names)
-    statement = f"SELECT {line} FROM common UNION ALL SELECT * FROM whole"
-    return DeferredRelation(statement, {"common": parts[False], "whole": parts[True]})
-
-
-def _made(schema: pa.Schema) -> KeptRelation:
-    """An empty table of DuckDB."""
-    return DeferredRelation("SELECT * FROM nothing", {"nothing": LocalRelation(schema.empty_table())}).kept()
-
-
-def _holds(column: pa.Array) -> bool:
-    return bool(len(column.flatten())) if pa.types.is_list(column.type) else column.null_count < len(column)
 
 
 def answer(connection: duckdb.DuckDBPyConnection, text: str) -> pa.Table:

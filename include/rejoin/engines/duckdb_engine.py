@@ -8,13 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from typing import NoReturn
 
 import pyarrow as pa
 
 from rejoin.engines.counted_relation import CountedRelation, PickedRelation, taken, those
-from rejoin.engines.deferred_relation import DeferredRelation, SmallDeferredRelation, database, landed, use
-from rejoin.engines.relation import Counts, Engine, LocalRelation, NeedsSpark, Relation
+from rejoin.engines.deferred_relation import DeferredRelation, SmallDeferredRelation, database, use
+from rejoin.engines.key_ranges import at_once, ranges
+from rejoin.engines.landed_rows import landed
+from rejoin.engines.relation import Counts, Engine, KeySpread, LocalRelation, NeedsSpark, Relation
+from rejoin.limits import limits
 from rejoin.plan.model.expectations import Expectation
 from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.plan import Node, Plan, Table, View
@@ -48,12 +52,27 @@ class DuckdbEngine(Engine):
     def files(self, text: str) -> Relation:
         return DeferredRelation(text)
 
-    def landed(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Relation:
-        return landed(schema, batches, rare)
+    def landed(self, schema: pa.Schema, streams: Sequence[Iterable[pa.RecordBatch]], rare: Sequence[str]) -> Relation:
+        return landed(schema, streams, rare)
 
-    def ordered(self, rows: Relation, by: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def ranged(self, rows: Relation, by: Sequence[str], spread: KeySpread | None) -> Relation:
+        if spread is None or not isinstance(rows, DeferredRelation):
+            return rows
+        return replace(rows, ranges=ranges(spread, by))
+
+    def gathered(self, rows: Relation, by: Sequence[str], at_most: int) -> Relation:
+        if not isinstance(rows, DeferredRelation) or (at_once() == 1 and at_most <= limits().range_rows):
+            return rows
+        kept = DeferredRelation(rows.statement, rows.inputs).kept()
+        spread = KeySpread(kept, by, int(self.one("SELECT count(*) AS n FROM kept", kept=kept)["n"]), nulls=True)
+        return replace(rows, statement="SELECT * FROM kept", inputs={"kept": kept}, ranges=ranges(spread, by))
+
+    def ordered(self, rows: Relation, by: Sequence[str]) -> Sequence[Iterator[pa.RecordBatch]]:
         assert isinstance(rows, DeferredRelation)
-        return taken(rows, by)
+        found = taken(rows, by)
+        return (
+            found if at_once() > 1 else [chain.from_iterable(found)]
+        )  # so that the next one is computed while the last rows of one are written
 
     def everywhere(self, rows: Relation) -> Relation:
         return rows

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -82,6 +83,25 @@ class LocalRelation(Relation):
         return self.arrow
 
 
+@dataclass(frozen=True)
+class KeySpread:
+    """How the keys of many rows lie.
+
+    Attributes:
+        keys: a relation with such keys, or with keys that lie alike; only a sample is looked at.
+        columns: the columns of the key there.
+        rows: how many rows there are, about.
+        beside: how many rows have to be read for each range of keys, whichever it is.
+        nulls: parts of a key may be null.
+    """
+
+    keys: Relation
+    columns: Sequence[str]
+    rows: int
+    beside: int = 0
+    nulls: bool = False
+
+
 def _loose(kind: pa.DataType) -> pa.DataType:
     """The type with no field required, and one name of UTC: Spark and DuckDB say more than a table should."""
     if pa.types.is_struct(kind):
@@ -114,12 +134,26 @@ class Engine(ABC):
         """The rows of files that DuckDB's SQL text names; None: this engine reads tables by itself."""
 
     @abstractmethod
-    def landed(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Relation:
-        """Rows that come in batches; ``rare``: columns that hold nothing in nearly all of them. Only where ``in_process``."""
+    def landed(self, schema: pa.Schema, streams: Sequence[Iterable[pa.RecordBatch]], rare: Sequence[str]) -> Relation:
+        """Rows that come in batches, in several streams that are taken side by side; ``rare``: columns that hold nothing in nearly all rows. Only where
+        ``in_process``.
+        """
+
+    def ranged(self, rows: Relation, by: Sequence[str], spread: KeySpread | None) -> Relation:  # noqa: ARG002
+        """The relation, of which ``ordered`` shall give ranges of the key ``by``. ``spread``: how the keys lie; None: they are better not cut."""
+        return rows
+
+    def gathered(self, rows: Relation, by: Sequence[str], at_most: int) -> Relation:  # noqa: ARG002
+        """The same for rows that come in another order than that of the key, or of which nobody knows how many there are but that they are many (``at_most`` is
+        then ``limits().large``): they are computed once for all ranges.
+        """
+        return rows
 
     @abstractmethod
-    def ordered(self, rows: Relation, by: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
-        """Rows that are not in this process, in the order of some columns, as they come; None: this engine writes tables by itself."""
+    def ordered(self, rows: Relation, by: Sequence[str]) -> Sequence[Iterator[pa.RecordBatch]] | None:
+        """Rows that are not in this process, in the order of some columns, a range of the first one after the other; each is computed as it is taken, and several
+        can be taken at once. None: this engine writes tables by itself.
+        """
 
     @abstractmethod
     def everywhere(self, rows: Relation) -> Relation:

@@ -111,7 +111,7 @@ class SparkEngine(Engine):
     def files(self, text: str) -> None:  # noqa: ARG002
         return None
 
-    def landed(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rare: Sequence[str]) -> Relation:
+    def landed(self, schema: pa.Schema, streams: Sequence[Iterable[pa.RecordBatch]], rare: Sequence[str]) -> Relation:
         raise NotImplementedError("Spark reads what lands by itself")
 
     def ordered(self, rows: Relation, by: Sequence[str]) -> None:  # noqa: ARG002

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rejoin.engines.relation import LocalRelation, Relation
+from rejoin.engines.relation import KeySpread, LocalRelation, Relation
 from rejoin.joins import sides
 from rejoin.lake.read.lookups import LookupKeys
 from rejoin.limits import limits
@@ -37,6 +37,7 @@ class JoinResults:
         stale: how many responses were dropped, since their left row is another one now.
         before: gives ``state`` of the same results before the run; None where nothing at hand tells it, or they are many.
         values: how many values they are made of, where these are more than their columns; see ``limits().read_values``.
+        spread: how the keys of many results lie, the first part of the output's key; None: they are better not cut.
         told: what `rejoin explain --run` says of how they were found.
     """
 
@@ -47,6 +48,7 @@ class JoinResults:
     stale: int = 0
     before: Callable[[], Relation] | None = None
     values: int = 0
+    spread: KeySpread | None = None
     told: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -79,6 +81,10 @@ class KindOfJoin(ABC):
     def beside(self, writer: "Writer") -> "tuple[Write, ...]":  # noqa: ARG002 -- most kinds keep nothing
         """Writes what later runs of the node need beside its output. After the results were computed."""
         return ()
+
+    def spread(self) -> KeySpread | None:
+        """How the keys of ``everything`` lie, as of ``JoinResults``."""
+        return None
 
     def in_scope(self, rows: Relation) -> Relation:
         """The rows of the output that ``follow`` can change, among those that it named."""

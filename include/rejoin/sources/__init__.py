@@ -9,7 +9,7 @@ from rejoin.sources.access import SourceAccess
 from rejoin.sources.declared_columns import drift
 from rejoin.sources.events import RARE
 from rejoin.sources.raw_records import read_again_here, read_again_on_workers, read_raw, read_raw_here, row_columns
-from rejoin.sources.read import coded_errors, going_on, read, read_along, read_here, unpacked, waiting
+from rejoin.sources.read import coded_errors, going_on, read, read_along, read_here, read_streams, unpacked, waiting
 from rejoin.sources.recognition import SAMPLE, about, hint
 from rejoin.sources.transports.transport import GoingOn, Waiting
 
@@ -33,6 +33,7 @@ __all__ = [
     "read_here",
     "read_raw",
     "read_raw_here",
+    "read_streams",
     "row_columns",
     "unpacked",
     "waiting",

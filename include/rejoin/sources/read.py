@@ -8,9 +8,10 @@ the source: for local paths, see the same files.
 import base64
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -61,7 +62,7 @@ def read(spark: "SparkSession", table: Table, pin: Pin, access: SourceAccess) ->
     Raises at once where the driver can see the cause (``Transport.check``). Errors of workers come with the action that runs the frame: run it
     inside ``coded_errors``.
     """
-    _check(table, pin, access)
+    _check(table, pin, access, range(len(pin.parts)))
     work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]] = partial(_decode_rows, table, pin, access)
     return tasks(spark, pin).mapInArrow(work, events_ddl(table))
 
@@ -73,10 +74,30 @@ def read_here(table: Table, pin: Pin, access: SourceAccess) -> pa.Table | None:
 
 def read_along(table: Table, pin: Pin, access: SourceAccess) -> Iterator[pa.RecordBatch]:
     """The events of a pin of any size, in batches, decoded in this process. Raises as ``read`` does."""
-    _check(table, pin, access)
+    (events,) = read_streams(table, pin, access, 1)
+    return events
+
+
+def read_streams(table: Table, pin: Pin, access: SourceAccess, most: int) -> list[Iterator[pa.RecordBatch]]:
+    """The same as up to so many streams, each of some parts, of about as many bytes each, which can be taken side by side."""
+    return [_stream(table, pin, access, parts) for parts in _shares([part.size for part in pin.parts], most)]
+
+
+def _stream(table: Table, pin: Pin, access: SourceAccess, parts: Sequence[int]) -> Iterator[pa.RecordBatch]:
+    _check(table, pin, access, parts)
     given = delivered(table)
-    events = transport(given, access).all_events(pin)
+    events = transport(given, access).events_of(pin, parts)
     yield from _gathered(events if given == table else completed(table, events))
+
+
+def _shares(sizes: Sequence[int], most: int) -> list[range]:
+    """Parts of these sizes in their order as up to so many groups, at least one, of about one size."""
+    ends, so_far, total = [0], 0, sum(sizes)
+    for index, size in enumerate(sizes, start=1):
+        so_far += size
+        if so_far * most >= total * len(ends) and len(ends) < most:
+            ends.append(index)
+    return [range(start, end) for start, end in pairwise([*ends, len(sizes)]) if start < end] or [range(0)]
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -92,10 +113,10 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.concat_batches(few)
 
 
-def _check(table: Table, pin: Pin, access: SourceAccess) -> None:
+def _check(table: Table, pin: Pin, access: SourceAccess, parts: Iterable[int]) -> None:
     of = transport(table, access)
-    for part in pin.parts:
-        of.check(part)
+    for index in parts:
+        of.check(pin.parts[index])
 
 
 def is_small(pin: Pin) -> bool:

@@ -23,9 +23,11 @@ def reference(schema: pa.Schema, run: int) -> pa.Table:
     return pa.table([pa.array([row.get(f.name)], f.type) for f in schema], schema=schema)
 
 
-def rows(sql: Dialect, columns: Sequence[str]) -> str:
-    """``changes`` of a run that loads an output -> the rows of the output, with ``_op``."""
-    after = ", ".join(f"{sql.get('_after', c)} AS {sql.name(c)}" for c in columns)
+def rows(sql: Dialect, columns: Sequence[str], key: Sequence[str]) -> str:
+    """``changes`` of a run that loads an output -> the rows of the output, with ``_op``. The ``key`` is not taken from ``_after``: no engine could tell which rows
+    have which key without making them (``engines.key_ranges``).
+    """
+    after = ", ".join(sql.name(c) if c in key else f"{sql.get('_after', c)} AS {sql.name(c)}" for c in columns)
     return f"SELECT {after}, {RUN}, {sql.get('_after', HASH)} AS {HASH}, _op FROM changes"
 
 

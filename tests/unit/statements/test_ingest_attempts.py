@@ -11,6 +11,7 @@ from statement_tables import check_rows
 from stored_tables import StoredTables
 
 from rejoin.context.work import Cut, Work
+from rejoin.engines.relation import KeySpread
 from rejoin.errors import SchemaDrift, SnapshotAgain
 from rejoin.lake.ledger.generations import Generation, Generations
 from rejoin.plan.model.step_results import Ingested
@@ -71,13 +72,14 @@ MADE = events(
 
 
 def test_every_record_has_its_fate_and_every_change_is_counted(work: Work) -> None:
-    fates, bad_lines, write = storing(work, NO_LINES).write(relation(MADE), 15)
+    fates, bad_lines, write = storing(work, NO_LINES).write(made := relation(MADE), KeySpread(made, ORDERS.order, 15))
     counts = {"applied": 5, "noop": 2, "superseded": 1, "duplicate": 1, "stale": 1, "quarantined": 1}
     assert fates == Ingested(**counts, changes=7, deleted=3, implied=2, reconciled=1, live=7)
     assert bad_lines == 3
     stored = work.after([write]).every("orders", ["o", "_op"])
     check_rows(stored.here(), "o | _op\n 1 | I\n 2 | U\n 3 | D\n 4 | D\n 5 | D\n 6 | D\n 7 | N\n 10 | D\n 12 | U\n 15 | U")
-    assert storing(work, NO_LINES).write(relation(MADE.splitlines()[0]), 0)[:2] == (Ingested(), 0)
+    none = relation(MADE.splitlines()[0])
+    assert storing(work, NO_LINES).write(none, KeySpread(none, ORDERS.order, 0))[:2] == (Ingested(), 0)
 
 
 def test_records_that_are_refused_later_are_kept_as_they_were_written(work: Work, tmp_path: Path) -> None:
@@ -97,8 +99,8 @@ def test_what_is_held_back_is_no_record_of_the_cut(work: Work) -> None:
         "o | _arrival | _fate | _code | _position | _file | _line\n 1 | 0 | quarantined | a | p1 | f | 1\n 2 | -1 | quarantined | b | p1 | f | 2\n 3 | 1 | applied | NULL | p1 | f | 3",
         *MADE_ONLY,
     )
-    nothing = relation(events("o\n"))
-    outcome = storing(work, NO_LINES)._append(relation(made), replace(no_kinds(), read=2, lines=2), nothing, 3, None)
+    nothing, spread = relation(events("o\n")), KeySpread(relation(made), ORDERS.order, 3)
+    outcome = storing(work, NO_LINES)._append(relation(made), replace(no_kinds(), read=2, lines=2), nothing, spread, None)
     assert (outcome.result.quarantined, outcome.result.applied) == (1, 1)
     check_rows(work.after(outcome.writes).every("orders__quarantine", ["o", "_code"]).here(), "o | _code\n 1 | a")
 

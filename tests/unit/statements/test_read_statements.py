@@ -24,9 +24,10 @@ def test_left_rows_that_are_left_out_stay_without_a_row(*, nulls: bool, of_null:
     check(text, f"s | o | _row\n 1 | 1 | NULL\n 1 | 2 | b\n 2 | 1 | c\n NULL | 1 | {of_null}", lefts=lefts, keys=keys)
 
 
-def test_stored_rows_are_found_by_wanted_keys_null_by_null() -> None:
+@pytest.mark.parametrize(("nulls", "found"), [(True, "\n NULL | 1"), (False, "")])
+def test_stored_rows_are_found_once_by_wanted_keys_and_null_by_null_where_there_can_be_nulls(*, nulls: bool, found: str) -> None:
     stored, wanted = "s INT | o INT\n 1 | 1\n 1 | 2\n NULL | 1\n 2 | 1", "s INT | o INT\n 1 | 1\n 1 | 1\n NULL | 1\n 2 | 2"
-    check(among_wanted(SQL, ["s", "o"]), "s | o\n 1 | 1\n NULL | 1", stored=stored, wanted=wanted)
+    check(among_wanted(SQL, ["s", "o"], nulls=nulls), f"s | o\n 1 | 1{found}", stored=stored, wanted=wanted)
 
 
 def test_a_time_is_within_one_of_some_spans_with_both_ends() -> None:
@@ -76,8 +77,8 @@ def test_the_feed_of_an_output_begins_with_an_insert_of_every_row_that_it_was_lo
 
 
 def test_the_rows_of_a_load_are_those_after_its_changes() -> None:
-    changes = "_run INT | _op | _after STRUCT(s INT, v VARCHAR, _hash BLOB)\n 2 | I | {s: 1, v: a, _hash: h}"
-    check(load_reference.rows(SQL, ["s", "v"]), "s | v | _run | _hash | _op\n 1 | a | 2 | h | I", changes=changes)
+    changes = "_run INT | s INT | _op | _after STRUCT(s INT, v VARCHAR, _hash BLOB)\n 2 | 1 | I | {s: 1, v: a, _hash: h}"
+    check(load_reference.rows(SQL, ["s", "v"], ["s"]), "s | v | _run | _hash | _op\n 1 | a | 2 | h | I", changes=changes)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from rejoin.engines.relation import LocalRelation, Relation
+from rejoin.engines.relation import KeySpread, LocalRelation, Relation
 from rejoin.joins.foreign_key import resolve as star
 from rejoin.joins.foreign_key.right_rows import filled, lacking
 from rejoin.joins.kind import JoinResults, KindOfJoin
 from rejoin.lake.read.lookups import LookupKeys
 from rejoin.limits import limits
 from rejoin.statements.own_columns import numbered
+
+HIDDEN = 4
+"""So many hidden rows of an output take about as long to find as one row of a result. Each range of keys looks for all of them, as no delete file knows keys."""
 
 
 class StarJoin(KindOfJoin):
@@ -37,7 +40,8 @@ class StarJoin(KindOfJoin):
     def _results(self, state: Relation, lefts: LookupKeys) -> JoinResults:
         """The results that can change: those of the affected left rows, whose ``state`` and keys are known."""
         held = self.work.before.held(self.node.name, lefts) if self.held_rows else None
-        return JoinResults(state, ((self.mine, lefts),), held, lefts.at_most)
+        spread = KeySpread(lefts.rows, self.mine, lefts.at_most, self._hidden(), nulls=self.plan.null_keys(self.left))
+        return JoinResults(state, ((self.mine, lefts),), held, lefts.at_most, spread=spread)
 
     def _changes(self) -> dict[str, Relation]:
         """The changes of the left table, if there are any."""
@@ -85,6 +89,18 @@ class StarJoin(KindOfJoin):
             given["again"] = self.named(again, self.mine, self.left_key)
         flags = {"changed": "changes" in sides, "again": again is not None, "nulls": self.plan.null_keys(self.left)}
         return self.engine.query(star.touched(self.sql, list(_inputs(answers)), self.left_key, **flags), **given)
+
+    def spread(self) -> KeySpread | None:
+        rows, now, key = self.facts.now.rows, self.work.now, self.left_key
+        if not now.has(self.left):
+            return None
+        beside = sum(rows(edge.right.table) for edge in self.node.edges) + self._hidden()
+        return KeySpread(now.every(self.left, key), key, rows(self.left), beside, nulls=self.plan.null_keys(self.left))
+
+    def _hidden(self) -> int:
+        """What it costs to find hidden rows of the output, in rows of a result."""
+        before, name = self.work.before, self.node.name
+        return (before.stored(name) - before.live(name)) // HIDDEN
 
     def everything(self) -> Relation:
         lefts = self.sifted(self.work.now.current(self.left), left=True)

@@ -14,6 +14,9 @@ from rejoin.statements.own_columns import numbered
 class OuterJoin(StarJoin):
     """A star with one right or full edge."""
 
+    def spread(self) -> None:
+        return None  # a right row alone depends on all left rows
+
     def everything(self) -> Relation:
         state = super().everything()
         taken = self.engine.query(statements.met(self.sql, self.spoken, len(self.left_key)), state=state)

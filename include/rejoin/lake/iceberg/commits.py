@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import ManageSnapshots
 from pyiceberg.typedef import EMPTY_DICT, Record
 
+from rejoin.engines.key_ranges import side_by_side
 from rejoin.lake.iceberg import column_bounds
 from rejoin.lake.iceberg.data_file import data_file
 from rejoin.lake.iceberg.snapshot_files import SnapshotFiles, files_of, remember
@@ -94,12 +96,18 @@ class DataFiles:
         self._running.append(self._pool.submit(data_file, self._table, self._metadata, rows))
 
 
-def data_files(table: Table, rows: pa.Table | Iterator[pa.RecordBatch]) -> list[DataFile]:
-    """Writes rows (columns and types as the table's) to new data files; batches are written as they come."""
-    if isinstance(rows, pa.Table) and rows.num_rows <= limits().row_group:  # one file: no thread is worth its start
-        return _settled(table, [data_file(table, column_bounds.writing(table.metadata), rows)] if rows.num_rows else [])
-    with DataFiles(table) as made:
-        for batch in rows.to_batches(max_chunksize=limits().row_group) if isinstance(rows, pa.Table) else rows:
+def data_files(table: Table, rows: pa.Table | Sequence[Iterator[pa.RecordBatch]]) -> list[DataFile]:
+    """Writes rows (columns and types as the table's) to new data files; batches are written as they come, those of several ranges side by side."""
+    if isinstance(rows, pa.Table):
+        if rows.num_rows <= limits().row_group:  # one file: no thread is worth its start
+            return _settled(table, [data_file(table, column_bounds.writing(table.metadata), rows)] if rows.num_rows else [])
+        rows = [iter(rows.to_batches(max_chunksize=limits().row_group))]
+    return [file for files in side_by_side(partial(_of_range, table, 2 if len(rows) == 1 else 1), rows) for file in files]
+
+
+def _of_range(table: Table, at_once: int, rows: Iterator[pa.RecordBatch]) -> list[DataFile]:
+    with DataFiles(table, at_once) as made:
+        for batch in rows:
             made.add(batch)
         return made.done()
 

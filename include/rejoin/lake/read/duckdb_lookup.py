@@ -51,10 +51,14 @@ def text_of(table: Table, snapshot_id: int, columns: Sequence[str], run: int | N
     return f"SELECT {DUCKDB.names(columns)} FROM {source.inlined()}"
 
 
-def among_wanted(sql: Dialect, key: Sequence[str]) -> str:
-    """SQL text: the rows of ``stored`` whose key is among ``wanted``, null being equal to null."""
-    same = " AND ".join(sql.same(f"stored.{k}", f"wanted.{k}") for k in map(sql.name, key))
-    return f"SELECT * FROM stored SEMI JOIN wanted ON {same}"
+def among_wanted(sql: Dialect, key: Sequence[str], *, nulls: bool) -> str:
+    """SQL text: the rows of ``stored`` whose key is among ``wanted``. ``nulls``: parts of a key may be null, and null is equal to null.
+
+    DuckDB takes a range of ``stored`` (``engines.key_ranges``) over to ``wanted`` through this join, and through no semi join.
+    """
+    return (
+        f"SELECT stored.* FROM stored JOIN (SELECT DISTINCT {sql.names(key)} FROM wanted) AS w ON {sql.on(key, 'stored', 'w', nulls=nulls)}"
+    )
 
 
 def having(

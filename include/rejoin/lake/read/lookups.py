@@ -198,7 +198,9 @@ class Lookups:
         self.reads.append(TableRead(name, "files", why, None))
         if wanted is None:
             return rows
-        return self.engine.query(duckdb_lookup.among_wanted(self.engine.sql, wanted.keys.columns), stored=rows, wanted=wanted.keys)
+        return self.engine.query(
+            duckdb_lookup.among_wanted(self.engine.sql, wanted.keys.columns, nulls=wanted.nulls), stored=rows, wanted=wanted.keys
+        )
 
     def _by_spark(self, name: str, columns: Sequence[str], why: str, wanted: "_Wanted | None", run: int | None) -> Relation:
         """A set of keys that is not too large goes to every task, so that the table is not moved."""

@@ -13,6 +13,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from rejoin.engines.arrow_tables import shaped
+from rejoin.engines.key_ranges import side_by_side
 from rejoin.errors import InvariantBroken
 from rejoin.lake.iceberg import commits, row_addresses
 from rejoin.lake.iceberg.snapshot_files import files_of
@@ -62,8 +63,15 @@ def schema_of(changes: pa.Schema, columns: Sequence[str]) -> pa.Schema:
     return pa.schema([*((c, kinds[c]) for c in columns), (RUN, pa.int64()), (HASH, kinds[HASH])])
 
 
-def one_pass(changes: Iterator[pa.RecordBatch], log: Table, output: Table, columns: Sequence[str]) -> WrittenChanges:
-    """Writes changes, in the order of their keys, to files of their table, and the rows that they make to files of the output."""
+def one_pass(changes: Sequence[Iterator[pa.RecordBatch]], log: Table, output: Table, columns: Sequence[str]) -> WrittenChanges:
+    """Writes changes, each range of them in the order of their keys, to files of their table, and the rows that they make to files of the output."""
+    done = side_by_side(lambda some: _written(some, log, output, columns), changes)
+    return WrittenChanges(
+        [f for one in done for f in one.log], [f for one in done for f in one.added], [places for one in done for places in one.gone]
+    )
+
+
+def _written(changes: Iterator[pa.RecordBatch], log: Table, output: Table, columns: Sequence[str]) -> WrittenChanges:
     kept, stored, gone = arrow_schema(log), arrow_schema(output), list[pa.Array]()
     with commits.DataFiles(log, at_once=1) as changed, commits.DataFiles(output, at_once=1) as added:
         for batch in changes:

@@ -104,9 +104,9 @@ class Writer:
             made = self._committed(table, base, commits.data_files(table, stored))
             self._refs.recent.keep(made.snapshot_id, stored)
             return made
-        if (batches := self._engine.ordered(rows, key)) is not None:
-            shown = (some for batch in batches for some in shaped(batch, arrow_schema(table)))
-            return self._committed(table, base, commits.data_files(table, shown))
+        if (ranges := self._engine.ordered(rows, key)) is not None:
+            schema = arrow_schema(table)
+            return self._committed(table, base, commits.data_files(table, [_shaped(batches, schema) for batches in ranges]))
         name = table.name()[-1]
         target, frame = self._start(name, base), self._engine.by_spark(f"table {name} is written").frame(rows)
         self._append(target, frame.sortWithinPartitions(*in_order(key)), exact=column_bounds.exact(table, base))
@@ -132,14 +132,14 @@ class Writer:
             if old[PLACE].null_count:  # Spark has found them, and does not say
                 log = self._put(table, base, rows, node.key)
                 return LoggedChanges(log, lambda made: self._upsert_found(node, here, old, log, made))
-            batches: Iterator[pa.RecordBatch] | None = iter(here.combine_chunks().to_batches())
+            ranges: Sequence[Iterator[pa.RecordBatch]] | None = [iter(here.combine_chunks().to_batches())]
         else:
-            batches = self._engine.ordered(rows, node.key)
-        if batches is None:
+            ranges = self._engine.ordered(rows, node.key)
+        if ranges is None:
             log = self._put(table, base, rows, node.key)
             return LoggedChanges(log, lambda made: self._upsert_by_spark(node, log, made))
         output, start = self._table(node.name, output_changes.schema_of(schema, columns), node.key)
-        done = output_changes.one_pass(batches, table, output, columns)
+        done = output_changes.one_pass(ranges, table, output, columns)
         log = self._committed(table, base, done.log)
         if local is not None:
             self._refs.recent.keep(log.snapshot_id, fitted(here, arrow_schema(table)))
@@ -249,6 +249,10 @@ def in_order(key: Sequence[str]) -> "list[Column]":
     from pyspark.sql import functions as F
 
     return [F.col(f"`{k}`").asc_nulls_last() for k in key]
+
+
+def _shaped(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    return (some for batch in batches for some in shaped(batch, schema))
 
 
 def _sorted(rows: pa.Table, key: Sequence[str]) -> pa.Table:

@@ -5,7 +5,7 @@ transport has, is one of files. A package adds a transport by an entry point in 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -96,9 +96,9 @@ class Transport(ABC):
             SourceError: the pinned records are not there any more, or cannot be read.
         """
 
-    def all_events(self, pin: Pin) -> Iterator[pa.RecordBatch]:
-        """The events of all parts of a pin, one after the other: for a process that reads them alone. Raises as ``events`` does."""
-        for index in range(len(pin.parts)):
+    def events_of(self, pin: Pin, parts: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        """The events of some parts of a pin, one after the other: for a process that reads several. Raises as ``events`` does."""
+        for index in parts:
             yield from self.events(pin, index)
 
     @abstractmethod

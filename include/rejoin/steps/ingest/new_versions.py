@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rejoin.context.outcome import Outcome
 from rejoin.context.work import Cut, Work
-from rejoin.engines.relation import LocalRelation, Relation
+from rejoin.engines.relation import KeySpread, LocalRelation, Relation
 from rejoin.lake import table_names
 from rejoin.lake.ledger.records import Write
 from rejoin.limits import limits
@@ -39,29 +39,29 @@ class Storing:
         self._judge: Judging | None = None
         self._held_rows, self._again = work.facts.held(table), work.facts.judged_again(table)
 
-    def store(self, made: Relation, kinds: EventCounts, refused: Relation, at_most: int, held: Relation | None) -> Outcome[Ingested]:
+    def store(self, made: Relation, kinds: EventCounts, refused: Relation, spread: KeySpread, held: Relation | None) -> Outcome[Ingested]:
         """Judges the new versions and appends those that pass; appends what is kept aside; counts every record's fate and checks that none is lost (I4).
 
         Args:
             made: what ``ingest.versions`` gives.
             kinds: counts of the cut.
             refused: records that could not be decoded.
-            at_most: rows of ``made`` at most.
+            spread: how the keys of ``made`` lie, and how many rows it has at most.
             held: what the quarantine table holds back of the keys of this cut.
         """
         if not of_level(self._table.expectations, Level.ROW, Which.CHANGED):
-            return self._append(made, kinds, refused, at_most, held)
-        small = limits().small(at_most)
+            return self._append(made, kinds, refused, spread, held)
+        small = limits().small(spread.rows)
         with self._engine.kept(LocalRelation(made.here()) if small else made) as kept:
             judging = self.judging()
-            bad = judging.changed_rows(self._engine.query(hold.new_rows(self._sql, self._table), made=kept), at_most)
+            bad = judging.changed_rows(self._engine.query(hold.new_rows(self._sql, self._table), made=kept), spread.rows)
             marked = kept
             if bad is not None:
                 statement = hold.held_back(self._sql, self._table, kept.columns)
                 marked = self._engine.query(statement, made=kept, bad=self._engine.everywhere(bad))
-            return replace(self._append(marked, kinds, refused, at_most, held), detail=judging.detail())
+            return replace(self._append(marked, kinds, refused, spread, held), detail=judging.detail())
 
-    def write(self, made: Relation, at_most: int) -> tuple[Ingested, int, Write]:
+    def write(self, made: Relation, spread: KeySpread) -> tuple[Ingested, int, Write]:
         """Appends the new versions, and counts the fate of every record among them, what changes, and the lines of what is refused."""
         effective = "(_op IN ('I', 'U') OR (_op = 'D' AND _before IS NOT NULL))"
         conditions = {str(fate): f"_real AND _fate = {text(fate)}" for fate in Fate} | {
@@ -75,7 +75,8 @@ class Storing:
         stored = self._engine.query(statements.table_rows(self._sql, self._table, self._facts.run.number), made=made)
         observed, seen = self._engine.counted(stored, {**counted(conditions), "bad_lines": bad})
         rows = self._engine.picked(observed, statements.appended(self._table), statements.APPENDED)
-        write = self._work.writer.append(self._table.name, self._engine.small(rows, at_most), self._table.order)
+        rows = self._engine.ranged(self._engine.small(rows, spread.rows), self._table.order, spread)
+        write = self._work.writer.append(self._table.name, rows, self._table.order)
         counts = {k: int(v) for k, v in seen().items()}
         bad_lines = counts.pop("bad_lines")
         return Ingested.of(counts), bad_lines, write
@@ -87,8 +88,8 @@ class Storing:
         check_conservation(self._table.name, done, self._facts.run.number)
         return done
 
-    def _append(self, made: Relation, kinds: EventCounts, refused: Relation, at_most: int, held: Relation | None) -> Outcome[Ingested]:
-        fates, late_lines, write = self.write(made, at_most)
+    def _append(self, made: Relation, kinds: EventCounts, refused: Relation, spread: KeySpread, held: Relation | None) -> Outcome[Ingested]:
+        fates, late_lines, write = self.write(made, spread)
         late, writes = fates.quarantined, [write]
         done = self.accounted(fates, kinds)
         judged = self._engine.query(f"SELECT * FROM made WHERE {statements.COUNTED['_real']}", made=made)

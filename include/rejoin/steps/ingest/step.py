@@ -11,7 +11,8 @@ from rejoin.context.facts import watched
 from rejoin.context.open_snapshots import of_base, says_all
 from rejoin.context.outcome import Outcome
 from rejoin.context.work import Cut, Work
-from rejoin.engines.relation import LocalRelation, Relation
+from rejoin.engines.key_ranges import at_once
+from rejoin.engines.relation import KeySpread, LocalRelation, Relation
 from rejoin.lake import table_names
 from rejoin.lake.iceberg.table_schemas import source_schema
 from rejoin.lake.ledger.records import Write
@@ -77,7 +78,8 @@ class Ingesting:
         if here is not None:
             return self._ingest(LocalRelation(here), kinds_of(self._table, here), here)
         if self._engine.in_process:
-            landed = self._engine.landed(events_schema(self._table), sources.read_along(self._table, pin, self._cut.access), sources.RARE)
+            streams = sources.read_streams(self._table, pin, self._cut.access, at_once())
+            landed = self._engine.landed(events_schema(self._table), streams, sources.RARE)
             return self._ingest(landed, count_kinds(self._engine, self._table, landed), None)
         spark = self._engine.by_spark(f"the input of {self._table.name!r} is large")
         events = spark.of(sources.read(spark.spark, self._table, pin, self._cut.access))
@@ -102,7 +104,7 @@ class Ingesting:
         observed, seen = self._engine.counted(events, {**kind_counts(self._sql, self._table), **generations.LOADED})
         statement = statements.feed(self._sql, self._table, stored=False, placed=True)
         classified = self._engine.query(statement, events=self._facts_of(observed))
-        fates, _, write = self._storing.write(self._versions(classified, keep_unchanged=True), limits().large)
+        fates, _, write = self._storing.write(self._versions(classified, keep_unchanged=True), self._spread(events, limits().large))
         found = seen()
         marks = {name: found.pop(name) for name in generations.LOADED}
         kinds = EventCounts(**found)
@@ -175,7 +177,10 @@ class Ingesting:
         at_most = kinds.read + (self._facts.before.rows(self._table.name) if every else 0)
         at_most += self._held_rows if self._again or held is not None else 0
         live = self._live(self._work.before) if ends.due and known else 0
-        return ends.outcome(self._storing.store(made, kinds, self._refused(events), at_most, held), live)
+        return ends.outcome(self._storing.store(made, kinds, self._refused(events), self._spread(facts, at_most), held), live)
+
+    def _spread(self, events: Relation, at_most: int) -> KeySpread:
+        return KeySpread(events, self._table.order, at_most)
 
     def _together(self, parts: list[Relation]) -> Relation:
         """Events of several origins."""
@@ -195,7 +200,8 @@ class Ingesting:
         inputs = {"events": rows, "bad_keys": bad, **({} if stored is None else {"stored": stored})}
         statement = statements.snapshot(self._sql, self._table, stored=stored is not None, deletes=kinds.quarantined_without_key == 0)
         made = self._versions(self._engine.query(statement, **inputs), keep_unchanged=False)
-        outcome = self._storing.store(made, kinds, refused, kinds.read + self._facts.before.rows(self._table.name), self._held(None))
+        spread = self._spread(rows, kinds.read + self._facts.before.rows(self._table.name))
+        outcome = self._storing.store(made, kinds, refused, spread, self._held(None))
         check_deletes(self._table, outcome.result, self._facts.run.number)
         return outcome
 

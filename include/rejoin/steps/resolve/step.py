@@ -83,7 +83,7 @@ class Resolving:
                 next_step="run once with --refresh full (in Airflow: Refresh in the form of a trigger), or give the new definition a new name",
             )
         held = kind.held()
-        return JoinResults(kind.everything(), None, None if held is None else kind.unsettled(held), self._rows())
+        return JoinResults(kind.everything(), None, None if held is None else kind.unsettled(held), self._rows(), spread=kind.spread())
 
     def _joined(self, kind: KindOfJoin, found: JoinResults) -> Relation:
         """``resolve.join``; without a new row for what cannot be computed."""
@@ -128,7 +128,8 @@ class Resolving:
         counts = COUNTS | counted({"held_before": "_held", "uncomputable": "_why IS NOT NULL"})
         observed, seen = self._engine.counted(marked, counts)
         rows = self._engine.picked(observed, [*node.key, "_op", "_before", "_after", PLACE, "_held", "_why"], held_rows.IS_CANDIDATE)
-        written = self._writer.append(table_names.candidates(node.name), self._engine.small(rows, found.at_most), node.key, transient=True)
+        rows = self._engine.ranged(self._engine.small(rows, found.at_most), node.key, found.spread)
+        written = self._writer.append(table_names.candidates(node.name), rows, node.key, transient=True)
         made = Resolved.of({"stale": found.stale, **seen()}, Ending.PROPOSED)
         return self._withheld(made) or Outcome(made, (written,))
 
@@ -140,11 +141,11 @@ class Resolving:
         run = self._sql.cast(str(self._facts.run.number), "BIGINT")
         changes = self._engine.query(f"SELECT {run} AS {RUN}, * FROM difference", difference=difference)
         if not self._work.before.has(node.name):
-            counts, writes = load(self._work, self._writer, node, changes, found.at_most)
+            counts, writes = load(self._work, self._writer, node, changes, found.at_most, found.spread)
             return Outcome(Resolved.of({"stale": found.stale, **counts}), writes)
         observed, seen = self._engine.counted(changes, COUNTS)
         rows = self._engine.picked(observed, [RUN, "_op", *node.key, "_before", "_after", PLACE], CHANGED)
-        log = self._writer.log(node, self._engine.small(rows, found.at_most))
+        log = self._writer.log(node, self._engine.ranged(self._engine.small(rows, found.at_most), node.key, found.spread))
         crash.point(f"resolve.{node.name}:changes")
         made = Resolved.of({"stale": found.stale, **seen()})
         if withheld := self._withheld(made):

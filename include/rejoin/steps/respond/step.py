@@ -37,8 +37,9 @@ class Responding:
             else self._engine.query("SELECT * FROM sent UNION ALL SELECT * FROM told", sent=answers[0], told=answers[1])
         )
         observed, seen = self._engine.counted(responses, {"responses": "count(*)"})
-        rows = self._engine.small(observed, at_most)
-        write = self._writer.append(table_names.responses(node, edge), rows, numbered("pk", pks), transient=True)
+        order = numbered("pk", pks)
+        rows = self._engine.gathered(self._engine.small(observed, at_most), order, at_most)
+        write = self._writer.append(table_names.responses(node, edge), rows, order, transient=True)
         return Outcome(Responded(responses=seen()["responses"]), (write,))
 
     def _answered(self, node: Node, edge: Edge, run: int, pks: int) -> Relation:

@@ -53,7 +53,9 @@ class Subscribing:
             rows = self._engine.query(statement, changes=changes)
             observed, seen = self._engine.counted(rows, counted({"subscribed": "_op = 'S'", "unsubscribed": "_op = 'D'"}))
             put = self._writer.replace if self._facts.rebuilt(node) else self._writer.append
-            writes.append(put(name, self._engine.small(observed, 2 * self._facts.left_rows(node)), _subscription_key(to, key)))
+            at_most, order = 2 * self._facts.left_rows(node), _subscription_key(to, key)
+            stored = self._engine.gathered(self._engine.small(observed, at_most), order, at_most)
+            writes.append(put(name, stored, order))
             counts = {n: counts[n] + made for n, made in seen().items()}
         return Outcome(Subscribed.of(counts), tuple(writes))
 

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 
@@ -111,14 +111,14 @@ class KafkaTopic(MessageTransport):
         if first < (earliest := now.earliest.get(partition, 0)):
             raise overrun(self._path, partition, first, earliest)
 
-    def all_events(self, pin: Pin) -> Iterator[pa.RecordBatch]:
+    def events_of(self, pin: Pin, parts: Sequence[int]) -> Iterator[pa.RecordBatch]:
         """While a range is decoded, the next one is on its way: else a new consumer is waited for at the beginning of each. What waits in memory is bounded by
         ``queued.max.messages.kbytes`` of both.
         """
-        begun = map(self._reader, pin.parts)
+        begun = (self._reader(pin.parts[index]) for index in parts)
         try:
             self._ahead.extend(islice(begun, 1))
-            for index in range(len(pin.parts)):
+            for index in parts:
                 self._ahead.extend(islice(begun, 1))
                 yield from self.events(pin, index)
         finally:
