@@ -215,6 +215,7 @@ def test_what_is_printed_is_a_topology_that_runs(tmp_path: Path, make: Any, monk
         ("id _ab_cdc_lsn _ab_cdc_deleted_at", 'airbyte(p, order_by="_ab_cdc_lsn")'),
         ("id _fivetran_synced _fivetran_deleted", "fivetran(p)"),
         ("id op", "snapshot(p)"),
+        ("id __index_level_0__", "snapshot(p)"),
     ],
 )
 def test_fields_of_a_tool_say_what_reads_its_rows(fields: str, call: str) -> None:

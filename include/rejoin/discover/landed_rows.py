@@ -7,6 +7,7 @@ from typing import Any
 
 from rejoin.discover.columns import Column, key_of, named_as_key
 from rejoin.discover.table import UNKNOWN, FoundTable
+from rejoin.sources.recognition import FLATTENED
 
 _PLAIN = (
     "rows without any word of order: snapshot(...) takes the newest file as all rows that there are; "
@@ -55,7 +56,8 @@ def landed(names: Collection[str]) -> Landed:
     if marks := frozenset(n for n in names if n.startswith(("_ab_", "_airbyte_"))):
         known = next((n for n in ("_ab_cdc_lsn", "_ab_cdc_cursor") if n in marks), None)
         return Landed("airbyte", _ordered(known), marks, ("rows that Airbyte landed", *_unordered(known)))
-    if marks := frozenset(n for n in names if n.startswith("__")):
+    if not set(FLATTENED).isdisjoint(names):
+        marks = frozenset(n for n in names if n.startswith("__"))
         order = position(marks)
         deleted, notes = ("", ()) if "__deleted" in marks else (", deleted=None", (_LASTING,))
         said = "events of Debezium that ExtractNewRecordState has flattened"

@@ -14,7 +14,7 @@ from rejoin.sources.shapes.debezium.message import has_schema, is_bookkeeping, n
 
 SAMPLE = 20
 """Records that are enough to tell."""
-_FLATTENED = (
+FLATTENED = (
     "__op",
     "__deleted",
     "__lsn",
@@ -173,7 +173,7 @@ def dialect_of(value: Mapping[str, Any]) -> str | None:
 
 
 def _of_row(names: Iterable[str]) -> Form:
-    flattened = [name for name in _FLATTENED if name in names]
+    flattened = [name for name in FLATTENED if name in names]
     if flattened:
         told = ", ".join(f"`{name}`" for name in flattened)
         whole = 'without ExtractNewRecordState the connector writes envelopes, which debezium("...") reads'
