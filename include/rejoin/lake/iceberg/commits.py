@@ -24,7 +24,6 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import ManageSnapshots
 from pyiceberg.typedef import EMPTY_DICT, Record
 
-from rejoin.engines.key_ranges import side_by_side
 from rejoin.lake.iceberg import column_bounds
 from rejoin.lake.iceberg.data_file import data_file
 from rejoin.lake.iceberg.snapshot_files import SnapshotFiles, files_of, remember
@@ -102,6 +101,8 @@ def data_files(table: Table, rows: pa.Table | Sequence[Iterator[pa.RecordBatch]]
         if rows.num_rows <= limits().row_group:  # one file: no thread is worth its start
             return _settled(table, [data_file(table, column_bounds.writing(table.metadata), rows)] if rows.num_rows else [])
         rows = [iter(rows.to_batches(max_chunksize=limits().row_group))]
+    from rejoin.engines.key_ranges import side_by_side  # who reads a row needs no engine
+
     return [file for files in side_by_side(partial(_of_range, table, 2 if len(rows) == 1 else 1), rows) for file in files]
 
 
