@@ -139,7 +139,7 @@ def every_kind() -> Iterator[tuple[Driver, Declared]]:
     [
         (EngineChoice.LOCAL, False),
         (EngineChoice.LOCAL, True),
-        (EngineChoice.SPARK, False),
+        pytest.param(EngineChoice.SPARK, False, marks=pytest.mark.nightly),
         pytest.param(EngineChoice.SPARK, True, marks=pytest.mark.nightly),
     ],
 )

@@ -366,7 +366,7 @@ BULK = {"fetched_bytes": 0, "small_rows": 0}
     [
         pytest.param("local", 8, {}, id="in the process"),
         pytest.param("local", 4, BULK, id="in the process, in bulk"),
-        pytest.param("spark", 1, BULK, id="by Spark, in bulk", marks=pytest.mark.by_spark),
+        pytest.param("spark", 1, BULK, id="by Spark, in bulk", marks=[pytest.mark.by_spark, pytest.mark.nightly]),
         pytest.param("spark", 10, {}, id="by Spark", marks=[pytest.mark.by_spark, pytest.mark.nightly]),
         pytest.param("local", 300, {}, id="many in the process", marks=[pytest.mark.nightly, pytest.mark.timeout(3600)]),
     ],

@@ -55,11 +55,9 @@ def test_no_output_shows_that_records_were_let_go(
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.by_spark
-@pytest.mark.parametrize(
-    "rewritten",
-    [pytest.param(False, id="file by file"), pytest.param(True, id="rewritten as a whole", marks=pytest.mark.nightly)],
-)
+@pytest.mark.parametrize("rewritten", [pytest.param(False, id="file by file"), pytest.param(True, id="rewritten as a whole")])
 def test_neither_does_spark_show_it_and_its_comparison_finds_nothing(
     rewritten: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:
