@@ -1,7 +1,7 @@
 """Many rows by ranges of their key: one statement, asked for each range apart, several side by side (ADR 0027).
 
 A range is a condition over the result of the statement, so whatever the statement is, the rows of all ranges are its rows. DuckDB takes the condition down to what is read, also
-through joins and windows by that key: so a range costs its own rows, and memory holds as many ranges as there are cores.
+through joins and windows by that key: so a range costs its own rows, and memory holds as many ranges as are worked on at once.
 """
 
 from collections.abc import Callable, Iterator, Sequence

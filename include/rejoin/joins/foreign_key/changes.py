@@ -91,11 +91,11 @@ class StarJoin(KindOfJoin):
         return self.engine.query(star.touched(self.sql, list(_inputs(answers)), self.left_key, **flags), **given)
 
     def spread(self) -> KeySpread | None:
-        rows, now, key = self.facts.now.rows, self.work.now, self.left_key
-        if not now.has(self.left):
+        rows, key = self.facts.now.rows, self.left_key
+        if not self.engine.in_process or limits().small(rows(self.left)):  # nothing is cut: the keys would be read for nothing
             return None
         beside = sum(rows(edge.right.table) for edge in self.node.edges) + self._hidden()
-        return KeySpread(now.every(self.left, key), key, rows(self.left), beside, nulls=self.plan.null_keys(self.left))
+        return KeySpread(self.work.now.every(self.left, key), key, rows(self.left), beside, nulls=self.plan.null_keys(self.left))
 
     def _hidden(self) -> int:
         """What it costs to find hidden rows of the output, in rows of a result."""
