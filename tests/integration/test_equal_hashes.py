@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -94,13 +95,16 @@ def folded(lake: Lake, output: str) -> Rows:
     ],
 )
 def test_fault_v11_rows_of_one_hash_are_told_apart(
-    tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch, runs: int, read_values: int
+    tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config, runs: int, read_values: int
 ) -> None:
-    world, lake = World(random.randrange(10**6)), Lake(tmp_path, sessions, FILE)
+    world, lake = World(int(pytestconfig.option.hypothesis_seed)), Lake(tmp_path, sessions, FILE)
     for module in (value_hash, provenance):
         monkeypatch.setattr(module, "hashed_bytes", of_one_bit)
     limited(monkeypatch, read_values=read_values)
-    for number in range(runs):
+    different = set[tuple[Any, ...]]()
+    for number in count():
+        if number >= runs and len(different) > 2:
+            break
         lines: dict[str, list[str]] = {name: [] for name in COLUMNS}
         for name, written in world.change():
             lines[name].append(written)
@@ -111,5 +115,6 @@ def test_fault_v11_rows_of_one_hash_are_told_apart(
         star, chain = world.joined()
         assert (lake.rows("star"), lake.rows("chain")) == (star, chain)
         assert (folded(lake, "star"), folded(lake, "chain")) == (star, chain)
-    stored = {c["_after"]["_hash"] for c in changes_of(lake.topology, "star") if c["_after"]}
-    assert len(stored) == 2 < len(world.tables["orders"])
+        different |= {tuple(row.values()) for row in star.values()}
+    hashes = {c["_after"]["_hash"] for c in changes_of(lake.topology, "star") if c["_after"]}
+    assert len(hashes) <= 2 < len(different), "rows that differ have one hash"

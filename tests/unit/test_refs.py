@@ -14,7 +14,7 @@ from pyiceberg.typedef import Record
 from rejoin.errors import NotComputable
 from rejoin.lake.config import lake_config
 from rejoin.lake.iceberg import snapshot_files
-from rejoin.lake.iceberg.commits import SnapshotContents, data_files, delete_file
+from rejoin.lake.iceberg.commits import SnapshotContents, data_files, delete_file, refs_of
 from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.iceberg.schema_evolution import evolve
 from rejoin.lake.iceberg.snapshot_files import SnapshotFiles, files_of
@@ -100,6 +100,20 @@ def test_a_table_is_begun_in_one_commit(refs: Refs) -> None:
     assert [e.metadata_file for e in begun.metadata.metadata_log] == [begun.metadata.metadata_log[0].metadata_file]
     assert {name: ref.snapshot_id for name, ref in begun.refs().items()} == {"main": first, "empty": first}
     assert held(refs, first) == []
+
+
+def test_who_is_late_does_not_show_a_snapshot_that_was_expired_meanwhile(refs: Refs) -> None:
+    old = base(refs)
+    refs.roll_forward("rows", 1, old, tagged=False)
+    new = refs.commit_files("rows", "newer", old, data_files(refs.require("rows", old), numbers(4)))
+    refs.roll_forward("rows", 2, new, tagged=True)
+    for branch in ("base", "newer"):
+        refs._commit("rows", lambda table, name=branch: refs_of(table).remove_branch(name).commit())  # type: ignore[misc]
+    assert old in {s.snapshot_id for s in refs.forget("rows", [], lambda: None)}
+    before = {name: ref.snapshot_id for name, ref in refs.require("rows", new).refs().items()}
+    refs.roll_forward("rows", 1, old, tagged=True)
+    assert {name: ref.snapshot_id for name, ref in refs.require("rows", new).refs().items()} == before
+    assert before["main"] == new
 
 
 @pytest.mark.parametrize("day", [2_932_897, -719_163])  # 1 January 10000, 31 December of the year before 1

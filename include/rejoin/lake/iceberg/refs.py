@@ -151,7 +151,8 @@ class Refs:
     def roll_forward(self, name: str, run: int, snapshot_id: int | None, *, tagged: bool) -> None:
         """Makes ``main`` show what the ledger says and drops the run's attempt branches, in one metadata commit. Idempotent.
 
-        Whoever does it late leaves what newer runs have made: ``main`` moves to what was written later, never back.
+        Whoever does it late leaves what newer runs have made: ``main`` moves to what was written later, never back, and a snapshot that was expired
+        meanwhile is not shown.
 
         Args:
             name: the table.
@@ -164,15 +165,16 @@ class Refs:
             refs = table.refs()
             mine = [ref for ref in refs if table_names.is_branch_of(ref, run)]
             main = refs["main"].snapshot_id if "main" in refs else None
-            moves = snapshot_id is not None and (main is None or _written(table, main) < _written(table, snapshot_id))
-            untagged = snapshot_id is not None and tagged and table_names.tag(run) not in refs
+            shown = None if snapshot_id is None else table.snapshot_by_id(snapshot_id)
+            moves = shown is not None and (main is None or _written(table, main) < _written(table, shown.snapshot_id))
+            untagged = shown is not None and tagged and table_names.tag(run) not in refs
             if not mine and not moves and not untagged:
                 return
             with refs_of(table) as changes:
-                if snapshot_id is not None and moves:
-                    changes.set_current_snapshot(snapshot_id)
-                if snapshot_id is not None and untagged:
-                    changes.create_tag(snapshot_id, table_names.tag(run))
+                if shown is not None and moves:
+                    changes.set_current_snapshot(shown.snapshot_id)
+                if shown is not None and untagged:
+                    changes.create_tag(shown.snapshot_id, table_names.tag(run))
                 for ref in mine:
                     changes.remove_branch(ref)
 
