@@ -19,6 +19,7 @@ from rejoin.plan.check.topology_file import load
 from rejoin.steps.run.schedule import run_topology
 from rejoin.steps.run.topology import Topology
 
+pytestmark = pytest.mark.slow
 TABLES = """
 from rejoin import Topology, condition, debezium, records
 

@@ -81,7 +81,7 @@ class Shop:
         return topology.ledger.steps(topology.ledger.head())[f"ingest.{table}"].counts["read"]
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:Delete operation did not match")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Delete operation did not match")]
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from rejoin.lake.query.point_query import PointQuery
 from rejoin.lake.query.typed_keys import key_text, typed
 from rejoin.testing import Driver
 
+pytestmark = pytest.mark.slow
 PERSONS = "id STRING, house BIGINT, name STRING"
 HOUSES = "id BIGINT, street STRING"
 SELECT = ["left.id AS person", "right.id AS house", "name", "street"]

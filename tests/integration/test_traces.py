@@ -147,6 +147,7 @@ def untouched(root: Path, *, loaded: bool, then: str) -> Town:
 FILES = {"the old file": FIRST, "another file": OTHER}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("then", FILES)
 @pytest.mark.parametrize("loaded", [True, False], ids=["of a lake with rows", "of an empty lake"])
 def test_a_run_that_failed_leaves_nothing_behind(tmp_path: Path, *, loaded: bool, then: str) -> None:

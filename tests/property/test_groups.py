@@ -29,7 +29,7 @@ RUNS = 3
 @pytest.mark.parametrize(
     ("histories", "engine"),
     [
-        pytest.param(60, "local", id="60 histories", marks=pytest.mark.slow),
+        pytest.param(40, "local", id="40 histories", marks=pytest.mark.slow),
         pytest.param(200, "spark", id="200 histories by Spark", marks=pytest.mark.nightly),
         pytest.param(10_000, "local", id="10,000 histories", marks=pytest.mark.nightly),
     ],

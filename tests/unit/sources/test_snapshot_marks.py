@@ -98,7 +98,7 @@ def test_duckdb_makes_the_same_marks(style: tuple[str, str], texts: bool) -> Non
     ]
     names: list[Any] = ["shop", "a b", 'q"uote', None, 7]
     proven = 0
-    for _ in range(20):
+    for _ in range(8):
         parts = [name for name in ORIGIN if chance.random() < 0.8]
         said, lines = chance.sample(words, chance.randrange(1, 6)), []
         for i in range(100):
@@ -114,7 +114,7 @@ def test_duckdb_makes_the_same_marks(style: tuple[str, str], texts: bool) -> Non
             raw = json.dumps(one, separators=style, ensure_ascii=False).encode()
             lines.append(as_texts(raw, style) if texts else raw)
         proven += check(ONE, b"\n".join(lines) + b"\n")[0]
-    assert proven > 500
+    assert proven > 100
 
 
 def test_a_line_without_the_word_is_read_fast_as_well() -> None:
