@@ -128,6 +128,11 @@ FILES: dict[str, tuple[str, str, str | bytes]] = {
     "columns": ("debezium('columns')", "columns/1.parquet", events(ROW, NONE)),
     "texts": ("debezium('texts')", "texts/1.jsonl",
               put(1, 1, **{k: json.dumps(v) for k, v in WRITTEN.items() if k != "id"}) + "\n" + put(2, 2) + "\n"),
+    "rows": ("changes('rows', order_by=arrival(), columns={'place': 'at'})", "rows/1.jsonl",
+             lines({**WRITTEN, "at": WRITTEN["place"]}, {"id": 2, "at": None})),
+    "cells": ("changes('cells', order_by=arrival())", "cells/1.csv", csv()),
+    "typed": ("changes('typed', order_by=arrival(), deleted=\"id = '3'\")", "typed/1.parquet", parquet(ROW, NONE, {**ROW, "id": 3})),
+    "fields": ("snapshot('fields', columns={'id': 'CAST(id AS BIGINT)'})", "fields/1.parquet", parquet(ROW, NONE)),
 }  # fmt: skip
 
 
@@ -210,20 +215,23 @@ seen.left_join(t.relation("json"), as_of="arrival", foreign_key="info.who['id']"
 def test_topics_give_nested_values_in_json_and_in_avro_and_records_join_by_what_is_in_them(
     tmp_path: Path, sessions: Sessions, new: New, broker: KafkaServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    in_json, in_avro, records = new(1), new(1), new(1)
+    in_json, in_avro, records, rows = new(1), new(1), new(1), new(1)
     key: dict[str, Any] = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
     tables = [declared(name, f"debezium(kafka({topic.name!r}))") for name, topic in (("json", in_json), ("avro", in_avro))]
+    tables += [declared("rows", f"changes(kafka({rows.name!r}))", ', optional=["tags", "lines", "place", "m"]')]
     lake = Lake(tmp_path, sessions, "".join(tables) + STREAM.format(f"kafka({records.name!r})"))
     empty = {name: value for name, value in NONE.items() if name != "id"}
     in_json.send(list(of_lines([put(1, 1, **{k: v for k, v in WRITTEN.items() if k != "id"}), put(2, 2, **empty)], 1)))
     in_avro.send(avro_messages(key))
+    [row] = with_maps(ROW)
+    rows.send([(0, wire(1, key, {"id": 1}), wire(3, AVRO, row), {}), (0, b'{"id":2}', b"{}", {})])
     met = [{"id": n, "info": {"at": "2026-01-02T12:00:00Z", "who": {"id": n}}, "tags": tags} for n, tags in ((1, ["a", None]), (2, None))]
     records.send([(0, None, json.dumps(one).encode(), {}) for one in [*met, met[0] | {"id": 3, "tags": [5]}]])
     with registry() as (url, schemas):
-        schemas += [json.dumps(key), json.dumps(ENVELOPE)]
+        schemas += [json.dumps(key), json.dumps(ENVELOPE), json.dumps(AVRO)]
         monkeypatch.setenv("REJOIN_SOURCE_KAFKA", json.dumps({"address": broker.address, "schema.registry.url": url}))
         assert lake.run()["ingest.seen"]["quarantined"] == 1
-    assert lake.rows("json_out") == lake.rows("avro_out") == {1: ROW, 2: NONE}
+    assert lake.rows("json_out") == lake.rows("avro_out") == lake.rows("rows_out") == {1: ROW, 2: NONE}
     assert lake.rows("met") == {
         1: {"id": 1, "tags": ["a", None], "city": "Ulm", "n": 2},
         2: {"id": 2, "tags": None, "city": None, "n": None},

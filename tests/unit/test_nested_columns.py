@@ -2,7 +2,7 @@
 
 import pytest
 
-from rejoin import Topology, between, changes, condition, debezium, iceberg, in_set, matches, not_empty, snapshot, unique
+from rejoin import Topology, between, changes, condition, debezium, feed, iceberg, in_set, matches, not_empty, snapshot, unique
 from rejoin.declare.expectations import Expected
 from rejoin.errors import TopologyError
 from rejoin.plan.change.compatibility import fits
@@ -61,21 +61,17 @@ def test_a_type_that_is_not_allowed_says_what_is() -> None:
     assert "type MAP<INT, STRING> is not supported; it may be 8 deep, of named fields, maps by STRING" in said
 
 
-def test_what_is_made_of_fields_has_single_values() -> None:
+def test_what_is_made_of_fields_has_nested_columns_and_rows_of_a_feed_have_none() -> None:
     t = Topology("t")
-    t.table("a", key="id", schema=SCHEMA, source=changes("a", order_by="id")).select(["*"]).named("out")
-    with pytest.raises(TopologyError, match="column 'tags' is ARRAY<STRING>, and what is made of fields"):
-        compile(t)
-
-
-def test_tables_of_iceberg_have_nested_columns_unless_theirs_are_named() -> None:
-    t = Topology("t")
-    t.table("a", key="id", schema=SCHEMA, source=snapshot(iceberg("bronze.a"))).select(["*"]).named("out")
-    t.table("b", key="id", schema=SCHEMA, source=snapshot(iceberg("bronze.b"), columns={"id": "number"})).select(["*"]).named("other")
+    t.table("a", key="id", schema=SCHEMA, source=changes("a", order_by="id", columns={"tags": "concat('[', tag, ']')"})).named("out")
+    t.table("b", key="id", schema=SCHEMA, source=snapshot(iceberg("bronze.b"), columns={"id": "number"})).named("other")
+    compile(t)
+    t.table("c", key="id", schema=SCHEMA, source=feed("c", "maxwell")).named("third")
+    t.table("d", key="id", schema=SCHEMA, source=changes("d", order_by="id", columns={"tags": "length(tag)"})).named("fourth")
     with pytest.raises(TopologyError) as error:
         compile(t)
-    [problem] = error.value.problems
-    assert "column 'tags' is ARRAY<STRING>, and what is made of fields" in problem.message
+    assert "column 'tags' is ARRAY<STRING>, and a feed(...) has single values" in str(error.value)
+    assert "columns['tags']: it is INT, and the column ARRAY<STRING>; write a CAST, or let it be a text" in str(error.value)
 
 
 def test_groups_have_single_values_as_keys_and_aggregate_them() -> None:

@@ -33,7 +33,6 @@ from rejoin.plan.model.sources import (
     Snapshots,
     SnapshotSource,
     Source,
-    names_fields,
 )
 from rejoin.plan.pin import FILES
 from rejoin.plan.sql import types
@@ -84,7 +83,7 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], report: Rep
     if kind is DebeziumSource:
         made = _debezium(options, common, found, report, complete=complete)
     elif kind is FeedSource:
-        made = _feed(options, common, report)
+        made = _feed(options, common, found, report)
     elif kind is ChangesSource:
         made = _changes(options, common, found, report, complete=complete)
     elif kind is RecordsSource:
@@ -94,19 +93,15 @@ def source(declaration: TableDeclaration, found: tuple[Column, ...], report: Rep
     if isinstance(made, RecordsSource | SnapshotSource):
         made = _with_fields(made, options, found, report, complete=complete)
     _check_fits(made, declaration, report)
-    _check_nested(made, found, report)
     return made if len(report.problems.found) == before else None
 
 
-def _check_nested(made: Source, found: tuple[Column, ...], report: Reporter) -> None:
-    """Columns that are made of fields are made of single values, and so are rows of a feed."""
+def _check_single(found: tuple[Column, ...], report: Reporter) -> None:
+    """Rows of a feed in another dialect are made of single values."""
     nested = next((column for column in found if is_nested(column.type or "")), None)
-    if nested is not None and (isinstance(made, FeedSource) or names_fields(made)):
-        what = "a feed(...)" if isinstance(made, FeedSource) else "what is made of fields, changes(...) and columns=,"
-        report(
-            BAD_TYPE,
-            f"column {nested.name!r} is {nested.type}, and {what} has single values; declare it STRING, or read it by debezium(...)",
-        )
+    if nested is not None:
+        said = "a feed(...) has single values; declare it STRING, or read it by debezium(...) or changes(...)"
+        report(BAD_TYPE, f"column {nested.name!r} is {nested.type}, and {said}")
 
 
 def _check_fits(made: Source, declaration: TableDeclaration, report: Reporter) -> None:
@@ -163,7 +158,7 @@ def _with_fields(
     return replace(made, columns=given, format=written)
 
 
-def _feed(options: Options, common: _Common, report: Reporter) -> FeedSource:
+def _feed(options: Options, common: _Common, found: tuple[Column, ...], report: Reporter) -> FeedSource:
     name = _text("dialect", options, report)
     if name == DebeziumSource.dialect:
         report(BAD_OPTION, f"dialect {name!r} has a function of its own, with its options: {name}(...)")
@@ -173,6 +168,7 @@ def _feed(options: Options, common: _Common, report: Reporter) -> FeedSource:
             BAD_OPTION, f"dialect {name!r} is not installed{did_you_mean(name, there)}; beside {DebeziumSource.dialect} there are: {others}"
         )
     chosen = None if options["only"] is None else _text("only", options, report)
+    _check_single(found, report)
     return FeedSource(common.path, name, chosen, *_within(options, report), common.policy, common.share)
 
 

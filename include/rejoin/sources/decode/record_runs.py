@@ -3,6 +3,7 @@
 Reading stays in the order of the records, so that a format may remember something from one record to the next.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
@@ -127,9 +128,8 @@ class _Group(Generic[R]):
 
 def encodable(event: Event) -> bool:
     """Whether all texts of an event are Unicode."""
-    texts = (*event.key, *event.values, *(event.old_key or {}).values(), event.snapshot)
     try:
-        "".join(text for text in texts if isinstance(text, str)).encode()
+        json.dumps((event.key, event.values, event.old_key, event.snapshot), ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError:
         return False
     return True

@@ -15,6 +15,7 @@ text is wrong. It rests on msgspec, which refuses all that ``loads`` refuses but
 import json
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
+from json.encoder import encode_basestring
 from typing import Any, NoReturn
 
 import msgspec
@@ -69,6 +70,9 @@ def json_object(raw: bytes) -> dict[str, Any]:
     return found
 
 
+_CONSTANTS = {None: "null", True: "true", False: "false"}
+
+
 class Number(str):
     """A number as it is written."""
 
@@ -82,6 +86,31 @@ _scan_as_written: Scan = _as_written.scan_once  # type: ignore[attr-defined]
 def as_written(text: str) -> Any:
     """As ``loads``, with every number as it is written (``Number``)."""
     return _whole(_scan_as_written, text)
+
+
+def written(value: Any) -> str:
+    """The text of a value that ``as_written`` or ``json_members`` gave, every number as it was.
+
+    Raises:
+        BadRecord: it is too deep.
+    """
+    try:
+        return _written(value)
+    except RecursionError:
+        return _bad("an object or array is too deep")
+
+
+def _written(value: Any) -> str:
+    kind = type(value)
+    if kind is str:
+        return encode_basestring(value)
+    if kind is Number:
+        return str(value)
+    if kind is list:
+        return f"[{','.join(map(_written, value))}]"
+    if kind is dict:
+        return f"{{{','.join([f'{encode_basestring(name)}:{_written(one)}' for name, one in value.items()])}}}"
+    return _CONSTANTS[value]
 
 
 def json_members(raw: bytes) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def event_columns(layout: Layout, ordinal: int, rows: pa.RecordBatch) -> dict[st
     lacking = reduce(pc.or_, (pc.is_null(found[k]) if k in found else yes for k in keys), no)
     wrong = [_Wrong(lacking, MISSING_KEY, f"key column {' or '.join(keys)} is null", of_key=True)]
     for name, values in found.items():
-        wrong += [_Wrong(bad, code, reason, name in keys) for bad, code, reason in _faults(name, values)]
+        wrong += [_Wrong(bad, code, reason, name in keys) for bad, code, reason in faults(name, values)]
     wrong = [w for w in wrong if pc.any(w.rows).as_py()]
     refused, no_key = (_either([w for w in wrong if w.of_key or every], rows.num_rows) for every in (True, False))
     made = {"_position": pa.repeat(position_of(ordinal), rows.num_rows), "_kind": pa.repeat(str(EventKind.UPSERT), rows.num_rows)}
@@ -77,7 +77,7 @@ def event_columns(layout: Layout, ordinal: int, rows: pa.RecordBatch) -> dict[st
         made["_code"] = _first([(w.rows, w.code) for w in wrong])
         made["_reason"] = _first([(w.rows, w.reason) for w in wrong])
         made["_raw"] = _at(refused, shown_rows(layout, rows.filter(refused)), rows.num_rows)
-    return made | {name: _cast(values, layout.schema.field(name).type) for name, values in found.items()}
+    return made | {name: cast_values(values, layout.schema.field(name).type) for name, values in found.items()}
 
 
 def _either(wrong: list[_Wrong], count: int) -> pa.BooleanArray:
@@ -107,7 +107,7 @@ def _at(rows: pa.BooleanArray, texts: list[str], count: int) -> pa.Array:
 # --- values ---------------------------------------------------------------------------------------------------------------
 
 
-def _faults(name: str, values: pa.Array) -> Iterator[tuple[pa.BooleanArray, str, str]]:
+def faults(name: str, values: pa.Array) -> Iterator[tuple[pa.BooleanArray, str, str]]:
     """The rows whose value no column of the declared type holds, with code and reason."""
     kind = values.type.value_type if pat.is_dictionary(values.type) else values.type
     if pat.is_nested(kind):
@@ -127,10 +127,10 @@ def _of_parts(values: pa.Array, name: str) -> Iterator[tuple[pa.BooleanArray, st
     """The rows in which a part of a nested value has a fault."""
     if pat.is_struct(values.type):
         for field in values.type:
-            yield from _faults(f"{name}.{field.name}", pc.struct_field(values, field.name))
+            yield from faults(f"{name}.{field.name}", pc.struct_field(values, field.name))
         return
     found = lists(values)
-    for bad, code, reason in _faults(f"{name}[]", pc.list_flatten(found)):
+    for bad, code, reason in faults(f"{name}[]", pc.list_flatten(found)):
         yield pc.is_in(pa.array(range(len(values))), pc.list_parent_indices(found).cast(pa.int64()).filter(bad)), code, reason
 
 
@@ -144,7 +144,8 @@ def _in_order(value: Any) -> Any:
     return (value[0], _in_order(value[1])) if isinstance(value, tuple) else value
 
 
-def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
+def cast_values(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Values of a column, without faults, in the type of its events."""
     if "map<" in str(kind):
         return pa.array(map(_in_order, values.to_pylist()), kind)
     if pat.is_dictionary(values.type):
@@ -155,7 +156,7 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
 def shown_rows(layout: Layout, rows: pa.RecordBatch) -> list[str]:
     """Rows as quarantine keeps them: as JSON, in the order of the declared columns."""
     found = dict(zip(rows.schema.names, rows.columns, strict=True))
-    columns = [_shown(found[name]) if name in found else [None] * rows.num_rows for name in layout.names]
+    columns = [shown(found[name]) if name in found else [None] * rows.num_rows for name in layout.names]
     texts = (dict(zip(layout.names, row, strict=True)) for row in zip(*columns, strict=True))
     return [raw_text(json.dumps(text, ensure_ascii=False, separators=(",", ":"), default=str).encode()) for text in texts]
 
@@ -164,18 +165,19 @@ def _or_null(found: list[Any], values: pa.Array) -> list[Any]:
     return [one if there else None for one, there in zip(found, values.is_valid().to_pylist(), strict=True)]
 
 
-def _shown(values: pa.Array) -> list[Any]:
+def shown(values: pa.Array) -> list[Any]:
     """Values as JSON has them: a text that is none has marks in place of what cannot be read, bytes are base64, times texts."""
     if pat.is_dictionary(values.type):
         values = values.dictionary_decode()
     kind = values.type
     if pat.is_struct(kind):
-        rows = zip(*(_shown(part) for part in values.flatten()), strict=True)
+        rows = zip(*(shown(part) for part in values.flatten()), strict=True)
         return _or_null([dict(zip((f.name for f in kind), row, strict=True)) for row in rows], values)
     if pat.is_nested(kind):
         found = lists(values)
-        inner = iter(_shown(pc.list_flatten(found)))
-        return _or_null([list(islice(inner, n)) for n in pc.fill_null(pc.list_value_length(found), 0).to_pylist()], values)
+        inner = iter(shown(pc.list_flatten(found)))
+        each = [list(islice(inner, n)) for n in pc.fill_null(pc.list_value_length(found), 0).to_pylist()]
+        return _or_null([{e["key"]: e["value"] for e in one} for one in each] if pat.is_map(kind) else each, values)
     if pat.is_string(kind) or pat.is_large_string(kind):
         large = pa.large_binary() if pat.is_large_string(kind) else pa.binary()
         return [None if value is None else value.decode("utf-8", "replace") for value in values.view(large).to_pylist()]

@@ -52,7 +52,7 @@ def decode(table: Table, ordinal: int, file: PinnedFile, index: int, root: str) 
     elif kind_of(mapping.source, file.path) == "csv":
         batches = csv_fields(layout, csv_of(mapping.source), file.path, index, pieces)
     else:
-        batches = by_shape(file.path, index, document_lines(pieces, file.path), JsonFields(layout))
+        batches = by_shape(file.path, index, document_lines(pieces, file.path), JsonFields(mapping))
     return _events(mapping, file.path, index, batches)
 
 
@@ -95,7 +95,7 @@ def decode_lines(table: Table, file: str, lines: Iterable[Line]) -> Iterator[pa.
         layout = mapping.raw_layout()
         yield from _events(mapping, file, 0, record_batches(layout, file, 0, again, TextFields(layout)))
         return
-    yield from _events(mapping, file, 0, JsonFields(mapping.raw_layout()).batches(file, 0, iter(lines)))
+    yield from _events(mapping, file, 0, JsonFields(mapping).batches(file, 0, iter(lines)))
 
 
 def _one_csv(mapping: Mapping, written: CsvFormat, file: str, line: int, raw: bytes) -> Iterator[pa.RecordBatch]:

@@ -1,6 +1,6 @@
-"""Lines of JSON -> their fields as texts: a number as it is written, true and false in letters."""
+"""Lines of JSON -> their fields as texts: a number as it is written, true and false in letters, what a nested column is made of as JSON."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +11,10 @@ from rejoin.sources.decode.line_shape import FLAG, NULL, NUMBER, TEXT, WHOLE, Sh
 from rejoin.sources.decode.proven_lines import Judge
 from rejoin.sources.decode.record_runs import OneByOne, batches
 from rejoin.sources.decode.shape_learning import Habits
-from rejoin.sources.events import Event, EventKind, Layout, raw_text
-from rejoin.sources.formats.json_text import Number, json_members
+from rejoin.sources.events import Event, EventKind, raw_text
+from rejoin.sources.formats.json_text import Number, json_members, written
 from rejoin.sources.formats.line_tally import Tally
+from rejoin.sources.shapes.mapped.mapping import Mapping
 
 Line = tuple[int, bytes]
 AS_TEXT = {TEXT: "{}", NUMBER: "{}", WHOLE: "CAST({} AS VARCHAR)", FLAG: "CAST({} AS VARCHAR)", NULL: "CAST(NULL AS VARCHAR)"}
@@ -28,17 +29,13 @@ def texts(of: Sequence[str]) -> str:
 
 
 class JsonFields(OneByOne):
-    """The decoder of one file (``decode.proven_lines.LineDecoder``): every line an event whose columns are fields, with its text.
-
-    Args:
-        layout: of the fields, all of them texts.
-    """
+    """The decoder of one file (``decode.proven_lines.LineDecoder``): every line an event whose columns are the fields of a mapping, with its text."""
 
     by_batch = False
     habits = Habits()
 
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
+    def __init__(self, mapping: Mapping) -> None:
+        self.layout, self.documents = mapping.raw_layout(), mapping.documents
 
     def batches(self, file: str, index: int, lines: Iterator[Line]) -> Iterator[pa.RecordBatch]:
         tally = Tally(file)
@@ -68,7 +65,7 @@ class JsonFields(OneByOne):
         line, raw = record
         try:
             members = json_members(raw)
-            values = [field_text(name, members.get(name)) for name in self.layout.names]
+            values = [field_text(name, members.get(name), self.documents) for name in self.layout.names]
         except BadRecord as bad:
             return self.layout.quarantined(line, bad, raw)
         absent = [name for name in self.layout.names if name not in members]
@@ -78,11 +75,11 @@ class JsonFields(OneByOne):
         return record[1]
 
 
-def field_text(name: str, value: Any) -> str | None:
+def field_text(name: str, value: Any, documents: Collection[str] = ()) -> str | None:
     """The text of a member as ``json_members`` gives it.
 
     Raises:
-        BadRecord: it is an object or an array.
+        BadRecord: it is an object or an array, and the field is none of ``documents``.
     """
     if value is None or type(value) is str:
         return value
@@ -90,6 +87,8 @@ def field_text(name: str, value: Any) -> str | None:
         return str(value)
     if type(value) is bool:
         return "true" if value else "false"
+    if name in documents:
+        return written(value)
     raise BadRecord(
         "VALUE_TYPE", f"field {name!r} holds {'an object' if type(value) is dict else 'an array'}, where a single value is read"
     )

@@ -1,11 +1,12 @@
 """What the columns of a table, its order and its deletes are made of, ready to be computed."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from rejoin.plan.model.plan import Column, Table
 from rejoin.plan.model.sources import ChangesSource, Meaning, NamedFields
+from rejoin.plan.sql.nested import is_nested
 from rejoin.plan.sql.portable import printed
 from rejoin.plan.sql.raw_fields import EITHER, as_field, fields, needed, plain, unqualified
 from rejoin.plan.topic_path import names_topic
@@ -60,6 +61,7 @@ class Mapping:
         deleted: what is true of a record of a row that is gone.
         loaded: what is true of a record of a full load.
         reads: every field that is read.
+        documents: those of which a nested column is made: the text of an array, an object or a map is JSON.
     """
 
     def __init__(self, table: Table, position: str | None = None) -> None:
@@ -74,12 +76,17 @@ class Mapping:
         self.order = [_made(sql, f"order_by {unqualified(sql)}") for sql in order]
         self.deleted = None if deleted is None else _made(deleted, "deleted")
         self.loaded = None if loaded is None else _made(loaded, "loaded")
-        every = [*(made for _, made in self.columns), *self.order, *(made for made in (self.deleted, self.loaded) if made)]
-        self.reads = tuple(dict.fromkeys(name for made in every for name in made.reads))
+        self.reads = tuple(dict.fromkeys(name for made in self.made() for name in made.reads))
+        self.documents = frozenset(name for c, made in self.columns if is_nested(str(c.type)) for name in made.reads)
         # Of snapshots and records the cut has seen whether a field is there.
         required = self.layout.required if source.meaning is Meaning.FEED else ()
         self._required = {c.name: needed(made.stated) for c, made in self.columns if c.name in required}
         self._lacking: dict[tuple[str, ...], list[str]] = {}
+
+    def made(self, without: Collection[str] = ()) -> Iterator[Made]:
+        """All that is made of fields, but for these columns."""
+        yield from (made for column, made in self.columns if column.name not in without)
+        yield from (*self.order, *filter(None, (self.deleted, self.loaded)))
 
     def _declared(self) -> Sequence[Column]:
         return (*self.layout.key, *self.layout.values)

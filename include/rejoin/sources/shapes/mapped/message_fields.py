@@ -6,7 +6,7 @@ a zone, so that what the schema says of them is not lost. A key or header that i
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from collections.abc import Mapping as Known
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -14,6 +14,7 @@ from typing import Any
 
 from rejoin.errors import BadRecord
 from rejoin.plan.model.sources import Meaning
+from rejoin.plan.sql.nested import ELEMENT, VALUE
 from rejoin.plan.sql.raw_fields import KEY
 from rejoin.sources.decode import temporal
 from rejoin.sources.decode.line_shape import Shape
@@ -30,13 +31,14 @@ from rejoin.sources.shapes.mapped.message_shapes import OF_EITHER, OF_HEADERS, O
 
 _INTEGER, _MOST_DIGITS = re.compile(r"-?[0-9]{1,19}"), 100
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNKNOWN = Field()
 
 
 class MessageFields(JsonFields):
     """As ``JsonFields``, of lines that are messages. One of changes without value is a delete, whose fields are those of its key."""
 
     def __init__(self, mapping: Mapping) -> None:
-        super().__init__(mapping.raw_layout())
+        super().__init__(mapping)
         self._shape: Shape | None = None
         self._deletes = mapping.source.meaning is Meaning.FEED
         self._reads_key = any(name == KEY or name.startswith((OF_KEY, OF_EITHER)) for name in mapping.reads)
@@ -77,10 +79,11 @@ class MessageFields(JsonFields):
     def _message(self, raw: bytes) -> "_Message":
         line = json_members(raw)
         value, key = line.get("value"), _or_text(line.get("key")) if self._reads_key else None
-        document = _Document.of(as_written(value) if type(value) is str else value)
+        document = _Document.of(as_written(value) if type(value) is str else value, self.documents)
         if type(document.said) is not dict and (document.said is not None or not self._deletes):
             raise BadRecord(BAD_JSON, "the message has no value that is a JSON object")
-        return _Message(document, _Document.of(key), line.get("headers") or {}, self._bare)
+        of_key = {name.removeprefix(OF_KEY) for name in self.documents if name.startswith(OF_KEY)}
+        return _Message(document, _Document.of(key, of_key), line.get("headers") or {}, self._bare)
 
 
 def _or_text(written: Any) -> Any:
@@ -90,33 +93,62 @@ def _or_text(written: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Document:
-    """What a key or value says, without its schema, and what that says of its fields."""
+    """What a key or value says, without its schema, and what that says of its fields. ``documents``: those that may be objects and arrays."""
 
     said: Any
+    documents: Collection[str]
     known: Known[str, Field] = field(default_factory=dict)
 
     @staticmethod
-    def of(value: Any) -> "_Document":
+    def of(value: Any, documents: Collection[str]) -> "_Document":
         if type(value) is not dict or not has_schema(value):
-            return _Document(value)
-        return _Document(value["payload"], {} if value["schema"] is None else fields_of(value["schema"], envelope=False))
+            return _Document(value, documents)
+        return _Document(value["payload"], documents, {} if value["schema"] is None else fields_of(value["schema"], envelope=False))
 
     def text(self, name: str) -> str | None:
         """The text of a member; null if there is none."""
-        value, known = self.said.get(name) if type(self.said) is dict else None, self.known.get(name, Field())
-        if value is None or known.name is None:
-            return field_text(name, value)
-        if known.name == VARIABLE and type(value) is dict and value.keys() == {"scale", "value"}:
-            return _number(name, value["value"], _whole(name, value["scale"], _MOST_DIGITS))
-        if known.name == CONNECT_DECIMAL and known.type == "bytes":
-            return _number(name, value, known.scale or 0)
-        if (unit := UNITS.get(known.name)) is None:
-            return field_text(name, value)
-        found = _EPOCH + timedelta(microseconds=temporal.from_unit(_whole(name, value, 2**63), unit, name))
-        if unit == "days":
-            return date.isoformat(found.date())
-        whole, _, part = found.replace(tzinfo=None).isoformat(" ").partition(".")
-        return f"{whole}.{part.rstrip('0')}" if part else whole
+        value, known = self.said.get(name) if type(self.said) is dict else None, self.known.get(name, _UNKNOWN)
+        if type(value) in (dict, list) and name in self.documents and self.known:
+            return field_text(name, _document(name, value, known), self.documents)
+        told = _told(name, value, known)
+        return field_text(name, value, self.documents) if told is None else told
+
+
+def _document(name: str, value: Any, known: Field) -> Any:
+    try:
+        return _plain(name, value, known)
+    except RecursionError:
+        raise BadRecord(BAD_JSON, f"field {name!r} is too deep") from None
+
+
+def _plain(name: str, value: Any, known: Field) -> Any:
+    """A part of an array or object, with texts for what has a meaning by the schema."""
+    told, parts = _told(name, value, known), dict(known.parts)
+    if told is not None:
+        return told
+    if type(value) is list:
+        return [_plain(f"{name}[]", one, parts.get(ELEMENT, _UNKNOWN)) for one in value]
+    if type(value) is dict:
+        of_map = parts.get(VALUE) if known.type == "map" else None
+        return {member: _plain(f"{name}.{member}", one, of_map or parts.get(member, _UNKNOWN)) for member, one in value.items()}
+    return value
+
+
+def _told(name: str, value: Any, known: Field) -> str | None:
+    """The text of a value that has a meaning by its schema; None of any other."""
+    if value is None or known.name is None:
+        return None
+    if known.name == VARIABLE and type(value) is dict and value.keys() == {"scale", "value"}:
+        return _number(name, value["value"], _whole(name, value["scale"], _MOST_DIGITS))
+    if known.name == CONNECT_DECIMAL and known.type == "bytes":
+        return _number(name, value, known.scale or 0)
+    if (unit := UNITS.get(known.name)) is None:
+        return None
+    found = _EPOCH + timedelta(microseconds=temporal.from_unit(_whole(name, value, 2**63), unit, name))
+    if unit == "days":
+        return date.isoformat(found.date())
+    whole, _, part = found.replace(tzinfo=None).isoformat(" ").partition(".")
+    return f"{whole}.{part.rstrip('0')}" if part else whole
 
 
 def _whole(name: str, value: Any, most: int) -> int:
@@ -144,7 +176,7 @@ class _Message:
     def text(self, name: str) -> str | None:
         """The text of a field; null if there is none."""
         if name.startswith(OF_HEADERS):
-            return field_text(name, _or_text(self.headers.get(name.removeprefix(OF_HEADERS))))
+            return field_text(name, _or_text(self.headers.get(name.removeprefix(OF_HEADERS))), self.value.documents)
         if name == KEY:
             return self._whole_key
         if name.startswith(OF_EITHER):

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from rejoin.errors import BadRecord
 from rejoin.sources.decode.proven_rows import AT
+from rejoin.sources.decode.record_runs import NO_UNICODE, encodable
 from rejoin.sources.decode.values import csv_converter
 from rejoin.sources.events import MISSING_KEY, Event, EventKind, ReadMark
 from rejoin.sources.shapes.mapped import positions
@@ -54,9 +55,7 @@ class Records:
         if len(at) == records.num_rows:
             return self._proven(found, records)
         slow = np.flatnonzero(~proven.to_numpy(zero_copy_only=False))
-        events = self._layout.batch(
-            list(self._one_by_one(records.take(pa.array(slow)), numbered.take(pa.array(slow)), raw)), self._file, self._index
-        )
+        events = self._careful(records.take(pa.array(slow)), numbered.take(pa.array(slow)), raw)
         if not len(at):
             return events
         fast = self._proven(found.take(pa.array(at)), records.take(pa.array(at)))
@@ -86,10 +85,16 @@ class Records:
 
     # --- one by one -----------------------------------------------------------------------------------------------------
 
-    def _one_by_one(self, records: pa.RecordBatch, fields: pa.Table, raw: Raw) -> Iterator[Event]:
-        own = records.select(["_line", "_lines", "_absent", "_kind", "_code", "_reason"]).to_pylist()
-        for row, record, text in zip(run(self._slow, fields).to_pylist(), own, raw(records), strict=True):
-            yield self._event(row, record, text)
+    def _careful(self, records: pa.RecordBatch, fields: pa.Table, raw: Raw) -> pa.RecordBatch:
+        own, texts = records.select(["_line", "_lines", "_absent", "_kind", "_code", "_reason"]).to_pylist(), raw(records)
+        events = [self._event(*each) for each in zip(run(self._slow, fields).to_pylist(), own, texts, strict=True)]
+        try:
+            return self._layout.batch(events, self._file, self._index)
+        except UnicodeEncodeError:  # of a text within a document of JSON
+            for i, event in enumerate(events):
+                if not encodable(event):
+                    events[i] = self._layout.quarantined(event.line, NO_UNICODE, texts[i].encode(), event.key, event.lines)
+            return self._layout.batch(events, self._file, self._index)
 
     def _event(self, row: Row[str, Any], record: Row[str, Any], text: str) -> Event:
         line, lines, key = record["_line"], record["_lines"], None
