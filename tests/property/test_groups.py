@@ -6,6 +6,7 @@ one; the seed is that of the test run.
 
 import os
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from sparkless import no_spark
 
 from rejoin import Lake
 from rejoin.lake.config import lake_config
+from rejoin.limits import limits
 from rejoin.operate.compact import compact
 from rejoin.operate.verify.verify import verify
 from rejoin.plan.check.compile import compile
@@ -27,18 +29,22 @@ RUNS = 3
 @pytest.mark.invariant("I1", "I3", "I8")
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize(
-    ("histories", "engine"),
+    ("histories", "engine", "ranged"),
     [
-        pytest.param(40, "local", id="40 histories", marks=pytest.mark.slow),
-        pytest.param(200, "spark", id="200 histories by Spark", marks=pytest.mark.nightly),
-        pytest.param(10_000, "local", id="10,000 histories", marks=pytest.mark.nightly),
+        pytest.param(40, "local", (2,), id="40 histories", marks=pytest.mark.slow),
+        pytest.param(200, "local", (0, 1, 2), id="200 histories in ranges", marks=pytest.mark.nightly),
+        pytest.param(200, "spark", (), id="200 histories by Spark", marks=pytest.mark.nightly),
+        pytest.param(10_000, "local", (), id="10,000 histories", marks=pytest.mark.nightly),
     ],
 )
 def test_every_group_is_that_of_sql_after_every_run(
-    histories: int, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+    histories: int, engine: str, ranged: Sequence[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:
+    """``ranged``: the runs that put everything off, and do it in small ranges of keys, two at once."""
     monkeypatch.setenv("REJOIN_ENGINE", engine)
-    limited(monkeypatch, large_group=2, read_values=100)
+    limited(monkeypatch, large_group=2, read_values=100, range_rows=100, fewest_range_rows=30)
+    monkeypatch.setattr("pyarrow.cpu_count", lambda: 4)
+    few = limits().small_rows
     seed = int(os.environ.get("REJOIN_SEED") or pytestconfig.option.hypothesis_seed)
     print(f"REJOIN_SEED={seed}")
     chance = random.Random(seed)
@@ -46,6 +52,7 @@ def test_every_group_is_that_of_sql_after_every_run(
     events = [event for number in range(count) for event in history(number, chance, RUNS)]
     lake, on = Lake(tmp_path / "lake"), Topology(compile(topology()), lake_config(str(tmp_path / "lake")), str(tmp_path))
     for run in range(RUNS):
+        limited(monkeypatch, small_rows=3 if run in ranged else few, sparse=0 if run in ranged else 20)
         land(tmp_path, run, [event for event in events if event[1] == run], chance)
         lake.run(topology(), root=tmp_path, options=RunOptions(fuse=Fuse.APPLY))
         if run == 1 and engine == "local":

@@ -73,6 +73,27 @@ def test_all_ranges_are_all_rows_each_once_and_in_their_order(kind: str) -> None
     assert len(parts) == {"one": 2, "none": 1}.get(kind, len(parts))
 
 
+@pytest.mark.parametrize("kind", ["few numbers", "texts", "none", "times"])
+def test_the_ranges_of_rows_that_are_made_of_inputs_with_the_same_key_are_all_rows(kind: str) -> None:
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    deferred = [DeferredRelation("SELECT * FROM given", {"given": LocalRelation(shuffled(kind, seed + i))}) for i in range(2)]
+    once = "SELECT k AS {}, max(n) AS n FROM given GROUP BY k"
+    a, b = (engine().query(once.format(name), given=rows) for name, rows in zip(("k_1", "other"), deferred, strict=True))
+    compared = engine().query(
+        "SELECT coalesce(k_1, other) AS k, a.n AS n, b.n AS m FROM a FULL JOIN b ON k_1 IS NOT DISTINCT FROM other", a=a, b=b
+    )
+    made = engine().keyed(compared, ["k"], {"a": ["k_1"], "b": ["other"]})
+    cut = engine().ranged(made, ["k"], KeySpread(deferred[0], ["k"], ROWS, nulls=True))
+    assert isinstance(cut, DeferredRelation)
+    assert len(cut.ranges) > 1 or kind == "none"
+    found = [tuple(row.values()) for part in taken(cut, ["k"]) for batch in part for row in batch.to_pylist()]
+    whole = [
+        tuple(row.values()) for row in DeferredRelation("SELECT * FROM compared ORDER BY k", {"compared": compared}).here().to_pylist()
+    ]
+    assert found == whole
+
+
 def test_rows_of_several_ranges_are_counted_though_they_are_taken_side_by_side() -> None:
     given = DeferredRelation("SELECT k, n FROM given", {"given": LocalRelation(shuffled("numbers", 1))})
     counted = CountedRelation(given.statement, given.inputs, {"all": "count(*)", "odd": "count(CASE WHEN n % 2 = 1 THEN 1 END)"})

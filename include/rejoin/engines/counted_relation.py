@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.engines.arrow_tables import in_parts
-from rejoin.engines.deferred_relation import BATCH_ROWS, DeferredRelation
+from rejoin.engines.deferred_relation import BATCH_ROWS, DeferredRelation, Range
 from rejoin.engines.relation import LocalRelation, Relation
 from rejoin.statements.dialect import DUCKDB, aggregated
 
@@ -80,7 +80,7 @@ def taken(rows: DeferredRelation, by: Sequence[str]) -> list[Iterator[pa.RecordB
     return [_counted(below, by, within, rows if isinstance(rows, PickedRelation) else None) for within in rows.ranges]
 
 
-def _counted(rows: CountedRelation, by: Sequence[str], within: str, picked: PickedRelation | None) -> Iterator[pa.RecordBatch]:
+def _counted(rows: CountedRelation, by: Sequence[str], within: Range, picked: PickedRelation | None) -> Iterator[pa.RecordBatch]:
     for some in in_parts(rows.ordered(by, within), COUNTED_ROWS):
         rows.count(some)
         yield from (some if picked is None else those(some, picked.names, picked.where)).to_batches(BATCH_ROWS)

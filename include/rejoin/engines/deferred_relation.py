@@ -8,11 +8,12 @@ import gc
 import os
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
 from threading import RLock
+from types import MappingProxyType
 
 import duckdb
 import pyarrow as pa
@@ -30,8 +31,6 @@ BATCH_ROWS = 20_000
 _NO_VALUE = (duckdb.DataError, duckdb.InvalidInputException, duckdb.NotSupportedError)
 """What DuckDB raises for a row: the second for a division by zero, and for what printed expressions refuse by ``error``."""
 _NUMBERS = count(1)
-WHOLE = ("true",)
-"""The only range of rows that are asked for at once."""
 IDLE = "20MB"
 """What the database may keep between two tasks."""
 
@@ -70,13 +69,37 @@ def _database() -> duckdb.DuckDBPyConnection:
     return made
 
 
+@dataclass(frozen=True)
+class Range:
+    """Rows whose key is within some bounds. ``columns``: those of the key; ``bounds``: of a column, by its number, what follows its name in SQL."""
+
+    columns: Sequence[str] = ()
+    bounds: Sequence[tuple[int, str]] = ()
+
+    def over(self, columns: Sequence[str]) -> str:
+        """The condition, where the columns of the key have these names."""
+        return " AND ".join(f"{DUCKDB.name(columns[at])} {bound}" for at, bound in self.bounds) or "true"
+
+
+WHOLE = (Range(),)
+"""The only range of rows that are asked for at once."""
+
+
 @dataclass(frozen=True, eq=False)
 class DeferredRelation(Relation):
-    """A statement, and the relations that it names. ``ranges``: the conditions under which its rows are asked for apart (``key_ranges``)."""
+    """A statement, and the relations that it names.
+
+    Attributes:
+        ranges: the ranges of keys by which its rows are asked for apart (``key_ranges``).
+        key: its columns, of which a row has the same values as each row of the inputs ``keyed`` that it is made of.
+        keyed: their columns with these values, by the names of the inputs: of a range by ``key``, only its rows are read of them.
+    """
 
     statement: str
     inputs: Mapping[str, Relation] = field(default_factory=dict)
-    ranges: Sequence[str] = field(default=WHOLE, kw_only=True)
+    ranges: Sequence[Range] = field(default=WHOLE, kw_only=True)
+    key: Sequence[str] = field(default=(), kw_only=True)
+    keyed: Mapping[str, Sequence[str]] = field(default_factory=dict, kw_only=True)
 
     @property
     def schema(self) -> pa.Schema:
@@ -97,10 +120,14 @@ class DeferredRelation(Relation):
         with bound(self.statement, self.inputs) as query:
             return query.to_arrow_table()
 
-    def ordered(self, by: Sequence[str], within: str) -> Iterator[pa.RecordBatch]:
+    def ordered(self, by: Sequence[str], within: Range) -> Iterator[pa.RecordBatch]:
         """Those of its rows that are in a range, in the order of some columns, as they come."""
-        with bound(f"SELECT * FROM ({self.statement}) WHERE {within} ORDER BY {DUCKDB.names(by)}", self.inputs) as query:
-            yield from query.to_arrow_reader(BATCH_ROWS)
+        with self.asked(within) as (connection, text):
+            yield from connection.sql(f"{text} ORDER BY {DUCKDB.names(by)}").to_arrow_reader(BATCH_ROWS)
+
+    def asked(self, within: Range) -> AbstractContextManager[tuple[duckdb.DuckDBPyConnection, str]]:
+        """A connection, and the text of a query for it, of the rows that are in a range."""
+        return _asked(f"SELECT * FROM ({self.statement}) WHERE {within.over(within.columns)}", self.inputs, within=within)
 
     def kept(self) -> "KeptRelation":
         """The same rows, computed now and kept by DuckDB until nobody refers to them any more."""
@@ -170,11 +197,13 @@ def bound(statement: str, inputs: Mapping[str, Relation]) -> Iterator[duckdb.Duc
 
 
 @contextmanager
-def _asked(statement: str, inputs: Mapping[str, Relation], *, described: bool = False) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
-    """A connection and the text of a query for it. ``described``: only to learn its columns. Raises as ``bound``."""
+def _asked(
+    statement: str, inputs: Mapping[str, Relation], *, within: Range = WHOLE[0], described: bool = False
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
+    """A connection and the text of a query for it. ``within``: of what its rows are made of; ``described``: only to learn its columns. Raises as ``bound``."""
     with database().cursor() as connection:
         try:
-            yield connection, _Text(connection, described=described).of(statement, inputs)
+            yield connection, _Text(connection, within, described=described).of(statement, inputs)
         except _NO_VALUE as error:
             # Spark says for which row, and whether that row is to be held back.
             raise NeedsSpark(f"a value cannot be computed here ({type(error).__name__})") from error
@@ -183,8 +212,8 @@ def _asked(statement: str, inputs: Mapping[str, Relation], *, described: bool = 
 class _Text:
     """The text of one query, made of statements that rest on each other. Rows that are here are registered with the connection."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, *, described: bool) -> None:
-        self._connection, self._described = connection, described
+    def __init__(self, connection: duckdb.DuckDBPyConnection, within: Range, *, described: bool) -> None:
+        self._connection, self._within, self._described = connection, within, described
         self._names: dict[int, str] = {}
         self._parts: list[str] = []
 
@@ -197,8 +226,9 @@ class _Text:
         text = self._framed(statement, inputs)
         return f"WITH {', '.join(self._parts)} SELECT * FROM ({text})" if self._parts else text
 
-    def _framed(self, statement: str, inputs: Mapping[str, Relation]) -> str:
-        views = ", ".join(f"{name} AS ({self._body(rows)})" for name, rows in inputs.items())
+    def _framed(self, statement: str, inputs: Mapping[str, Relation], keyed: Mapping[str, Sequence[str]] = MappingProxyType({})) -> str:
+        cut = {name: f" WHERE {self._within.over(columns)}" for name, columns in keyed.items()}
+        views = ", ".join(f"{name} AS ({self._body(rows)}{cut.get(name, '')})" for name, rows in inputs.items())
         return f"WITH {views} SELECT * FROM ({statement})" if views else statement
 
     def _body(self, rows: Relation) -> str:
@@ -208,7 +238,9 @@ class _Text:
         if isinstance(rows, DeferredRelation) and not self._described:
             rows = rows.settled
         if id(rows) not in self._names:
-            body = self._framed(rows.statement, rows.inputs) if isinstance(rows, DeferredRelation) else ""
+            body = ""
+            if isinstance(rows, DeferredRelation):
+                body = self._framed(rows.statement, rows.inputs, rows.keyed if rows.key == self._within.columns else {})
             self._names[id(rows)] = name = f"rows_{len(self._names)}"
             if body:
                 self._parts.append(f"{name} AS ({body})")

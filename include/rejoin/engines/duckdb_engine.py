@@ -60,6 +60,9 @@ class DuckdbEngine(Engine):
             return rows
         return replace(rows, ranges=ranges(spread, by))
 
+    def keyed(self, rows: Relation, key: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> Relation:
+        return replace(rows, key=tuple(key), keyed=inputs) if isinstance(rows, DeferredRelation) else rows
+
     def gathered(self, rows: Relation, by: Sequence[str], at_most: int) -> Relation:
         if not isinstance(rows, DeferredRelation) or (at_once() == 1 and at_most <= limits().range_rows):
             return rows

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from rejoin.engines.deferred_relation import WHOLE, bound
+from rejoin.engines.deferred_relation import WHOLE, Range, bound
 from rejoin.engines.relation import KeySpread
 from rejoin.limits import limits
 from rejoin.plan.sql.portable import quoted
@@ -21,6 +21,8 @@ from rejoin.statements.dialect import DUCKDB
 
 T = TypeVar("T")
 U = TypeVar("U")
+Bound = tuple[int, str]
+"""One of a ``Range``."""
 SAMPLE = 10_000
 """Keys that tell where to cut: with so many, of twenty ranges each holds its share of rows to within some percent."""
 
@@ -37,8 +39,8 @@ def at_once() -> int:
     return max(1, int(pa.cpu_count()) // 2)
 
 
-def ranges(spread: KeySpread, by: Sequence[str]) -> tuple[str, ...]:
-    """Conditions over the columns ``by``, in their order, null last: each row meets one of them, and each is met by about as many rows. The rows of a first column's value
+def ranges(spread: KeySpread, by: Sequence[str]) -> tuple[Range, ...]:
+    """Ranges of the columns ``by``, in their order, null last: each row is in one of them, and each has about as many rows. The rows of a first column's value
     that very many have are cut by the next column.
     """
     wanted = count(spread)
@@ -51,19 +53,19 @@ def ranges(spread: KeySpread, by: Sequence[str]) -> tuple[str, ...]:
     with bound(f"SELECT {texts}, {keys} FROM ({sampled}) WHERE {first} IS NOT NULL ORDER BY {keys}", {"keys": spread.keys}) as query:
         kinds, found = query.types[len(spread.columns) :], query.to_arrow_table()
     rows = list(zip(*(column.to_pylist() for column in found.columns[: len(spread.columns)]), strict=True))
-    columns = [_Column(DUCKDB.name(name), str(kind)) for name, kind in zip(by, kinds, strict=True)]
-    return tuple(_cut(rows, columns, -(-len(rows) // wanted), nulls=spread.nulls)) if rows else WHOLE
+    columns = [_Column(at, str(kind)) for at, kind in enumerate(kinds)]
+    return tuple(Range(tuple(by), found) for found in _cut(rows, columns, -(-len(rows) // wanted), nulls=spread.nulls)) if rows else WHOLE
 
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of the key, as SQL, and its type."""
+    """A column of the key: its number, and its type."""
 
-    name: str
+    at: int
     kind: str
 
-    def __call__(self, comparison: str, value: str) -> str:
-        return f"{self.name} {comparison} CAST({quoted(value)} AS {self.kind})"
+    def __call__(self, comparison: str, value: str) -> Bound:
+        return self.at, f"{comparison} CAST({quoted(value)} AS {self.kind})"
 
 
 @dataclass
@@ -75,21 +77,21 @@ class _Span:
     alone: bool
 
 
-def _cut(rows: Sequence[tuple[str | None, ...]], columns: Sequence[_Column], size: int, *, nulls: bool) -> Iterator[str]:
-    """Conditions that cut such rows, which are in their order, into ranges of about ``size`` of them."""
+def _cut(rows: Sequence[tuple[str | None, ...]], columns: Sequence[_Column], size: int, *, nulls: bool) -> Iterator[list[Bound]]:
+    """Bounds that cut such rows, which are in their order, into ranges of about ``size`` of them."""
     column, spans = columns[0], list(_spans(rows, size, last=len(columns) == 1))
     for at, span in enumerate(spans):
         low, high = at > 0, [column("<", after.start) for after in spans[at + 1 : at + 2]]
         if not span.alone:
-            yield " AND ".join([*([column(">=", span.start)] if low else []), *high] or [f"{column.name} IS NOT NULL"])
+            yield [*([column(">=", span.start)] if low else []), *high] or [(column.at, "IS NOT NULL")]
             continue
         if not low:
-            yield column("<", span.start)
+            yield [column("<", span.start)]
         rest = [row[1:] for row in span.rows]
-        yield from (f"{column('=', span.start)} AND {one}" for one in _cut(rest, columns[1:], size, nulls=nulls))
-        yield " AND ".join([column(">", span.start), *high])
+        yield from ([column("=", span.start), *one] for one in _cut(rest, columns[1:], size, nulls=nulls))
+        yield [column(">", span.start), *high]
     if nulls:
-        yield f"{column.name} IS NULL"  # apart: DuckDB takes no OR through joins
+        yield [(column.at, "IS NULL")]  # apart: DuckDB takes no OR through joins
 
 
 def _spans(rows: Sequence[tuple[str | None, ...]], size: int, *, last: bool) -> Iterator[_Span]:

@@ -143,6 +143,12 @@ class Engine(ABC):
         """The relation, of which ``ordered`` shall give ranges of the key ``by``. ``spread``: how the keys lie; None: they are better not cut."""
         return rows
 
+    def keyed(self, rows: Relation, key: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> Relation:  # noqa: ARG002
+        """The relation, a ``query`` each of whose rows is made of rows of some inputs with the same key: ``key`` there, in an input the columns that are named.
+        So of a range of that key, only rows of the range are read of them, also where the engine cannot tell that by itself.
+        """
+        return rows
+
     def gathered(self, rows: Relation, by: Sequence[str], at_most: int) -> Relation:  # noqa: ARG002
         """The same for rows that come in another order than that of the key, or of which nobody knows how many there are but that they are many (``at_most`` is
         then ``limits().large``): they are computed once for all ranges.

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rejoin.lake.ledger.records import Write
     from rejoin.lake.write.writer import Writer
 
+HIDDEN = 4
+"""So many hidden rows of an output take about as long to find as one row of a result. Each range of keys looks for all of them, as no delete file knows keys."""
 
 Wanted = Sequence[tuple[tuple[str, ...], LookupKeys]]
 """Rows of an output: columns of its key, and what is looked for in them."""
@@ -85,6 +87,11 @@ class KindOfJoin(ABC):
     def spread(self) -> KeySpread | None:
         """How the keys of ``everything`` lie, as of ``JoinResults``."""
         return None
+
+    def hidden(self) -> int:
+        """What it costs to find hidden rows of the output, in rows of a result."""
+        before, name = self.work.before, self.node.name
+        return (before.stored(name) - before.live(name)) // HIDDEN
 
     def in_scope(self, rows: Relation) -> Relation:
         """The rows of the output that ``follow`` can change, among those that it named."""

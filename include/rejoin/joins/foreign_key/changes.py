@@ -12,9 +12,6 @@ from rejoin.lake.read.lookups import LookupKeys
 from rejoin.limits import limits
 from rejoin.statements.own_columns import numbered
 
-HIDDEN = 4
-"""So many hidden rows of an output take about as long to find as one row of a result. Each range of keys looks for all of them, as no delete file knows keys."""
-
 
 class StarJoin(KindOfJoin):
     """Affected left rows are paired with the right rows that responses tell; what none tells is looked up."""
@@ -40,7 +37,7 @@ class StarJoin(KindOfJoin):
     def _results(self, state: Relation, lefts: LookupKeys) -> JoinResults:
         """The results that can change: those of the affected left rows, whose ``state`` and keys are known."""
         held = self.work.before.held(self.node.name, lefts) if self.held_rows else None
-        spread = KeySpread(lefts.rows, self.mine, lefts.at_most, self._hidden(), nulls=self.plan.null_keys(self.left))
+        spread = KeySpread(lefts.rows, self.mine, lefts.at_most, self.hidden(), nulls=self.plan.null_keys(self.left))
         return JoinResults(state, ((self.mine, lefts),), held, lefts.at_most, spread=spread)
 
     def _changes(self) -> dict[str, Relation]:
@@ -94,13 +91,8 @@ class StarJoin(KindOfJoin):
         rows, key = self.facts.now.rows, self.left_key
         if not self.engine.in_process or limits().small(rows(self.left)):  # nothing is cut: the keys would be read for nothing
             return None
-        beside = sum(rows(edge.right.table) for edge in self.node.edges) + self._hidden()
+        beside = sum(rows(edge.right.table) for edge in self.node.edges) + self.hidden()
         return KeySpread(self.work.now.every(self.left, key), key, rows(self.left), beside, nulls=self.plan.null_keys(self.left))
-
-    def _hidden(self) -> int:
-        """What it costs to find hidden rows of the output, in rows of a result."""
-        before, name = self.work.before, self.node.name
-        return (before.stored(name) - before.live(name)) // HIDDEN
 
     def everything(self) -> Relation:
         lefts = self.sifted(self.work.now.current(self.left), left=True)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property, partial
 
 from rejoin import crash
-from rejoin.engines.relation import LocalRelation, Relation
+from rejoin.engines.relation import KeySpread, LocalRelation, Relation
 from rejoin.errors import GroupTooLarge
 from rejoin.joins.group import statements, totals
 from rejoin.joins.kind import JoinResults, KindOfJoin
@@ -126,7 +126,8 @@ class GroupKind(KindOfJoin):
         values: int = 0,
     ) -> JoinResults:
         told = {"members": members.value, "members_why": why}
-        return JoinResults(state, None, None, touched.at_most, before=before, values=values, told=told)
+        spread = KeySpread(touched.rows, self._fks, touched.at_most, self.hidden(), nulls=True)
+        return JoinResults(state, None, None, touched.at_most, before=before, values=values, spread=spread, told=told)
 
     def _groups(self, members: Relation, at_most: int | None) -> Relation:
         """``state`` of groups of which these are all members, so many at most where that is known.

@@ -116,7 +116,10 @@ class Resolving:
         types = {n: spark_name(kind) or "" for n, kind in wider(made.schema.field("new").type, stored).items()}
         lost = [(f.name, spark_name(f.type) or "") for f in gone]
         statement = statements.difference(self._sql, self._node, types, stored=old is not None, gone=lost)
-        return self._engine.query(statement, made=made, **({} if old is None else {"old": old}))
+        if old is None:
+            return self._engine.query(statement, made=made)
+        compared = self._engine.query(statement, made=made, old=old)
+        return self._engine.keyed(compared, self._node.key, {"made": numbered("pk", len(self._node.key)), "old": self._node.key})
 
     def _write_candidates(self, difference: Relation, found: JoinResults) -> Outcome[Resolved]:
         """For a node that can hold rows back: leaves to ``validate`` what becomes of the changes."""
