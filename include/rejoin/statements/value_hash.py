@@ -7,6 +7,7 @@ there is one NaN, timestamps are microseconds since the epoch. Values stand in i
 hashed (``plan.change.fingerprint.columns_print`` for rows of a source, the fingerprint of the definition for rows of an output). Engines print floating point numbers each in its own way; a hash is made once
 and from then on compared with itself only.
 A nested value is one text: how many parts it has and their encodings, bytes in them as hexadecimal digits. The entries of a map come in the order of their encodings.
+A nested column that is null is ``-`` and what follows from its type alone.
 Any change of the encoding needs a new ``plan.change.fingerprint.HASH_VERSION``.
 """
 

@@ -132,8 +132,27 @@ def test_totals_of_members_follow_those_that_come_and_go() -> None:
     gone = f"{typed}\n a | 1 | 1 | 1 | 3 | 1.25\n NULL | 1 | 0 | 0 | 0 | 0"
     after = f"{whole}\n a | 2 | 1 | 2 | 7 | 1.50\n NULL | 0 | 0 | 0 | 0 | 0.00"
     check(totals.followed(SQL, grouping), after, known=known, come=come, gone=gone)
-    stored = "fk_1 | n | s_v_2 | _run | _op\n a | 2 | 1.75 | 7 | S\n NULL | 0 | 0.00 | 7 | D"
-    check(totals.kept(SQL, grouping, 7), stored, totals=f"{typed}\n a | 2 | 1 | 2 | 3 | 1.75\n NULL | 0 | 0 | 0 | 0 | 0")
+
+
+def test_groups_without_members_are_stored_as_deleted_and_are_no_results() -> None:
+    node = spoken(PLAN, "whole")
+    assert node.grouping is not None
+    known = "fk_1 | n BIGINT | n_v_1 BIGINT | n_v_2 BIGINT | s_v_1 DECIMAL(30,0) | s_v_2 DECIMAL(15,2)\n a | 1 | 1 | 1 | 3 | 1.75\n NULL | 0 | 0 | 0 | 0 | 0"
+    stored = "fk_1 | n | s_v_2 | _run | _op\n a | 1 | 1.75 | 7 | S\n NULL | 0 | 0.00 | 7 | D"
+    check(totals.kept(SQL, node.grouping, 7), stored, totals=known)
+    check(group.told(SQL, node), "pk_1 | l.n | l.total\n a | 1 | 3", totals=known)
+
+
+@pytest.mark.parametrize(("op", "expected"), [("", "a | 1 | S\n a | 2 | D\n NULL | 3 | S"), ("S", "a | 1 | S\n NULL | 3 | S")])
+def test_of_what_is_sent_only_that_to_groups_with_known_totals_is_taken(op: str, expected: str) -> None:
+    sent, known = "fk_1 | pk_1 | _op\n a | 1 | S\n a | 2 | D\n b | 1 | S\n NULL | 3 | S", "fk_1\n a\n NULL"
+    text = totals.of_these(SQL, ["fk_1"], ["fk_1", "pk_1", "_op"], op=op)
+    check(text, f"fk_1 | pk_1 | _op\n {expected}", sent=sent, known=known)
+
+
+def test_the_longest_array_of_a_column_is_that_of_the_group_with_most_members_that_pass_its_filter() -> None:
+    assert MANY.grouping is not None
+    check(group.longest(SQL, MANY.grouping), "every_q | by_weight | kept\n 4 | 4 | 2", members=MEMBERS)
 
 
 def test_a_group_told_by_totals_is_that_of_its_members() -> None:

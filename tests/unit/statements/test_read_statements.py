@@ -9,7 +9,7 @@ from rejoin.lake.read.version_rows import latest, without
 from rejoin.statements import load_reference
 from rejoin.statements.dialect import picked
 from rejoin.statements.load_reference import Images
-from rejoin.statements.value_hash import canonical
+from rejoin.statements.value_hash import canonical, compared
 
 
 def test_the_newest_version_of_a_key_is_that_of_the_newest_run() -> None:
@@ -97,7 +97,15 @@ def test_the_rows_of_a_load_are_those_after_its_changes() -> None:
         pytest.param("BINARY", "CAST(NULL AS BLOB)", "-", id="no binary"),
         pytest.param("DATE", "DATE '1970-01-03'", "d1:2", id="date"),
         pytest.param("TIMESTAMP", "TIMESTAMPTZ '1970-01-01 00:00:01+00'", "t7:1000000", id="instant"),
+        pytest.param("STRUCT<a: INT, b: STRING>", "{a: 7, b: NULL}", "r5:i1:7-", id="struct with a null"),
+        pytest.param("ARRAY<STRING>", "['x', NULL]", "a9:2:s1:x, -", id="array with a null"),
+        pytest.param("ARRAY<STRING>", "CAST(NULL AS VARCHAR[])", "-1:", id="no array"),
     ],
 )
 def test_the_encoding_of_a_value_tells_it_from_any_other(kind: str, value: str, encoded: str) -> None:
     check(f"SELECT decode({canonical(SQL, [(value, kind), (value, kind)])}) AS e", f"e\n {encoded * 2}")
+
+
+def test_a_map_is_compared_by_its_encoding_and_no_map_is_null() -> None:
+    text = compared(SQL, "m", "MAP<STRING, INT>")
+    check(f"SELECT {text} AS e FROM given", "e\n NULL\n m1:s1:ai1:1", given="m MAP(VARCHAR, INT)\n NULL\n {a=1}")

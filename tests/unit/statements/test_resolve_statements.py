@@ -4,6 +4,7 @@ import pytest
 from statement_tables import SQL, check, spoken
 
 from rejoin import Topology, snapshot
+from rejoin.context import new_output
 from rejoin.engines.deferred_relation import DeferredRelation
 from rejoin.engines.duckdb_engine import DuckdbEngine
 from rejoin.engines.relation import LocalRelation
@@ -11,6 +12,7 @@ from rejoin.joins.foreign_key import resolve as star
 from rejoin.joins.foreign_key.right_rows import lacking
 from rejoin.plan.check.compile import compile
 from rejoin.plan.model.plan import Node, Plan
+from rejoin.statements.dialect import aggregated
 from rejoin.statements.provenance import provenance_hash
 from rejoin.steps.resolve import statements
 
@@ -273,3 +275,8 @@ def test_a_row_that_loses_the_value_of_a_dropped_column_has_changed() -> None:
     made = f"pk_1 INT | pk_2 INT | new {OUT}\n 1 | 2 | {out(2, 'Ann')}\n 1 | 6 | {out(6, 'Ann', 'NULL')}"
     text = statements.difference(SQL, BOTH, TYPES, stored=True, gone=[("note", "STRING")])
     check(text, "o | _op | _before.note\n 2 | U | x\n 6 | N | NULL", made=made, old=old)
+
+
+def test_changes_are_counted_by_kind() -> None:
+    changes = "_op\n" + "\n".join(op for op, count in (("I", 1), ("U", 2), ("D", 3), ("N", 4)) for _ in range(count))
+    check(aggregated(SQL, new_output.COUNTS, "changes"), "inserted | updated | deleted | unchanged\n 1 | 2 | 3 | 4", changes=changes)

@@ -12,6 +12,7 @@ from stored_tables import StoredTables
 from rejoin import Topology, debezium, records, snapshot
 from rejoin.joins.as_of.changes import AsOfJoin
 from rejoin.joins.kind import JoinResults
+from rejoin.joins.window.changes import WindowJoin
 from rejoin.lake.ledger.left_out_nodes import LeftOutNode
 from rejoin.lake.ledger.records import StepRecord
 from rejoin.lake.read.lookups import LookupKeys
@@ -106,3 +107,16 @@ def test_records_since_an_output_was_left_out_are_new_to_it_and_the_newest_says_
     assert keys is not None
     check_rows(keys.here(), "id\n 3")
     assert hours_since_newest("clicks", "at", work.now, 10_800.0) == 2
+
+
+def test_records_that_results_have_are_looked_up_once_each(lake: StoredTables) -> None:
+    made = Topology("shop")
+    views, clicks = (
+        made.stream(name, id=name[0], key="k", event_time="at", schema=f"{name[0]} INT, k INT, at TIMESTAMP", source=records(name))
+        for name in ("views", "clicks")
+    )
+    views.full_join(clicks, before="1 second", after="1 second", select=["left.v", "right.c"], name="both")
+    plan = compile(made)
+    kind = WindowJoin(attempt(lake, plan), plan.node("both"), None)
+    found = kind._keys_of(relation("v INT | c INT\n 1 | 7\n 1 | 8\n NULL | 9"), ("v",), ("id",), 3)
+    check_rows(found.rows.here(), "id\n 1")

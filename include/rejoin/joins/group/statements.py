@@ -16,7 +16,7 @@ from rejoin.statements.value_hash import canonical, hashed
 
 def joined(sql: Dialect, left: View, grouping: Grouping, key: tuple[str, ...], run: int) -> str:
     """``changes`` of the left table -> what members send to the groups that they leave and that they have; see ``subscribe.sent``."""
-    values = [f"CASE WHEN _op = 'S' AND alive THEN {value.sql} END AS {sql.name(value.name)}" for value in grouping.values]
+    values = [f"CASE WHEN _op = 'S' THEN {value.sql} END AS {sql.name(value.name)}" for value in grouping.values]
     return subscribe.sent(sql, left, grouping, key, run, *values)
 
 
