@@ -20,7 +20,7 @@ from rejoin.plan.check.topology_file import load
 SHOP = """
 CREATE DOMAIN money_like AS numeric(12, 2);
 CREATE DOMAIN price AS money_like CHECK (VALUE >= 0);
-CREATE TABLE customers (id int PRIMARY KEY, name text, joined timestamptz, tags text[], email varchar UNIQUE NOT NULL);
+CREATE TABLE customers (id int PRIMARY KEY, name text, joined timestamptz, tags text[], grid numeric(8, 2)[][], odd interval[], money money_like[], email varchar UNIQUE NOT NULL);
 CREATE TABLE orders (id bigint PRIMARY KEY, customer int REFERENCES customers, total price, at timestamp(3), twice numeric GENERATED ALWAYS AS (total * 2) STORED,
                      "odd name" int, mail varchar REFERENCES customers (email));
 CREATE TABLE items (order_id bigint REFERENCES orders, line smallint, product_code varchar(10), PRIMARY KEY (order_id, line));
@@ -30,9 +30,10 @@ CREATE TABLE staff (id int PRIMARY KEY, boss int REFERENCES staff, name text);
 CREATE TABLE parted (id int, at date, PRIMARY KEY (id, at)) PARTITION BY RANGE (at);
 CREATE TABLE parted_2026 PARTITION OF parted FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');
 CREATE TABLE keyless (a int);
+CREATE TABLE by_array (id int[] PRIMARY KEY);
 CREATE TABLE silent (id int PRIMARY KEY); ALTER TABLE silent REPLICA IDENTITY NOTHING;
 CREATE UNLOGGED TABLE hasty (id int PRIMARY KEY);
-INSERT INTO customers SELECT i, 'n' || i, now(), '{a,b}', 'm' || i FROM generate_series(1, 9) i;
+INSERT INTO customers SELECT i, 'n' || i, now(), '{a,b}', '{{1.50},{NULL}}', '{1 day}', '{1.5}', 'm' || i FROM generate_series(1, 9) i;
 INSERT INTO orders (id, customer, total, at, "odd name", mail) SELECT i, i % 9 + 1, i * 1.5, now(), 1, 'm1' FROM generate_series(1, 20) i;
 INSERT INTO items SELECT i, 1, 'p' || i % 5 FROM generate_series(1, 20) i;
 INSERT INTO shipments SELECT gen_random_uuid(), i, 1 FROM generate_series(1, 20) i;
@@ -68,7 +69,8 @@ def test_a_database_by_its_catalog(logging_server: str, tmp_path: Path, monkeypa
     assert found.stdout.split("\n", 1)[1] == by_url.split("\n", 1)[1]
     assert found.stderr == "left out: public.hasty: unlogged or temporary, so its changes are in no log\n"
     for words in (
-        "# tags: text[], as its text",
+        "# odd: interval[], elements as their texts",
+        "# money: money_like[], as its text",
         "# twice: generated, and so not in the log",
         "# odd name: left out, as no column of rejoin has such a name",
         "# no primary key: the log does not say which row is changed or gone. Add one",
@@ -82,13 +84,17 @@ def test_a_database_by_its_catalog(logging_server: str, tmp_path: Path, monkeypa
     tables = {table.name: (table.key, {c.name: c.type for c in table.columns}) for table in load("t.py").tables}
     assert tables["items"] == (("order_id", "line"), {"order_id": "BIGINT", "line": "INT", "product_code": "STRING"})
     assert tables["orders"][1] == {"id": "BIGINT", "customer": "INT", "total": "DECIMAL(12,2)", "at": "TIMESTAMP_NTZ", "mail": "STRING"}
-    assert tables.keys() == {"customers", "orders", "items", "shipments", "products", "staff", "parted"}
+    nested = {"tags": "ARRAY<STRING>", "grid": "ARRAY<ARRAY<DECIMAL(8,2)>>", "odd": "ARRAY<STRING>", "money": "STRING"}
+    assert {name: tables["customers"][1][name] for name in nested} == nested
+    assert tables["by_array"] == (("id",), {"id": "STRING"})
+    assert tables.keys() == {"customers", "orders", "items", "shipments", "products", "staff", "parted", "by_array"}
     rejoin("capture", "t.py", "--once")
     ran = rejoin("run", "t.py", "--engine", "local", "--yes")
     assert "quarantined" not in ran.stdout
     assert row("items_with_product_code", "3", "1")["product_code_title"] == "t3"
     assert row("staff_with_boss", "2")["boss_name"] == "b"
     assert row("orders_with_customer", "3")["customer_name"] == "n4"
+    assert row("orders_with_customer", "3")["customer_grid"] == [["1.50"], [None]]
 
 
 def catalog_table(identity: str, *keys: UniqueKey) -> CatalogTable:
@@ -131,10 +137,12 @@ def test_the_key_is_what_changes_are_told_by(table: CatalogTable, key: tuple[str
         ("timestamp with time zone", "TIMESTAMP"),
         ("bytea", "BINARY"),
         ("jsonb", "STRING"),
+        ("timestamp(3) with time zone[]", "ARRAY<TIMESTAMP>"),
+        ("numeric[]", "ARRAY<STRING>"),
     ],
 )
 def test_types_of_postgresql(written: str, type_: str) -> None:
-    assert database.column(CatalogColumn("c", written, generated=False)).type == type_
+    assert database.column(CatalogColumn("c", written, generated=False, dimensions=written.count("[]"))).type == type_
 
 
 def test_tables_of_a_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,8 +161,8 @@ def test_tables_of_a_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     found = rejoin("discover", "iceberg://bronze/shop")
     assert found.stderr == "left out: shop.empty: it has no snapshot yet\n"
-    assert "# parts: rejoin does not read large_list" in found.stdout
+    assert '"id BIGINT, customer BIGINT, parts ARRAY<BIGINT>"' in found.stdout
     (tmp_path / "t.py").write_text(found.stdout)
     assert {t.name: t.key for t in load("t.py").tables} == {"orders": ("id",), "customer": ("id",), "shops": ("region", "no")}
     rejoin("run", "t.py", "--engine", "local")
-    assert row("orders_with_customer", "4") == {"id": 4, "customer": 1, "customer_name": "b"}
+    assert row("orders_with_customer", "4") == {"id": 4, "customer": 1, "parts": [1], "customer_name": "b"}

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from rejoin.cli import main
-from rejoin.discover.columns import Column, key_of, of_connect, of_rows
+from rejoin.discover.columns import Column, key_of, of_arrow, of_connect, of_rows
 from rejoin.discover.foreign_keys import foreign_keys
 from rejoin.discover.landed_rows import landed as landed_rows
 from rejoin.discover.table import ForeignKey, Found, FoundTable
@@ -57,8 +57,32 @@ def test_types_of_connect() -> None:
         {"field": "c", "type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": decimal},
         {"field": "d", "type": "string", "name": "io.debezium.time.ZonedTimestamp"},
         {"field": "e", "type": "array"},
+        {"field": "f", "type": "array", "items": {"type": "int64", "name": "io.debezium.time.MicroTimestamp"}},
+        {
+            "field": "g",
+            "type": "array",
+            "items": {"type": "array", "items": {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": decimal}},
+        },
+        {"field": "h", "type": "array", "items": {"type": "struct"}},
     ]
-    assert [c.type for c in of_connect(fields)] == ["INT", "DATE", "DECIMAL(10,2)", "TIMESTAMP", None]
+    found = ["INT", "DATE", "DECIMAL(10,2)", "TIMESTAMP", None, "ARRAY<TIMESTAMP_NTZ>", "ARRAY<ARRAY<DECIMAL(10,2)>>", None]
+    assert [c.type for c in of_connect(fields)] == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "type_"),
+    [
+        (pa.large_list(pa.int16()), "ARRAY<INT>"),
+        (pa.struct([("a", pa.list_(pa.string())), ("b", pa.decimal128(5, 2))]), "STRUCT<a: ARRAY<STRING>, b: DECIMAL(5,2)>"),
+        (pa.map_(pa.string(), pa.date32()), "MAP<STRING, DATE>"),
+        (pa.map_(pa.int32(), pa.date32()), None),
+        (pa.struct([("a", pa.duration("us"))]), None),
+        (pa.struct([("a b", pa.int32())]), None),
+        (pa.struct([]), None),
+    ],
+)
+def test_nested_types_of_arrow(kind: pa.DataType, type_: str | None) -> None:
+    assert of_arrow(kind) == type_
 
 
 def test_the_key_is_unique_and_if_possible_called_so() -> None:

@@ -10,6 +10,7 @@ import psycopg2
 import psycopg2.extensions
 from psycopg2.sql import SQL, Composed, Identifier
 
+from rejoin.capture.envelope import ELEMENTS
 from rejoin.capture.server import Server
 from rejoin.errors import CaptureRefused
 
@@ -54,11 +55,14 @@ class CatalogTable:
 
 
 class CatalogColumn(NamedTuple):
-    """``type``: as PostgreSQL writes it, of a domain what that is made of. ``generated``: computed from others."""
+    """``type``: as PostgreSQL writes it, of a domain what that is made of. ``generated``: computed from others. ``dimensions``: as they are declared, of an
+    array whose elements a capture tells apart; 0 of any other column.
+    """
 
     name: str
     type: str
     generated: bool
+    dimensions: int = 0
 
 
 class CatalogForeignKey(NamedTuple):
@@ -90,8 +94,8 @@ def tables(server: Server) -> Iterator[CatalogTable]:
 def columns(server: Server, oids: Sequence[int]) -> dict[int, list[CatalogColumn]]:
     """The columns of tables, by their numbers."""
     found = dict[int, list[CatalogColumn]]((oid, []) for oid in oids)
-    for oid, *said in server.rows("looking at columns", _COLUMNS, (list(oids),)):
-        found[oid].append(CatalogColumn(*said))
+    for oid, name, type_, generated, number, dimensions in server.rows("looking at columns", _COLUMNS, (list(oids),)):
+        found[oid].append(CatalogColumn(name, type_, generated, max(1, dimensions) if number in ELEMENTS else 0))
     return found
 
 
@@ -140,12 +144,12 @@ GROUP BY 1, 2, 3, 4 HAVING bool_and(a.attnotnull) ORDER BY 2 DESC, 4
 """
 _COLUMNS: Final = """
 WITH RECURSIVE base AS (
-    SELECT a.attrelid, a.attname, a.attnum, a.attgenerated <> '' AS generated, a.atttypid AS type, a.atttypmod AS modifier, 0 AS depth
+    SELECT a.attrelid, a.attname, a.attnum, a.attgenerated <> '' AS generated, a.atttypid AS type, a.atttypmod AS modifier, a.attndims AS dimensions, 0 AS depth
     FROM pg_attribute a WHERE a.attrelid = ANY (%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
   UNION ALL
-    SELECT attrelid, attname, attnum, generated, t.typbasetype, t.typtypmod, depth + 1 FROM base JOIN pg_type t ON t.oid = base.type AND t.typtype = 'd'
+    SELECT attrelid, attname, attnum, generated, t.typbasetype, t.typtypmod, t.typndims, depth + 1 FROM base JOIN pg_type t ON t.oid = base.type AND t.typtype = 'd'
 )
-SELECT DISTINCT ON (attrelid, attnum) attrelid::int8, attname::text, format_type(type, modifier), generated FROM base ORDER BY attrelid, attnum, depth DESC
+SELECT DISTINCT ON (attrelid, attnum) attrelid::int8, attname::text, format_type(type, modifier), generated, type::int8, dimensions FROM base ORDER BY attrelid, attnum, depth DESC
 """
 _TYPE: Final = "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = %s AND attname = %s"
 _FOREIGN_KEYS: Final = """

@@ -51,7 +51,7 @@ _FORMS: Final = {
 }
 """By PostgreSQL's number of a type (pg_type.oid); those of its own types never change."""
 _TEXTS: Final = (1003, 1009, 1014, 1015, 199, 2951, 3807, 1115, 1182, 1183, 1185, 1187, 1270)
-_ELEMENTS: Final = {
+ELEMENTS: Final = {
     1000: 16,
     1001: 17,
     1005: 21,
@@ -70,7 +70,7 @@ _BRACKETS: Final = {b"{": b"[", b"}": b"]", b"NULL": b"null"}
 
 def form_of(type_: int, declared: str | None) -> Form:
     """How a column is written: by its type's number (of a domain: of what it is made of), and the declared type, None of a column that is not declared."""
-    if type_ in _ELEMENTS and parts_of(declared or "") is not None:
+    if type_ in ELEMENTS and parts_of(declared or "") is not None:
         return Form.ARRAY
     return Form.TEXT if declared == "STRING" else _FORMS.get(type_, Form.TEXT)
 
@@ -89,7 +89,7 @@ def text_of(type_: int, declared: str | None) -> Encode:
     if form is Form.ARRAY:
         while (made := parts_of(declared or "")) is not None and made.kind == ARRAY:  # all dimensions are one type
             declared = made.element
-        return _array(text_of(_ELEMENTS[type_], declared))
+        return _array(text_of(ELEMENTS[type_], declared))
     return {
         Form.WHOLE: lambda text: text,
         Form.NUMBER: _number,

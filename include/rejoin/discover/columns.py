@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
+from rejoin.plan.sql import types
+from rejoin.plan.sql.nested import ARRAY, ELEMENT, KEY, MAP, STRUCT, VALUE, Nested
 from rejoin.sources.decode.values import CONNECT_DECIMAL, UNITS
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -68,6 +70,12 @@ def of_arrow(kind: pa.DataType) -> str | None:
         return of_arrow(kind.value_type)
     if pat.is_decimal(kind):
         return f"DECIMAL({kind.precision},{kind.scale})"
+    if pat.is_struct(kind):
+        return _made(STRUCT, *((field.name, of_arrow(field.type)) for field in kind))
+    if pat.is_map(kind):
+        return _made(MAP, (KEY, of_arrow(kind.key_type)), (VALUE, of_arrow(kind.item_type)))
+    if pat.is_list(kind) or pat.is_large_list(kind):
+        return array_of(of_arrow(kind.value_type))
     if pat.is_timestamp(kind):
         return "TIMESTAMP_NTZ" if kind.tz is None else "TIMESTAMP"
     tests = (
@@ -81,12 +89,27 @@ def of_arrow(kind: pa.DataType) -> str | None:
     return _ARROW.get(kind) or next((name for name, test in tests if test(kind)), None)
 
 
+def array_of(element: str | None, dimensions: int = 1) -> str | None:
+    """The type of an array; None if that of its elements is not known."""
+    for _ in range(dimensions):
+        element = _made(ARRAY, (ELEMENT, element))
+    return element
+
+
+def _made(kind: str, *parts: tuple[str, str | None]) -> str | None:
+    """A type that is made of others; None if one of them is not known, or no column may have it."""
+    known = tuple((name, of) for name, of in parts if of is not None)
+    return types.canonical(Nested(kind, known).text) if parts and len(known) == len(parts) else None
+
+
 def _of_field(field: Mapping[str, Any]) -> str | None:
     name, parameters = field.get("name"), field.get("parameters") or {}
     if name == CONNECT_DECIMAL:
         return f"DECIMAL({parameters.get('connect.decimal.precision', 38)},{parameters.get('scale', 0)})"
     if isinstance(name, str) and name in _LOGICAL:
         return _LOGICAL[name]
+    if isinstance(items := field.get("items"), dict):
+        return array_of(_of_field(items))
     return _CONNECT.get(str(field.get("type")))
 
 
@@ -94,7 +117,7 @@ def _of_values(name: str, values: list[Any], *, texts: bool) -> Column:
     if not values:
         return Column(name, "STRING", "always null in the sample")
     if any(isinstance(value, dict | list) for value in values):
-        return Column(name, None, "holds objects or arrays, which rejoin does not read")
+        return Column(name, None, "left out, as it holds arrays or objects: declare it as ARRAY<...>, STRUCT<...> or MAP<STRING, ...>")
     if all(isinstance(value, bool) for value in values):
         return Column(name, "BOOLEAN")
     if all(isinstance(value, int) and not isinstance(value, bool) for value in values):

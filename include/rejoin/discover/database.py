@@ -11,11 +11,12 @@ from typing import Final
 from rejoin.capture import catalog
 from rejoin.capture.catalog import CatalogColumn, CatalogTable
 from rejoin.capture.server import Server, url_of
-from rejoin.discover.columns import Column
+from rejoin.discover.columns import Column, array_of
 from rejoin.discover.foreign_keys import foreign_keys
 from rejoin.discover.table import UNKNOWN, ForeignKey, Found, FoundTable
 from rejoin.discover.topology_file import identifier
 from rejoin.errors import SourceMissing
+from rejoin.plan.sql.nested import is_nested
 
 _TYPES: Final = {
     "smallint": "INT",
@@ -99,9 +100,12 @@ def _notes(at: str, level: str) -> list[str]:
 
 def column(of: CatalogColumn) -> Column:
     """A column, and the type that holds its values as the log has them."""
-    name, type_, generated = of
+    name, type_, generated, dimensions = of
     if generated:
         return Column(name, None, "generated, and so not in the log")
+    if dimensions:
+        element = column(CatalogColumn(name, type_.removesuffix("[]"), generated))
+        return Column(name, array_of(element.type, dimensions), f"{type_}, elements as their texts" if element.note else "")
     if type_ in _TYPES:
         return Column(name, _TYPES[type_])
     if (numeric := _NUMERIC.fullmatch(type_)) and int(numeric[2]) <= int(numeric[1]) <= 38:
@@ -113,6 +117,10 @@ def column(of: CatalogColumn) -> Column:
 
 def _found(at: str, table: CatalogTable, name: str, columns: Sequence[Column]) -> FoundTable:
     by, missing = key(table)
+    columns = [
+        Column(c.name, "STRING", "an array, as its text, since keys hold single values") if c.name in by and is_nested(c.type or "") else c
+        for c in columns
+    ]
     rounded = [c.name for c in columns if c.name in by and c.type in ("FLOAT", "DOUBLE")]
     notes = [f"table {table.name} of the database {at}"]
     notes += [missing] if missing else []
