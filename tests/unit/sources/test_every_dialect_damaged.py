@@ -59,6 +59,11 @@ def golden_gate(row: Row, n: int) -> Row:
     return {"table": "orders", "op_type": "IUD"[n % 3], "op_ts": "2026-11-27 10:00:00", "pos": f"{n:020d}", **images}
 
 
+def nested(row: Row, n: int) -> Row:
+    of = {"tags": [f"t{n}", None], "place": {"city": "é", "day": "2026-01-02"}, "m": {"b": n, "a": None}}
+    return {**row, **(dict.fromkeys(of) if n % 5 == 0 else of)}
+
+
 JSON: dict[str, tuple[SourceDeclaration, Callable[[Row, int], Row]]] = {
     "messages": (debezium("landing"), lambda row, n: {"key": {"id": row["id"]}, "value": bare(row, n) if n % 6 else None}),
     "bare envelopes": (debezium("landing", topic="shop.public.people"), bare),
@@ -77,25 +82,54 @@ JSON: dict[str, tuple[SourceDeclaration, Callable[[Row, int], Row]]] = {
         airbyte("landing", order_by="_ab_cdc_lsn"),
         lambda row, n: {**row, "_ab_cdc_lsn": n, "_ab_cdc_deleted_at": "2026-01-01" if n % 5 == 0 else None},
     ),
+    "nested columns of messages": (debezium("landing"), lambda row, n: {"key": {"id": row["id"]}, "value": bare(nested(row, n), n)}),
+    "nested columns of rows": (
+        changes("landing", order_by="at", deleted="gone = 'true'", columns={"m": "coalesce(m, more)"}),
+        lambda row, n: {**nested(row, n), "at": n, "gone": n % 5 == 4},
+    ),
+    "Connect JDBC": (changes("landing", order_by="updated_at"), lambda row, n: {**row, "updated_at": 1_767_225_600_000 + n}),
     "upserts": (changes("landing", order_by="at", columns={"total": "replace(total, ',', '')"}), lambda row, n: {**row, "at": n}),
 }
-CSV: dict[str, tuple[SourceDeclaration, str, str]] = {
-    "with a header": (changes("landing", order_by="at", format=csv()), ",", "utf-8"),
-    "with semicolons in Latin-1": (changes("landing", order_by="at", format=csv(delimiter=";", encoding="latin-1")), ";", "latin-1"),
+
+
+def cells(row: Row, n: int) -> Row:
+    return {"id": row["id"], "name": f"n{n}", "total": row["total"], "at": n}
+
+
+CSV: dict[str, tuple[SourceDeclaration, Callable[[Row, int], Row], str, str]] = {
+    "with a header": (changes("landing", order_by="at", format=csv()), cells, ",", "utf-8"),
+    "with semicolons in Latin-1": (changes("landing", order_by="at", format=csv(delimiter=";", encoding="latin-1")), cells, ";", "latin-1"),
     "with names and escapes": (
         changes("landing", order_by="at", format=csv(header=False, names=["id", "name", "total", "at"], escape="\\")),
+        cells,
         ",",
         "utf-8",
     ),
-    "with tabs and no quotes": (changes("landing", order_by="at", format=csv(delimiter="\t", quote=None, trim=True)), "\t", "utf-8"),
+    "with tabs and no quotes": (changes("landing", order_by="at", format=csv(delimiter="\t", quote=None, trim=True)), cells, "\t", "utf-8"),
+    "of DMS": (dms("landing", sequence="seq"), lambda row, n: {"Op": "IUD"[n % 3], "seq": f"{n:035d}", **cells(row, n)}, ",", "utf-8"),
+    "with nested columns": (
+        changes("landing", order_by="at", format=csv()),
+        lambda row, n: {
+            **cells(row, n),
+            "tags": '"[""a"",null]"',
+            "place": '"{""city"":""é"",""day"":""2026-01-02""}"',
+            "m": '"{""b"":1,""a"":null}"',
+        },
+        ",",
+        "utf-8",
+    ),
 }
 FILES = [1, pytest.param(400, marks=[pytest.mark.nightly, pytest.mark.timeout(3600)])]
 """So many files of 200 records, of which two thirds are changed: 50,000 in the night."""
+FILES_OF_CSV = [1, pytest.param(500, marks=[pytest.mark.nightly, pytest.mark.timeout(3600)])]
+"""The same, of which half are changed."""
+PLAIN = "id BIGINT, name STRING, total DECIMAL(10,2)"
+NESTED = f"{PLAIN}, tags ARRAY<STRING>, place STRUCT<city: STRING, day: DATE>, m MAP<STRING, INT>"
 
 
-def table(source: SourceDeclaration) -> Table:
+def table(source: SourceDeclaration, schema: str = PLAIN) -> Table:
     topology = Topology("t")
-    topology.table("orders", key="id", schema="id BIGINT, name STRING, total DECIMAL(10,2)", source=source).named("out")
+    topology.table("orders", key="id", schema=schema, source=source).named("out")
     return compile(topology).table("orders")
 
 
@@ -124,6 +158,17 @@ def both(of: Table, root: Path, name: str, data: bytes) -> list[Row] | str:
     return fast
 
 
+def check_fates(found: list[Row], places: set[int]) -> None:
+    """Each of the records at these places is applied, or refused with a code, as a whole."""
+    fates: dict[int, list[Row]] = {}
+    for event in found:
+        fates.setdefault(event["_line"], []).append(event)
+    assert set(fates) == places, "a record without a fate"
+    for events in fates.values():
+        assert len(events) == 1 or all(event["_code"] is None for event in events), "applied by half"
+        assert all((event["_kind"] == "quarantined") == (event["_code"] is not None) for event in events)
+
+
 def damaged(chance: random.Random, line: bytes) -> bytes:
     kind = chance.random()
     return line if kind < 0.33 else mutated(chance, line) if kind < 0.66 else other_value(chance, line)
@@ -133,7 +178,7 @@ def damaged(chance: random.Random, line: bytes) -> bytes:
 @pytest.mark.parametrize("dialect", JSON)
 def test_fault_every_record_of_every_dialect_has_one_fate(tmp_path: Path, dialect: str, files: int, pytestconfig: pytest.Config) -> None:
     source, make = JSON[dialect]
-    of, kinds = table(source), set[str]()
+    of, kinds = table(source, NESTED if "nested" in dialect else PLAIN), set[str]()
     for number in range(files):
         chance = random.Random(f"{pytestconfig.option.hypothesis_seed} {number}")
         first, *others = (json.dumps(make(row, n), ensure_ascii=chance.random() < 0.5).encode() for n, row in rows(200))
@@ -142,15 +187,9 @@ def test_fault_every_record_of_every_dialect_has_one_fate(tmp_path: Path, dialec
         packed = chance.random() < 0.3
         found = both(of, tmp_path, f"{number}.jsonl{'.gz' * packed}", gzip.compress(data) if packed else data)
         assert isinstance(found, list), f"refused as a whole: {found}"
-        fates: dict[int, list[Row]] = {}
-        for event in found:
-            fates.setdefault(event["_line"], []).append(event)
-        assert set(fates) == {n for n, line in enumerate(lines, 1) if line.strip()}, "a record without a fate"
-        for events in fates.values():
-            assert len(events) == 1 or all(event["_code"] is None for event in events), "applied by half"
-            assert all((event["_kind"] == "quarantined") == (event["_code"] is not None) for event in events)
+        check_fates(found, {n for n, line in enumerate(lines, 1) if line.strip()})
         kinds |= {event["_kind"] for event in found}
-    assert {"upsert", "quarantined"} <= kinds and ("delete" in kinds or dialect == "upserts")
+    assert {"upsert", "quarantined"} <= kinds and ("delete" in kinds or dialect in ("upserts", "Connect JDBC"))
 
 
 @pytest.mark.parametrize(
@@ -166,16 +205,17 @@ def test_fault_a_schema_that_is_damaged_is_one_that_says_nothing(tmp_path: Path,
     assert [(row["_kind"], str(row["total"])) for row in found if isinstance(row, dict)][:2] == [("upsert", "1.50"), ("upsert", "2.50")]
 
 
-@pytest.mark.parametrize("files", FILES)
+@pytest.mark.parametrize("files", FILES_OF_CSV)
 @pytest.mark.parametrize("declared", CSV)
 def test_fault_every_record_of_every_csv_has_one_fate(tmp_path: Path, declared: str, files: int, pytestconfig: pytest.Config) -> None:
-    source, delimiter, encoding = CSV[declared]
-    of, read_files = table(source), 0
+    source, make, delimiter, encoding = CSV[declared]
+    of, read_files = table(source, NESTED if "nested" in declared else PLAIN), 0
     for number in range(files + 4):
         chance = random.Random(f"{pytestconfig.option.hypothesis_seed} {number}")
-        lines = [delimiter.join([str(row["id"]), f"n{n}", row["total"], str(n)]) for n, row in rows(200)]
-        header = [] if "names" in declared else [delimiter.join(["id", "name", "total", "at"]).encode()]
-        share = chance.choice([0.02, 0.5])
+        made = [make(row, n) for n, row in rows(200)]
+        lines = [delimiter.join(map(str, row.values())) for row in made]
+        header = [] if "names" in declared else [delimiter.join(made[0]).encode()]
+        share = chance.choice([0.1, 0.9])
         changed = [mutated(chance, line.encode(encoding)) if chance.random() < share else line.encode(encoding) for line in lines]
         data = b"\n".join([*header, *changed, b""])
         found = both(of, tmp_path, f"{number}.csv", data)
