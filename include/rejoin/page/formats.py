@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from rejoin.lake.query.json_values import plain
+from rejoin.lake.query.json_values import json_text
 
 UNKNOWN = "not known"
 
@@ -73,7 +73,7 @@ def value(of: Any) -> str:
     if isinstance(of, bytes):
         return of.hex()
     if isinstance(of, list | dict):
-        return json.dumps(plain(of, str), ensure_ascii=False)
+        return json_text(of)
     return json.dumps(of, default=str).strip('"')
 
 

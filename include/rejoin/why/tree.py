@@ -1,6 +1,5 @@
 """An answer for people: a small tree, the row on top, the records of files as its leaves."""
 
-import json
 from base64 import b64encode
 from collections.abc import Iterator
 from datetime import datetime
@@ -10,6 +9,7 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
+from rejoin.lake.query.json_values import json_text
 from rejoin.lake.query.quarantine_entries import Entry
 from rejoin.lake.query.typed_keys import key_text
 from rejoin.plan.topic_path import place_said
@@ -31,7 +31,7 @@ from rejoin.why.answer import (
 )
 
 VALUE = 80
-"""So many characters of a value are shown."""
+"""So many characters of a value are shown: who wants all of it has ``--json``."""
 WIDE = 10_000
 """The width of a tree where there is no terminal: programs that read lines want whole ones."""
 _COLOURS = {
@@ -166,9 +166,9 @@ def _change(change: Change) -> str:
 def _values(change: Change) -> Iterator[str]:
     before, after = change.before, change.after
     if before is not None and after is not None:
-        yield from (f"{c} {_json(before.get(c))} -> {_json(after.get(c))}" for c in change.columns)
+        yield from (f"{c} {json_text(before.get(c), VALUE)} -> {json_text(after.get(c), VALUE)}" for c in change.columns)
     else:
-        yield ", ".join(f"{c} {_json(v)}" for c, v in (after or before or {}).items())
+        yield ", ".join(f"{c} {json_text(v, VALUE)}" for c, v in (after or before or {}).items())
 
 
 def why_not(row: OutputRow) -> Iterator[str]:
@@ -233,9 +233,3 @@ def _aside(entry: Entry) -> str:
     where = "" if entry.file is None or entry.line is None else f", {place_said(entry.file, entry.line)}"
     did = "held back" if entry.code in HELD_CODES else "a record was refused"
     return f"{did} in run {entry.run}: {entry.code} {entry.reason}{where}"
-
-
-def _json(value: Any) -> str:
-    """A value, shortened: who wants all of it has ``--json``."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= VALUE else f"{text[:VALUE]}..."

@@ -1,12 +1,13 @@
 """Lakes with sinks, on the broker and the database that all tests share."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
-from integration.made import Lake
+from integration.made import Lake, plain
+from integration.opensearch import OpenSearchServer
 from integration.servers import KafkaServer
 
 from rejoin import crash
@@ -37,6 +38,15 @@ def lake(tmp_path: Path, topic: str) -> Lake:
 
 
 @pytest.fixture
+def index(lake: Lake, topic: str, search_server: OpenSearchServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The index of a sink of the lake."""
+    monkeypatch.setenv("REJOIN_SINK_OPENSEARCH", search_server.url)
+    lake.declare(f'opensearch("{topic}")')
+    yield topic
+    search_server("DELETE", f"{topic}*")
+
+
+@pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> Hook:
     """Does something when a crash point is reached for the first time."""
     hooks: dict[str, Callable[[], object]] = {}
@@ -58,3 +68,8 @@ def rows_of(database: str, table: str) -> dict[int, dict[str, object]]:
         assert cursor.description is not None
         names = [c.name for c in cursor.description]
         return {row[0]: dict(zip(names, row, strict=True)) for row in cursor}
+
+
+def wanted(lake: Lake) -> dict[str, dict[str, object]]:
+    """The output as documents."""
+    return {str(key): {c: v for c, v in row.items() if v is not None} for key, row in plain(lake.rows()).items()}

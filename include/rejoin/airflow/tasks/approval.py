@@ -1,12 +1,12 @@
 """What a person reads before approving a run: what it would change in each output, what it keeps aside, and some rows. Markdown."""
 
 import html
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
 from rejoin.airflow.tasks.links import run_page
+from rejoin.lake.query.json_values import json_text
 from rejoin.plan.model.step_results import NET_CHANGES, Counts
 from rejoin.plan.model.steps import Verb, step_id
 from rejoin.report.history import many
@@ -80,12 +80,9 @@ def _row(change: "RowChange", side: Mapping[str, Any] | None, key: Sequence[str]
     """A side of a change: of an update the key and what differs."""
     if side is None:
         return "no row"
-    return ", ".join(f"{_text(c)} {_text(_value(v))}" for c, v in side.items() if not change.changed or c in change.changed or c in key)
-
-
-def _value(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= VALUE else f"{text[:VALUE]}..."
+    return ", ".join(
+        f"{_text(c)} {_text(json_text(v, VALUE))}" for c, v in side.items() if not change.changed or c in change.changed or c in key
+    )
 
 
 def _text(text: str) -> str:

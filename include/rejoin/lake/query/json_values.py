@@ -2,6 +2,7 @@
 
 import base64
 import datetime as dt
+import json
 import math
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -43,3 +44,9 @@ def plain(value: Any, other: Callable[[Any], Any] = _refused) -> Any:
         case list() | tuple():
             return [plain(v, other) for v in value]
     return other(value)
+
+
+def json_text(value: Any, most: int | None = None) -> str:
+    """The value as one text of JSON, for people: at most so many letters of it, and a value of any other type as Python prints it."""
+    text = json.dumps(plain(value, str), ensure_ascii=False)
+    return text if most is None or len(text) <= most else f"{text[:most]}..."

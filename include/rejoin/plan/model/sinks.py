@@ -58,8 +58,24 @@ MURMUR2 = "murmur2"
 """The partitioner that chooses as Java's default one does."""
 
 
+class _Target:
+    """What a sink delivers to: the value of its field that has the name ``what``."""
+
+    what: ClassVar[str]
+
+    @property
+    def target(self) -> str:
+        """What it delivers to."""
+        return str(getattr(self, self.what))
+
+    @property
+    def how(self) -> str:
+        """The same, and how, for people."""
+        return f"{self.what} {self.target}"
+
+
 @dataclass(frozen=True)
-class KafkaSink:
+class KafkaSink(_Target):
     """A topic. ``batch``: at most so many records a transaction. ``partitions``: how many to make it with if there is no such topic.
 
     ``partitioner``: MURMUR2, or "module:function", called with (key bytes, row, number of partitions).
@@ -81,24 +97,18 @@ class KafkaSink:
     interceptors: tuple[str, ...] = ()
     producer: tuple[tuple[str, str], ...] = ()
     kind: str = "kafka"
-    what: ClassVar = "topic"
+    what = "topic"
     address: ClassVar = "bootstrap.servers"
     package: ClassVar = "confluent_kafka"
     new_column: ClassVar = ""
 
     @property
-    def target(self) -> str:
-        """What it delivers to."""
-        return self.topic
-
-    @property
     def how(self) -> str:
-        """The same, and how, for people."""
-        return f"{self.what} {self.topic}: {self.value} as {self.format}, {self.guarantee}, {self.batch:,} records a transaction"
+        return f"{super().how}: {self.value} as {self.format}, {self.guarantee}, {self.batch:,} records a transaction"
 
 
 @dataclass(frozen=True)
-class PostgresSink:
+class PostgresSink(_Target):
     """A table, ``schema.table``. ``retries``: so often is a transaction repeated that met a deadlock or a serialization failure."""
 
     name: str
@@ -107,24 +117,14 @@ class PostgresSink:
     start: Start = Start.SNAPSHOT
     retries: int = 5
     kind: str = "postgres"
-    what: ClassVar = "table"
+    what = "table"
     address: ClassVar = "url"
     package: ClassVar = "psycopg"
     new_column: ClassVar = ": add it to the table first, unless it is there"
 
-    @property
-    def target(self) -> str:
-        """What it delivers to."""
-        return self.table
-
-    @property
-    def how(self) -> str:
-        """The same, for people."""
-        return f"{self.what} {self.table}"
-
 
 @dataclass(frozen=True)
-class OpenSearchSink:
+class OpenSearchSink(_Target):
     """An index of OpenSearch or Elasticsearch: a document a row."""
 
     name: str
@@ -132,20 +132,10 @@ class OpenSearchSink:
     catch_up: CatchUp = CatchUp.EVERY
     start: Start = Start.SNAPSHOT
     kind: str = "opensearch"
-    what: ClassVar = "index"
+    what = "index"
     address: ClassVar = "url"
     package: ClassVar = "opensearchpy"
     new_column: ClassVar = ""
-
-    @property
-    def target(self) -> str:
-        """What it delivers to."""
-        return self.index
-
-    @property
-    def how(self) -> str:
-        """The same, for people."""
-        return f"{self.what} {self.index}"
 
 
 Sink = KafkaSink | PostgresSink | OpenSearchSink

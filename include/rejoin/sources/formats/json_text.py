@@ -61,13 +61,7 @@ def loads(text: str) -> Any:
 
 def json_object(raw: bytes) -> dict[str, Any]:
     """The JSON object of a line; ``BadRecord`` if it is none. Numbers with a point are ``Decimal``."""
-    try:
-        found = loads(raw.decode())
-    except UnicodeDecodeError:
-        raise BadRecord(BAD_JSON, "the line is not UTF-8") from None
-    if type(found) is not dict:
-        raise BadRecord(BAD_JSON, "the line is not a JSON object")
-    return found
+    return _object(raw, loads)
 
 
 _CONSTANTS = {None: "null", True: "true", False: "false"}
@@ -115,8 +109,12 @@ def _written(value: Any) -> str:
 
 def json_members(raw: bytes) -> dict[str, Any]:
     """As ``json_object``, with every number as it is written (``Number``)."""
+    return _object(raw, as_written)
+
+
+def _object(raw: bytes, read: Callable[[str], Any]) -> dict[str, Any]:
     try:
-        found = as_written(raw.decode())
+        found = read(raw.decode())
     except UnicodeDecodeError:
         raise BadRecord(BAD_JSON, "the line is not UTF-8") from None
     if type(found) is not dict:
