@@ -201,6 +201,6 @@ def test_equal_groups_have_equal_hashes_and_others_have_not() -> None:
 
 def test_a_right_row_whose_whole_key_is_null_is_one_like_any_other() -> None:
     given = {"sent": ("fk_1",), "changes": ("c",), "held": ("right",)}
-    sent, changes, held = "fk_1\n a", "c\n NULL", "left | right\n 1 | NULL\n 2 | b\n NULL | c"
-    check(outer.touched(SQL, given, ["c"], ["left"]), "c\n a\n b\n c\n NULL", sent=sent, changes=changes, held=held)
-    check(outer.touched(SQL, {"held": ("right",)}, ["c"], ["left"]), "c\n b\n c", held=held)
+    sent, changes, held = "fk_1\n a", "c\n NULL", "l_1 | l_2 | right\n 1 | NULL | NULL\n 2 | 1 | b\n NULL | NULL | c"
+    check(outer.touched(SQL, given, ["c"], ["l_1", "l_2"]), "c\n a\n b\n c\n NULL", sent=sent, changes=changes, held=held)
+    check(outer.touched(SQL, {"held": ("right",)}, ["c"], ["l_1", "l_2"]), "c\n b\n c", held=held)

@@ -18,6 +18,7 @@ from rejoin.lake.ledger.records import StepRecord
 from rejoin.lake.read.lookups import LookupKeys
 from rejoin.plan.check.compile import compile
 from rejoin.steps.resolve import old_rows
+from rejoin.steps.respond.step import Responding
 from rejoin.steps.subscribe.step import _left_changes
 from rejoin.steps.validate.judging import _value, hours_since_newest, share_matched
 from rejoin.steps.validate.step import Validating
@@ -36,6 +37,24 @@ def test_every_row_is_new_to_a_node_that_is_made_anew(lake: StoredTables) -> Non
     changes = _left_changes(attempt(lake, PLAN, rebuild=("out",)), OUT)
     assert changes is not None
     check_rows(changes.here(), "s | o | _op | _before IS NULL | _after.note\n 1 | 1 | I | true | a")
+
+
+def test_new_subscriptions_and_changed_right_rows_are_answered(lake: StoredTables) -> None:
+    customers = "k INT | _run BIGINT | _op | _version | _hash BLOB | name | _before STRUCT(name VARCHAR, _hash BLOB)\n"
+    lake.write(
+        "customers",
+        customers + "7 | 1 | I | p | h | Ann | NULL\n 7 | 3 | U | q | i | Anne | {name: Ann, _hash: h}\n 8 | 1 | I | p | h | Bob | NULL",
+    )
+    sent = "fk_1 INT | pk_1 INT | pk_2 INT | _run BIGINT | _op | _hash BLOB | _instruction\n"
+    instruction = "PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE"
+    lake.write("out__subscriptions__customers", f"{sent} 7 | 1 | 1 | 1 | S | h | {instruction}\n 8 | 1 | 2 | 3 | S | h | {instruction}")
+    steps = [StepRecord("subscribe.out", {"subscribed": 1}, 0.1, 0), StepRecord("ingest.customers", {"changes": 1}, 0.1, 0)]
+    work = attempt(lake, PLAN, *steps)
+    outcome = Responding(work).run(OUT, OUT.edges[0])
+    assert outcome.result.responses == 2
+    answers = work.after(outcome.writes).responses(OUT, OUT.edges[0])
+    assert answers is not None
+    check_rows(answers.here(), 'pk_1 | pk_2 | ("right").name\n 1 | 1 | Anne\n 1 | 2 | Bob')
 
 
 def test_old_rows_are_those_that_are_proven_and_those_that_were_read(lake: StoredTables, monkeypatch: pytest.MonkeyPatch) -> None:
