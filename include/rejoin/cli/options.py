@@ -58,11 +58,13 @@ engine_option = click.option(
     "--engine",
     type=click.Choice([str(c) for c in EngineChoice]),
     default=None,
-    help="Who computes: this process (local), Spark (spark), or this process where expressions are portable, else Spark "
+    help="Which engine computes: this process (local), Spark (spark), or this process where expressions are portable, else Spark "
     "(auto, the default unless a cluster or Spark Connect is named).",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-always_json = click.option("--json", is_flag=True, expose_value=False, help="As in other commands; this one always prints JSON.")
+always_json = click.option(
+    "--json", is_flag=True, expose_value=False, help="Accepted as in other commands; this command always prints JSON."
+)
 
 
 def loaded(file: str) -> Plan:

@@ -68,7 +68,7 @@ def quarantine_show(table: str, key: tuple[str, ...], location: str, name: str |
 @root_option
 @yes_option
 def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str, root: str, agreed: bool) -> None:
-    """Run TOPOLOGY_FILE once and judge again what is in quarantine of each TABLE, through the same stages and by what is true now."""
+    """Run TOPOLOGY_FILE once and try again what is in quarantine of each TABLE, by the definitions and expectations of now."""
     from rejoin.lake.query.quarantine_reader import entries
     from rejoin.report.history import kept_aside
     from rejoin.report.run import ending
@@ -91,7 +91,7 @@ def quarantine_replay(topology_file: str, table: tuple[str, ...], location: str,
 @lake_option
 @topology_option
 def quarantine_drop(table: str, key: tuple[str, ...], location: str, name: str | None) -> None:
-    """Forget what is in quarantine of the source table TABLE, or of one KEY of it. Its current rows stay as they are."""
+    """Remove what is in quarantine of the source table TABLE, or of one KEY of it. Its current rows stay as they are."""
     from rejoin.operate.quarantine import drop
 
     topology = existing(location, name)

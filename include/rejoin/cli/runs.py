@@ -39,13 +39,20 @@ from rejoin.report.progress import shown
 @topology_argument
 @lake_option
 @root_option
-@click.option("--owner", "who", default=None, help="Name of whoever runs this: the same name goes on with its own failed run and cut.")
+@click.option(
+    "--owner",
+    "who",
+    default=None,
+    help="The name of whoever runs this. The same name resumes its own failed run and the input of that run.",
+)
 @click.option("--refresh", type=click.Choice(DECLARABLE), default=None, help="How to bring every output up to date in this run.")
 @click.option(
     "--fuse", type=click.Choice([str(f) for f in Fuse]), default=None, help="What to do about an output that would change too much."
 )
 @engine_option
-@click.option("--only", multiple=True, metavar="OUTPUT", help="Only this output and what it is made of (may be given several times).")
+@click.option(
+    "--only", multiple=True, metavar="OUTPUT", help="Update only this output and what it is made of (may be given several times)."
+)
 @click.option("--note", default="", help="A sentence to keep with the run.")
 @yes_option
 @json_option
@@ -114,7 +121,7 @@ def _check_complete(done: Run, steps: Sequence[StepRecord]) -> None:
     default=None,
     help="With --sql: the statements of a run with this --engine.",
 )
-@click.option("--run", "number", type=int, default=None, help="How this run was done: what was recomputed, what was read, and why.")
+@click.option("--run", "number", type=int, default=None, help="Show how this run was done: what was recomputed, what was read, and why.")
 @lake_option
 def explain(topology_file: str, as_json: bool, mermaid: bool, sql: bool, engine: str | None, number: int | None, location: str) -> None:
     """Show what TOPOLOGY_FILE compiles to: tables, joins and the steps of a run; if it was run, also what the next run makes of the lake's tables.
@@ -239,8 +246,8 @@ def repair(topology_file: str | None, location: str, name: str | None, full: boo
 @click.command()
 @lake_option
 @topology_option
-@click.option("--last", default=20, show_default=True, help="How many runs.")
-@click.option("--run", "number", type=int, default=None, help="One run, step by step.")
+@click.option("--last", default=20, show_default=True, help="Show so many runs.")
+@click.option("--run", "number", type=int, default=None, help="Show one run, step by step.")
 @json_option
 def history(location: str, name: str | None, last: int, number: int | None, as_json: bool) -> None:
     """List the runs in the ledger, newest last; with --run, one run's steps."""

@@ -14,9 +14,9 @@ from rejoin.cli.options import json_option, lake_option, opened_or_existing, opt
 @click.option("--from-run", type=int, default=None, help="Deliver the changes of this run and all later ones again.")
 @click.option("--snapshot", is_flag=True, help="Deliver the rows of the newest run again, and delete what is not among them.")
 def publish(topology_file: str | None, location: str, name: str | None, wanted: str | None, from_run: int | None, snapshot: bool) -> None:
-    """Deliver to sinks what they have not got yet, from the committed runs. Needs no Spark.
+    """Deliver to the sinks the changes of committed runs that they do not have yet. Needs no Spark.
 
-    With --from-run or --snapshot one sink gets again what it had; event ids stay the same.
+    With --from-run or --snapshot one sink gets again what it had before; event ids stay the same.
     """
     from rejoin.report.sinks import deliveries
     from rejoin.steps.deliver.catch_up import Restart

@@ -55,7 +55,7 @@ def sql(
 
 @click.command()
 @click.argument("table")
-@click.option("-n", "--rows", "most", type=click.IntRange(min=0), default=10, show_default=True, help="How many rows.")
+@click.option("-n", "--rows", "most", type=click.IntRange(min=0), default=10, show_default=True, help="Print so many rows.")
 @lake_option
 @topology_option
 @_as_of

@@ -33,7 +33,7 @@ from rejoin.report.progress import shown
 @lake_option
 @root_option
 @click.option("--once", is_flag=True, help="Capture what is committed now, then end.")
-@click.option("--resnapshot", is_flag=True, help="Read every table again: after a slot was lost, or files were.")
+@click.option("--resnapshot", is_flag=True, help="Read every table again, after the slot or captured files were lost.")
 def capture(topology_file: str, location: str, root: str, once: bool, resnapshot: bool) -> None:
     """Read the changes of PostgreSQL's tables into files below --root.
 
@@ -145,10 +145,10 @@ def expire(location: str, name: str | None, keep_days: float) -> None:
 @click.argument("table", shell_complete=completion.tables)
 @lake_option
 @root_option
-@click.option("--yes", "agreed", is_flag=True, help="Agree to what is said.")
+@click.option("--yes", "agreed", is_flag=True, help="Agree to what is lost.")
 @json_option
 def accept(topology_file: str, table: str, location: str, root: str, agreed: bool, as_json: bool) -> None:
-    """Let the source table TABLE go on, if its topic does not go on as it was read and every run stops.
+    """Let the source table TABLE go on although its topic has lost records or was replaced, so that runs stop no longer.
 
     It says what is lost and from where the next run reads, and asks on a terminal; elsewhere it needs --yes. Rows that are stored stay. What is lost is not
     made up for: have the producer write all rows once more (a new snapshot) after it.

@@ -17,12 +17,12 @@ from rejoin.cli.options import existing, json_option, lake_option, out, root_opt
 @click.option("--as-of", "run", type=int, default=None, help="As of this run; default: the newest.")
 @json_option
 def why(output: str, key: tuple[str, ...], location: str, root: str, name: str | None, run: int | None, as_json: bool) -> None:
-    r"""Tell which records of which files made, changed, held back or removed the row of OUTPUT (or of a source table) with this KEY.
+    r"""Show which records of which files made, changed, held back or removed the row of OUTPUT (or of a source table) with this KEY.
 
     Of a key with several columns give one value each; \N stands for null. A number below zero is a value; any other that begins with a minus stands
     behind ``--``.
 
-    The records' lines are found by reading the files again; where these are gone or changed, only their names are told.
+    The records' lines are found by reading the files again; where these are gone or changed, only their names are shown.
     """
     from rejoin.lake.query.typed_keys import typed
     from rejoin.lake.source_access import source_access

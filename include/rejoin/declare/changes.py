@@ -16,8 +16,8 @@ Order = str | Sequence[str] | Arrival | None
 
 
 def arrival() -> Arrival:
-    """The order of files by their names (numbers in them by value), and of the records in a file: only where nothing in the records says it. Of a topic that of
-    each partition, which is so without a word.
+    """The order of the files by their names (numbers in them by value), and of the records in each file. Use it only if no field says which record is newer.
+    A topic needs no ``order_by``: its records are in the order of their partition.
     """
     return Arrival()
 
@@ -33,17 +33,18 @@ def changes(
     on_bad_record: str = "quarantine",
     max_bad_share: float = 0.05,
 ) -> SourceDeclaration:
-    """Rows that a tool has landed, each as it is now, or gone: in files of JSON lines, CSV or Parquet, in messages of a topic, appended to a table.
+    """Rows that a tool writes whenever they change: a record has the whole row, or says that it was deleted. The records are in files of JSON lines, CSV or Parquet,
+    in messages of a topic, or in an Iceberg table to which they are appended.
 
     Args:
         path: the directory of the files, ``kafka(topic)``, or ``iceberg(table)``.
-        order_by: the field, or SQL over fields, that says which of two records of a key is newer; a list if several do, the most
-            telling first; ``arrival()``: the order of files and records. Of a topic it may be left out: the order of each partition.
-        deleted: SQL that is true of a record whose row is gone, such as ``"__deleted = 'true'"``; None: no row is ever deleted, but by a message
-            without value.
-        loaded: SQL that is true of a record of a full load, which comes before all changes by ``order_by``. Another one stops a run: of rows that it lacks nobody
-            could say whether they are gone. None: there is none, or its rows only add what is not there.
-        columns: ``{"column": "field, or SQL over fields"}`` for columns that are not called so there. In SQL every field is a text.
+        order_by: the field, or SQL over fields, that says which of two records of a key is newer; a list if it takes several, the most
+            significant first; or ``arrival()``. For a topic it may be left out: then the order within each partition counts.
+        deleted: SQL that is true of a record whose row is gone, such as ``"__deleted = 'true'"``; None: only a message without
+            value deletes a row.
+        loaded: SQL that is true of a record of a full load; by ``order_by`` these come before all changes. A second full load stops the run, because a row that it
+            lacks may or may not have been deleted. None: there is no full load, or its rows only add what is not there yet.
+        columns: ``{"column": "field, or SQL over fields"}`` for columns that have another name there, or are computed. In SQL every field is a text.
         format: how all files are written; None: as the name of each file says.
         on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
         max_bad_share: more bad records than this share stop the run in any case.

@@ -48,8 +48,8 @@ def condition(sql: str) -> Expected:
 
 
 def computable() -> Expected:
-    """Every expression of an output (select, filter, foreign key) has a value, or null, for each of its rows. Held without being asked for;
-    with severity ``quarantine`` rows for which a cast, a division ... fails are held back instead of stopping the run.
+    """Every expression of an output (select, filter, foreign key) has a value, or null, for each of its rows. A row for which a cast or a division
+    fails stops the run even without this expectation; with severity ``quarantine`` it is held back instead.
     """
     return Expected("computable", {})
 

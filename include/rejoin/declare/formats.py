@@ -17,7 +17,7 @@ class FormatDeclaration:
 
 
 def json() -> FormatDeclaration:
-    """Lines, a JSON object each."""
+    """Lines of JSON, one object each."""
     return FormatDeclaration("json", (), here())
 
 
@@ -44,7 +44,7 @@ def csv(
         quote: the character around a field that holds delimiters or line ends; None: there are no quotes.
         escape: the character before a quote inside such a field, such as ``"\\"``; None: a quote is doubled.
         header: the first line names the fields. With ``names`` it is left out.
-        names: the fields in their order, where no header names them, or not well.
+        names: the fields in their order, if there is no header or its names are not to be used.
         encoding: such as ``"latin-1"`` or ``"utf-16"``.
         null: the text that means NULL.
         trim: white space around a field does not count.
@@ -57,7 +57,7 @@ def installed_format(name: str, **options: object) -> FormatDeclaration:
     """A format that an installed package brings.
 
     Args:
-        name: of its entry point.
-        options: what it takes: texts, numbers, True, False, None, lists and dicts of these.
+        name: the name of its entry point.
+        options: its own options: texts, numbers, True, False, None, lists and dicts of these.
     """
     return FormatDeclaration(name, tuple(options.items()), here(), installed=True)

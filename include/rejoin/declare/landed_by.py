@@ -31,10 +31,10 @@ def flattened(
 
     Args:
         path: the directory of the files, ``kafka(topic)``, or ``iceberg(table)``.
-        order_by: the fields with the position: ``"__lsn"`` of PostgreSQL; ``["__file", ...]`` of others. There is none without ``add.fields``. Of a topic it
-            may be left out: the order of each partition.
-        deleted: as of ``changes``.
-        options: as of ``changes``.
+        order_by: the fields with the position: ``"__lsn"`` of PostgreSQL; ``["__file", ...]`` of others. Without ``add.fields`` there are none. For a topic it
+            may be left out: then the order within each partition counts.
+        deleted: see ``changes``.
+        options: see ``changes``.
     """
     return changes(path, order_by=order_by, deleted=deleted, **options)
 
@@ -45,7 +45,7 @@ def dms(path: str, *, sequence: str = "AR_H_CHANGE_SEQ", **options: Unpack[Loade
     Args:
         path: the directory of the files of a table, or ``iceberg(table)``.
         sequence: the column to which a transformation rule adds ``$AR_H_CHANGE_SEQ``.
-        options: as of ``changes``; without ``loaded`` records that have no sequence are of a full load.
+        options: see ``changes``; ``loaded`` is by default true of the records without a sequence.
     """
     gone = "CASE coalesce(nullif(Op, ''), 'I') WHEN 'D' THEN true WHEN 'I' THEN false WHEN 'U' THEN false END"
     position = f"coalesce(CAST(nullif(`{sequence}`, '') AS DECIMAL(38,0)), CAST(0 AS DECIMAL(38,0)))"
@@ -54,22 +54,22 @@ def dms(path: str, *, sequence: str = "AR_H_CHANGE_SEQ", **options: Unpack[Loade
 
 
 def fivetran(path: str, *, order_by: Order = "_fivetran_synced", **options: Unpack[Options]) -> SourceDeclaration:
-    """Rows as Fivetran lands them: with the time at which it did, and whether they are gone.
+    """Rows as Fivetran writes them, each with the time of its synchronisation and a mark if it was deleted.
 
     Args:
         path: the directory of the files of a table, or ``iceberg(table)``.
-        order_by: as of ``changes``.
-        options: as of ``changes``.
+        order_by: see ``changes``.
+        options: see ``changes``.
     """
     return replace(changes(path, order_by=order_by, deleted="CAST(_fivetran_deleted AS BOOLEAN)", **options), landed_by="fivetran")
 
 
 def airbyte(path: str, *, order_by: Order = "_ab_cdc_lsn", **options: Unpack[Options]) -> SourceDeclaration:
-    """Rows as Airbyte's CDC sources land them, in files whose fields are columns.
+    """Rows as Airbyte's CDC sources write them, in files whose fields are columns.
 
     Args:
         path: the directory of the files of a stream, or ``iceberg(table)``.
         order_by: the field with the position: ``"_ab_cdc_lsn"`` of PostgreSQL, ``"_ab_cdc_cursor"`` of MySQL and others.
-        options: as of ``changes``.
+        options: see ``changes``.
     """
     return replace(changes(path, order_by=order_by, deleted="_ab_cdc_deleted_at IS NOT NULL", **options), landed_by="airbyte")

@@ -43,10 +43,10 @@ def snapshot(
 
     Args:
         path: the directory of the snapshots.
-        max_delete_share: a snapshot that would delete more than this share of the rows is refused.
+        max_delete_share: the run refuses a snapshot that would delete more than this share of the rows.
         null: the text that means NULL in a CSV field; with ``format=csv(...)`` that says it.
-        columns: ``{"column": "field, or SQL over fields"}``, as of ``changes``.
-        format: how all files are written; None: as their names say. With it, or ``columns``, every field is a text, as of ``changes``.
+        columns: ``{"column": "field, or SQL over fields"}``, see ``changes``.
+        format: how all files are written; None: as their names say. With it, or ``columns``, every field is a text, see ``changes``.
         on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
         max_bad_share: more bad records than this share stop the run in any case.
     """
@@ -68,8 +68,8 @@ def records(
     Args:
         path: the directory of the files, a pattern (``landing/**/*.json.gz``), or ``kafka(topic)``.
         null: the text that means NULL in a CSV field; with ``format=csv(...)`` that says it.
-        columns: ``{"column": "field, or SQL over fields"}``, as of ``changes``.
-        format: how all files are written; None: as their names say. With it, or ``columns``, every field is a text, as of ``changes``.
+        columns: ``{"column": "field, or SQL over fields"}``, see ``changes``.
+        format: how all files are written; None: as their names say. With it, or ``columns``, every field is a text, see ``changes``.
         on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
         max_bad_share: more bad records than this share stop the run in any case.
     """
@@ -98,8 +98,8 @@ def debezium(
         placeholder: the text that stands for an unchanged large value.
         snapshots: ``"complete"``: a snapshot that the connector takes again deletes, at its end, the rows that it did not bring; ``"additive"``: its rows
             only add and update.
-        max_delete_share: such a snapshot that would delete more than this share of the rows is refused.
-        on_incomplete: until the end of a snapshot ``"publish"`` makes visible what is there, ``"wait"`` leaves every output of the table as it was.
+        max_delete_share: the run refuses such a snapshot if it would delete more than this share of the rows.
+        on_incomplete: while a snapshot is not complete, ``"publish"`` shows the rows that have come, ``"wait"`` leaves every output of the table as it was.
         on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
         max_bad_share: more bad records than this share stop the run in any case.
     """
@@ -123,11 +123,11 @@ def feed(
 
     Args:
         path: the directory of the files, a pattern (``landing/**/*.json.gz``), or ``kafka(topic)``.
-        dialect: its name.
-        only: what the dialect chooses records by, such as the name of a table; None: all records.
-        snapshots: as of ``debezium``, where the dialect has snapshots: those of Maxwell are its bootstraps.
-        max_delete_share: as of ``debezium``.
-        on_incomplete: as of ``debezium``.
+        dialect: its name, such as ``"maxwell"``.
+        only: what the dialect selects records by, such as the name of a table; None: all records.
+        snapshots: see ``debezium``, where the dialect has snapshots: those of Maxwell are its bootstraps.
+        max_delete_share: see ``debezium``.
+        on_incomplete: see ``debezium``.
         on_bad_record: ``"quarantine"`` keeps and counts a bad record, ``"fail"`` stops the run.
         max_bad_share: more bad records than this share stop the run in any case.
     """

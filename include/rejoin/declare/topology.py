@@ -102,7 +102,7 @@ class Relation:
         return self.topology.record(SelectDeclaration(self, items, here()))
 
     def group_by(self, *keys: str) -> "Groups":
-        """The rows by what they have in common: columns, or SQL expressions with ``AS``. ``aggregate`` says what a group has; see docs/groups.md."""
+        """Groups the rows by columns, or by SQL expressions with ``AS``. ``aggregate`` of the result says which columns a group has; see docs/groups.md."""
         return Groups(self, keys)
 
     def nest(self, many: "Relation", by: str | list[str], *, name: str, select: list[str], order_by: str | None = None) -> "Relation":
@@ -112,7 +112,7 @@ class Relation:
 
         Args:
             many: the relation whose rows go into the arrays.
-            by: its columns, or expressions with ``AS``, that are the key of this relation, in the order of that.
+            by: its columns, or expressions with ``AS``, that are the key of this relation, in the order of that key.
             name: what the array is called.
             select: what its elements have: columns of ``many``, ``*``, or SQL expressions with ``AS``.
             order_by: SQL over the columns of ``many``, each with ``DESC`` where it descends; rows that are equal in it come in the order of their key.
@@ -129,8 +129,8 @@ class Relation:
             refresh: ``"auto"`` recomputes the output where that is cheaper than following the changes, ``"incremental"`` does
                 so only where its definition is new, ``"full"`` always, ``"incremental_strict"`` never (the run stops instead).
             max_change_share: a run that would change more than this share of the output's rows stops before it is visible.
-            max_members: so does one that would put more rows than these into one array, of this output or of what it alone is made of; a ``collect`` with
-                LIMIT is not watched.
+            max_members: a run that would put more rows than this into one array stops, too. It holds for the arrays of this output and of the groups that
+                only this output is made of; a ``collect`` with LIMIT is not counted.
         """
         return self.topology.record(NameDeclaration(self, name, refresh, max_change_share, max_members, here()))
 
@@ -232,7 +232,7 @@ class Topology:
             key: the primary key column, or a list of columns.
             schema: ``"order_id BIGINT, total DECIMAL(10,2)"``; columns of the source that are not named are not kept.
             source: ``snapshot(...)``, ``debezium(...)``, ``feed(...)``, or a source of a package's own.
-            optional: columns that the source may lack (not yet, or no longer, there); they are null then. A run stops at any other one.
+            optional: columns that the source may lack (not yet, or no longer, there); they are null then. If any other column is missing, the run stops.
         """
         return self.record(TableDeclaration(name, key, schema, source, here(), optional))
 
@@ -248,20 +248,20 @@ class Topology:
         lateness: str | timedelta = "0 seconds",
         retention: str | timedelta | None = None,
     ) -> Relation:
-        """Declares a stream: facts with a time, which add up.
+        """Declares a stream: records with a time, which are added and never change.
 
         Args:
             name: its name in this topology.
             event_time: when it happened, TIMESTAMP or TIMESTAMP_NTZ: a column, or an expression over them such as ``timestamp_millis(ts)``, which is
                 computed as a record is read and becomes a column ``event_time`` (or another, with ``AS``).
-            schema: as of a table.
+            schema: as for a table.
             source: ``records(...)``, ``debezium(...)`` or ``feed(...)``.
-            id: the column, or columns, that tell one record from all others: a record that is delivered again is no second one. None: where it was read
-                tells it, which the stream then has as a column ``record``; only for ``records(...)``.
-            key: the column, or columns, by which it is joined with other streams; may repeat, and may be null: then the record has no partner.
-            lateness: how much later than the newest record of its stream a record may come and still find no result without partner in its place.
-            retention: how much older than the newest record of its stream a record may be; older ones are quarantined (``TOO_LATE``), and compactions
-                let go of stored records that no later one can meet, as far as all that reads the stream allows it. None: any age, and none goes.
+            id: the column, or columns, that identify a record: one that is delivered again is a duplicate. None (only for ``records(...)``): the place where it
+                was read identifies it, and the stream has that place as a column ``record``.
+            key: the column, or columns, by which it is joined with other streams. Values may repeat; a record whose key is null has no partner.
+            lateness: how much older than the newest record of its stream a late record may be. So long a result without a partner is not shown.
+            retention: how much older than the newest record of its stream a record may be; older ones are quarantined (``TOO_LATE``). Compactions
+                then delete stored records that no later record can meet, if everything that reads the stream allows it. None: records of any age are taken and kept.
         """
         declared = StreamDeclaration(key, event_time, lateness, retention)
         return self.record(TableDeclaration(name, id, schema, source, here(), (), declared))

@@ -11,14 +11,14 @@ class SetupError(TerminalError):
 
 
 class StoreDenied(TerminalError):
-    """The object store of the lake does not let us do what has to be done: no keys, wrong ones, or such as may not."""
+    """The object store of the lake does not let rejoin read or write: keys are missing, wrong, or lack permissions."""
 
     code = "STORE_DENIED"
     exit_code = 5
 
 
 class StoreMissing(TerminalError):
-    """The object store has no such bucket, or no longer an object that the lake names."""
+    """The object store does not have the bucket, or no longer has an object that the lake names."""
 
     code = "STORE_MISSING"
     exit_code = 5
@@ -53,7 +53,7 @@ class FileExists(TerminalError):
 
 
 class QueryRefused(TerminalError):
-    """A query has a mistake, or is something else than one SELECT over the lake's tables; nothing was computed."""
+    """A query has a mistake, or is not one SELECT over the lake's tables; nothing was computed."""
 
     code = "QUERY_REFUSED"
     exit_code = 2

@@ -22,13 +22,13 @@ class SparkDown(TransientError):
 
 
 class StoreDown(TransientError):
-    """The object store of the lake does not answer, or answers that it cannot now."""
+    """The object store of the lake does not answer, or says that it is not available now."""
 
     code = "STORE_DOWN"
 
 
 class SnapshotOpen(TransientError):
-    """The run is committed, and left outputs as they were that wait for the end of a snapshot within a feed."""
+    """The run is committed, but left some outputs as they were: these wait for the end of a snapshot within a feed."""
 
     code = "SNAPSHOT_OPEN"
 

@@ -7,7 +7,7 @@ from rejoin.errors.base import TerminalError, TransientError
 
 
 class SinkError(TerminalError):
-    """Base of the errors of sinks that somebody has to act upon."""
+    """Base of the errors of sinks that need somebody to act."""
 
     code = "SINK"
     exit_code = 7
@@ -69,7 +69,7 @@ class SinkMessageTooLarge(SinkError):
 
 
 class SinkDenied(SinkError):
-    """The sink does not let us in, or not do that."""
+    """The sink does not let rejoin in, or does not allow what the delivery needs to do."""
 
     code = "SINK_DENIED"
 

@@ -55,19 +55,19 @@ class TopicReplaced(SourceError):
 
 
 class PartitionsAdded(SourceError):
-    """A topic has more partitions than before, and the order of the changes of a row is that in which one partition has them."""
+    """A topic has more partitions than before. Only one partition keeps the changes of a row in order, and a row may now be in another one."""
 
     code = "PARTITIONS_ADDED"
 
 
 class SchemaUnknown(SourceError):
-    """A message names a schema that the registry does not have, or that is none of Avro."""
+    """A message names a schema that the registry does not have, or one that is not Avro."""
 
     code = "SCHEMA_UNKNOWN"
 
 
 class SourceDenied(SourceError):
-    """The system that holds a source lets rejoin not in, or not read it."""
+    """The system that holds a source does not let rejoin in, or does not let it read the source."""
 
     code = "SOURCE_DENIED"
 
