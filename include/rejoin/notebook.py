@@ -37,8 +37,8 @@ class Lake:
         """The rows of a source table (its current rows) or output, as of the newest run or an earlier one.
 
         Raises:
-            RunUnknown: there is no lake, no run was committed yet, or not this one.
-            UnknownTable: no such table; or several topologies have one of this name, or runs, and none is named.
+            RunUnknown: there is no lake, no run was committed yet, or there is no such run.
+            UnknownTable: there is no such table; or several topologies have one of this name, and ``topology`` names none of them.
             SnapshotExpired: the run is beyond retention.
         """
         from rejoin.lake.query.user_queries import whole
@@ -47,7 +47,7 @@ class Lake:
         return whole(cuts(self.location, topology, as_of), table)
 
     def sql(self, query: str, *, as_of: int | None = None, topology: str | None = None) -> "Rows":
-        """The rows that a SELECT asks for, in DuckDB's SQL; all tables of a topology as of the same run.
+        """The rows that a SELECT in DuckDB's SQL returns; all tables of a topology are read as of the same run.
 
         Raises:
             QueryRefused: the query has a mistake, or is not one SELECT over tables of the lake.
@@ -59,12 +59,12 @@ class Lake:
         return asked(cuts(self.location, topology, as_of), query)
 
     def run(self, topology: Topology | str | Path, *, root: str | Path = ".", options: RunOptions | None = None) -> "Run":
-        """One run of a topology, or of a topology file, as ``rejoin run`` does it. Returns the committed run.
+        """Runs a topology, or a topology file, once, as ``rejoin run`` does. Returns the committed run.
 
         Args:
             topology: what to run.
             root: where relative source paths start.
-            options: what is asked of this run.
+            options: options of this run.
 
         Raises:
             TopologyError: the topology has mistakes; nothing was run.

@@ -76,7 +76,7 @@ def url_of(connections: Mapping[str, Mapping[str, str]], at: str) -> str:
     try:
         parts = psycopg2.extensions.parse_dsn(url)
     except psycopg2.ProgrammingError:  # its words quote the URL
-        raise SetupError(f"the URL of the database {at!r} is none of PostgreSQL", expected=expected) from None
+        raise SetupError(f"the URL of the database {at!r} is not a URL of PostgreSQL", expected=expected) from None
     options = f"{parts.pop('options', '')} {' '.join(f'-c {k}={v}' for k, v in _SETTINGS.items())}".strip()
     defaults = {"connect_timeout": _CONNECT_SECONDS, "application_name": "rejoin"}
     return str(psycopg2.extensions.make_dsn(**{**defaults, **parts, "options": options, "client_encoding": "UTF8"}))

@@ -132,7 +132,7 @@ class SparkEngine(Engine):
         def told() -> dict[str, Any]:
             found = seen.get
             if found.keys() != counts.keys():  # a server that is busy gives up waiting for them (SPARK-54279)
-                raise EngineFailed("Spark did not tell what it has counted; nothing was committed", next_step="try again")
+                raise EngineFailed("Spark did not report what it has counted; nothing was committed", next_step="try again")
             return dict(found)
 
         return SparkRelation(counted, observed=True), told

@@ -169,13 +169,13 @@ class RefreshRefused(SourceError):
 
 
 class EngineRefused(SourceError):
-    """A step is not for the engine that was asked for."""
+    """The engine that was chosen cannot or should not do a step."""
 
     code = "ENGINE_REFUSED"
 
 
 class ScenarioRefused(SourceError):
-    """A line of a scenario file is no scenario, or one of a shape that ``rejoin replay`` does not run."""
+    """A line of a scenario file is not a scenario, or not one that ``rejoin replay`` can run."""
 
     code = "SCENARIO_REFUSED"
 

@@ -48,8 +48,8 @@ class ExpressionRefused(TerminalError):
 
 
 class PlanNotApproved(TerminalError):
-    """An edited topology rebuilds or leaves behind something, or changes what readers of a sink get, or a table would go on without what is lost; and
-    nobody agreed. Nothing was done.
+    """Nobody agreed to what an edited topology rebuilds, leaves behind or changes for readers of a sink, or to what a table that goes on loses. Nothing was
+    done.
     """
 
     code = "PLAN_NOT_APPROVED"
@@ -57,7 +57,7 @@ class PlanNotApproved(TerminalError):
 
 
 class BadTestTable(TerminalError):
-    """A text of a test (``rejoin.testing``) is no table, or does not fit the one it is for. The message quotes the test's own text."""
+    """A text of a test (``rejoin.testing``) is not a table, or does not fit the table that it stands for. The message quotes the test's own text."""
 
     code = "BAD_TEST_TABLE"
     exit_code = 2

@@ -29,7 +29,7 @@ ROOM = 32 << 20
 
 
 class Changes(Mapping[str, "Grid"]):
-    """What a run changed, by output: ``changes["orders_enriched"]`` (also of a source table). Read when it is asked for.
+    """What a run changed, by output: ``changes["orders_enriched"]`` (also of a source table). They are read on access.
 
     Args:
         outputs: the names of the outputs.
@@ -55,7 +55,7 @@ class Changes(Mapping[str, "Grid"]):
 class Driver:
     """Runs a topology on rows that are written as texts, on a lake of its own in a temporary directory, in memory where there is room.
 
-    A context manager: at its end the directory is gone.
+    A context manager: at its end the directory is removed.
 
     Args:
         topology: a topology file as ``rejoin run`` takes it (``shop.py``, ``shop.py:name``), or a topology.

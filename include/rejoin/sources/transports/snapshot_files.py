@@ -68,7 +68,7 @@ def _newer(table: Table, entries: list[Place], before: str) -> list[Place]:
     if twin is not None:
         raise SnapshotOrder(
             f"of the snapshots {newest!r} and {twin!r} of table {table.name!r} none is the newer one: numbers in names are compared by value",
-            expected="names that tell which snapshot is newer",
+            expected="names that say which snapshot is newer",
             next_step="rename the one that was not applied yet, or remove it",
         )
     return fresh

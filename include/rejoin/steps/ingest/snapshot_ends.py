@@ -196,7 +196,7 @@ def _check_first(work: Work, table: Table, events: Relation, kinds: EventCounts)
     if work.engine.one(statement, events=events, stored=stored)["n"]:
         raise SnapshotAgain(
             f"the source of table {table.name!r} has rows of a full load after changes, or a second time, in run {work.facts.run.number}; nothing was committed",
-            expected="one full load, before all changes: what another one says of rows that it lacks nobody could tell",
+            expected="one full load, before all changes: a row that a second one lacks may or may not have been deleted",
             next_step="if a file of the first one is only late, declare loaded=None for this run: then its rows only add what is not there. "
             "Else declare a table of a new name whose path has the new full load and what came after it",
         )
