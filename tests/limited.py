@@ -15,3 +15,9 @@ def sparks_own(given: Limits) -> Limits:
 def limited(monkeypatch: pytest.MonkeyPatch, **changed: float) -> None:
     """Until the test ends, these limits are in force, and the others stay as they are."""
     monkeypatch.setattr("rejoin.limits.in_force", replace(limits(), **changed))  # type: ignore[arg-type]
+
+
+def in_ranges(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """Until the test ends, nearly everything is put off, and done in ranges of keys of about so many rows, two at once. Spans of time are still fetched."""
+    limited(monkeypatch, small_rows=3, found_times=100_000, range_rows=rows, fewest_range_rows=rows // 4)
+    monkeypatch.setattr("pyarrow.cpu_count", lambda: 4)

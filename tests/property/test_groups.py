@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 from groups_by_hand import differences, history, land, topology
-from limited import limited
+from limited import in_ranges, limited
 from sparkless import no_spark
 
 from rejoin import Lake
 from rejoin.lake.config import lake_config
-from rejoin.limits import limits
 from rejoin.operate.compact import compact
 from rejoin.operate.verify.verify import verify
 from rejoin.plan.check.compile import compile
@@ -42,9 +41,7 @@ def test_every_group_is_that_of_sql_after_every_run(
 ) -> None:
     """``ranged``: the runs that put everything off, and do it in small ranges of keys, two at once."""
     monkeypatch.setenv("REJOIN_ENGINE", engine)
-    limited(monkeypatch, large_group=2, read_values=100, range_rows=100, fewest_range_rows=30)
-    monkeypatch.setattr("pyarrow.cpu_count", lambda: 4)
-    few = limits().small_rows
+    limited(monkeypatch, large_group=2, read_values=100)
     seed = int(os.environ.get("REJOIN_SEED") or pytestconfig.option.hypothesis_seed)
     print(f"REJOIN_SEED={seed}")
     chance = random.Random(seed)
@@ -52,9 +49,11 @@ def test_every_group_is_that_of_sql_after_every_run(
     events = [event for number in range(count) for event in history(number, chance, RUNS)]
     lake, on = Lake(tmp_path / "lake"), Topology(compile(topology()), lake_config(str(tmp_path / "lake")), str(tmp_path))
     for run in range(RUNS):
-        limited(monkeypatch, small_rows=3 if run in ranged else few, sparse=0 if run in ranged else 20)
         land(tmp_path, run, [event for event in events if event[1] == run], chance)
-        lake.run(topology(), root=tmp_path, options=RunOptions(fuse=Fuse.APPLY))
+        with monkeypatch.context() as meanwhile:
+            if run in ranged:
+                in_ranges(meanwhile, 100)
+            lake.run(topology(), root=tmp_path, options=RunOptions(fuse=Fuse.APPLY))
         if run == 1 and engine == "local":
             compact(on, no_spark, "test")
         found = differences(lake, [event for event in events if event[1] <= run])

@@ -8,7 +8,7 @@ import json
 import os
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from joins_by_hand import QUERIES, topology
+from limited import in_ranges
 
 from rejoin import Lake
 from rejoin.plan.model.policy import Fuse, RunOptions
@@ -114,16 +115,18 @@ def differences(lake: Lake, events: list[Event]) -> list[str]:
 
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize(
-    ("histories", "engine"),
+    ("histories", "engine", "ranged"),
     [
-        pytest.param(200, "local", id="200 histories", marks=pytest.mark.slow),
-        pytest.param(200, "spark", id="200 histories by Spark", marks=pytest.mark.nightly),
-        pytest.param(10_000, "auto", id="10,000 histories", marks=pytest.mark.nightly),
+        pytest.param(200, "local", (3,), id="200 histories", marks=pytest.mark.slow),
+        pytest.param(200, "local", range(RUNS), id="200 histories in ranges", marks=pytest.mark.nightly),
+        pytest.param(200, "spark", (), id="200 histories by Spark", marks=pytest.mark.nightly),
+        pytest.param(10_000, "auto", (), id="10,000 histories", marks=pytest.mark.nightly),
     ],
 )
 def test_every_output_is_the_sql_join_after_every_run(
-    histories: int, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+    histories: int, engine: str, ranged: Sequence[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:
+    """``ranged``: the runs that put everything off, and do it in small ranges of keys, two at once."""
     monkeypatch.setenv("REJOIN_ENGINE", engine)
     seed = int(os.environ.get("REJOIN_SEED") or pytestconfig.option.hypothesis_seed)
     print(f"REJOIN_SEED={seed}")
@@ -136,6 +139,9 @@ def test_every_output_is_the_sql_join_after_every_run(
         now = [event for event in events if event[1] == run]
         land(tmp_path, run, now, chance)
         seen += now
-        lake.run(topology(), options=RunOptions(fuse=Fuse.APPLY))
+        with monkeypatch.context() as meanwhile:
+            if run in ranged:
+                in_ranges(meanwhile, 100)
+            lake.run(topology(), options=RunOptions(fuse=Fuse.APPLY))
         found = differences(lake, seen)
         assert not found, f"REJOIN_SEED={seed}, run {run + 1}:\n" + "\n".join(found)

@@ -88,6 +88,13 @@ class KindOfJoin(ABC):
         """How the keys of ``everything`` lie, as of ``JoinResults``."""
         return None
 
+    def lying(self, table: str, beside: int) -> KeySpread | None:
+        """How the keys of the output lie, where they are those of a table. ``beside``: other rows that each range reads."""
+        rows, key = self.facts.now.rows(table), self.plan.key_of(table)
+        if not self.engine.in_process or limits().small(rows):  # nothing is cut: the keys would be read for nothing
+            return None
+        return KeySpread(self.work.now.every(table, key), key, rows, beside + self.hidden(), nulls=self.node.null_keys)
+
     def hidden(self) -> int:
         """What it costs to find hidden rows of the output, in rows of a result."""
         before, name = self.work.before, self.node.name

@@ -6,7 +6,7 @@ version of its row; as of the run nothing is corrected.
 
 from typing import TYPE_CHECKING
 
-from rejoin.engines.relation import Relation
+from rejoin.engines.relation import KeySpread, Relation
 from rejoin.joins import sides
 from rejoin.joins.as_of import statements
 from rejoin.joins.kind import JoinResults, KindOfJoin
@@ -60,6 +60,9 @@ class AsOfJoin(KindOfJoin):
             return self.left_changes()
         stored = self.work.now.every(self.left, [*self.left_key, RUN])
         return self.engine.query(f"SELECT {self.sql.names(self.left_key)} FROM stored WHERE {RUN} > {since}", stored=stored)
+
+    def spread(self) -> KeySpread | None:
+        return self.lying(self.left, self.facts.now.rows(self.right))
 
     def everything(self) -> Relation:
         return self._state(self.sifted(self.work.now.current(self.left), left=True), self.work.now.current(self.right))

@@ -37,7 +37,7 @@ class StarJoin(KindOfJoin):
     def _results(self, state: Relation, lefts: LookupKeys) -> JoinResults:
         """The results that can change: those of the affected left rows, whose ``state`` and keys are known."""
         held = self.work.before.held(self.node.name, lefts) if self.held_rows else None
-        spread = KeySpread(lefts.rows, self.mine, lefts.at_most, self.hidden(), nulls=self.plan.null_keys(self.left))
+        spread = KeySpread(lefts.rows, self.mine, lefts.at_most, self.hidden(), nulls=self.node.null_keys)
         return JoinResults(state, ((self.mine, lefts),), held, lefts.at_most, spread=spread)
 
     def _changes(self) -> dict[str, Relation]:
@@ -88,11 +88,7 @@ class StarJoin(KindOfJoin):
         return self.engine.query(star.touched(self.sql, list(_inputs(answers)), self.left_key, **flags), **given)
 
     def spread(self) -> KeySpread | None:
-        rows, key = self.facts.now.rows, self.left_key
-        if not self.engine.in_process or limits().small(rows(self.left)):  # nothing is cut: the keys would be read for nothing
-            return None
-        beside = sum(rows(edge.right.table) for edge in self.node.edges) + self.hidden()
-        return KeySpread(self.work.now.every(self.left, key), key, rows(self.left), beside, nulls=self.plan.null_keys(self.left))
+        return self.lying(self.left, sum(self.facts.now.rows(edge.right.table) for edge in self.node.edges))
 
     def everything(self) -> Relation:
         lefts = self.sifted(self.work.now.current(self.left), left=True)

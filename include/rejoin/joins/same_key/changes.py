@@ -1,6 +1,6 @@
 """Two tables by their primary keys: inner, left, right and full. The result has that key, too."""
 
-from rejoin.engines.relation import Relation
+from rejoin.engines.relation import KeySpread, Relation
 from rejoin.joins import sides
 from rejoin.joins.kind import JoinResults, KindOfJoin
 from rejoin.joins.same_key import statements
@@ -29,6 +29,9 @@ class SameKeyJoin(KindOfJoin):
         others = self.beyond(keys.rows, self.node.key, changes, key, self.sql.renamed(self.node.key, key))
         read = self.work.now.lookup(table, LookupKeys(others, keys.at_most - self.facts.changed(table)))
         return self.engine.query(sides.as_of_now(self.sql, key), read=read, changes=changes)
+
+    def spread(self) -> KeySpread | None:
+        return self.lying(max(self.left, self.right, key=self.facts.now.rows), 0)
 
     def everything(self) -> Relation:
         return self._state(self.work.now.current(self.left), self.work.now.current(self.right))

@@ -180,7 +180,8 @@ class Ingesting:
         return ends.outcome(self._storing.store(made, kinds, self._refused(events), self._spread(facts, at_most), held), live)
 
     def _spread(self, events: Relation, at_most: int) -> KeySpread:
-        return KeySpread(events, self._table.order, at_most)
+        """How the keys of new versions lie. The event time of a record that is none is null."""
+        return KeySpread(events, self._table.order, at_most, nulls=self._table.event_time is not None)
 
     def _together(self, parts: list[Relation]) -> Relation:
         """Events of several origins."""
