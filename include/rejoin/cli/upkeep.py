@@ -148,7 +148,7 @@ def expire(location: str, name: str | None, keep_days: float) -> None:
 @click.option("--yes", "agreed", is_flag=True, help="Agree to what is lost.")
 @json_option
 def accept(topology_file: str, table: str, location: str, root: str, agreed: bool, as_json: bool) -> None:
-    """Let the source table TABLE go on although its topic has lost records or was replaced, so that runs stop no longer.
+    """Let the source table TABLE go on although its topic has lost records, was replaced or has more partitions, so that runs no longer stop.
 
     It says what is lost and from where the next run reads, and asks on a terminal; elsewhere it needs --yes. Rows that are stored stay. What is lost is not
     made up for: have the producer write all rows once more (a new snapshot) after it.

@@ -259,7 +259,7 @@ class Topology:
             id: the column, or columns, that identify a record: one that is delivered again is a duplicate. None (only for ``records(...)``): the place where it
                 was read identifies it, and the stream has that place as a column ``record``.
             key: the column, or columns, by which it is joined with other streams. Values may repeat; a record whose key is null has no partner.
-            lateness: how much older than the newest record of its stream a late record may be. So long a result without a partner is not shown.
+            lateness: how much older than the newest record of its stream a late record may be. A result without a partner waits so long before it is shown.
             retention: how much older than the newest record of its stream a record may be; older ones are quarantined (``TOO_LATE``). Compactions
                 then delete stored records that no later record can meet, if everything that reads the stream allows it. None: records of any age are taken and kept.
         """
