@@ -1,5 +1,7 @@
 """What a compaction rewrites on the driver, and what it leaves to Spark."""
 
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -62,6 +64,31 @@ def test_a_range_that_has_to_be_folded_and_is_too_large_for_the_driver_is_left_t
     assert (done := folded(feed)) is not None and done.folded == 1
     limited(monkeypatch, folded_rows=BASE_ROWS - 1)
     assert folded(feed) is None
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_ranges_are_folded_side_by_side(at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limited(monkeypatch, base_rows=100)
+    monkeypatch.setattr("pyarrow.cpu_count", lambda: 2 * at_once)
+    catalog = load_catalog("lake", **lake_config(str(tmp_path)).pyiceberg_settings())
+    catalog.create_namespace("t")
+    table, runs = catalog.create_table(("t", "feed"), rows(1, 0).schema), (1, 2, 3)
+    for run in runs:
+        table.append(rows(run, 100))
+    table.append(pa.concat_tables([rows(run, 25) for run in runs]))
+    together, original = threading.Barrier(at_once, timeout=30), folding.commits.data_files
+
+    def data_files(table: Table, found: Sequence[pa.RecordBatchReader]) -> list[DataFile]:
+        together.wait()
+        return original(table, found)
+
+    monkeypatch.setattr(folding.commits, "data_files", data_files)
+    done = folded(table)
+    assert done is not None
+    assert (done.folded, done.merged, len(done.kept.data)) == (3, 1, 0)
+    found = [pq.read_table(native(file.file_path)) for file in done.added]
+    wanted = [pa.concat_tables([rows(run, 100), rows(run, 25)]).sort_by([("_run", "ascending"), ("n", "ascending")]) for run in runs]
+    assert [some.to_pylist() for some in found] == [some.to_pylist() for some in wanted]
 
 
 def test_files_of_few_wide_rows_are_left_as_they_are_once_they_lie_side_by_side(feed: Table, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from rejoin.engines.duckdb_connection import cursor
+from rejoin.engines.key_ranges import side_by_side
 from rejoin.lake.compact.layout import NULLS, FileBounds, Layout, layout, to_fold, to_merge
 from rejoin.lake.iceberg import column_bounds, commits
 from rejoin.lake.iceberg.commits import SnapshotContents
@@ -83,15 +84,14 @@ def fold(table: Table, snapshot_id: int, key: Sequence[str], versions: Versions 
     if largest > limits().folded_rows:
         return None
     deltas = [files.data[i] for i in choice.lay.deltas]
-    added, gone, writing = [], set(), _Writing(table, files.deletes, key, versions, since)
-    for number in choice.folds:
-        base = [files.data[i] for i in units[number].files] if units else []
-        after = starts[number + 1] if number + 1 < len(starts) else None
-        added += writing.files([*base, *deltas], [(starts[number], after)], final=True)
-        gone |= {f.file_path for f in base}
+    writing = _Writing(table, files.deletes, key, versions, since)
+    spans = list(zip(starts, [*starts[1:], None], strict=True))
+    bases = {n: [files.data[i] for i in units[n].files] if units else [] for n in choice.folds}
+    made = side_by_side(lambda n: writing.files([*bases[n], *deltas], [spans[n]], final=True), choice.folds)
+    added = [file for some in made for file in some]
     merged = deltas if choice.folds else [files.data[i] for i in choice.merges]
-    gone |= {f.file_path for f in merged}
-    rest = [(s, starts[n + 1] if n + 1 < len(starts) else None) for n, s in enumerate(starts) if n not in choice.folds]
+    gone = {f.file_path for some in (*bases.values(), merged) for f in some}
+    rest = [span for n, span in enumerate(spans) if n not in choice.folds]
     if merged and rest:
         added += writing.files(merged, rest if choice.folds else [(None, None)], final=False)
     if since is not None:
