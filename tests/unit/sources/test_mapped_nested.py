@@ -21,6 +21,7 @@ from test_mapped_messages import table as table_of
 from rejoin import arrival, changes, records, snapshot
 from rejoin.errors import SchemaDrift
 from rejoin.sources import read_again_here
+from rejoin.sources.decode.record_runs import NO_UNICODE
 
 NESTED = {
     "tags": "ARRAY<STRING>",
@@ -64,7 +65,10 @@ def test_arrays_and_objects_are_what_a_snapshot_reads_of_them(tmp_path: Path, se
     wanted = fates(decoded(table_of(snapshot("landing"), COLUMNS), tmp_path, pinned(tmp_path, "s.jsonl", data), fast=False))
     found = fates(both_ways(table(COLUMNS), tmp_path, "1.jsonl", data))
     assert {kind for kind, *_ in wanted} == {"upsert", "quarantined"}
-    assert found == wanted
+    assert [(kind, code, *values) for kind, code, _, *values in found] == [(kind, code, *values) for kind, code, _, *values in wanted]
+    # A field is a text, and half a surrogate is none: that is seen before what else is wrong.
+    reasons = [(of_rows[2], of_snapshot[2]) for of_rows, of_snapshot in zip(found, wanted, strict=True) if of_rows[2] != NO_UNICODE.reason]
+    assert {one for one, _ in reasons} - {None} and all(one == other for one, other in reasons)
 
 
 def in_csv(texts: list[str]) -> bytes:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.errors import BadRecord
+from rejoin.plan.sql.nested import is_nested
 from rejoin.sources.decode.proven_rows import AT
 from rejoin.sources.decode.record_runs import NO_UNICODE, encodable
 from rejoin.sources.decode.values import csv_converter
@@ -21,6 +22,7 @@ NOT_COMPUTED = "VALUE_EXPRESSION"
 """Quarantine code of a record for which SQL of the declaration has no value."""
 _SPANS = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
 Raw = Callable[[pa.RecordBatch], list[str]]
+Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 class Records:
@@ -37,6 +39,11 @@ class Records:
         self._mapping, self._layout, self._file, self._index = mapping, mapping.layout, file, index
         self._fast, self._slow, self._whole = statement.events(), statement.computed(), statement.whole
         self._place = "" if mapping.order or mapping.position is not None else positions.of_place(_below(file, mapping.source.path))
+        self._documents = {
+            column.name: csv_converter(column.name, str(column.type))
+            for column, made in mapping.columns
+            if is_nested(str(column.type)) and made.is_text and column.name not in self._whole
+        }
         self._judge = [_Value(column.name, str(column.type), made, column.name in self._whole) for column, made in mapping.columns]
 
     def events(self, records: pa.RecordBatch, raw: Raw) -> pa.RecordBatch:
@@ -50,16 +57,33 @@ class Records:
         numbered = pa.Table.from_batches([records.select(fields).append_column(AT, pa.array(np.arange(records.num_rows)))])
         read = pc.equal(records["_kind"], str(EventKind.UPSERT))
         found = run(self._fast, numbered)
-        proven = pc.and_(found["_proven"].combine_chunks(), read)
-        at = np.flatnonzero(proven.to_numpy(zero_copy_only=False))
+        proven = pc.and_(found["_proven"].combine_chunks(), read).to_numpy(zero_copy_only=False).copy()
+        for name in self._documents:
+            found = self._with_document(name, found, proven)
+        at = np.flatnonzero(proven)
         if len(at) == records.num_rows:
             return self._proven(found, records)
-        slow = np.flatnonzero(~proven.to_numpy(zero_copy_only=False))
+        slow = np.flatnonzero(~proven)
         events = self._careful(records.take(pa.array(slow)), numbered.take(pa.array(slow)), raw)
         if not len(at):
             return events
         fast = self._proven(found.take(pa.array(at)), records.take(pa.array(at)))
         return pa.concat_batches([fast, events]).take(pa.array(np.argsort(np.concatenate([at, slow]), kind="stable")))
+
+    def _with_document(self, name: str, found: pa.Table, proven: Flags) -> pa.Table:
+        """A nested column instead of the texts of JSON that it is made of. Rows whose text is refused are not ``proven`` any more."""
+        convert, texts, values = self._documents[name], found[name].to_pylist(), [None] * found.num_rows
+        for i in np.flatnonzero(proven).tolist():
+            try:
+                values[i] = None if texts[i] is None else convert(texts[i])
+            except BadRecord:
+                proven[i] = False
+        try:
+            column = pa.array(values, self._layout.schema.field(name).type)
+        except UnicodeEncodeError:  # of a text within one of them
+            proven[:] = False
+            column = pa.nulls(found.num_rows, self._layout.schema.field(name).type)
+        return found.set_column(found.schema.get_field_index(name), name, column)
 
     def _proven(self, found: pa.Table, records: pa.RecordBatch) -> pa.RecordBatch:
         arrays = {

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rejoin.plan.model.plan import Column
+from rejoin.plan.sql.nested import is_nested
 from rejoin.plan.sql.portable import duckdb_type
 from rejoin.sources.decode.proven_rows import AT
 from rejoin.sources.decode.row_sql import database
@@ -91,8 +92,8 @@ class Statement:
         return f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM ({self._records}) AS {RAW})"
 
     def events(self) -> str:
-        """``records`` -> ``_proven``, the columns of events, ``_position`` if order is computed, ``_gone`` if records can say that a row is, and ``_snapshot`` if
-        they can be of a full load.
+        """``records`` -> ``_proven``, the columns of events, of nested ones the texts that ``records.Records`` reads, ``_position`` if order is computed, ``_gone``
+        if records can say that a row is, and ``_snapshot`` if they can be of a full load.
         """
         shown, holds, is_key = {}, ["true"], len(self._mapping.layout.key)
         gone = self._mapping.deleted is not None
@@ -126,6 +127,8 @@ class Statement:
         type_ = str(column.type)
         if column.name in self.whole or not made.is_text:
             return f"CAST(x{i} AS {duckdb_type(type_)})", f"NOT n{i}" + (f" AND NOT r{i}" if self._span(column, made) else "")
+        if is_nested(type_):
+            return f"x{i}", f"NOT n{i}"
         found = of_text(f"x{i}", type_)
         if found is None:
             return f"CAST(NULL AS {duckdb_type(type_)})", f"NOT n{i} AND x{i} IS NULL"
