@@ -112,7 +112,7 @@ ENGINE_RULE = "only steps/validate/great_expectations.py imports Great Expectati
 
 STORAGE = (
     *(f"{PACKAGE}/{room}" for room in ("lake", "sources", "sinks")),
-    *(f"{PACKAGE}/engines/{file}.py" for file in ("iceberg_nulls", "object_stores", "spark_engine")),
+    *(f"{PACKAGE}/engines/{file}.py" for file in ("iceberg_nulls", "object_stores", "spark/engine")),
     f"{PACKAGE}/operate/verify/recomputation.py",
 )
 """What reads or writes tables and files with Spark or PyIceberg: the storage, the engine that hands statements to Spark, and what outputs are compared
@@ -121,6 +121,7 @@ STORAGE_RULE = "only lake/, sources/ and sinks/ touch storage"
 FACES = frozenset(f"{kind}Relation" for kind in ("Counted", "Deferred", "Kept", "Local", "Picked", "SmallDeferred", "Spark")) | {
     "DuckdbEngine",
     "SparkEngine",
+    "TaskEngine",
 }
 FACES_RULE = "what a relation or an engine is, it says itself: Relation.local, Engine.in_process, Engine.by_spark"
 

@@ -93,6 +93,11 @@ class EventLog:
         ]
         return sum(bool(stage["Parent IDs"]) and stage["Submission Time"] >= since for stage in begun)
 
+    def begun(self, step: str, since: int) -> int:
+        """How many jobs of the step have begun."""
+        jobs = [e for e in self._named("SparkListenerJobStart") if e["Submission Time"] >= since]
+        return sum(e["Properties"].get("spark.jobGroup.id", "").startswith(f"{step}-") for e in jobs)
+
     def _tasks(self) -> Iterator[Task]:
         for event in self._named("SparkListenerTaskEnd"):
             metrics = event.get("Task Metrics") or {}

@@ -55,6 +55,27 @@ credential = "{SECRET}"
 """
 
 
+Begun = Callable[[EventLog, str, int], bool]
+"""Whether a step of a run that began at some time has come as far as somebody waits for."""
+
+
+def reading(stages: int) -> Begun:
+    """So many stages have begun to read what earlier ones left on the executors."""
+    return lambda log, step, since: log.shuffles_read(step, since) >= stages
+
+
+def working(jobs: int) -> Begun:
+    """So many jobs have begun, the last one a moment ago: its tasks work."""
+
+    def begun(log: EventLog, step: str, since: int) -> bool:
+        if log.begun(step, since) < jobs:
+            return False
+        time.sleep(0.3)
+        return True
+
+    return begun
+
+
 class Place:
     """A lake with its landing folders, and the files that come by and by: the same for every place."""
 
@@ -161,9 +182,9 @@ class Driver:
             time.sleep(0.5)
         return self._log
 
-    def run_and_lose(self, place: Place, step: str, lose: Callable[[], object], *, after: int = 1) -> None:
-        """A run that loses an executor in the middle of a step; proves that it did. ``after``: as for ``start_and_lose``."""
-        since = self.start_and_lose(place, step, lose, after=after)
+    def run_and_lose(self, place: Place, step: str, lose: Callable[[], object], begun: Begun) -> None:
+        """A run that loses an executor in the middle of a step; proves that it did. ``begun``: as for ``start_and_lose``."""
+        since = self.start_and_lose(place, step, lose, begun)
         self.answer()
         log = self._settled()
         of_step, lost = by_step(log.jobs(since))[step], [one for one in log.lost if one.at >= since]
@@ -176,12 +197,12 @@ class Driver:
             f"{step}: lost {len(lost)} executor(s) in the middle of {len(meanwhile)} job(s); {len(failed)} tasks failed and were done again"
         )
 
-    def start_and_lose(self, place: Place, step: str, lose: Callable[[], object], *, after: int) -> int:
-        """Begins a run, and loses something when so many stages of a step have begun to read what earlier ones left on the executors; when it began."""
+    def start_and_lose(self, place: Place, step: str, lose: Callable[[], object], begun: Begun) -> int:
+        """Begins a run, and loses something when a step has ``begun``; when the run began."""
         since = int(time.time() * 1000)
         self.ask(*place.words, "--fuse", "apply")
         deadline = time.monotonic() + 300
-        while self.log().shuffles_read(step, since) < after:
+        while not begun(self.log(), step, since):
             assert time.monotonic() < deadline and self.process.poll() is None, self.said.read_text()[-3000:]
             time.sleep(0.01)
         lose()

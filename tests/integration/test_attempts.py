@@ -9,7 +9,7 @@ from integration.conftest import Go, Sessions
 from integration.shop import Shop, check, output
 from sqlalchemy import create_engine, text
 
-from rejoin.engines.spark_engine import SparkEngine
+from rejoin.engines.spark.engine import SparkEngine
 from rejoin.errors import RunCommitted, RunSuperseded
 from rejoin.lake import table_names
 from rejoin.lake.ledger.records import StepRecord

@@ -15,7 +15,7 @@ from sparkless import no_spark
 from rejoin import Topology, debezium
 from rejoin.engines.duckdb_engine import DuckdbEngine
 from rejoin.engines.relation import Engine
-from rejoin.engines.spark_engine import SparkEngine
+from rejoin.engines.spark.engine import SparkEngine
 from rejoin.errors import SnapshotExpired, Unexpected
 from rejoin.lake import table_names
 from rejoin.lake.ledger.run_owner import this_process

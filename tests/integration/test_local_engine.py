@@ -20,7 +20,7 @@ from rich.console import Console
 
 from rejoin.engines.duckdb_engine import DuckdbEngine
 from rejoin.engines.relation import LocalRelation
-from rejoin.engines.spark_engine import SparkEngine
+from rejoin.engines.spark.engine import SparkEngine
 from rejoin.errors import EngineRefused, NotComputable
 from rejoin.operate.verify.verify import verify
 from rejoin.plan.model.policy import Fuse, Refresh

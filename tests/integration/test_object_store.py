@@ -16,12 +16,15 @@ from file_bounds import stored_files
 from golden.traces import FILES, some_traces
 from integration.forked import Forked, batched
 from integration.shop import Shop, check, folded, output, steps_of
+from limited import limited
 from object_store import BUCKET, KEY, SECRET, ObjectStore, object_store
 from pyarrow.fs import FileSelector
 from sparkless import no_spark
+from worker_processes import by, workers
 
 from rejoin.errors import RejoinError, StoreDenied, StoreDown, StoreMissing
-from rejoin.lake.compact.expiry import free
+from rejoin.lake.compact.expiry import free, free_exchange
+from rejoin.lake.config import lake_config
 from rejoin.lake.spark.setup_check import fetch_jars
 from rejoin.notebook import Lake
 from rejoin.replay.run import replay
@@ -80,6 +83,23 @@ def test_golden_traces_come_out_of_an_object_store_as_kafka_streams_says(store: 
     wrong = [t.name for t, a in zip(chosen, answers, strict=True) if (a["changes"], a["table"]) != (t.changes(), t.table)]
     assert not wrong
     print(f"\n{len(chosen)} traces")
+
+
+def test_ranges_that_other_processes_do_leave_each_other_rows_in_the_store(
+    store: ObjectStore, shop: StoredShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited(monkeypatch, small_rows=0, fetched_bytes=0, sparse=0, range_rows=8, fewest_range_rows=2)
+    asked = len(store.asked())
+    with workers() as some:
+        by(some, lake_config(str(shop.lake)), monkeypatch)
+        for _ in range(3):
+            shop.next_batch()
+            run(shop)
+            check(shop)
+    assert max(some.asked) > 2
+    left = [one.method for one in store.asked(asked) if "/_exchange/" in one.path]
+    assert {"PUT", "GET", "DELETE"} <= set(left)
+    assert not free_exchange(lake_config(str(shop.lake)), shop.topology().plan.topology, datetime.now(UTC) + timedelta(days=1))
 
 
 @pytest.mark.invariant("I2", "I9")

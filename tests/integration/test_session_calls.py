@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from rejoin.engines.relation import LocalRelation
-from rejoin.engines.spark_engine import SparkEngine
+from rejoin.engines.spark.engine import SparkEngine
 
 pytestmark = pytest.mark.slow
 

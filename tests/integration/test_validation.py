@@ -13,8 +13,8 @@ from limited import limited
 
 from rejoin.engines.duckdb_engine import DuckdbEngine
 from rejoin.engines.relation import Engine, LocalRelation
-from rejoin.engines.spark_engine import SparkEngine, SparkRelation
-from rejoin.engines.spark_types import collected
+from rejoin.engines.spark.engine import SparkEngine, SparkRelation
+from rejoin.engines.spark.types import collected
 from rejoin.errors import UnknownTable, ValidationFailed
 from rejoin.lake import table_names
 from rejoin.lake.config import lake_config

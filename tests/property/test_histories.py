@@ -6,6 +6,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import checks
@@ -17,6 +18,7 @@ from model import Model
 from patterns import ALL, patterns
 from scenario import Case, Play, play, prepare
 from shapes import SHAPES
+from worker_processes import by, workers
 
 from rejoin.lake.config import LakeConfig, lake_config
 from rejoin.lake.write import writer
@@ -108,6 +110,22 @@ def test_after_every_run_the_outputs_are_what_a_second_engine_computes(
     limited(monkeypatch, read_values=0 if case.seed % 2 else 10_000)  # what an output was is made once more, or read
     wrong = play(case, lake[0], tmp_path / ODD_FOLDER, lake[1])
     assert not wrong, f"{case}\n" + "\n".join(wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("I1", "I3", "I4", "I5", "I8")
+@pytest.mark.parametrize("most", [pytest.param(3, id="some"), pytest.param(400, id="many", marks=pytest.mark.nightly)])
+def test_ranges_that_other_processes_do_come_to_what_a_second_engine_computes(
+    most: int, lake: Lake, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+) -> None:
+    limit("driver", lake, monkeypatch)
+    limited(monkeypatch, small_rows=0, fetched_bytes=0)
+    with workers() as some:
+        by(some, lake[0], monkeypatch)
+        for number, case in enumerate(cases_of(pytestconfig)[:most]):
+            wrong = play(replace(case, paths="driver"), lake[0], tmp_path / f"{number}", lake[1])
+            assert not wrong, f"{case}\n" + "\n".join(wrong)
+        assert max(some.asked) > 2
 
 
 def test_the_histories_hold_every_situation_that_is_hard_for_a_foreign_key_join(pytestconfig: pytest.Config) -> None:

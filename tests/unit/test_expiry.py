@@ -1,9 +1,11 @@
 """Which runs' states an expiry keeps: the newest, young ones, what a sink still has to get, and what those need that took its place meanwhile."""
 
+import os
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import small_lake
 from click.testing import CliRunner
@@ -19,6 +21,7 @@ from rejoin.lake.ledger.deliveries import Deliveries
 from rejoin.lake.ledger.records import StepRecord
 from rejoin.lake.ledger.runs import RunKind
 from rejoin.lake.read.newest_run import TRIES, of_newest
+from rejoin.lake.write.exchange import Exchange
 from rejoin.operate.expire import expire
 from rejoin.plan.check.compile import compile
 from rejoin.plan.model.plan import Plan
@@ -173,3 +176,12 @@ def test_nothing_is_expired_beside_a_run_that_is_alive(topology: Topology) -> No
         expire(topology, "test", timedelta(0))
     assert there(topology) == [1, 2, 4, 5]
     assert {r.kind for r in topology.ledger.runs()} == {RunKind.RUN}
+
+
+def test_what_lost_tasks_have_left_for_others_goes_when_it_is_old(topology: Topology) -> None:
+    rows = pa.table({"n": [1, 2]})
+    young, old = (Exchange.of(topology.config, "shop") for _ in range(2))
+    kept, gone = (Path(one.put(rows.schema, iter(rows.to_batches())).removeprefix("file://")) for one in (young, old))
+    os.utime(gone, (0, 0))
+    expire(topology, "test", timedelta(days=7))
+    assert kept.exists() and not gone.exists()

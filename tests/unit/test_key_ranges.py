@@ -133,11 +133,11 @@ def test_rows_in_another_order_are_computed_once_for_all_ranges(monkeypatch: pyt
 
 def test_few_rows_and_rows_beside_many_others_are_not_cut() -> None:
     rows = DeferredRelation("SELECT * FROM given", {"given": LocalRelation(shuffled("numbers", 1))})
-    assert ranges(KeySpread(rows, ["k"], 19), ["k"]) == WHOLE
-    assert ranges(KeySpread(rows, ["k"], ROWS, beside=ROWS), ["k"]) == WHOLE
+    assert ranges(KeySpread(rows, ["k"], 19), ["k"], 4) == WHOLE
+    assert ranges(KeySpread(rows, ["k"], ROWS, beside=ROWS), ["k"], 4) == WHOLE
     assert engine().ranged(rows, ["k"], None) is rows
-    assert len(ranges(KeySpread(rows, ["k"], ROWS, beside=ROWS // 4), ["k"])) == 4
-    assert [key_ranges.count(KeySpread(rows, ["k"], n)) for n in (19, 20, 60, 1_000)] == [1, 2, 4, 10]
+    assert len(ranges(KeySpread(rows, ["k"], ROWS, beside=ROWS // 4), ["k"], 4)) == 4
+    assert [key_ranges.count(KeySpread(rows, ["k"], n), 4) for n in (19, 20, 60, 1_000)] == [1, 2, 4, 10]
 
 
 def test_the_first_error_of_a_part_ends_the_others() -> None:

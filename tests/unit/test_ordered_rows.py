@@ -8,7 +8,7 @@ import pytest
 
 from rejoin.engines import counted_relation, deferred_relation
 from rejoin.engines.counted_relation import CountedRelation, PickedRelation, taken
-from rejoin.engines.deferred_relation import DeferredRelation, KeptRelation
+from rejoin.engines.deferred_relation import WHOLE, DeferredRelation, KeptRelation
 from rejoin.engines.relation import LocalRelation, NeedsSpark
 
 COUNT = 2 * counted_relation.COUNTED_ROWS + deferred_relation.BATCH_ROWS + 7
@@ -48,7 +48,7 @@ def test_texts_are_in_the_order_of_their_bytes() -> None:
     texts = sorted(["", " ", "A", "a", "é", "z", "\U00010000", "\uffff", "a" * 300], key=str.encode)
     given = random.Random(7).sample(texts, len(texts))
     rows = DeferredRelation("SELECT k FROM given", {"given": LocalRelation(pa.table({"k": given}))})
-    assert [row["k"] for row in read([rows.ordered(["k"], "true")])] == texts
+    assert [row["k"] for row in read([rows.ordered(["k"], *WHOLE)])] == texts
 
 
 def test_rows_are_counted_while_they_are_taken_and_nobody_keeps_them(computed: list[str]) -> None:

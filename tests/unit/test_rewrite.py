@@ -92,7 +92,8 @@ def test_one_pass_writes_the_changes_and_the_rows_that_they_make(lake: Lake, siz
     ops = {2: "U", 9: "D", 10: "D", 19: "U", 25: "U", 40: "I", 41: "I"}
     changes = [change(op, key, known.get(key)) for key, op in ops.items()]
     output, log = lake.refs.require("rows", lake.base), lake.refs.require("changes", lake.refs.empty("changes"))
-    made = output_changes.one_pass([batches(changes[:3], size), batches(changes[3:], size)], log, output, ["k", "note"])
+    work = output_changes.ChangesOf(log, output, ["k", "note"])
+    made = output_changes.together([work(batches(some, size)) for some in (changes[:3], changes[3:])])
     logged = lake.refs.commit_files("changes", "log", lake.refs.empty("changes"), made.log)
     assert lake.stored("changes", logged) == [{k: v for k, v in one.items() if k != PLACE} for one in changes]
     deletes = output_changes.deletes(output, lake.base, made.gone, 5, 2)

@@ -45,8 +45,8 @@ def test_spark_is_not_asked_for_what_the_object_store_refuses(
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     run = Run("t", 1, "run", "open", "somebody", None, PLAN, (), 0.0, None, None)
     start = AttemptStart(lake_config(str(tmp_path)), run, AttemptContext({}, {}, {}, {}), SourceAccess("."))
-    parcel = spark_task.TaskInput(start, Step(Verb.PUBLISH, "", ()), 0, limits.limits(), {})
-    came = spark_task._came_to(pickle.loads(pickle.dumps(parcel)))
+    parcel = spark_task.TaskInput(start, Step(Verb.PUBLISH, "", ()), None, 0, limits.limits(), {})
+    came = spark_task._came_to(pickle.loads(pickle.dumps(parcel)), 0)
     assert type(came) is expected
 
 

@@ -1,4 +1,4 @@
-"""Who runs the statements: this process (``duckdb_engine``) or Spark (``spark_engine``). Both give the same rows. ``placement`` decides."""
+"""Who runs the statements: this process (``duckdb_engine``) or Spark (``task_engine``, ``spark``). Both give the same rows. ``placement`` decides."""
 
 import os
 from enum import StrEnum

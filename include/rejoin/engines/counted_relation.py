@@ -1,8 +1,8 @@
 """Rows that are counted while they are written, so that nobody keeps them to read them twice."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 
 import pyarrow as pa
@@ -31,6 +31,10 @@ class CountedRelation(DeferredRelation):
     totals: dict[str, int] = field(default_factory=dict)
     adding: Lock = field(default_factory=Lock)
 
+    def __reduce__(self) -> tuple[Callable[..., "CountedRelation"], tuple[object, ...]]:
+        """Another process counts its own rows from the beginning."""
+        return partial(CountedRelation, ranges=self.ranges, key=self.key, keyed=self.keyed), (self.statement, self.inputs, self.counts)
+
     @cached_property
     def settled(self) -> DeferredRelation:
         return self.kept()
@@ -57,6 +61,10 @@ class CountedRelation(DeferredRelation):
 
     def _add(self, some: Relation) -> None:
         (found,) = DeferredRelation(aggregated(DUCKDB, self.counts, "counted"), {"counted": some}).here().to_pylist()
+        self.add(found)
+
+    def add(self, found: Mapping[str, int]) -> None:
+        """Adds what somebody has counted."""
         with self.adding:
             self.totals.update({name: self.totals.get(name, 0) + int(value) for name, value in found.items()})
 
@@ -69,12 +77,18 @@ class PickedRelation(DeferredRelation):
     where: str = ""
 
 
-def taken(rows: DeferredRelation, by: Sequence[str]) -> list[Iterator[pa.RecordBatch]]:
-    """The rows in the order of some columns, a range after the other, each by itself; counted, if they are ``CountedRelation``, or picked of such rows."""
+def counting(rows: DeferredRelation) -> CountedRelation | None:
+    """What is counted while these rows are taken: they, if they are ``CountedRelation``, or what they are picked of; None: nothing."""
     below: Relation = rows
     if isinstance(rows, PickedRelation):
         (below,) = rows.inputs.values()
-    if not isinstance(below, CountedRelation):
+    return below if isinstance(below, CountedRelation) else None
+
+
+def taken(rows: DeferredRelation, by: Sequence[str]) -> list[Iterator[pa.RecordBatch]]:
+    """The rows in the order of some columns, a range after the other, each by itself; counted, if they are to be (``counting``)."""
+    below = counting(rows)
+    if below is None:
         return [rows.ordered(by, within) for within in rows.ranges]
     below.restart()
     return [_counted(below, by, within, rows if isinstance(rows, PickedRelation) else None) for within in rows.ranges]

@@ -122,8 +122,9 @@ class DeferredRelation(Relation):
 
     def ordered(self, by: Sequence[str], within: Range) -> Iterator[pa.RecordBatch]:
         """Those of its rows that are in a range, in the order of some columns, as they come."""
+        order = f" ORDER BY {DUCKDB.names(by)}" if by else ""
         with self.asked(within) as (connection, text):
-            yield from connection.sql(f"{text} ORDER BY {DUCKDB.names(by)}").to_arrow_reader(BATCH_ROWS)
+            yield from connection.sql(f"{text}{order}").to_arrow_reader(BATCH_ROWS)
 
     def asked(self, within: Range) -> AbstractContextManager[tuple[duckdb.DuckDBPyConnection, str]]:
         """A connection, and the text of a query for it, of the rows that are in a range."""
@@ -167,6 +168,10 @@ class SmallDeferredRelation(LocalRelation):
                 self._made = answer(connection, text)
             self.inputs = {}
         return self._made
+
+    def __reduce__(self) -> tuple[type[LocalRelation], tuple[pa.Table]]:
+        """Another process gets its rows."""
+        return LocalRelation, (self.arrow,)
 
     @property
     def apart(self) -> bool:

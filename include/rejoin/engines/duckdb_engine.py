@@ -7,17 +7,17 @@ until it is written, counted or kept (``later``).
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import pyarrow as pa
 
 from rejoin.engines.counted_relation import CountedRelation, PickedRelation, taken, those
 from rejoin.engines.deferred_relation import DeferredRelation, SmallDeferredRelation, database, use
-from rejoin.engines.key_ranges import at_once, ranges
+from rejoin.engines.key_ranges import at_once, ranges, side_by_side
 from rejoin.engines.landed_rows import landed
-from rejoin.engines.relation import Counts, Engine, KeySpread, LocalRelation, NeedsSpark, Relation
+from rejoin.engines.relation import Counts, Engine, KeySpread, LocalRelation, NeedsSpark, RangeWork, Relation
 from rejoin.limits import limits
 from rejoin.plan.model.expectations import Expectation
 from rejoin.plan.model.grouping import Grouping
@@ -25,6 +25,8 @@ from rejoin.plan.model.plan import Node, Plan, Table, View
 from rejoin.plan.sql import portable
 from rejoin.plan.sql.portable import NotPortable
 from rejoin.statements.dialect import DUCKDB, aggregated
+
+T = TypeVar("T")
 
 
 class DuckdbEngine(Engine):
@@ -52,30 +54,38 @@ class DuckdbEngine(Engine):
     def files(self, text: str) -> Relation:
         return DeferredRelation(text)
 
-    def landed(self, schema: pa.Schema, streams: Sequence[Iterable[pa.RecordBatch]], rare: Sequence[str]) -> Relation:
+    @property
+    def at_once(self) -> int:
+        return at_once()
+
+    def landed(self, schema: pa.Schema, streams: Sequence[Iterable[pa.RecordBatch]], rare: Sequence[str], by: Sequence[str]) -> Relation:  # noqa: ARG002
         return landed(schema, streams, rare)
 
     def ranged(self, rows: Relation, by: Sequence[str], spread: KeySpread | None) -> Relation:
         if spread is None or not isinstance(rows, DeferredRelation):
             return rows
-        return replace(rows, ranges=ranges(spread, by))
+        return replace(rows, ranges=ranges(spread, by, self.at_once))
 
     def keyed(self, rows: Relation, key: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> Relation:
         return replace(rows, key=tuple(key), keyed=inputs) if isinstance(rows, DeferredRelation) else rows
 
     def gathered(self, rows: Relation, by: Sequence[str], at_most: int) -> Relation:
-        if not isinstance(rows, DeferredRelation) or (at_once() == 1 and at_most <= limits().range_rows):
+        if not isinstance(rows, DeferredRelation) or (self.at_once == 1 and at_most <= limits().range_rows):
             return rows
-        kept = DeferredRelation(rows.statement, rows.inputs).kept()
+        kept = self._exchanged(DeferredRelation(rows.statement, rows.inputs), by)
         spread = KeySpread(kept, by, int(self.one("SELECT count(*) AS n FROM kept", kept=kept)["n"]), nulls=True)
-        return replace(rows, statement="SELECT * FROM kept", inputs={"kept": kept}, ranges=ranges(spread, by))
+        return replace(rows, statement="SELECT * FROM kept", inputs={"kept": kept}, ranges=ranges(spread, by, self.at_once))
 
-    def ordered(self, rows: Relation, by: Sequence[str]) -> Sequence[Iterator[pa.RecordBatch]]:
+    def _exchanged(self, rows: DeferredRelation, by: Sequence[str]) -> Relation:  # noqa: ARG002
+        """The same rows, computed once, of which ranges of the key ``by`` are asked for later."""
+        return rows.kept()
+
+    def each_range(self, rows: Relation, by: Sequence[str], work: RangeWork[T]) -> list[T] | None:
         assert isinstance(rows, DeferredRelation)
         found = taken(rows, by)
-        return (
-            found if at_once() > 1 else [chain.from_iterable(found)]
-        )  # so that the next one is computed while the last rows of one are written
+        if self.at_once == 1:
+            found = [chain.from_iterable(found)]  # so that the next range is computed while the last rows of one are written
+        return side_by_side(partial(work, writers=2 if len(found) == 1 else 1), found)
 
     def everywhere(self, rows: Relation) -> Relation:
         return rows

@@ -27,9 +27,9 @@ SAMPLE = 10_000
 """Keys that tell where to cut: with so many, of twenty ranges each holds its share of rows to within some percent."""
 
 
-def count(spread: KeySpread) -> int:
-    """How many ranges are worth it: as many as are worked on at once, and so many that few rows are in memory at once; none so small that what all ranges read costs more than its own rows."""
-    wanted = max(at_once(), -(-spread.rows // limits().range_rows))
+def count(spread: KeySpread, workers: int) -> int:
+    """How many ranges are worth it: as many as ``workers`` work on at once, and so many that few rows are in memory at once; none so small that what all ranges read costs more than its own rows."""
+    wanted = max(workers, -(-spread.rows // limits().range_rows))
     useful = spread.rows // max(limits().fewest_range_rows, spread.beside)
     return max(1, min(wanted, useful))
 
@@ -39,11 +39,11 @@ def at_once() -> int:
     return max(1, int(pa.cpu_count()) // 2)
 
 
-def ranges(spread: KeySpread, by: Sequence[str]) -> tuple[Range, ...]:
+def ranges(spread: KeySpread, by: Sequence[str], workers: int) -> tuple[Range, ...]:
     """Ranges of the columns ``by``, in their order, null last: each row is in one of them, and each has about as many rows. The rows of a first column's value
     that very many have are cut by the next column.
     """
-    wanted = count(spread)
+    wanted = count(spread, workers)
     if wanted == 1:
         return WHOLE
     keys = DUCKDB.names(spread.columns)

@@ -1,15 +1,16 @@
 """Files that are not on this machine, for DuckDB: read by ranges of bytes through the table's own way to files, PyIceberg's ``FileIO``.
 
-DuckDB sees names without a secret in them: the number of a FileIO, and the path. Iceberg's files never change, so what is opened stays open, and
+DuckDB sees names without a secret in them: what a FileIO is called, and the path. Iceberg's files never change, so what is opened stays open, and
 what DuckDB has read of a file (its footer) holds for the life of the process.
 """
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
+from uuid import uuid4
 
 from fsspec import AbstractFileSystem
 from pyiceberg.io import FileIO
@@ -22,8 +23,8 @@ MOST_OPEN = 500
 LONGEST_END = 1 << 20
 """The end of a file, with its footer, is kept if it is no longer than so many bytes: two databases of this process read it."""
 
-_IOS: list[FileIO] = []
-_NUMBERS: dict[Hashable, int] = {}
+_IOS: dict[str, FileIO] = {}
+_CALLED: dict[Hashable, str] = {}
 _ADDING = threading.Lock()
 
 
@@ -43,10 +44,22 @@ def name(io: FileIO, path: str) -> str:
     """The name by which DuckDB opens a file of a table. The same file has the same name as long as its table is opened in the same way."""
     settings = type(io), frozenset(io.properties.items())
     with _ADDING:
-        if settings not in _NUMBERS:
-            _NUMBERS[settings] = len(_IOS)
-            _IOS.append(io)
-        return f"{SCHEME}://{_NUMBERS[settings]}/{quote(path, safe='/')}"
+        if settings not in _CALLED:
+            _CALLED[settings] = uuid4().hex
+            _IOS[_CALLED[settings]] = io
+        return f"{SCHEME}://{_CALLED[settings]}/{quote(path, safe='/')}"
+
+
+def known() -> dict[str, FileIO]:
+    """What the names of this process lead to: whoever gets such names needs it (``adopt``)."""
+    with _ADDING:
+        return dict(_IOS)
+
+
+def adopt(others: Mapping[str, FileIO]) -> None:
+    """From now on names that another process has given lead here to the same files."""
+    with _ADDING:
+        _IOS.update(others)
 
 
 class Stores(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
@@ -140,8 +153,8 @@ class Handle:
 
 @lru_cache(MOST_OPEN)
 def _opened(path: str) -> Opened:
-    number, _, rest = path.removeprefix(f"{SCHEME}://").partition("/")
-    return Opened(_IOS[int(number)].new_input(unquote(rest)).open())
+    called, _, rest = path.removeprefix(f"{SCHEME}://").partition("/")
+    return Opened(_IOS[called].new_input(unquote(rest)).open())
 
 
 def _there(path: str) -> None:

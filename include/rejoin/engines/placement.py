@@ -4,9 +4,9 @@ In this process where all that the step does is proven to come out there as by S
 are does not matter: DuckDB spills (``engines.duckdb_connection.memory``). What is not for the process: expressions that are not portable, values that cannot be
 computed, expectations about many rows. Nobody estimates: the process begins, and ``NeedsSpark`` says when it is not its work. What it wrote until then is garbage on a branch of its own.
 
-Where Spark is asked for, small steps are Spark's. A step over many rows is one task of a Spark job if all that Spark has is one executor: the task does
-there what this process would do, on all cores, in less than half of the CPU. Where there are more executors, Spark SQL works on all of them, which one task
-could not. What a task hands back (``NeedsSpark``) is done by Spark SQL.
+Where Spark is asked for, small steps are Spark's. A step over many rows is the work of tasks: of one, if all that Spark has is one executor, which does
+there what this process would do, on all cores; else of a task for each range of keys (``engines.task_engine``). Both take less than half of the CPU of Spark SQL.
+What a task hands back (``NeedsSpark``) is done by Spark SQL.
 """
 
 import os
@@ -46,18 +46,16 @@ class WorkSize:
 
 
 @dataclass(frozen=True)
-class InTask(Generic[T]):
-    """Work that one task of a Spark job can do.
+class InTasks(Generic[T]):
+    """Work that tasks of a Spark job can do.
 
     Args:
         size: of the work; asked only if it matters.
-        cores: of the only executor that the session has, None if it may have several; 0 stands for all of its machine.
-        work: does it, on so many cores. Raises ``NeedsSpark`` if it is to be done by Spark SQL.
+        work: does it; also says how many tasks there were at one time, about. Raises ``NeedsSpark`` if it is to be done by Spark SQL.
     """
 
     size: Callable[[], WorkSize]
-    cores: "Callable[[SparkSession], int | None]"
-    work: "Callable[[SparkSession, int], T]"
+    work: "Callable[[SparkSession], tuple[T, int]]"
 
 
 def chosen(stated: EngineChoice | None, *, cluster: bool) -> EngineChoice:
@@ -77,7 +75,7 @@ def chosen(stated: EngineChoice | None, *, cluster: bool) -> EngineChoice:
 
 
 def placed(
-    choice: EngineChoice, plan: "Plan", spark: "Callable[[], SparkSession]", work: Callable[[Engine], T], in_task: InTask[T] | None = None
+    choice: EngineChoice, plan: "Plan", spark: "Callable[[], SparkSession]", work: Callable[[Engine], T], in_tasks: InTasks[T] | None = None
 ) -> tuple[T, dict[str, str]]:
     """Does some work where it belongs. Returns what it came to, and where and why.
 
@@ -86,7 +84,7 @@ def placed(
         plan: whose expressions are run.
         spark: starts Spark, if it is needed.
         work: may be called twice.
-        in_task: the same work, if it can be sent.
+        in_tasks: the same work, if it can be sent.
 
     Raises:
         EngineRefused: it is Spark's work, and Spark was not to be used.
@@ -102,23 +100,21 @@ def placed(
                     expected="portable expressions, and no expectations about many rows, with engine 'local'",
                     next_step="run with --engine auto or --engine spark (needs Java and the packages of rejoin[spark])",
                 ) from reason
-    elif in_task is None or not (size := in_task.size()).bulk:
-        why = ASKED
     else:
         try:
-            return _sent(in_task, spark(), size), {"engine": "task", "engine_why": f"{size} for the only executor"}
+            return _sent(in_tasks, spark)
         except NeedsSpark as reason:
             why = str(reason)
-    from rejoin.engines.spark_engine import SparkEngine
+    from rejoin.engines.spark.engine import SparkEngine
 
     return work(SparkEngine(spark())), {"engine": "spark", "engine_why": why}
 
 
-def _sent(in_task: InTask[T], spark: "SparkSession", size: WorkSize) -> T:
-    """Raises ``NeedsSpark`` as the task does, or where one task is the wrong way."""
-    cores = in_task.cores(spark)
-    if cores is None:
-        raise NeedsSpark(f"{size} for several executors")
+def _sent(in_tasks: InTasks[T] | None, spark: "Callable[[], SparkSession]") -> tuple[T, dict[str, str]]:
+    """Raises ``NeedsSpark`` as tasks do, or where they are the wrong way."""
+    if in_tasks is None or not (size := in_tasks.size()).bulk:
+        raise NeedsSpark(ASKED)
     if size.judged:
         raise NeedsSpark("expectations about many rows")
-    return in_task.work(spark, cores)
+    done, at_once = in_tasks.work(spark())
+    return done, {"engine": "task", "engine_why": f"{size} for {'the only executor' if at_once == 1 else f'{at_once} tasks at once'}"}

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -16,8 +16,17 @@ from rejoin.statements.dialect import Dialect, picked
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 Counts = Callable[[], dict[str, Any]]
 """What was counted of a relation, known once its rows were computed."""
+
+
+class RangeWork(Protocol[T_co]):
+    """Work on the rows of a range, which come in order and are computed as they are taken."""
+
+    def __call__(self, rows: Iterator[pa.RecordBatch], /, writers: int) -> T_co:
+        """``writers``: how many files may be written at once."""
 
 
 class NeedsSpark(Exception):
@@ -133,14 +142,24 @@ class Engine(ABC):
     def files(self, text: str) -> Relation | None:
         """The rows of files that DuckDB's SQL text names; None: this engine reads tables by itself."""
 
+    @property
     @abstractmethod
-    def landed(self, schema: pa.Schema, streams: Sequence[Iterable[pa.RecordBatch]], rare: Sequence[str]) -> Relation:
-        """Rows that come in batches, in several streams that are taken side by side; ``rare``: columns that hold nothing in nearly all rows. Only where
-        ``in_process``.
+    def at_once(self) -> int:
+        """How many ranges, or streams, are worked on at once. Only where ``in_process``."""
+
+    @abstractmethod
+    def landed(self, schema: pa.Schema, streams: Sequence[Iterable[pa.RecordBatch]], rare: Sequence[str], by: Sequence[str]) -> Relation:
+        """Rows that come in batches, in several streams that are taken side by side. Only where ``in_process``.
+
+        Args:
+            schema: their columns.
+            streams: the rows; each can be taken once, here or in another process.
+            rare: columns that hold nothing in nearly all rows.
+            by: the key by whose ranges they are asked for later.
         """
 
     def ranged(self, rows: Relation, by: Sequence[str], spread: KeySpread | None) -> Relation:  # noqa: ARG002
-        """The relation, of which ``ordered`` shall give ranges of the key ``by``. ``spread``: how the keys lie; None: they are better not cut."""
+        """The relation, of which ``each_range`` shall take ranges of the key ``by``. ``spread``: how the keys lie; None: they are better not cut."""
         return rows
 
     def keyed(self, rows: Relation, key: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> Relation:  # noqa: ARG002
@@ -156,9 +175,13 @@ class Engine(ABC):
         return rows
 
     @abstractmethod
-    def ordered(self, rows: Relation, by: Sequence[str]) -> Sequence[Iterator[pa.RecordBatch]] | None:
-        """Rows that are not in this process, in the order of some columns, a range of the first one after the other; each is computed as it is taken, and several
-        can be taken at once. None: this engine writes tables by itself.
+    def each_range(self, rows: Relation, by: Sequence[str], work: "RangeWork[T]") -> list[T] | None:
+        """What some work comes to of each range of rows that are not in this process, several at once. None: this engine writes tables by itself.
+
+        Args:
+            rows: the rows.
+            by: columns in whose order each range is taken.
+            work: may be done in another process, and more than once.
         """
 
     @abstractmethod

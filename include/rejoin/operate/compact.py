@@ -99,7 +99,7 @@ def _since(plan: Plan, name: str) -> int | None:
 
 def _rewrite(topology: Topology, spark: "SparkSession", run: Run, table: StateTable, attempt: str, progress: Progress) -> Write:
     """The whole table sorted by Spark."""
-    from rejoin.engines.spark_engine import SparkEngine, SparkRelation
+    from rejoin.engines.spark.engine import SparkEngine, SparkRelation
     from rejoin.lake.read.reader import Reader
     from rejoin.lake.spark.session import JobCounter
     from rejoin.lake.write.writer import Writer, in_order

@@ -40,6 +40,7 @@ def _expire(topology: Topology, run: Run, limit: datetime, progress: Progress) -
     topology.drop_garbage()
     tables = topology.refs.tables()
     progress.planned({f"expire.{table}": 1 for table in tables}, "tables")
+    expiry.free_exchange(topology.config, topology.plan.topology, datetime.now(UTC) - ORPHANS)
     for table in tables:
         started = monotonic()
         with telling(progress, f"expire.{table}") as counts:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -75,19 +76,28 @@ def read_here(table: Table, pin: Pin, access: SourceAccess) -> pa.Table | None:
 def read_along(table: Table, pin: Pin, access: SourceAccess) -> Iterator[pa.RecordBatch]:
     """The events of a pin of any size, in batches, decoded in this process. Raises as ``read`` does."""
     (events,) = read_streams(table, pin, access, 1)
-    return events
+    return iter(events)
 
 
-def read_streams(table: Table, pin: Pin, access: SourceAccess, most: int) -> list[Iterator[pa.RecordBatch]]:
+def read_streams(table: Table, pin: Pin, access: SourceAccess, most: int) -> "list[EventStream]":
     """The same as up to so many streams, each of some parts, of about as many bytes each, which can be taken side by side."""
-    return [_stream(table, pin, access, parts) for parts in _shares([part.size for part in pin.parts], most)]
+    return [EventStream(table, pin, access, parts) for parts in _shares([part.size for part in pin.parts], most)]
 
 
-def _stream(table: Table, pin: Pin, access: SourceAccess, parts: Sequence[int]) -> Iterator[pa.RecordBatch]:
-    _check(table, pin, access, parts)
-    given = delivered(table)
-    events = transport(given, access).events_of(pin, parts)
-    yield from _gathered(events if given == table else completed(table, events))
+@dataclass(frozen=True)
+class EventStream:
+    """The events of some parts of a pin, in batches; decoded where it is taken. Raises as ``read`` does."""
+
+    table: Table
+    pin: Pin
+    access: SourceAccess
+    parts: Sequence[int]
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        _check(self.table, self.pin, self.access, self.parts)
+        given = delivered(self.table)
+        events = transport(given, self.access).events_of(self.pin, self.parts)
+        yield from _gathered(events if given == self.table else completed(self.table, events))
 
 
 def _shares(sizes: Sequence[int], most: int) -> list[range]:

@@ -15,9 +15,11 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from rejoin import crash
+from rejoin.lake.config import LakeConfig
 from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.iceberg.snapshot_files import manifests_of
 from rejoin.lake.locations import native
+from rejoin.lake.write.exchange import Exchange
 
 _AT_ONCE = 8
 """Requests to an object store."""
@@ -44,7 +46,7 @@ def free(refs: Refs, name: str, kept: Collection[int], before: datetime, ours: C
     if (table := refs.table(name)) is None:
         return nothing
     # Listed first: what others commit from now on is known when the snapshots that stay are read.
-    old = list(_older(table, before))
+    old = list(_older(table.io, table.location(), before))
     dropped = refs.forget(name, kept, ours)
     crash.point(f"expire.{name}:forgotten")
     if (not old and not dropped) or (table := refs.table(name)) is None:
@@ -90,9 +92,14 @@ def _of_metadata(table: Table) -> Iterator[str]:
     yield from (found.statistics_path for found in (*metadata.statistics, *metadata.partition_statistics))
 
 
-def _older(table: Table, before: datetime) -> Iterator[str]:
-    """The files below a table's directory that are older than a time, but those that Iceberg's own procedures leave alone: hidden ones."""
-    io, location = table.io, table.location()
+def free_exchange(config: LakeConfig, topology: str, before: datetime) -> int:
+    """Deletes what tasks that were lost have left for other tasks, if it is older than ``before``. Returns how many files."""
+    left = Exchange.root(config, topology)
+    return _delete(left.io, _older(left.io, left.location, before))
+
+
+def _older(io: FileIO, location: str, before: datetime) -> Iterator[str]:
+    """The files below a directory that are older than a time, but those that Iceberg's own procedures leave alone: hidden ones."""
     assert isinstance(io, PyArrowFileIO)
     scheme, host, root = io.parse_location(location, io.properties)
     files: FileSystem = io.fs_by_scheme(scheme, host)

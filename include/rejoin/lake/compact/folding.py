@@ -189,7 +189,7 @@ class _Writing:
             reader = database.sql(sql, params=parameters).to_arrow_reader(100_000)
             fields = self.table.schema().as_arrow()
             typed = pa.RecordBatchReader.from_batches(fields, (batch.cast(fields) for batch in reader))
-            return commits.data_files(self.table, [typed])
+            return commits.FilesOf(self.table)(iter(typed), 2)
 
 
 def _from(column: str, start: Any, parameter: str, *, last: bool) -> str:

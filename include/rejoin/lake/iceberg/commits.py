@@ -3,12 +3,12 @@
 PyIceberg has no public call that adds position deletes: ``snapshot_producers`` has one.
 """
 
+import copyreg
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Self
 
 import pyarrow as pa
@@ -24,10 +24,12 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import ManageSnapshots
 from pyiceberg.typedef import EMPTY_DICT, Record
 
+from rejoin.engines.arrow_tables import shaped
 from rejoin.lake.iceberg import column_bounds
 from rejoin.lake.iceberg.data_file import data_file
 from rejoin.lake.iceberg.snapshot_files import SnapshotFiles, files_of, remember
 from rejoin.lake.iceberg.snapshot_producers import ChangeTransaction, Rewrite, RowDelta
+from rejoin.lake.iceberg.table_schemas import arrow_schema
 from rejoin.limits import limits
 
 _PATH_ID, _POS_ID = 2147483546, 2147483545  # reserved field ids of position delete files
@@ -38,6 +40,14 @@ _DELETES = pa.schema(
         pa.field("pos", pa.int64(), nullable=False, metadata={"PARQUET:field_id": str(_POS_ID)}),
     ]
 )
+
+
+def _without_catalog(table: Table) -> tuple[Callable[..., Table], tuple[object, ...]]:
+    """A table as another process gets it: its files can be read and written there, nothing can be committed."""
+    return Table, (table.name(), table.metadata, table.metadata_location, table.io, None)
+
+
+copyreg.pickle(Table, _without_catalog)
 
 
 class DataFiles:
@@ -95,22 +105,26 @@ class DataFiles:
         self._running.append(self._pool.submit(data_file, self._table, self._metadata, rows))
 
 
-def data_files(table: Table, rows: pa.Table | Sequence[Iterator[pa.RecordBatch]]) -> list[DataFile]:
-    """Writes rows (columns and types as the table's) to new data files; batches are written as they come, those of several ranges side by side."""
-    if isinstance(rows, pa.Table):
-        if rows.num_rows <= limits().row_group:  # one file: no thread is worth its start
-            return _settled(table, [data_file(table, column_bounds.writing(table.metadata), rows)] if rows.num_rows else [])
-        rows = [iter(rows.to_batches(max_chunksize=limits().row_group))]
-    from rejoin.engines.key_ranges import side_by_side  # who reads a row needs no engine
-
-    return [file for files in side_by_side(partial(_of_range, table, 2 if len(rows) == 1 else 1), rows) for file in files]
+def data_files(table: Table, rows: pa.Table) -> list[DataFile]:
+    """Writes rows of this process (columns and types as the table's) to new data files."""
+    if rows.num_rows <= limits().row_group:  # one file: no thread is worth its start
+        return _settled(table, [data_file(table, column_bounds.writing(table.metadata), rows)] if rows.num_rows else [])
+    return FilesOf(table)(iter(rows.to_batches(max_chunksize=limits().row_group)), 2)
 
 
-def _of_range(table: Table, at_once: int, rows: Iterator[pa.RecordBatch]) -> list[DataFile]:
-    with DataFiles(table, at_once) as made:
-        for batch in rows:
-            made.add(batch)
-        return made.done()
+@dataclass(frozen=True)
+class FilesOf:
+    """Writes rows to new data files of a table as they come: of their columns only the table's count."""
+
+    table: Table
+
+    def __call__(self, rows: Iterator[pa.RecordBatch], /, writers: int) -> list[DataFile]:
+        schema = arrow_schema(self.table)
+        with DataFiles(self.table, writers) as made:
+            for batch in rows:
+                for some in shaped(batch, schema):
+                    made.add(some)
+            return made.done()
 
 
 def _settled(table: Table, made: list[DataFile]) -> list[DataFile]:

@@ -82,17 +82,30 @@ def opens(table: Table) -> Called:
 
 
 def scan(files: str, *options: str) -> str:
-    """The rows of the Parquet files that a parameter lists (see ``listed``), as SQL text. The columns are those of the files alone.
+    """The rows of the Parquet files that a parameter lists (see ``listed``), as SQL text. The columns are those of the files alone."""
+    return _read(f"${files}", *options)
 
-    Without a word DuckDB takes a folder ``env=prod``, wherever above a file, for a column that overrides the file's own. It also leaves out NaN,
+
+def scan_of(names: Iterable[str]) -> str:
+    """The same of files whose names, as DuckDB opens them, stand in the text."""
+    return _read(f"[{', '.join(quoted(_alone(name)) for name in names)}]")
+
+
+def _read(files: str, *options: str) -> str:
+    """Without a word DuckDB takes a folder ``env=prod``, wherever above a file, for a column that overrides the file's own. It also leaves out NaN,
     even of ``isnan(c)`` and ``max(c)``: Parquet's smallest and largest values do.
     """
-    return f"read_parquet(${files}, {', '.join(('hive_partitioning = false', 'can_have_nan = true', *options))})"
+    return f"read_parquet({files}, {', '.join(('hive_partitioning = false', 'can_have_nan = true', *options))})"
 
 
 def listed(files: Sequence[DataFile], called: Called) -> list[str]:
     """The files as DuckDB takes them in a list, where each is a pattern."""
-    return [re.sub(r"([*?\[])", r"[\1]", called(f.file_path)) for f in files]
+    return [_alone(called(f.file_path)) for f in files]
+
+
+def _alone(name: str) -> str:
+    """The pattern that only one name meets."""
+    return re.sub(r"([*?\[])", r"[\1]", name)
 
 
 def by_id(table: Table) -> bool:

@@ -211,7 +211,7 @@ class Lookups:
             return spark.of(table)
         from pyspark.sql import functions as F
 
-        from rejoin.engines.spark_engine import by_key
+        from rejoin.engines.spark.engine import by_key
 
         asked = spark.frame(wanted.keys)
         if self.stored(name) > limits().pruned_rows:

@@ -6,6 +6,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self, cast
@@ -165,17 +166,36 @@ def _with_settings(spark: "SparkSession", config: LakeConfig) -> "SparkSession":
     return spark
 
 
-def only_executor(spark: "SparkSession") -> int | None:
-    """The cores of the executor, where a session has been told to have one only: a local master is one, and ``spark.executor.instances`` says it of a
-    cluster. 0 stands for all cores of its machine; None: there may be several executors.
+@dataclass(frozen=True)
+class Executors:
+    """Those of a session.
+
+    Attributes:
+        cores: of each; 0 stands for all of its machine.
+        at_once: tasks at one time, about, on all of them; 1: there is one executor only.
+    """
+
+    cores: int
+    at_once: int
+
+
+def executors(spark: "SparkSession") -> Executors:
+    """What a session has been told of its executors: a local master is one, and so is ``spark.executor.instances=1``. Of several nobody says how many there are
+    at this moment, but how many tasks suit them.
     """
     told = {key: spark.conf.get(key, "") or "" for key in ("spark.master", *_EXECUTORS)}
     if local := _LOCAL.fullmatch(told["spark.master"]):
-        return 0 if local[1] == "*" else int(local[1] or 1)
+        return Executors(0 if local[1] == "*" else int(local[1] or 1), 1)
     instances, cores, dynamic = (told[key] for key in _EXECUTORS)
-    if instances != "1" or dynamic == "true":
-        return None
-    return int(cores or not told["spark.master"].startswith("spark://"))
+    each = int(cores or not told["spark.master"].startswith("spark://"))
+    if instances == "1" and dynamic != "true":
+        return Executors(each, 1)
+    return Executors(each, max(2, int(instances or 0) * max(each, 1), _parallelism(spark)))
+
+
+def _parallelism(spark: "SparkSession") -> int:
+    """The cores of the executors that there are, where the session can tell (not through Spark Connect)."""
+    return 0 if os.environ.get("SPARK_REMOTE") else int(spark.sparkContext.defaultParallelism)
 
 
 class JobCounter:

@@ -5,6 +5,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,6 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from rejoin.engines.arrow_tables import shaped
-from rejoin.engines.key_ranges import side_by_side
 from rejoin.errors import InvariantBroken
 from rejoin.lake.iceberg import commits, row_addresses
 from rejoin.lake.iceberg.snapshot_files import files_of
@@ -63,28 +63,40 @@ def schema_of(changes: pa.Schema, columns: Sequence[str]) -> pa.Schema:
     return pa.schema([*((c, kinds[c]) for c in columns), (RUN, pa.int64()), (HASH, kinds[HASH])])
 
 
-def one_pass(changes: Sequence[Iterator[pa.RecordBatch]], log: Table, output: Table, columns: Sequence[str]) -> WrittenChanges:
-    """Writes changes, each range of them in the order of their keys, to files of their table, and the rows that they make to files of the output."""
-    done = side_by_side(lambda some: _written(some, log, output, columns), changes)
-    return WrittenChanges(
-        [f for one in done for f in one.log], [f for one in done for f in one.added], [places for one in done for places in one.gone]
-    )
+@dataclass(frozen=True)
+class ChangesOf:
+    """Writes changes to files of their table, and the rows that they make to files of the output.
+
+    Attributes:
+        log: the changes table.
+        output: the output.
+        columns: those of the output.
+    """
+
+    log: Table
+    output: Table
+    columns: Sequence[str]
+
+    def __call__(self, changes: Iterator[pa.RecordBatch], /, writers: int = 1) -> WrittenChanges:  # noqa: ARG002 -- two tables are written at once already
+        kept, stored, gone = arrow_schema(self.log), arrow_schema(self.output), list[pa.Array]()
+        with commits.DataFiles(self.log, at_once=1) as changed, commits.DataFiles(self.output, at_once=1) as added:
+            for batch in changes:
+                some = pa.Table.from_batches([batch])
+                for part in shaped(some, kept):
+                    changed.add(part)
+                for part in shaped(rows(some, self.columns), stored):
+                    added.add(part)
+                # A copy: one column of a batch of DuckDB's keeps the others of it in memory.
+                gone.append(pa.array(replaced(some, [PLACE])[PLACE].drop_null().to_numpy().copy()))
+            changed.end()  # both write their last files at once
+            added.end()
+            return WrittenChanges(changed.done(), added.done(), gone)
 
 
-def _written(changes: Iterator[pa.RecordBatch], log: Table, output: Table, columns: Sequence[str]) -> WrittenChanges:
-    kept, stored, gone = arrow_schema(log), arrow_schema(output), list[pa.Array]()
-    with commits.DataFiles(log, at_once=1) as changed, commits.DataFiles(output, at_once=1) as added:
-        for batch in changes:
-            some = pa.Table.from_batches([batch])
-            for part in shaped(some, kept):
-                changed.add(part)
-            for part in shaped(rows(some, columns), stored):
-                added.add(part)
-            # A copy: one column of a batch of DuckDB's keeps the others of it in memory.
-            gone.append(pa.array(replaced(some, [PLACE])[PLACE].drop_null().to_numpy().copy()))
-        changed.end()  # both write their last files at once
-        added.end()
-        return WrittenChanges(changed.done(), added.done(), gone)
+def together(written: Sequence[WrittenChanges]) -> WrittenChanges:
+    """What several have written."""
+    log, added, gone = (list(chain.from_iterable(some)) for some in zip(*((one.log, one.added, one.gone) for one in written), strict=True))
+    return WrittenChanges(log, added, gone)
 
 
 def deletes(table: Table, base: int, gone: Sequence[pa.Array], keys: int, run: int) -> list[DataFile]:

@@ -1,14 +1,15 @@
 """Writes of one attempt: each to a branch of its own, started from the run's base snapshot, so that nothing is visible before ``publish``."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
-from rejoin.engines.arrow_tables import fitted, shaped
+from rejoin.engines.arrow_tables import fitted
 from rejoin.engines.relation import Engine, Relation
 from rejoin.lake import table_names
 from rejoin.lake.iceberg import column_bounds, commits
@@ -104,9 +105,8 @@ class Writer:
             made = self._committed(table, base, commits.data_files(table, stored))
             self._refs.recent.keep(made.snapshot_id, stored)
             return made
-        if (ranges := self._engine.ordered(rows, key)) is not None:
-            schema = arrow_schema(table)
-            return self._committed(table, base, commits.data_files(table, [_shaped(batches, schema) for batches in ranges]))
+        if (written := self._engine.each_range(rows, key, commits.FilesOf(table))) is not None:
+            return self._committed(table, base, list(chain.from_iterable(written)))
         name = table.name()[-1]
         target, frame = self._start(name, base), self._engine.by_spark(f"table {name} is written").frame(rows)
         self._append(target, frame.sortWithinPartitions(*in_order(key)), exact=column_bounds.exact(table, base))
@@ -132,14 +132,13 @@ class Writer:
             if old[PLACE].null_count:  # Spark has found them, and does not say
                 log = self._put(table, base, rows, node.key)
                 return LoggedChanges(log, lambda made: self._upsert_found(node, here, old, log, made))
-            ranges: Sequence[Iterator[pa.RecordBatch]] | None = [iter(here.combine_chunks().to_batches())]
-        else:
-            ranges = self._engine.ordered(rows, node.key)
-        if ranges is None:
+        elif not self._engine.in_process:
             log = self._put(table, base, rows, node.key)
             return LoggedChanges(log, lambda made: self._upsert_by_spark(node, log, made))
         output, start = self._table(node.name, output_changes.schema_of(schema, columns), node.key)
-        done = output_changes.one_pass(ranges, table, output, columns)
+        work = output_changes.ChangesOf(table, output, columns)
+        written = [work(iter(here.combine_chunks().to_batches()))] if local is not None else self._engine.each_range(rows, node.key, work)
+        done = output_changes.together(written or [])
         log = self._committed(table, base, done.log)
         if local is not None:
             self._refs.recent.keep(log.snapshot_id, fitted(here, arrow_schema(table)))
@@ -249,10 +248,6 @@ def in_order(key: Sequence[str]) -> "list[Column]":
     from pyspark.sql import functions as F
 
     return [F.col(f"`{k}`").asc_nulls_last() for k in key]
-
-
-def _shaped(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    return (some for batch in batches for some in shaped(batch, schema))
 
 
 def _sorted(rows: pa.Table, key: Sequence[str]) -> pa.Table:

@@ -32,7 +32,7 @@ class ArrowReader(PlainReader):
                 )
         types = {f.name: f.type for f in self.schema(name)} | {PLACE: pa.int64()}
         schema = pa.schema([(c, types[c]) for c in columns])
-        rows = self.engine.landed(schema, [plain_scan.batches(self._table(name), self.states[name], schema)], ())
+        rows = self.engine.landed(schema, [plain_scan.batches(self._table(name), self.states[name], schema)], (), ())
         self._known[name, tuple(columns)] = rows
         self.reads.append(TableRead(name, "files", "a comparison reads by another way than a run", None))
         return rows

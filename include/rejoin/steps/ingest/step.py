@@ -11,7 +11,6 @@ from rejoin.context.facts import watched
 from rejoin.context.open_snapshots import of_base, says_all
 from rejoin.context.outcome import Outcome
 from rejoin.context.work import Cut, Work
-from rejoin.engines.key_ranges import at_once
 from rejoin.engines.relation import KeySpread, LocalRelation, Relation
 from rejoin.lake import table_names
 from rejoin.lake.iceberg.table_schemas import source_schema
@@ -78,8 +77,8 @@ class Ingesting:
         if here is not None:
             return self._ingest(LocalRelation(here), kinds_of(self._table, here), here)
         if self._engine.in_process:
-            streams = sources.read_streams(self._table, pin, self._cut.access, at_once())
-            landed = self._engine.landed(events_schema(self._table), streams, sources.RARE)
+            streams = sources.read_streams(self._table, pin, self._cut.access, self._engine.at_once)
+            landed = self._engine.landed(events_schema(self._table), streams, sources.RARE, self._table.order)
             return self._ingest(landed, count_kinds(self._engine, self._table, landed), None)
         spark = self._engine.by_spark(f"the input of {self._table.name!r} is large")
         events = spark.of(sources.read(spark.spark, self._table, pin, self._cut.access))

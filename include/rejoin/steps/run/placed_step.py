@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 from rejoin.context.outcome import Outcome
 from rejoin.context.progress import Progress
-from rejoin.engines.placement import InTask, chosen, placed
+from rejoin.engines.placement import InTasks, chosen, placed
 from rejoin.engines.relation import Engine
+from rejoin.engines.task_engine import TaskEngine
 from rejoin.lake.iceberg.refs import Refs
-from rejoin.lake.spark.session import JobCounter, only_executor
+from rejoin.lake.spark.session import JobCounter, executors
+from rejoin.lake.write.exchange import Exchange
 from rejoin.plan.model.step_results import Result
 from rejoin.plan.model.steps import Step
 from rejoin.steps.run.attempt import Attempt
-from rejoin.steps.run.spark_task import in_task
+from rejoin.steps.run.spark_task import SparkTasks
 from rejoin.steps.run.step_input import AttemptStart
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class StepAttempts:
         """Does a step that has something to do; registers nothing."""
         first = Attempt(self.start, self.refs)
         choice = chosen(self.start.config.engine, cluster=self.start.config.cluster)
-        sent = InTask(lambda: first.size(step), only_executor, lambda spark, cores: self._sent(spark, step, cores))
+        sent = InTasks(lambda: first.size(step), lambda spark: self._sent(spark, step))
         outcome, where = placed(choice, first.plan, self._session, lambda engine: self._tried(engine, step), sent)
         starts = {"spark_start": round(self.waited, 3)} if self.waited > STARTED_ALREADY else {}
         return replace(outcome, detail={**outcome.detail, **where, **starts})
@@ -65,10 +67,24 @@ class StepAttempts:
         with self._counted(engine.by_spark(step.id).spark, step):
             return attempt.execute(engine, step)
 
-    def _sent(self, spark: "SparkSession", step: Step, cores: int) -> Outcome[Result]:
+    def _sent(self, spark: "SparkSession", step: Step) -> tuple[Outcome[Result], int]:
+        """The step in tasks, and how many of these there were at one time, about."""
+        found = executors(spark)
+        tasks = SparkTasks(spark, self.start, step, found.cores, found.at_once)
         with self._counted(spark, step):
-            self.attempt, outcome = in_task(spark, self.start, step, cores)
-        return outcome
+            if found.at_once == 1:
+                self.attempt, outcome = tasks.whole()
+            else:
+                outcome = self._spread(tasks, step)
+        return outcome, found.at_once
+
+    def _spread(self, tasks: SparkTasks, step: Step) -> Outcome[Result]:
+        attempt, exchange = Attempt(self.start, self.refs), Exchange.of(self.start.config, self.start.run.topology)
+        self.attempt = attempt.id
+        try:
+            return attempt.execute(TaskEngine(attempt.plan, tasks, exchange), step)
+        finally:
+            exchange.clear()
 
     @contextmanager
     def _counted(self, spark: "SparkSession", step: Step) -> Iterator[None]:

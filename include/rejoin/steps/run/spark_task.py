@@ -1,8 +1,8 @@
-"""A step as the only task of a Spark job: the executor makes the attempt anew, and DuckDB does there what it would do in this process.
+"""Tasks of a Spark job in which DuckDB does what it would do in this process: a whole step where there is one executor, ranges of its rows where there are more.
 
-The task writes to the branches of its own attempt and registers nothing: it sends back what the step came to. So a task that is lost, tried again or run
-twice leaves garbage that no reader sees. Uses no RDD and no SparkContext, so it works on Spark Connect. The executor must be able to
-import rejoin and to reach the catalog.
+The task of a whole step makes the attempt anew and writes to its branches; those of ranges write files and send back what these hold. Nobody registers
+anything but this process. So a task that is lost, tried again or run twice leaves garbage that no reader sees. Uses no RDD and no SparkContext, so it works
+on Spark Connect. The executors must be able to import rejoin, and to reach the lake's files; for whole steps also the catalog.
 """
 
 import fcntl
@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from threading import Lock, Timer
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -26,6 +27,7 @@ from rejoin.engines.deferred_relation import shrunk, sized
 from rejoin.engines.duckdb_connection import MEMORY_SETTING
 from rejoin.engines.duckdb_engine import DuckdbEngine
 from rejoin.engines.relation import NeedsSpark
+from rejoin.engines.task_engine import unpacked
 from rejoin.errors import EngineFailed, RejoinError, StoreDenied, StoreDown, StoreMissing
 from rejoin.failures.engine_errors import TRACE, kind_of, named, tracing
 from rejoin.lake.iceberg.refs import Refs
@@ -56,7 +58,8 @@ class TaskInput:
 
     Args:
         start: what the attempt starts from.
-        step: the step to do.
+        step: the step that it is a part of.
+        work: what is asked of it (``task_engine.packed``); None: the whole step.
         cores: threads of DuckDB; 0: one for each core of the machine.
         limits: those in force.
         environment: variables to set; what is not there is unset.
@@ -64,43 +67,75 @@ class TaskInput:
 
     start: AttemptStart
     step: Step
+    work: bytes | None
     cores: int
     limits: limits.Limits
     environment: dict[str, str]
 
 
-def in_task(spark: "SparkSession", start: AttemptStart, step: Step, cores: int) -> Done:
-    """Does a step in a job of one task.
+@dataclass(frozen=True)
+class SparkTasks:
+    """Tasks that work for one step.
 
-    Raises:
-        NeedsSpark: Spark SQL has to do the step: as in the process, or since DuckDB gave up or the task was lost for good.
-        RejoinError: as in the process.
+    Args:
+        spark: the session.
+        start: what the attempt starts from.
+        step: the step.
+        cores: of each executor; 0 stands for all of its machine.
+        at_once: how many tasks there are at one time, about.
     """
-    bare = replace(start, config=replace(start.config, ledger="", sinks={}, spark={}))  # what a task does not need may hold secrets
-    told = {name: os.environ[name] for name in _TOLD if name in os.environ}
-    parcel = pickle.dumps(TaskInput(bare, step, cores, limits.limits(), told))
-    try:
-        (row,) = spark.range(0, 1, 1, 1).mapInArrow(partial(_answers, parcel), "came BINARY").collect()
-    except RejoinError:
-        raise
-    except Exception as error:
-        # Where Spark tries no task again (its master is local), and where it has given up. What was killed for its memory would be again.
-        kind = kind_of(error)
-        raise NeedsSpark(f"its task was lost ({kind.name if kind else type(error).__name__})") from error
-    came: Done | NeedsSpark | RejoinError = pickle.loads(bytes(row.came))
-    if isinstance(came, BaseException):
-        raise came
-    return came
+
+    spark: "SparkSession"
+    start: AttemptStart
+    step: Step
+    cores: int
+    at_once: int = 1
+
+    def whole(self) -> Done:
+        """Does the step in a job of one task.
+
+        Raises:
+            NeedsSpark: Spark SQL has to do the step: as in the process, or since DuckDB gave up or the task was lost for good.
+            RejoinError: as in the process.
+        """
+        done: Done
+        ((_, done),) = self._answered(None, 1)
+        return done
+
+    def each(self, work: bytes, count: int) -> list[Any]:
+        """What some work comes to for each number below ``count``. Raises as ``whole`` does."""
+        return [came for _, came in sorted(self._answered(work, count), key=itemgetter(0))]
+
+    def _answered(self, work: bytes | None, count: int) -> list[tuple[int, Any]]:
+        bare = replace(
+            self.start, config=replace(self.start.config, ledger="", sinks={}, spark={})
+        )  # what a task does not need may hold secrets
+        told = {name: os.environ[name] for name in _TOLD if name in os.environ}
+        parcel = pickle.dumps(TaskInput(bare, self.step, work, self.cores, limits.limits(), told))
+        try:
+            rows = self.spark.range(0, count, 1, count).mapInArrow(partial(_answers, parcel), "id BIGINT, came BINARY").collect()
+        except RejoinError:
+            raise
+        except Exception as error:
+            # Where Spark tries no task again (its master is local), and where it has given up. What was killed for its memory would be again.
+            kind = kind_of(error)
+            raise NeedsSpark(f"its task was lost ({kind.name if kind else type(error).__name__})") from error
+        answers = [(row.id, pickle.loads(bytes(row.came))) for row in rows]
+        for _, came in answers:
+            if isinstance(came, BaseException):
+                raise came
+        return answers
 
 
 def _answers(parcel: bytes, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Runs on a worker. Errors are answers: what a task raises Spark would try again, and print."""
-    for _ in rows:
-        came = pickle.dumps(_came_to(pickle.loads(parcel)))
-        yield pa.RecordBatch.from_arrays([pa.array([came], pa.binary())], ["came"])
+    for batch in rows:
+        for number in batch["id"].to_pylist():
+            came = pickle.dumps(_came_to(pickle.loads(parcel), number))
+            yield pa.RecordBatch.from_arrays([pa.array([number], pa.int64()), pa.array([came], pa.binary())], ["id", "came"])
 
 
-def _came_to(parcel: TaskInput) -> Done | NeedsSpark | RejoinError:
+def _came_to(parcel: TaskInput, number: int) -> object:
     limits.in_force = parcel.limits  # the worker may have done a task of another process before
     for name in _TOLD:
         os.environ.pop(name, None)
@@ -108,6 +143,8 @@ def _came_to(parcel: TaskInput) -> Done | NeedsSpark | RejoinError:
     start, step = parcel.start, parcel.step
     try:
         with _alone(), _working(parcel.cores):
+            if parcel.work is not None:
+                return unpacked(parcel.work)(number)
             attempt = Attempt(start, Refs(start.config, start.run.topology))
             return attempt.id, attempt.execute(DuckdbEngine(attempt.plan), step)
     except NeedsSpark as reason:

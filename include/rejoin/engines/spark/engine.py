@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import BinaryType
 
-from rejoin.engines.relation import Counts, Engine, LocalRelation, Relation
-from rejoin.engines.spark_types import arrow_schema, collected, spark_types
+from rejoin.engines.relation import Counts, Engine, LocalRelation, RangeWork, Relation
+from rejoin.engines.spark.types import arrow_schema, collected, spark_types
 from rejoin.errors import EngineFailed
 from rejoin.plan.model.expectations import Expectation
 from rejoin.plan.model.plan import Node, Table
@@ -76,7 +76,7 @@ class SparkEngine(Engine):
         frames = {views[name]: self.frame(rows) for name, rows in inputs.items()}
         text = f"WITH {named} SELECT * FROM ({statement})"
         if ".connect." in type(self.spark).__module__:
-            from rejoin.engines.spark_connect import statement as connected
+            from rejoin.engines.spark.connect import statement as connected
 
             return connected(text, frames)
         made = self._over(text, frames)
@@ -111,10 +111,14 @@ class SparkEngine(Engine):
     def files(self, text: str) -> None:  # noqa: ARG002
         return None
 
-    def landed(self, schema: pa.Schema, streams: Sequence[Iterable[pa.RecordBatch]], rare: Sequence[str]) -> Relation:
+    @property
+    def at_once(self) -> int:
+        raise NotImplementedError("Spark says how many tasks it runs")
+
+    def landed(self, schema: pa.Schema, streams: Sequence[Iterable[pa.RecordBatch]], rare: Sequence[str], by: Sequence[str]) -> Relation:
         raise NotImplementedError("Spark reads what lands by itself")
 
-    def ordered(self, rows: Relation, by: Sequence[str]) -> None:  # noqa: ARG002
+    def each_range(self, rows: Relation, by: Sequence[str], work: RangeWork[Any]) -> None:  # noqa: ARG002
         return None
 
     def everywhere(self, rows: Relation) -> Relation:

@@ -1,0 +1,67 @@
+"""Processes of their own that do the tasks of a ``TaskEngine``, as Spark's workers do, and share nothing with the one that asks but files."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
+from typing import Any
+
+import pytest
+
+from rejoin import limits
+from rejoin.engines import placement
+from rejoin.engines.choice import EngineChoice
+from rejoin.engines.deferred_relation import sized
+from rejoin.engines.relation import Engine
+from rejoin.engines.task_engine import TaskEngine, unpacked
+from rejoin.lake.config import LakeConfig
+from rejoin.lake.write.exchange import Exchange
+from rejoin.plan.model.plan import Plan
+from rejoin.steps.run import placed_step
+
+AT_ONCE = 3
+
+
+class Workers:
+    """Tasks. ``asked``: how many each call was for."""
+
+    at_once = AT_ONCE
+
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
+        self._pool, self.asked = pool, list[int]()
+
+    def each(self, work: bytes, count: int) -> list[Any]:
+        self.asked.append(count)
+        return list(self._pool.map(partial(_done, work, limits.limits()), range(count)))
+
+
+def _done(work: bytes, given: limits.Limits, number: int) -> Any:
+    limits.in_force = given
+    sized(1)
+    return unpacked(work)(number)
+
+
+@contextmanager
+def workers() -> Iterator[Workers]:
+    """Two processes."""
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        yield Workers(pool)
+
+
+def by(some: Workers, config: LakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on they do what this process would do of many rows in steps."""
+
+    def placed(choice: EngineChoice, plan: Plan, spark: Any, work: Callable[[Engine], Any], in_tasks: Any) -> Any:
+        def spread(engine: Engine) -> Any:
+            if not engine.in_process:
+                return work(engine)
+            exchange = Exchange.of(config, plan.topology)
+            try:
+                return work(TaskEngine(plan, some, exchange))
+            finally:
+                exchange.clear()
+
+        return placement.placed(choice, plan, spark, spread, in_tasks)
+
+    monkeypatch.setattr(placed_step, "placed", placed)
