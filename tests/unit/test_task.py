@@ -6,12 +6,15 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from rejoin import limits
 from rejoin.engines.relation import NeedsSpark
 from rejoin.errors import StoreDenied, StoreDown, StoreMissing
 from rejoin.lake.config import lake_config
+from rejoin.lake.iceberg.commits import FilesOf
+from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.ledger.records import AttemptContext, Run
 from rejoin.plan.model.plan import Plan
 from rejoin.plan.model.steps import Step, Verb
@@ -59,3 +62,18 @@ def test_a_worker_gives_memory_back_once_no_task_comes(monkeypatch: pytest.Monke
         with spark_task._working(0):
             assert not given.wait(0.3)  # though it waits longer than that since the one before
     assert given.wait(10)
+
+
+def test_a_range_goes_to_a_task_without_the_address_and_the_secrets_of_the_catalog(tmp_path: Path) -> None:
+    (tmp_path / "lake.toml").write_text(
+        f'catalog = "sqlite"\nuri = "sqlite:///{tmp_path}/catalog.db"\nwarehouse = "file://{tmp_path}/files"\n'
+        '[properties]\ncredential = "a-secret"\n"s3.secret-access-key" = "of-the-store"\n'
+    )
+    refs, rows = Refs(lake_config(str(tmp_path / "lake.toml")), "t"), pa.table({"n": pa.array([1, 2], pa.int64())})
+    refs.ensure_namespace()
+    refs.create("rows", rows.schema, {})
+    sent = pickle.dumps(FilesOf(refs.require("rows", refs.empty("rows"))))
+    assert b"of-the-store" in sent, "it reads and writes files"
+    assert b"a-secret" not in sent and b"catalog.db" not in sent
+    (file,) = pickle.loads(sent)(iter(rows.to_batches()), 1)
+    assert refs.table("rows").io.new_input(file.file_path).exists()  # type: ignore[union-attr]

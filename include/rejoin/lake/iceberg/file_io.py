@@ -25,6 +25,15 @@ _STORES = ("s3.", "client.", "gcs.", "adls.", "hdfs.")
 _S3 = ("s3", "s3a", "s3n")
 
 
+_Elsewhere = tuple[Callable[[Properties], PyArrowFileIO], tuple[Properties]]
+"""How another process makes a FileIO."""
+
+
+def _reaching(properties: Properties) -> Properties:
+    """What it takes to reach a store. The other settings are the catalog's, some of them secret: no other process gets them."""
+    return {name: value for name, value in properties.items() if name.startswith(_STORES)}
+
+
 class LocalFileIO(PyArrowFileIO):
     """PyIceberg's, but a path behind ``file:`` is taken as it is written, as Hadoop does: PyIceberg's own ends at a ``#`` or ``?``."""
 
@@ -33,6 +42,9 @@ class LocalFileIO(PyArrowFileIO):
         """Scheme, host and path."""
         local = native(location)
         return PyArrowFileIO.parse_location(location, properties) if local is None else ("file", "", os.path.abspath(local))  # noqa: PTH100
+
+    def __reduce__(self) -> "_Elsewhere":
+        return LocalFileIO, (_reaching(self.properties),)
 
 
 class StoreFileIO(PyArrowFileIO):
@@ -43,7 +55,10 @@ class StoreFileIO(PyArrowFileIO):
 
     def __init__(self, properties: Properties = EMPTY_DICT) -> None:
         super().__init__(properties)
-        self._settings = tuple(sorted((k, str(v)) for k, v in properties.items() if k.startswith(_STORES)))
+        self._settings = tuple(sorted((k, str(v)) for k, v in _reaching(properties).items()))
+
+    def __reduce__(self) -> "_Elsewhere":
+        return StoreFileIO, (_reaching(self.properties),)
 
     def _initialize_fs(self, scheme: str, netloc: str | None = None) -> FileSystem:
         return _filesystem(scheme, netloc, self._settings)

@@ -107,9 +107,8 @@ class SparkTasks:
         return [came for _, came in sorted(self._answered(work, count), key=itemgetter(0))]
 
     def _answered(self, work: bytes | None, count: int) -> list[tuple[int, Any]]:
-        bare = replace(
-            self.start, config=replace(self.start.config, ledger="", sinks={}, spark={})
-        )  # what a task does not need may hold secrets
+        config = replace(self.start.config, ledger="", sinks={}, spark={})  # what a task does not need may hold secrets
+        bare = replace(self.start, config=config if work is None else replace(config, uri="", properties={}, sources={}))
         told = {name: os.environ[name] for name in _TOLD if name in os.environ}
         parcel = pickle.dumps(TaskInput(bare, self.step, work, self.cores, limits.limits(), told))
         try:
