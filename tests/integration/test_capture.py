@@ -249,7 +249,7 @@ def test_a_user_without_rights_is_told_and_no_secret_is(shop: CapturedShop, monk
     said = shop.capture(code=75, **{f"REJOIN_SOURCE_{shop.at.upper()}": "postgresql://me:pa55@127.0.0.1:1/x"})
     assert "SOURCE_DOWN" in said and "pa55" not in said
     said = shop.capture(code=5, **{f"REJOIN_SOURCE_{shop.at.upper()}": "pa55 is no address"})
-    assert "none of PostgreSQL" in said and "pa55" not in said
+    assert "is not a URL of PostgreSQL" in said and "pa55" not in said
 
 
 def test_a_server_that_does_not_log_enough(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
