@@ -8,6 +8,7 @@ from multiprocessing import get_context
 from typing import Any
 
 import pytest
+from limited import limited
 
 from rejoin import limits
 from rejoin.engines import placement
@@ -50,17 +51,19 @@ def workers() -> Iterator[Workers]:
 
 
 def by(some: Workers, config: LakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on they do what this process would do of many rows in steps."""
+    """From now on they do what this process would do in steps, where nothing counts as few rows."""
 
     def placed(choice: EngineChoice, plan: Plan, spark: Any, work: Callable[[Engine], Any], in_tasks: Any) -> Any:
         def spread(engine: Engine) -> Any:
             if not engine.in_process:
                 return work(engine)
             exchange = Exchange.of(config, plan.topology)
-            try:
-                return work(TaskEngine(plan, some, exchange))
-            finally:
-                exchange.clear()
+            with pytest.MonkeyPatch.context() as bulk:
+                limited(bulk, small_rows=0, fetched_bytes=0)
+                try:
+                    return work(TaskEngine(plan, some, exchange))
+                finally:
+                    exchange.clear()
 
         return placement.placed(choice, plan, spark, spread, in_tasks)
 

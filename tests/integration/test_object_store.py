@@ -88,7 +88,7 @@ def test_golden_traces_come_out_of_an_object_store_as_kafka_streams_says(store: 
 def test_ranges_that_other_processes_do_leave_each_other_rows_in_the_store(
     store: ObjectStore, shop: StoredShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limited(monkeypatch, small_rows=0, fetched_bytes=0, sparse=0, range_rows=8, fewest_range_rows=2)
+    limited(monkeypatch, sparse=0, range_rows=8, fewest_range_rows=2)
     asked = len(store.asked())
     with workers() as some:
         by(some, lake_config(str(shop.lake)), monkeypatch)
