@@ -22,6 +22,7 @@ from rejoin.plan.model.plan import Column, Table
 from rejoin.plan.sql.portable import SETTINGS, printed
 from rejoin.sources.stream_columns import Clock
 
+pytestmark = pytest.mark.slow
 MILLIS = "timestamp_millis(ts)"
 HOUR = 3_600_000
 BAD = 2**62  # no year of four digits

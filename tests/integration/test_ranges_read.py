@@ -13,6 +13,7 @@ from limited import limited
 from rejoin.engines.deferred_relation import WHOLE, DeferredRelation, Range
 from rejoin.plan.model.policy import Fuse, Refresh
 
+pytestmark = pytest.mark.slow
 RANGES = 10
 OTHERS = 'others = t.table("others", key="id", schema="id BIGINT, customer STRING, note STRING", source=debezium("landing/orders"))'
 EVENTS = (

@@ -18,6 +18,7 @@ from rejoin.plan.check.topology_file import load
 from rejoin.steps.run.schedule import run_topology
 from rejoin.steps.run.topology import Topology
 
+pytestmark = pytest.mark.slow
 FILE = """
 from rejoin import Topology, computable, debezium
 
@@ -131,7 +132,6 @@ def random_change(shop: Shop, rng: random.Random, number: int) -> None:
         shop.land("regions", {f"r{rng.randrange(REGIONS + 1)}": None if rng.random() < 0.4 else {"name": f"region {number}"}})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("join", ["left_join", "join"])
 def test_runs_that_make_the_rows_before_and_runs_that_read_them_write_the_same(
     join: str, tmp_path: Path, pytestconfig: pytest.Config

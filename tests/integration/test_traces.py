@@ -27,6 +27,7 @@ from rejoin.plan.check.topology_file import load
 from rejoin.steps.run.schedule import run_topology
 from rejoin.steps.run.topology import Topology
 
+pytestmark = pytest.mark.slow
 FIRST = """
 from rejoin import Topology, condition, debezium, snapshot
 
@@ -147,7 +148,6 @@ def untouched(root: Path, *, loaded: bool, then: str) -> Town:
 FILES = {"the old file": FIRST, "another file": OTHER}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("then", FILES)
 @pytest.mark.parametrize("loaded", [True, False], ids=["of a lake with rows", "of an empty lake"])
 def test_a_run_that_failed_leaves_nothing_behind(tmp_path: Path, *, loaded: bool, then: str) -> None:
@@ -175,7 +175,6 @@ def test_after_a_run_of_the_old_file_the_corrected_one_goes_on(tmp_path: Path) -
     assert town.state()["orders"]["columns"]["extra"] == "string"
 
 
-@pytest.mark.slow
 @pytest.mark.invariant("I2", "I9")
 @pytest.mark.parametrize(("then", "every"), [*(pytest.param(then, 1, marks=pytest.mark.nightly) for then in FILES), ("another file", 6)])
 def test_a_run_that_was_killed_anywhere_leaves_nothing_behind(tmp_path: Path, then: str, every: int, pytestconfig: pytest.Config) -> None:
@@ -200,7 +199,6 @@ def test_a_run_that_was_killed_anywhere_leaves_nothing_behind(tmp_path: Path, th
         check(town, expected)
 
 
-@pytest.mark.slow
 def test_what_a_killed_run_left_goes_even_if_the_next_run_is_killed_while_it_takes_it_back(tmp_path: Path) -> None:
     expected = untouched(tmp_path / "untouched", loaded=True, then=OTHER)
     town, trace = Town(tmp_path / "town"), tmp_path / "trace"

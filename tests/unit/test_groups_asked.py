@@ -19,6 +19,7 @@ from rejoin.plan.check.compile import compile
 from rejoin.steps.run.topology import Topology as Opened
 from rejoin.testing import Driver
 
+pytestmark = pytest.mark.slow
 COUNTED = {"n": "count(*)", "total": "sum(amount)"}
 
 

@@ -16,6 +16,7 @@ from rejoin.plan.model.policy import Fuse, Refresh, RunOptions
 from rejoin.steps.run.topology import Topology as Opened
 from rejoin.testing import Driver
 
+pytestmark = pytest.mark.slow
 TOTALS = {"n": "count(*)", "some": "count(x)", "total": "sum(x)", "mean": "avg(x)", "paid": "sum(p) FILTER (WHERE x > 1)"}
 FIRST = """
   id | g    | x    | p

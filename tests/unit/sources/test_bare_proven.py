@@ -182,7 +182,7 @@ def test_odd_and_damaged_lines_are_read_alike(form: str, seed: int) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", seeds(50))
 @pytest.mark.parametrize("form", [form for form in FORMS if form.startswith("bare")])
 def test_fault_a_thousand_damaged_bare_lines_are_read_alike(form: str, seed: int) -> None:
     random_ = random.Random(f"{form} {seed} thousand")

@@ -54,7 +54,7 @@ def test_usual_messages_are_all_told_by_columns_with_their_deletes_and_tombstone
     assert both_ways(messages(random.Random(1), 400, 0.0)) == (0, 400)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
 def test_odd_and_damaged_messages_are_what_they_are_one_by_one(seed: int) -> None:
     rng = random.Random(seed)
     slow, count = both_ways(messages(rng, 300, rng.choice([0.01, 0.05, 0.3]), rng.choice([0.0, 0.02])), chunk=rng.choice([20, 100, 400]))

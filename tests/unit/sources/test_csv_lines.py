@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from careful import decode_csv
 from source_cases import table
-from source_fuzz import NUMBERS, RAW_NUMBERS, TEXTS
+from source_fuzz import NUMBERS, RAW_NUMBERS, TEXTS, seeds
 
 from rejoin.errors import InvariantBroken, SourceCorrupt
 from rejoin.plan.model.plan import Table
@@ -217,7 +217,7 @@ def damaged(random_: random.Random, data: bytes, times: int, pieces: Sequence[by
     return data
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_random_damage_is_read_alike(seed: int) -> None:
     random_ = random.Random(f"{seed} damage")
     print(f"seed: {seed}")
@@ -229,7 +229,7 @@ def test_random_damage_is_read_alike(seed: int) -> None:
     assert proven > 0 or seed % 5 == 0 or len(found) == 1 or set(body) & set(b'"\xff\xed\xc0\xf4')
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_random_files_are_read_alike(seed: int) -> None:
     random_ = random.Random(f"{seed} files")
     print(f"seed: {seed}")

@@ -158,7 +158,7 @@ def test_every_value_as_a_key_is_read_alike(key: str) -> None:
     check(of, "\n".join(lines).encode())
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_random_feeds_are_read_alike(seed: int) -> None:
     random_ = random.Random(seed)
     assert check(table(PLAIN), joined(feed(random_, 200))) > 0
@@ -223,7 +223,7 @@ def test_random_damage_is_read_alike(how: str, seed: int) -> None:
     assert taken > 0 or (taken < 0 and how == "csv" and joined(damaged).count(b'"') > 0)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_a_quick_value_is_the_value(seed: int) -> None:
     random_ = random.Random(seed)
     base = [json.dumps(line).encode() for line in feed(random_, 20)] + [value.encode() for value in VALUES]

@@ -72,7 +72,9 @@ def test_a_text_that_is_no_such_object_is_not_proven(odd: str, member: str) -> N
     assert proved == 29
 
 
-@pytest.mark.parametrize("placeholder", ["hex:ff00fb", "hex:00", "__debezium_unavailable_value"])
+@pytest.mark.parametrize(
+    "placeholder", ["hex:ff00fb", *(pytest.param(p, marks=pytest.mark.slow) for p in ("hex:00", "__debezium_unavailable_value"))]
+)
 def test_lines_keep_their_values_whatever_stands_for_no_value(placeholder: str) -> None:
     of = table(PLAIN, "id", DebeziumSource("f", placeholder=placeholder))
     lines = [plain(i, name="__debezium_unavailable_value" if i % 50 == 0 else f"n {i}") for i in range(6_000)]
