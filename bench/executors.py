@@ -10,10 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -69,7 +68,7 @@ def here(rows: int, workers: int) -> None:
                 where = str(root / "lake.toml")
             config = lake_config(where)
             topology = Topology(load(str(root / "topology.py")), config, str(root))
-            spark: Callable[[], Any] = lambda: session(config)  # noqa: E731
+            spark = partial(session, config)
             if workers:
                 spark().range(10).count()
             for number, (side, share) in enumerate(PIECES):

@@ -14,6 +14,7 @@ from functools import cache
 from itertools import count
 from threading import RLock
 from types import MappingProxyType
+from typing import NoReturn
 
 import duckdb
 import pyarrow as pa
@@ -145,6 +146,10 @@ class KeptRelation(DeferredRelation):
     """The rows of a table of DuckDB."""
 
     name: str = ""
+
+    def __reduce__(self) -> NoReturn:
+        """Another process has no such table, or another one of that name."""
+        raise TypeError(f"{self.name} is a table of this process's database")
 
 
 def answer(connection: duckdb.DuckDBPyConnection, text: str) -> pa.Table:

@@ -1,6 +1,5 @@
 """Tasks of Spark run the statements, by DuckDB, a range of keys each; this process asks, and commits what they have written (ADR 0028)."""
 
-import io
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ import pyarrow as pa
 
 from rejoin.engines import object_stores
 from rejoin.engines.counted_relation import counting, taken
-from rejoin.engines.deferred_relation import WHOLE, DeferredRelation, KeptRelation
+from rejoin.engines.deferred_relation import WHOLE, DeferredRelation
 from rejoin.engines.duckdb_engine import DuckdbEngine
 from rejoin.engines.landed_rows import landed
 from rejoin.engines.relation import LocalRelation, RangeWork, Relation
@@ -84,7 +83,7 @@ class TaskEngine(DuckdbEngine):
         yield self._exchanged(rows, ()) if isinstance(rows, DeferredRelation) else LocalRelation(rows.here())
 
     def _asked(self, work: Callable[[int], T], count: int) -> list[T]:
-        return self._tasks.each(packed(work, self._exchange), count)
+        return self._tasks.each(packed(work), count)
 
 
 @dataclass(frozen=True)
@@ -127,11 +126,9 @@ class _Range:
         return made, {} if counted is None else dict(counted.totals)
 
 
-def packed(work: Callable[[int], Any], exchange: Exchange) -> bytes:
-    """Some work for a task. Rows that DuckDB keeps in this process are left for it in files, those that are few go with it."""
-    made = io.BytesIO()
-    _Packing(made, exchange).dump(work)
-    text = made.getvalue()
+def packed(work: Callable[[int], Any]) -> bytes:
+    """Some work for a task. Rows that are few go with it."""
+    text = pickle.dumps(work)
     return pickle.dumps((text, {name: store for name, store in object_stores.known().items() if name.encode() in text}))
 
 
@@ -141,17 +138,6 @@ def unpacked(parcel: bytes) -> Callable[[int], Any]:
     object_stores.adopt(stores)
     work: Callable[[int], Any] = pickle.loads(text)
     return work
-
-
-class _Packing(pickle.Pickler):
-    def __init__(self, file: io.BytesIO, exchange: Exchange) -> None:
-        super().__init__(file)
-        self._exchange = exchange
-
-    def reducer_override(self, thing: Any) -> Any:
-        if isinstance(thing, KeptRelation):
-            return DeferredRelation, (self._exchange.rows([_put(self._exchange, thing, ())]),)
-        return NotImplemented
 
 
 def _put(exchange: Exchange, rows: DeferredRelation, by: Sequence[str]) -> str:
