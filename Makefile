@@ -1,4 +1,4 @@
-# Run `make` for the list of what it can do. It needs python3.11 and Java 17 or 21; `make test` also PostgreSQL and Chromium, `make nightly` MariaDB, which .ci/run installs.
+# Run `make` for the list of what it can do. It needs python3.11 and Java 17 or 21; `make test` also PostgreSQL and Chromium, `make nightly` MariaDB and iproute2, which .ci/run installs.
 
 SHELL := /bin/bash -o pipefail
 .DEFAULT_GOAL := help

@@ -45,6 +45,7 @@ def spent() -> float:
 
 def here(rows: int, workers: int) -> None:
     """Prints a line of JSON for each piece of work."""
+    from integration.hosts import HERE
     from integration.servers import spark_cluster
     from work import Work
 
@@ -60,7 +61,7 @@ def here(rows: int, workers: int) -> None:
         work = Work(rows, root)
         work.first_rows()
         (root / "cluster").mkdir()
-        with spark_cluster(root / "cluster", workers) if workers else nullcontext() as cluster:
+        with spark_cluster(root / "cluster", workers=[HERE] * workers) if workers else nullcontext() as cluster:
             where = str(root / "lake")
             if cluster is not None:
                 (root / "lake").mkdir()

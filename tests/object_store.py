@@ -1,11 +1,10 @@
-"""An S3-compatible server (moto's) as a process of its own on loopback, which writes down every request that it answers.
+"""An S3-compatible server (moto's) as a process of its own, with a bucket, which writes down every request that it answers.
 
-``python tests/object_store.py PORT LOG``: a line a request, ``method path?query status sent received``, in bytes of the bodies.
+``python tests/object_store.py ADDRESS PORT LOG``: a line a request, ``method path?query status sent received``, in bytes of the bodies.
 """
 
 import logging
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,8 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+from integration.hosts import HERE, Host
 
 KEY, SECRET, BUCKET = "an-id-of-a-key", "a-secret-that-nobody-may-see", "bucket"
 
@@ -42,23 +43,22 @@ class Asked:
 class ObjectStore:
     """The server, as those see it who use it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, host: Host = HERE) -> None:
         from rejoin.airflow.local.server import free_port
 
-        self._log, self._said = directory / "requests.log", directory / "moto.log"
+        self._host, self._log, self._said = host, directory / "requests.log", directory / "moto.log"
         self._log.touch()
         self._fault = _fault(self._log)
         self._fault.touch()
         for _ in range(3):  # somebody else may take the port in between
             self.port = free_port()
             if self._started():
-                self._filesystem().create_dir(BUCKET)
                 return
         raise AssertionError(f"the server did not come up:\n{self._said.read_text()[-3000:]}")
 
     @property
     def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self._host.address}:{self.port}"
 
     def lake(self, root: Path, *, bucket: str = BUCKET, **properties: str) -> Path:
         """A lake's file under ``root`` whose tables are in this store. The key comes from the environment, as ``REJOIN_TEST_SECRET``."""
@@ -85,14 +85,14 @@ class ObjectStore:
         self._process.wait(30)
 
     def _started(self) -> bool:
-        command = [sys.executable, "-W", "ignore", __file__, str(self.port), str(self._log)]
+        command = self._host.command(sys.executable, "-W", "ignore", __file__, self._host.address, self.port, self._log)
+        reached = self._host.command("bash", "-c", f"exec 3<>/dev/tcp/{self._host.address}/{self.port}")
         with self._said.open("ab") as out:
             self._process = subprocess.Popen(command, stdout=out, stderr=out)
         deadline = time.monotonic() + 60
         while self._process.poll() is None and time.monotonic() < deadline:
-            with socket.socket() as s:
-                if s.connect_ex(("127.0.0.1", self.port)) == 0 and self._process.poll() is None:
-                    return True
+            if subprocess.run(reached, capture_output=True, check=False).returncode == 0 and self._process.poll() is None:
+                return True
             time.sleep(0.1)
         self.stop()
         return False
@@ -100,14 +100,12 @@ class ObjectStore:
     def _filesystem(self) -> Any:
         from pyarrow.fs import S3FileSystem
 
-        return S3FileSystem(
-            access_key=KEY, secret_key=SECRET, endpoint_override=self.endpoint, region="us-east-1", allow_bucket_creation=True
-        )
+        return S3FileSystem(access_key=KEY, secret_key=SECRET, endpoint_override=self.endpoint, region="us-east-1")
 
 
 @contextmanager
-def object_store(directory: Path) -> Iterator[ObjectStore]:
-    store = ObjectStore(directory)
+def object_store(directory: Path, host: Host = HERE) -> Iterator[ObjectStore]:
+    store = ObjectStore(directory, host)
     try:
         yield store
     finally:
@@ -134,11 +132,13 @@ def _fault(log: Path) -> Path:
     return log.with_suffix(".fault")
 
 
-def _serve(port: int, log: Path) -> None:
+def _serve(address: str, port: int, log: Path) -> None:
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
     from werkzeug.serving import run_simple
+    from werkzeug.test import Client
 
     store = DomainDispatcherApplication(create_backend_app)
+    Client(store).put(f"/{BUCKET}", base_url=f"http://{address}:{port}")
     written, numbers = log.open("a", buffering=1), count()
 
     def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
@@ -166,8 +166,8 @@ def _serve(port: int, log: Path) -> None:
         return [body]
 
     logging.getLogger("werkzeug").disabled = True
-    run_simple("127.0.0.1", port, counted, threaded=True, request_handler=MotoRequestHandler)
+    run_simple(address, port, counted, threaded=True, request_handler=MotoRequestHandler)
 
 
 if __name__ == "__main__":
-    _serve(int(sys.argv[1]), Path(sys.argv[2]))
+    _serve(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))

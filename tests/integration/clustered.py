@@ -16,6 +16,7 @@ IN_FORCE = {
     "bulk": sparks_own(limits.Limits(small_rows=0, fetched_bytes=0, folded_rows=0)),
     "tasks": limits.Limits(task_rows=0, task_bytes=0),
     "ranges": limits.Limits(task_rows=0, task_bytes=0, small_rows=0, fetched_bytes=0, range_rows=500, fewest_range_rows=250),
+    "wide ranges": limits.Limits(task_rows=0, task_bytes=0, small_rows=0, fetched_bytes=0, range_rows=5_000, fewest_range_rows=2_500),
     "usual": sparks_own(limits.Limits()),
 }
 """Everything is bulk to Spark SQL, or to tasks; or what is by default, but for small tasks."""

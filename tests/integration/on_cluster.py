@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from integration.event_log import EventLog, Job
+from integration.hosts import HERE, Host
 from integration.servers import SparkCluster
 
 from rejoin.lake.config import lake_config
@@ -115,10 +116,10 @@ class Place:
 
 
 class Driver:
-    """A process that runs commands on the cluster (``clustered.py``). Its executors have a Python that comes with the application."""
+    """A process that runs commands on the cluster (``clustered.py``), on some host. Its executors have a Python that comes with the application."""
 
-    def __init__(self, cluster: SparkCluster, directory: Path) -> None:
-        self._cluster, self._directory, self._starts = cluster, directory, 0
+    def __init__(self, cluster: SparkCluster, directory: Path, host: Host = HERE) -> None:
+        self._cluster, self._directory, self._host, self._starts = cluster, directory, host, 0
         script = directory / "python"
         script.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         script.chmod(0o755)
@@ -134,7 +135,7 @@ class Driver:
         self._log = EventLog(self._logs)
         bare = {k: v for k, v in os.environ.items() if k not in ("REJOIN_ENGINE", "SPARK_REMOTE")}
         environment = {**bare, "PYTHONPATH": "tests:include"}
-        command = [sys.executable, "-m", "integration.clustered"]
+        command = self._host.command(sys.executable, "-m", "integration.clustered")
         with self.said.open("wb") as said:
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env=environment)
         self.ask("limits", "bulk")
@@ -145,10 +146,10 @@ class Driver:
         self.adopt(made)
         return made
 
-    def adopt(self, place: Place, settings: str = "") -> None:
+    def adopt(self, place: Place, settings: str = "", lake: str = LAKE) -> None:
         """Makes a place one of this cluster and process. ``settings``: more lines of Spark's settings; those of the first place count."""
         packed = self._directory / "environment.tar.gz"
-        text = LAKE.format(root=place.root, master=self._cluster.url, logs=self._logs, packed=packed)
+        text = lake.format(root=place.root, master=self._cluster.url, logs=self._logs, packed=packed)
         (place.root / "lake.toml").write_text(text + settings)
 
     def run(self, place: Place, *words: str) -> list[Job]:

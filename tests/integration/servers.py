@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import psutil
 import psycopg
 import pyspark
 from integration import server_jars
+from integration.hosts import HERE, Host
 
 from rejoin.airflow.local.server import free_port
 from rejoin.lake.config import LakeConfig
@@ -81,32 +82,33 @@ def spark_connect(config: LakeConfig, directory: Path) -> Iterator[str]:
 
 
 class SparkCluster:
-    """A standalone Spark cluster of the installed pyspark on loopback: a master, and workers of one core each.
+    """A standalone Spark cluster of the installed pyspark: a master, and workers of one core each.
 
     Args:
         directory: for logs and what executors write; ``log`` is that of master and workers.
-        workers: how many.
+        master: where the master is.
+        workers: where the workers are.
     """
 
-    def __init__(self, directory: Path, workers: int = 2) -> None:
+    def __init__(self, directory: Path, master: Host = HERE, workers: Sequence[Host] = (HERE, HERE)) -> None:
         self._directory, self._home, self.log = directory, Path(pyspark.__file__).parent, directory / "cluster.log"
-        self._port = free_port()
-        self.url = f"spark://127.0.0.1:{self._port}"
+        self._port, self._hosts = free_port(), workers
+        self.url = f"spark://{master.address}:{self._port}"
         self._running: list[subprocess.Popen[bytes]] = []
         self.log.touch()
         try:
-            master = self._start("master.Master", "--host", "127.0.0.1", "--port", str(self._port), "--webui-port", "0")
-            wait_for_port(self._port, master, self.log)
-            self.workers = [self.worker() for _ in range(workers)]
-            wait_for_text("Successfully registered with master", workers, self.log)
+            self._start(master, "master.Master", "--port", str(self._port), "--webui-port", "0")
+            wait_for_text("New state: ALIVE", 1, self.log)
+            self.workers = [self.worker(host) for host in workers]
+            wait_for_text("Successfully registered with master", len(workers), self.log)
         except BaseException:
             self.stop()
             raise
 
-    def worker(self) -> subprocess.Popen[bytes]:
+    def worker(self, host: Host) -> subprocess.Popen[bytes]:
         """Starts one more worker."""
         folder = str(self._directory / f"worker{len(self._running)}")
-        return self._start("worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g", "-d", folder, self.url)
+        return self._start(host, "worker.Worker", "--webui-port", "0", "-c", "1", "-m", "1g", "-d", folder, self.url)
 
     def lose(self, number: int) -> None:
         """Kills a worker with its executors, and starts another one in its place, which the master takes up when it is ready."""
@@ -116,7 +118,7 @@ class SparkCluster:
         for process in executors:
             process.kill()
         worker.wait(30)
-        self.workers[number] = self.worker()
+        self.workers[number] = self.worker(self._hosts[number])
 
     @staticmethod
     def executors(worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
@@ -138,23 +140,24 @@ class SparkCluster:
             process.terminate()
             process.wait(30)
 
-    def _start(self, what: str, *words: str) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "SPARK_HOME": str(self._home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
+    def _start(self, host: Host, what: str, *words: str) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, "SPARK_HOME": str(self._home), "SPARK_LOCAL_IP": host.address, "SPARK_DAEMON_MEMORY": "256m"}
         # A session of this process, or the tests' Java, has set it: its logging is too quiet to be waited for. And executors find rejoin where it
         # is installed.
         for name in ("SPARK_CONF_DIR", "PYSPARK_PYTHON", "PYTHONPATH"):
             environment.pop(name, None)
         with self.log.open("ab") as out:
             # Each command becomes the next one (exec), so the pid is the JVM's.
-            command = [str(self._home / "bin" / "spark-class"), f"org.apache.spark.deploy.{what}", *words]
+            where = ("--host", host.address)
+            command = host.command(self._home / "bin" / "spark-class", f"org.apache.spark.deploy.{what}", *where, *words)
             self._running.append(subprocess.Popen(command, stdout=out, stderr=out, env=environment))
         return self._running[-1]
 
 
 @contextmanager
-def spark_cluster(directory: Path, workers: int = 2) -> Iterator[SparkCluster]:
+def spark_cluster(directory: Path, master: Host = HERE, workers: Sequence[Host] = (HERE, HERE)) -> Iterator[SparkCluster]:
     """A cluster, stopped at the end."""
-    cluster = SparkCluster(directory, workers)
+    cluster = SparkCluster(directory, master, workers)
     try:
         yield cluster
     finally:

@@ -1,8 +1,16 @@
-"""What a run has left behind: every row of every table, and who did each step."""
+"""What a run has left behind: every row of every table, and who did each step.
 
+``python -m integration.stored FILE LAKE``: the rows as JSON, for who is not where the lake is reached from.
+"""
+
+import json
+import sys
+from types import SimpleNamespace
 from typing import Any, Protocol
 
+from rejoin.lake.config import lake_config
 from rejoin.lake.table_roles import Role, state_tables
+from rejoin.plan.check.topology_file import load
 from rejoin.steps.run.topology import Topology
 
 Stored = dict[str, list[tuple[str, ...]]]
@@ -29,3 +37,7 @@ def engines(place: _Place, run: int) -> dict[str, Any]:
     """Who did each step of a run that had something to do."""
     steps = place.topology.ledger.steps(run)
     return {name: done.detail["engine"] for name, done in steps.items() if "engine" in done.detail}
+
+
+if __name__ == "__main__":
+    json.dump(stored(SimpleNamespace(topology=Topology(load(sys.argv[1]), lake_config(sys.argv[2]), "."))), sys.stdout)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from integration.hosts import HERE
 from integration.on_cluster import LAKE, SECRET, Driver, Place, by_step
 from integration.servers import spark_cluster
 from integration.stored import stored
@@ -39,7 +40,7 @@ def test_each_bulk_step_is_one_task_and_a_killed_worker_costs_one_more(tmp_path:
     killed: list[int] = []
     (tmp_path / "cluster").mkdir()
     (tmp_path / "driver").mkdir()
-    with spark_cluster(tmp_path / "cluster", workers=1) as cluster:
+    with spark_cluster(tmp_path / "cluster", workers=(HERE,)) as cluster:
         driver = Driver(cluster, tmp_path / "driver")
         driver.ask("limits", "tasks")
         driver.answer()

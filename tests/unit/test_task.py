@@ -11,16 +11,21 @@ import pytest
 
 from rejoin import limits
 from rejoin.engines.relation import NeedsSpark
+from rejoin.engines.task_engine import packed
 from rejoin.errors import StoreDenied, StoreDown, StoreMissing
 from rejoin.lake.config import lake_config
 from rejoin.lake.iceberg.commits import FilesOf
 from rejoin.lake.iceberg.refs import Refs
 from rejoin.lake.ledger.records import AttemptContext, Run
-from rejoin.plan.model.plan import Plan
+from rejoin.lake.source_access import source_access
+from rejoin.plan.model.plan import Column, Plan, Table
+from rejoin.plan.model.sources import SnapshotSource
 from rejoin.plan.model.steps import Step, Verb
-from rejoin.sources import SourceAccess
+from rejoin.plan.pin import Pin
+from rejoin.sources import SourceAccess, read_streams
 from rejoin.steps.run import spark_task
 from rejoin.steps.run.attempt import AttemptStart
+from rejoin.steps.run.spark_task import SparkTasks
 
 PLAN = Plan("t", (), ())
 
@@ -77,3 +82,50 @@ def test_a_range_goes_to_a_task_without_the_address_and_the_secrets_of_the_catal
     assert b"a-secret" not in sent and b"catalog.db" not in sent
     (file,) = pickle.loads(sent)(iter(rows.to_batches()), 1)
     assert refs.table("rows").io.new_input(file.file_path).exists()  # type: ignore[union-attr]
+
+
+class _Deaf:
+    """A session that notes what would be sent to its tasks, and gives no answer."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+
+    def range(self, *_: int) -> "_Deaf":
+        return self
+
+    def mapInArrow(self, work: Any, _: str) -> "_Deaf":  # noqa: N802 -- Spark's name
+        self.sent.append(pickle.dumps(work.args))
+        return self
+
+    def collect(self) -> list[Any]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("whole", "known"),
+    [pytest.param(True, True, id="a whole step needs the catalog and its sources"), pytest.param(False, False, id="a range")],
+)
+def test_what_a_task_is_told_of_catalog_and_sources(whole: bool, known: bool, tmp_path: Path) -> None:
+    (tmp_path / "lake.toml").write_text(
+        f'catalog = "sqlite"\nuri = "sqlite:///{tmp_path}/catalog.db"\nledger = "sqlite:///{tmp_path}/secret-ledger.db"\n'
+        f'warehouse = "file://{tmp_path}/files"\n[sources.kafka]\n"sasl.password" = "of-the-broker"\n'
+    )
+    config = lake_config(str(tmp_path / "lake.toml"))
+    run = Run("t", 1, "run", "open", "somebody", None, PLAN, (), 0.0, None, None)
+    start = AttemptStart(config, run, AttemptContext({}, {}, {}, {}), source_access(config, str(tmp_path), {}))
+    session = _Deaf()
+    SparkTasks(session, start, Step(Verb.PUBLISH, "", ()), 1)._answered(None if whole else packed(abs), 1)  # type: ignore[arg-type]
+    (sent,) = session.sent
+    assert b"secret-ledger" not in sent
+    assert (b"catalog.db" in sent) == (b"of-the-broker" in sent) == known
+
+
+def test_who_decodes_is_told_of_the_system_of_its_source_only(tmp_path: Path) -> None:
+    access = SourceAccess(str(tmp_path), {"kafka": {"password": "a"}, "Bronze": {"password": "b"}}, {"uri": "c"})
+    assert access.to("kafka://kafka/shop.orders") == SourceAccess(str(tmp_path), {"kafka": {"password": "a"}})
+    assert access.to("iceberg://bronze/shop.orders") == SourceAccess(str(tmp_path), {"Bronze": {"password": "b"}})
+    assert access.to("iceberg://lake/shop.orders") == SourceAccess(str(tmp_path), {}, {"uri": "c"})
+    assert access.to("landing/orders") == access.to("s3://bucket/orders") == SourceAccess(str(tmp_path))
+    table = Table("orders", ("id",), (Column("id", "BIGINT"),), SnapshotSource("landing/orders"), ("id",))
+    (stream,) = read_streams(table, Pin("snapshot", (), 1), access, 1)
+    assert b"password" not in pickle.dumps(stream)

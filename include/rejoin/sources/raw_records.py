@@ -61,7 +61,7 @@ def read_raw(spark: "SparkSession", table: Table, pin: Pin, access: SourceAccess
     from pyspark.sql import functions as F
 
     wanted = places.groupBy(F.col("_file").alias("id")).agg(F.collect_set("_line").alias("lines"))
-    work: Work = partial(_raw_rows, table, pin, access)
+    work: Work = partial(_raw_rows, table, pin, access.to(table.source.path))
     return tasks(spark, pin).join(wanted, on="id").mapInArrow(work, _RAW_DDL)
 
 

@@ -64,7 +64,7 @@ def read(spark: "SparkSession", table: Table, pin: Pin, access: SourceAccess) ->
     inside ``coded_errors``.
     """
     _check(table, pin, access, range(len(pin.parts)))
-    work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]] = partial(_decode_rows, table, pin, access)
+    work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]] = partial(_decode_rows, table, pin, access.to(table.source.path))
     return tasks(spark, pin).mapInArrow(work, events_ddl(table))
 
 
@@ -81,7 +81,8 @@ def read_along(table: Table, pin: Pin, access: SourceAccess) -> Iterator[pa.Reco
 
 def read_streams(table: Table, pin: Pin, access: SourceAccess, most: int) -> "list[EventStream]":
     """The same as up to so many streams, each of some parts, of about as many bytes each, which can be taken side by side."""
-    return [EventStream(table, pin, access, parts) for parts in _shares([part.size for part in pin.parts], most)]
+    own = access.to(table.source.path)  # it may be sent to a task
+    return [EventStream(table, pin, own, parts) for parts in _shares([part.size for part in pin.parts], most)]
 
 
 @dataclass(frozen=True)

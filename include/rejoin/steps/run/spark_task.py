@@ -34,6 +34,7 @@ from rejoin.lake.iceberg.refs import Refs
 from rejoin.plan.model.step_results import Result
 from rejoin.plan.model.steps import Step
 from rejoin.plan.sql import suspects
+from rejoin.sources.access import SourceAccess
 from rejoin.steps.run.attempt import Attempt
 from rejoin.steps.run.step_input import AttemptStart
 
@@ -108,7 +109,9 @@ class SparkTasks:
 
     def _answered(self, work: bytes | None, count: int) -> list[tuple[int, Any]]:
         config = replace(self.start.config, ledger="", sinks={}, spark={})  # what a task does not need may hold secrets
-        bare = replace(self.start, config=config if work is None else replace(config, uri="", properties={}, sources={}))
+        bare = replace(self.start, config=config)
+        if work is not None:  # which brings what it reads and writes with
+            bare = replace(bare, config=replace(config, uri="", properties={}, sources={}), access=SourceAccess(self.start.access.root))
         told = {name: os.environ[name] for name in _TOLD if name in os.environ}
         parcel = pickle.dumps(TaskInput(bare, self.step, work, self.cores, limits.limits(), told))
         try:
