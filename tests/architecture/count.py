@@ -1,4 +1,4 @@
-"""How the package is built, in numbers: modules, rooms, imports between rooms, climbs and circles. ``python tests/architecture/count.py [PATH]``.
+"""How the package is built, in numbers: modules, lines, rooms, imports between rooms, climbs and circles. ``python tests/architecture/count.py [PATH]``.
 
 A room is a folder of the package, or a folder in such a folder; what stands in none is the hall. Every import counts: those that run when a module is
 loaded, those inside functions, and those for type checkers. A climb is an import of a room that stands higher in ``checker.ROOMS``. A circle is a set of
@@ -102,6 +102,17 @@ def sizes(package: Path) -> dict[str, int]:
     }
 
 
+def code_lines(text: str) -> int:
+    """The lines of a module that are neither blank nor belong to a docstring or an import."""
+    lines = {number for number, line in enumerate(text.splitlines(), start=1) if line.strip()}
+    for node in ast.walk(ast.parse(text)):
+        said = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        if said or isinstance(node, ast.Import | ast.ImportFrom):
+            assert isinstance(node, ast.stmt) and node.end_lineno is not None
+            lines -= set(range(node.lineno, node.end_lineno + 1))
+    return len(lines)
+
+
 def counted(root: Path) -> str:
     """The numbers of a checkout, a line each."""
     package = root / PACKAGE
@@ -109,8 +120,10 @@ def counted(root: Path) -> str:
     folders = {name for name, file in found.items() if file.name == "__init__.py" and name}
     beside = rooms(graph, folders)
     largest = max(sorted(size), key=lambda folder: size[folder])
+    texts = [file.read_text() for file in found.values()]
     said = [
-        f"modules {len(found)}, of them in the hall {size['']}; lines {sum(len(f.read_text().splitlines()) for f in found.values()):,}",
+        f"modules {len(found)}, of them in the hall {size['']}",
+        f"lines {sum(len(t.splitlines()) for t in texts):,}, of code {sum(map(code_lines, texts)):,}",
         f"rooms {sum('.' not in f for f in folders)}, with those in them {len(folders)}; largest {largest} with {size[largest]} modules",
         f"imports between rooms side by side {sum(len(others) for others in beside.values())}; climbs {len(climbs(graph))}",
     ]
