@@ -1,13 +1,14 @@
 """A snapshot as PyIceberg and Arrow read it, with no list of files, no bounds and no reader of rejoin's: for comparisons."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.conversions import from_bytes
-from pyiceberg.table import Table
+from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.table import DataScan, FileScanTask, Table
 from pyiceberg.types import (
     DateType,
     DecimalType,
@@ -21,6 +22,7 @@ from pyiceberg.types import (
 
 from rejoin.lake.iceberg.column_bounds import leaf_ids
 from rejoin.lake.iceberg.table_schemas import arrow_schema
+from rejoin.limits import limits
 from rejoin.statements.own_columns import PLACE
 
 _TIMES: dict[type, pa.DataType] = {DateType: pa.int32(), TimestampType: pa.int64(), TimestamptzType: pa.int64()}
@@ -29,12 +31,31 @@ _BOUNDED = (*_TIMES, IntegerType, LongType, StringType, DecimalType)
 """Types whose bounds are compared. Not floating point numbers: whether -0.0 equals 0.0 differs between a filter and the bounds, by Iceberg's rules."""
 
 
-def batches(table: Table, snapshot_id: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The columns ``schema`` of all rows; PLACE is null, since nobody looks where they lie."""
-    stored = tuple(c for c in schema.names if c != PLACE)
-    for batch in table.scan(snapshot_id=snapshot_id, selected_fields=stored).to_arrow_batch_reader():
-        columns = [pa.nulls(batch.num_rows, f.type) if f.name == PLACE else batch[f.name].cast(f.type) for f in schema]
-        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+def streams(table: Table, snapshot_id: int, schema: pa.Schema, at_once: int) -> Sequence[Iterable[pa.RecordBatch]]:
+    """The columns ``schema`` of all rows, in as many streams as are taken ``at_once``; PLACE is null, since nobody looks where they lie."""
+    scan = table.scan(snapshot_id=snapshot_id, selected_fields=tuple(c for c in schema.names if c != PLACE))
+    files = list(scan.plan_files())
+    return [_batches(scan, files[number::at_once], schema) for number in range(max(1, min(at_once, len(files))))]
+
+
+def _batches(scan: DataScan, files: Sequence[FileScanTask], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    reading = ArrowScan(scan.table_metadata, scan.io, scan.projection(), scan.row_filter)
+    for some in _at_a_time(files):
+        for batch in reading.to_record_batches(some):
+            columns = [pa.nulls(batch.num_rows, f.type) if f.name == PLACE else batch[f.name].cast(f.type) for f in schema]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _at_a_time(files: Sequence[FileScanTask]) -> Iterator[list[FileScanTask]]:
+    """The files by so many as have the rows of a range: PyIceberg holds all rows of what it is given at once."""
+    some: list[FileScanTask] = []
+    for file in files:
+        if some and sum(f.file.record_count for f in (*some, file)) > limits().range_rows:
+            yield some
+            some = []
+        some.append(file)
+    if some:
+        yield some
 
 
 def outside_bounds(table: Table, snapshot_id: int) -> int:

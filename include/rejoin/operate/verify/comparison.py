@@ -1,13 +1,16 @@
 """One output and what it should be: by full recomputation, or by comparing hashes and recomputing only suspects."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 
+from rejoin.engines.key_ranges import side_by_side
 from rejoin.engines.relation import Engine, Relation
 from rejoin.joins.foreign_key import resolve as star
 from rejoin.joins.sides import among
 from rejoin.lake import table_names
 from rejoin.lake.iceberg.plan_columns import spark_name
+from rejoin.operate.verify.key_cut import key_cut
 from rejoin.operate.verify.plain_reader import PlainReader
 from rejoin.operate.verify.recomputation import Recomputation
 from rejoin.operate.verify.settled_results import shown
@@ -52,6 +55,19 @@ class Difference:
         return self.missing + self.extra + self.different + self.subscriptions + self.hidden
 
 
+def together(parts: Sequence[Difference]) -> Difference:
+    """What was counted of an output in parts of its rows."""
+    return replace(
+        parts[0],
+        rows=sum(part.rows for part in parts),
+        missing=sum(part.missing for part in parts),
+        extra=sum(part.extra for part in parts),
+        different=sum(part.different for part in parts),
+        subscriptions=sum(part.subscriptions for part in parts),
+        suspects=sum(part.suspects for part in parts),
+    )
+
+
 @dataclass(frozen=True)
 class Comparison:
     """One output and what it should be.
@@ -61,12 +77,14 @@ class Comparison:
         plan: the plan.
         reader: reads the cut.
         node: the output.
+        known: what outputs below it should be, as far as they are computed.
     """
 
     engine: Engine
     plan: Plan
     reader: PlainReader
     node: Node
+    known: Mapping[str, Relation] = field(default_factory=dict)
 
     def made(self, looked_at: set[str], *, fast: bool) -> Difference:
         """Everything that is counted of the output. ``looked_at``: the tables of which it is known what filters hide.
@@ -74,7 +92,13 @@ class Comparison:
         Raises:
             NeedsSpark: the engine cannot compute it.
         """
-        found = self._verified(fast=fast)
+        readers, cut = self.reader.parts(self.node), key_cut(self.plan, self.node)
+        with ExitStack() as keeping:
+            known = dict[str, Relation]()
+            for name in cut.whole if cut is not None and len(readers) > 1 else ():
+                if not self.plan.is_table(name):
+                    known[name] = keeping.enter_context(self.engine.kept(self._recomputation.below(name)))
+            found = together(side_by_side(lambda reader: replace(self, reader=reader, known=known).of_rows(fast=fast), readers))
         hidden = 0 if fast else self._hidden(looked_at)
         held = self.reader.held(self.node.name, None)
         return replace(found, held=0 if held is None else self._count(held), hidden=hidden)
@@ -91,11 +115,12 @@ class Comparison:
         looked_at |= set(new)
         return found
 
-    def _verified(self, *, fast: bool) -> Difference:
+    def of_rows(self, *, fast: bool) -> Difference:
+        """What is counted of the rows that its reader reads."""
         node, stored = self.node, self.reader.current(self.node.name)
         if node.keeps_what_it_saw:
             return Difference(node.name, self._count(stored), by_arrival=True)
-        expected = Recomputation(self.engine, self.plan, self.reader).rows
+        expected = self._recomputation.rows
         rows = shown(self.engine, node, stored)
         if node.match is not None:
             return self._compared(expected(node), rows)
@@ -104,6 +129,10 @@ class Comparison:
             if fast and node.star:
                 return replace(self._fast(expected, stored, lefts), subscriptions=orphans)
         return replace(self._compared(expected(node), rows), subscriptions=orphans)
+
+    @property
+    def _recomputation(self) -> Recomputation:
+        return Recomputation(self.engine, self.plan, self.reader, self.known)
 
     def _fast(self, expected: Callable[[Node], Relation], stored: Relation, lefts: Relation) -> Difference:
         """Values only of the rows whose hash differs."""

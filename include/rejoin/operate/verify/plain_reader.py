@@ -5,7 +5,8 @@ PyIceberg's writer; comparisons read by PyIceberg and Arrow (``arrow_reader``), 
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 
 import pyarrow as pa
 
@@ -17,19 +18,32 @@ from rejoin.lake.read import duckdb_lookup
 from rejoin.lake.read.lookups import LookupKeys
 from rejoin.lake.read.reader import Reader
 from rejoin.operate.verify.whole_snapshots import with_snapshots
-from rejoin.plan.model.plan import Plan
+from rejoin.plan.model.plan import Node, Plan
+from rejoin.statements.dialect import Dialect
 
 
 class PlainReader(Reader):
-    """The tables of one topology as of one run, every read a whole one; source tables as the snapshots within their feeds say them (``generations``)."""
+    """The tables of one topology as of one run, every read a whole one; source tables as the snapshots within their feeds say them (``generations``).
+
+    ``keeping``: what is kept until the last output is compared; who makes a reader closes it.
+    """
 
     def __init__(self, engine: Engine, plan: Plan, states: Mapping[str, int], refs: Refs, generations: Mapping[str, Generations]) -> None:
         super().__init__(engine, plan, states, refs)
-        self._generations = generations
+        self._generations, self.keeping = generations, ExitStack()
+        self.as_of = engine, plan, states, refs, generations
 
     @abstractmethod
     def every(self, name: str, columns: Sequence[str]) -> Relation:
         """All rows, as Iceberg itself says what these are; PLACE is null."""
+
+    def parts(self, node: Node) -> "Sequence[PlainReader]":  # noqa: ARG002
+        """Who reads for a comparison of an output: several, each the rows of one range of its key, or this one all rows."""
+        return (self,)
+
+    def apart(self, name: str, columns: Sequence[str]) -> "Iterator[Relation]":
+        """All rows, in one or more parts."""
+        yield self.every(name, columns)
 
     @abstractmethod
     def unfound(self, name: str) -> int:
@@ -68,15 +82,21 @@ class PlainReader(Reader):
     def _unseen(self, name: str, key: Sequence[str]) -> int:
         """Rows of some keys that a full read has and a lookup of a run has not."""
         sql, kind = self.engine.sql, self.schema(name).field(key[0]).type
-        whole, first = sql.struct([(k, sql.name(k)) for k in key]), sql.name(key[0])
-        picked = [f"min_by({whole}, {first})", f"max_by({whole}, {first})"]
-        picked += [f"max_by({whole}, length({first}))"] if pa.types.is_string(kind) or pa.types.is_large_string(kind) else []
-        parts = ", ".join(f"{sql.get('k', c)} AS {sql.name(c)}" for c in key)
-        some = " UNION ALL ".join(f"SELECT {one} AS k FROM found" for one in picked)
-        rows = self.every(name, list(key))
-        wanted = self.engine.query(f"SELECT {parts} FROM ({some}) WHERE k IS NOT NULL", found=rows).here()
-        found = duckdb_lookup.having(self._table(name), self.states[name], key, wanted, key)
-        if not wanted.num_rows or isinstance(found, duckdb_lookup.TooLarge):
+        ends = _ends(sql, key, text=pa.types.is_string(kind) or pa.types.is_large_string(kind))
+        found = [self.engine.query(ends, found=rows).here() for rows in self.apart(name, key)]
+        wanted = self.engine.query(ends, found=self.engine.rows(pa.concat_tables(found))).here()
+        there = duckdb_lookup.having(self._table(name), self.states[name], key, wanted, key)
+        if not wanted.num_rows or isinstance(there, duckdb_lookup.TooLarge):
             return 0
-        stored = self.engine.one(f"SELECT count(*) AS n FROM ({among(sql, key)})", rows_=rows, keys=self.engine.rows(wanted))
-        return max(0, int(stored["n"]) - int(found.num_rows))
+        count, keys = f"SELECT count(*) AS n FROM ({among(sql, key)})", self.engine.rows(wanted)
+        stored = sum(int(self.engine.one(count, rows_=rows, keys=keys)["n"]) for rows in self.apart(name, key))
+        return max(0, stored - int(there.num_rows))
+
+
+def _ends(sql: Dialect, key: Sequence[str], *, text: bool) -> str:
+    """Of ``found``, keys: those with the smallest and the largest first part, and of texts the longest."""
+    whole, first = sql.struct([(k, sql.name(k)) for k in key]), sql.name(key[0])
+    picked = [f"min_by({whole}, {first})", f"max_by({whole}, {first})", *([f"max_by({whole}, length({first}))"] if text else [])]
+    parts = ", ".join(f"{sql.get('k', c)} AS {sql.name(c)}" for c in key)
+    some = " UNION ALL ".join(f"SELECT {one} AS k FROM found" for one in picked)
+    return f"SELECT {parts} FROM ({some}) WHERE k IS NOT NULL"

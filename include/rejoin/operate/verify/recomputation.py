@@ -1,6 +1,7 @@
 """What outputs should be: the defining query over the source tables of a cut. For comparisons, never for a run."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from rejoin.engines.relation import Engine, Relation
 from rejoin.joins.sides import among
@@ -9,7 +10,7 @@ from rejoin.operate.verify.plain_reader import PlainReader
 from rejoin.operate.verify.settled_results import shown, with_settled
 from rejoin.plan.model.match import SameKey, Window
 from rejoin.plan.model.plan import Node, Plan
-from rejoin.plan.sql.defining_query import node_query, upstream
+from rejoin.plan.sql.defining_query import node_query
 
 LEFT, RIGHT, HELD = "computable_left", "computable_right", "held_keys"
 """Inputs of a query beside the tables and outputs that it reads: the rows of a side that can be computed, the keys that are held back."""
@@ -23,11 +24,13 @@ class Recomputation:
         engine: computes them.
         plan: the plan.
         reader: reads the cut.
+        known: outputs that are computed already.
     """
 
     engine: Engine
     plan: Plan
     reader: PlainReader
+    known: Mapping[str, Relation] = field(default_factory=dict)
 
     def rows(self, node: Node) -> Relation:
         """What a node's output should be: its defining query over the source tables of this cut, where in this node and in those below
@@ -36,13 +39,14 @@ class Recomputation:
         Raises:
             NeedsSpark: the engine cannot compute it.
         """
-        made = dict[str, Relation]()
-        for below in upstream(self.plan, node):
-            made[below.name] = self._stored(below) if below.keeps_what_it_saw else self._made(below, made)
-        return self._made(node, made)
+        return self._made(node, dict(self.known))
+
+    def below(self, name: str) -> Relation:
+        """What a source table, or an output, has for those that are made of it."""
+        return self._below(name, dict(self.known))
 
     def _made(self, of: Node, made: dict[str, Relation]) -> Relation:
-        """``made``: what the nodes below it should be."""
+        """``made``: what nodes below it should be, as far as they are computed."""
         inputs = dict[str, Relation]()
         node = self._without_pairs(self._computable(self.engine.node(of), made, inputs), inputs)
         named = {LEFT: LEFT, RIGHT: RIGHT}
@@ -57,9 +61,12 @@ class Recomputation:
 
     def _below(self, name: str, made: dict[str, Relation]) -> Relation:
         """The rows of a source table, or of a node below, with their columns."""
-        if not self.plan.is_table(name):
-            return made[name]
-        return shown(self.engine, self.plan.table(name), self.reader.current(name))
+        if self.plan.is_table(name):
+            return shown(self.engine, self.plan.table(name), self.reader.current(name))
+        if name not in made:
+            below = self.plan.node(name)
+            made[name] = self._stored(below) if below.keeps_what_it_saw else self._made(below, made)
+        return made[name]
 
     def _stored(self, node: Node) -> Relation:
         return shown(self.engine, node, self.reader.current(node.name))

@@ -1,7 +1,7 @@
 """verify: is every output what its defining SQL says?"""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -41,14 +41,19 @@ def verify(topology: Topology, spark: "Callable[[], SparkSession]", *, fast: boo
         RunUnknown: nothing was committed yet.
         LedgerConflict: again and again newer runs were committed meanwhile, and what was being compared was expired.
     """
-    return of_newest(topology.ledger, topology.refs, lambda head: _Verification(topology, spark, head, progress).made(fast=fast))
+
+    def as_of(head: int) -> list[Difference]:
+        with ExitStack() as keeping:
+            return _Verification(topology, spark, head, keeping, progress).made(fast=fast)
+
+    return of_newest(topology.ledger, topology.refs, as_of)
 
 
 class _Verification:
-    """One comparison of all outputs as of a run."""
+    """One comparison of all outputs as of a run. ``keeping``: closed when it is over."""
 
-    def __init__(self, topology: Topology, spark: "Callable[[], SparkSession]", head: int, progress: Progress) -> None:
-        self._topology, self._spark, self._head, self._progress = topology, spark, head, progress
+    def __init__(self, topology: Topology, spark: "Callable[[], SparkSession]", head: int, keeping: ExitStack, progress: Progress) -> None:
+        self._topology, self._spark, self._head, self._keeping, self._progress = topology, spark, head, keeping, progress
         self._plan, self._states = topology.ledger.run(head).plan, topology.ledger.states(head)
         self._readers: dict[bool, PlainReader] = {}
         self._looked_at = set[str]()
@@ -85,7 +90,9 @@ class _Verification:
         if engine.in_process not in self._readers:
             kind = ArrowReader if engine.in_process else _spark_reader()
             generations = self._topology.ledger.generations(self._head)
-            self._readers[engine.in_process] = kind(engine, self._plan, self._states, self._topology.refs, generations)
+            made = kind(engine, self._plan, self._states, self._topology.refs, generations)
+            self._keeping.enter_context(made.keeping)
+            self._readers[engine.in_process] = made
         return self._readers[engine.in_process]
 
     @contextmanager
