@@ -3,6 +3,7 @@
 import gc
 import os
 import random
+import re
 import sys
 from collections.abc import Generator
 from dataclasses import replace
@@ -40,6 +41,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_configure_node(node: Any) -> None:
     """What pytest-xdist tells a worker before it starts."""
     node.workerinput["hypothesis_seed"] = node.config.option.hypothesis_seed
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file that the run leaves out as a whole (``-m "not slow and not kafka"``) is not imported, by any worker."""
+    wanted = config.option.markexpr
+    if " or " in wanted or collection_path.suffix != ".py":
+        return None
+    of_all = re.search(r"^pytestmark = (?:\[\n(?:    .*\n)+|.*)", collection_path.read_text(), re.MULTILINE)
+    marks = set(re.findall(r"pytest\.mark\.(\w+)", of_all[0])) if of_all else set()
+    return bool(marks & set(re.findall(r"not (\w+)", wanted))) or None
 
 
 @pytest.hookimpl(trylast=True)

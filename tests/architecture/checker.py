@@ -136,24 +136,25 @@ ALWAYS_STORAGE = frozenset({"insertInto", "saveAsTable", "writeTo"})
 def violations(path: str, source: str) -> list[str]:
     """All breaches of the rules in one file, as ``path:line ...: reason``; ``path`` is relative to the project."""
     tree = ast.parse(source, path)
+    everywhere = list(imports_of(tree))
     found = [
         f"{path}:{line} imports {name}: {rule.because}"
         for rule in IMPORT_RULES
         if _within(path, rule.where) and not _within(path, rule.but)
-        for line, name in (imports_of(tree) if rule.anywhere else _imports_when_loaded(tree))
+        for line, name in (everywhere if rule.anywhere else _imports_when_loaded(tree))
         if _matches(name, rule.never)
     ]
     if not _within(path, (f"{PACKAGE}/sinks",)):
         banned = tuple(client for client in CLIENTS if client != "confluent_kafka" or not _within(path, (OF_TOPICS,)))
-        found += [f"{path}:{line} imports {name}: {CLIENTS_RULE}" for line, name in imports_of(tree) if _matches(name, banned)]
+        found += [f"{path}:{line} imports {name}: {CLIENTS_RULE}" for line, name in everywhere if _matches(name, banned)]
     if not _within(path, (f"{PACKAGE}/capture",)):
-        found += [f"{path}:{line} imports {name}: {CAPTURING_RULE}" for line, name in imports_of(tree) if _matches(name, CAPTURING)]
+        found += [f"{path}:{line} imports {name}: {CAPTURING_RULE}" for line, name in everywhere if _matches(name, CAPTURING)]
     if not _within(path, STORAGE):
-        found += [f"{path}:{line} imports {name}: {STORAGE_RULE}" for line, name in imports_of(tree) if _matches(name, ("pyiceberg",))]
+        found += [f"{path}:{line} imports {name}: {STORAGE_RULE}" for line, name in everywhere if _matches(name, ("pyiceberg",))]
         found += [f"{path}:{line} uses {used}: {STORAGE_RULE}" for line, used in _storage_uses(tree)]
     if not _within(path, (f"{PACKAGE}/engines",)):
         found += [f"{path}:{line} asks whether something is a {name}: {FACES_RULE}" for line, name in _faces_asked_for(tree)]
-    known = _imports_when_loaded(tree) if path == ENGINE else imports_of(tree)
+    known = _imports_when_loaded(tree) if path == ENGINE else everywhere
     found += [f"{path}:{line} imports {name}: {ENGINE_RULE}" for line, name in known if _matches(name, ("great_expectations",))]
     return list(dict.fromkeys(found))
 

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+from functools import cache
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -48,14 +49,18 @@ def bases(ours: type) -> list[type]:
     return [base for base in ours.__mro__ if base.__module__.startswith("pyiceberg.")]
 
 
-def imported(package: str) -> set[tuple[str, str]]:
-    """(The room that imports, the full name) of everything that is imported of a package."""
+@cache
+def every_import() -> set[tuple[str, str]]:
     return {
         (file.parent.relative_to(ROOT / PACKAGE).as_posix(), name)
         for file in (ROOT / PACKAGE).rglob("*.py")
         for _, name in imports_of(ast.parse(file.read_text()))
-        if name.partition(".")[0] == package
     }
+
+
+def imported(package: str) -> set[tuple[str, str]]:
+    """(The room that imports, the full name) of everything that is imported of a package."""
+    return {(room, name) for room, name in every_import() if name.partition(".")[0] == package}
 
 
 def test_private_names_of_pyiceberg_are_imported_in_one_room_and_are_those_of_the_table() -> None:

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 
 from checker import PACKAGE, ROOT
 
@@ -35,11 +36,15 @@ def files() -> Iterator[tuple[str, str]]:
         yield file.relative_to(package).as_posix(), file.read_text()
 
 
-def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    for name, text in files():
-        for found in ast.walk(ast.parse(text)):
-            if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield f"{name}:{found.name}", found
+@cache
+def functions() -> list[tuple[str, int, int]]:
+    """Each with its lines and arguments."""
+    return [
+        (f"{name}:{found.name}", (found.end_lineno or 0) - found.lineno + 1, taken(found))
+        for name, text in files()
+        for found in ast.walk(ast.parse(text))
+        if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
 
 
 def taken(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -61,12 +66,11 @@ def test_files_fit_on_a_few_screens() -> None:
 
 
 def test_functions_fit_on_a_screen() -> None:
-    found = {name: n for name, f in functions() if f.end_lineno is not None and (n := f.end_lineno - f.lineno + 1) > FUNCTION}
-    assert not compared(found, FUNCTIONS)
+    assert not compared({name: lines for name, lines, _ in functions() if lines > FUNCTION}, FUNCTIONS)
 
 
 def test_functions_take_few_arguments() -> None:
-    assert not compared({name: n for name, f in functions() if (n := taken(f)) > ARGUMENTS}, TAKEN)
+    assert not compared({name: n for name, _, n in functions() if n > ARGUMENTS}, TAKEN)
 
 
 def test_the_comparison_sees_what_is_new_what_grew_and_what_is_listed_without_need() -> None:

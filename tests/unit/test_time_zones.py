@@ -33,7 +33,7 @@ print("right")
 """
 
 
-@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata", "UTC"])
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])
 def test_expressions_and_decoders_do_not_know_where_the_machine_is(zone: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],

@@ -33,7 +33,7 @@ def _decoded(of: Table, lines: Iterator[tuple[int, bytes]]) -> Iterator[pa.Recor
     return (registry.placed(batch, 1) for batch in batches) if registry.is_by_arrival(of) else batches
 
 
-def check(of: Table, data: bytes, chunk: int = 30) -> tuple[int, int]:
+def check(of: Table, data: bytes, chunk: int = 60) -> tuple[int, int]:
     """Reads a file both ways, in small batches and chunks of so many lines. How many lines were proven, and how many records there are."""
     is_feed, judged, found = isinstance(of.source, DebeziumSource | FeedSource), proven_lines._judged, dict[int, int]()
 

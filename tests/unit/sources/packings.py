@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 from collections.abc import Callable
+from functools import partial
 
 import google_crc32c
 import pyarrow as pa
@@ -62,7 +63,7 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,
     "zstd": zstd,
     "bzip2": bz2.compress,
-    "xz": lzma.compress,
+    "xz": partial(lzma.compress, preset=1),
     "lz4": lambda data: by_arrow(data, "lz4"),
     "snappy framed": framed,
     "snappy-java": by_java,

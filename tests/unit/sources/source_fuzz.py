@@ -30,7 +30,7 @@ RAW_NUMBERS = (
 )  # fmt: skip
 OTHERS = (None, True, False, {}, [], {"scale": 1, "value": "BNI="}, {"scale": "1"}, {"a": {"b": 1}}, [1, {"a": 1}], "\ud800")
 VALUES = [json.dumps(value) for value in (*TEXTS, *NUMBERS, *OTHERS, *(v for _, v, _, _ in EXACT + REFUSED if not isinstance(v, Decimal)))]
-VALUES += [*RAW_NUMBERS, *(str(v) for _, v, _, _ in EXACT + REFUSED if isinstance(v, Decimal))]
+VALUES = [*dict.fromkeys([*VALUES, *RAW_NUMBERS, *(str(v) for _, v, _, _ in EXACT + REFUSED if isinstance(v, Decimal))])]
 PLAIN = "id BIGINT; name STRING; n INT; price DECIMAL(10,2); at TIMESTAMP"
 FEW = 6
 """Seeds that `make check` tries; a multiple of two and of three, since tests take turns by these."""

@@ -38,10 +38,9 @@ def driver() -> Iterator[Driver]:
 
 
 SOURCES = {
-    "snapshots in a folder": lambda: (snapshot("in/orders"), snapshot("in/customers")),
+    "a folder of snapshots and a feed": lambda: (snapshot("in/orders"), debezium("/in/customers")),
     "snapshots as files": lambda: (snapshot("in/orders.csv", null="-"), snapshot("in/customers.json.gz")),
     "snapshots elsewhere": lambda: (snapshot("/in/orders.parquet"), snapshot("s3a://bucket/customers")),
-    "feeds": lambda: (debezium("in/orders"), debezium("/in/customers")),
     "rows with their positions": lambda: (
         changes("in/orders", order_by="lsn", columns={"total": "amount"}),
         changes("in/c", order_by=arrival()),
