@@ -1,11 +1,13 @@
 """The Spark session: all settings in one place. ``SPARK_REMOTE`` (Spark Connect) is honoured; otherwise a session in this process."""
 
+import atexit
 import logging
 import os
 import re
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -151,7 +153,15 @@ def _start(config: LakeConfig) -> "SparkSession":
         jvm.start(settings)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR" if tracing() else "OFF")
+    if config.cluster and not submitted:
+        atexit.register(_stop, spark)
     return spark
+
+
+def _stop(spark: "SparkSession") -> None:
+    """Gives the executors back. A container ends with this process: its JVM would have no time left for that."""
+    with suppress(Exception):  # a JVM that is gone has none
+        spark.stop()
 
 
 def _with_settings(spark: "SparkSession", config: LakeConfig) -> "SparkSession":
