@@ -78,8 +78,8 @@ class Range:
     bounds: Sequence[tuple[int, str]] = ()
 
     def over(self, columns: Sequence[str]) -> str:
-        """The condition, where the columns of the key have these names."""
-        return " AND ".join(f"{DUCKDB.name(columns[at])} {bound}" for at, bound in self.bounds) or "true"
+        """The condition, where the columns of the key have these names; as far as it can be told, where there are only the first of them."""
+        return " AND ".join(f"{DUCKDB.name(columns[at])} {bound}" for at, bound in self.bounds if at < len(columns)) or "true"
 
 
 WHOLE = (Range(),)
@@ -247,6 +247,8 @@ class _Text:
             return self._framed(rows.statement, rows.inputs)
         if isinstance(rows, DeferredRelation) and not self._described:
             rows = rows.settled
+        if isinstance(rows, KeptRelation):
+            return rows.statement  # a table: each use reads only its own rows of it
         if id(rows) not in self._names:
             body = ""
             if isinstance(rows, DeferredRelation):

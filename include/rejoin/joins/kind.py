@@ -174,6 +174,11 @@ class KindOfJoin(ABC):
         """The relation, computed at most once until the results are written."""
         return LocalRelation(rows.here()) if limits().small(at_most) else self.keeping.enter_context(self.engine.kept(rows))
 
+    def shared(self, rows: Relation, at_most: int) -> Relation:
+        """The relation; if it has many rows, computed once for all ranges that use it."""
+        many = self.engine.in_process and not limits().small(at_most)
+        return self.keeping.enter_context(self.engine.kept(rows)) if many else rows
+
     def fetched(self, rows: Relation) -> tuple[Relation, int]:
         """A relation that is used more than once, computed now, and how many rows it has."""
         here = rows.here()

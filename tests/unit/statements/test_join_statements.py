@@ -148,11 +148,13 @@ def test_results_are_keyed_by_both_rows_and_right_rows_alone_by_theirs() -> None
       NULL | NULL | 1    | 9    | NULL | Bob
       NULL | NULL | 2    | 7    | NULL | Cleo
     """
-    check(outer.results(SQL, FULL, 2, ["s", "c"]), expected, state=STATE, rights=rights)
+    check(outer.results(SQL, FULL, ["s", "o"], ["s", "c"]), expected, state=STATE, rights=rights, none=f"s INT | o INT | _row {ORDER}")
 
 
-def test_right_rows_that_a_left_row_has_are_met_once() -> None:
-    check(outer.met(SQL, FULL, 2), "fk_1 | fk_2\n 1 | 7", state=STATE)
+def test_right_keys_that_a_left_row_has_are_met_once() -> None:
+    rows = [order(1, 1), order(1, 2), order(2, 9), "NULL", order(3, 1).replace("c: 7", "c: NULL")]
+    lefts = f"s INT | o INT | _row {ORDER}\n" + "\n".join(f"1 | {at} | {row}" for at, row in enumerate(rows))
+    check(outer.met(SQL, FULL), "fk_1 | fk_2\n 1 | 7", lefts=lefts)
 
 
 def test_right_keys_that_may_have_gained_or_lost_a_left_row_are_touched_once() -> None:
@@ -166,7 +168,7 @@ def test_results_without_a_left_row_have_its_key_null() -> None:
         outer.alone(SQL, ["a"], ["b", "c"]),
         "a | b | c\n NULL | 1 | 7\n NULL | 1 | 8",
         theirs="b INT | c INT\n 1 | 7\n 1 | 8",
-        mine="a INT\n 3",
+        none="a INT",
     )
 
 

@@ -16,7 +16,7 @@ from rejoin.plan.change.stream_retention import settled
 from rejoin.plan.model.durations import FOREVER
 from rejoin.plan.model.match import AsOf
 from rejoin.plan.model.plan import Node
-from rejoin.statements.own_columns import RUN
+from rejoin.statements.own_columns import RUN, numbered
 
 if TYPE_CHECKING:
     from rejoin.context.uncomputable_rows import UncomputableRows
@@ -46,12 +46,14 @@ class AsOfJoin(KindOfJoin):
             held = self.unsettled(held)
             parts.append(self.named(held, self.node.key, self.left_key))
             at_most += self.held_rows
-        keys = self.together(parts, self.sql.names(self.left_key))
+        keys = self.shared(self.together(parts, self.sql.names(self.left_key)), at_most)
         lefts = self.sifted(self.work.now.lookup(self.left, LookupKeys(keys, at_most)), left=True)
         named = self.named(keys, self.left_key, self.node.key)
         stored = ((self.node.key, LookupKeys(named, at_most)),)
         kept = None if held is None else self.among(held, named)
-        return JoinResults(self._state(lefts, self._rights(lefts, at_most)), stored, kept, at_most)
+        state = self.engine.gathered(self._state(lefts, self._rights(lefts, at_most)), numbered("pk", len(self.left_key)), at_most)
+        spread = KeySpread(named, self.node.key, at_most, self.hidden(), nulls=self.node.null_keys)
+        return JoinResults(state, stored, kept, at_most, spread=spread)
 
     def _records(self) -> Relation | None:
         """The keys of the records that have come since the output was last up to date; None if none have."""

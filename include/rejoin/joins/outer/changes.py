@@ -3,7 +3,9 @@
 KIP-213 has no such join. The subscription table answers whether a right row has a left one.
 """
 
-from rejoin.engines.relation import Relation
+from dataclasses import replace
+
+from rejoin.engines.relation import KeySpread, Relation
 from rejoin.joins.foreign_key.changes import StarJoin
 from rejoin.joins.kind import JoinResults
 from rejoin.joins.outer import statements
@@ -14,26 +16,28 @@ from rejoin.statements.own_columns import numbered
 class OuterJoin(StarJoin):
     """A star with one right or full edge."""
 
-    def spread(self) -> None:
-        return None  # a right row alone depends on all left rows
-
     def everything(self) -> Relation:
-        state = super().everything()
-        taken = self.engine.query(statements.met(self.sql, self.spoken, len(self.left_key)), state=state)
+        """A right row alone depends on all left rows: their foreign keys are computed once, for all ranges. Such rows are a range, since their left key is null."""
+        lefts = self.sifted(self.work.now.current(self.left), left=True, counts=False)
+        taken = self.engine.query(statements.met(self.sql, self.spoken), lefts=lefts)
+        taken = self.shared(taken, self.facts.now.rows(self.left))
         rights = self.beyond(self.work.now.current(self.right), self.right_key, taken, numbered("fk", len(self.right_key)))
-        return self._both(state, rights)
+        return self._both(super().everything(), rights)
 
     def _results(self, state: Relation, lefts: LookupKeys) -> JoinResults:
         """Those of the affected left rows, and those of right rows alone."""
         sent = self.work.now.sent(self.node, self.edge, self.facts.run.number) if self.facts.sent(self.node) else None
-        touched, held = self._asked(sent), self.held()
-        alone = self.engine.query(statements.alone(self.sql, self.mine, self.theirs), mine=lefts.rows, theirs=touched.rows)
+        asked, held = self._asked(sent), self.held()
+        lefts, touched = (replace(keys, rows=self.shared(keys.rows, keys.at_most)) for keys in (lefts, asked))
+        none = self.named(self.work.now.none(self.left), self.left_key, self.mine)
+        alone = self.engine.query(statements.alone(self.sql, self.mine, self.theirs), none=none, theirs=touched.rows)
         if held is not None:
             text = statements.in_scope(self.sql, self.node.key, len(self.left_key))
             held = self.engine.query(text, rows_=held, mine=lefts.rows, theirs=touched.rows)
         rights = self.work.now.lookup(self.right, LookupKeys(self._untaken(touched, sent), touched.at_most))
         stored = ((self.mine, lefts), (self.node.key, LookupKeys(alone, touched.at_most)))
-        return JoinResults(self._both(state, rights), stored, held, lefts.at_most + touched.at_most)
+        spread = KeySpread(lefts.rows, self.mine, lefts.at_most, self.hidden(), nulls=True)
+        return JoinResults(self._both(state, rights), stored, held, lefts.at_most + touched.at_most, spread=spread)
 
     def _asked(self, sent: Relation | None) -> LookupKeys:
         """The right rows (columns: the right part of the output's key) that may have gained their first left row or lost the last, or changed."""
@@ -60,4 +64,5 @@ class OuterJoin(StarJoin):
 
     def _both(self, state: Relation, rights: Relation) -> Relation:
         """``state`` of left rows, and right rows that no left row has -> ``state`` of all these results."""
-        return self.engine.query(statements.results(self.sql, self.spoken, len(self.left_key), self.right_key), state=state, rights=rights)
+        text = statements.results(self.sql, self.spoken, self.left_key, self.right_key)
+        return self.engine.query(text, state=state, rights=rights, none=self.work.now.none(self.left))

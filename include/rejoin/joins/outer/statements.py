@@ -8,6 +8,7 @@ from rejoin.plan.model.plan import Node, Plan
 from rejoin.plan.model.steps import Verb, step_id
 from rejoin.statements.dialect import Dialect
 from rejoin.statements.own_columns import numbered
+from rejoin.statements.relations import foreign_key, seen
 
 
 def _keyed(sql: Dialect, node: Node, lefts: int) -> str:
@@ -18,23 +19,24 @@ def _keyed(sql: Dialect, node: Node, lefts: int) -> str:
     return f"SELECT {', '.join([*pks[:lefts], *named])}, l, r1 FROM state"
 
 
-def results(sql: Dialect, node: Node, lefts: int, right_key: Sequence[str]) -> str:
-    """``state`` of a star with one edge, and ``rights``, Rows of the right table that no left row has -> ``state`` of all results, keyed by both rows (``pk_1``..)."""
-    edge = node.edges[0]
+def results(sql: Dialect, node: Node, left_key: Sequence[str], right_key: Sequence[str]) -> str:
+    """``state`` of a star with one edge, and ``rights``, Rows of the right table that no left row has -> ``state`` of all results, keyed by both rows (``pk_1``..).
+    ``none``, Rows of the left table, of which there are none, lends the types of what right rows lack: a range of ``state`` that is used twice reads all of it.
+    """
+    edge, lefts = node.edges[0], len(left_key)
     rks, pks = numbered("rk", len(right_key)), numbered("pk", lefts + len(right_key))
     right = sides.rights(sql, edge.right, edge.right.key, right_key, sides.stored(sql, right_key, "rights"))
     shown = [*(f"n.{p}" for p in pks[:lefts]), *(f"r.{k} AS {p}" for k, p in zip(rks, pks[lefts:], strict=True))]
-    nothing = f"SELECT {', '.join([*pks[:lefts], 'l'])} FROM state WHERE false"
+    nothing = f"SELECT {sql.names(pks[:lefts])}, {seen(sql, node.left)} AS l FROM (SELECT {sql.renamed(left_key, pks[:lefts])}, _row AS t FROM none)"
     alone = f"SELECT {', '.join(shown)}, n.l, r.r1 FROM ({right}) AS r LEFT JOIN ({nothing}) AS n ON false"
     return f"{_keyed(sql, node, lefts)} UNION ALL {alone}"
 
 
-def met(sql: Dialect, node: Node, lefts: int) -> str:
-    """``state`` of a star with one edge -> ``fk_1``.., the right keys that a left row has."""
-    rights = len(node.edges[0].right.key)
-    pks, fks = numbered("pk", lefts + rights)[lefts:], numbered("fk", rights)
-    shown = ", ".join(f"{p} AS {f}" for p, f in zip(pks, fks, strict=True))
-    return f"SELECT DISTINCT {shown} FROM ({_keyed(sql, node, lefts)}) WHERE l IS NOT NULL AND r1 IS NOT NULL"
+def met(sql: Dialect, node: Node) -> str:
+    """``lefts``, Rows of the left table -> ``fk_1``.., the right keys that its rows have, each once."""
+    parts = ", ".join(f"{sql.get('fk', c)} AS {c}" for c in numbered("fk", len(node.edges[0].right.key)))
+    rows = f"SELECT {seen(sql, node.left)} AS l FROM (SELECT _row AS t FROM lefts)"
+    return f"SELECT DISTINCT {parts} FROM (SELECT {foreign_key(sql, node.edges[0])} AS fk FROM ({rows})) WHERE fk IS NOT NULL"
 
 
 def touched(sql: Dialect, given: Mapping[str, Sequence[str]], names: Sequence[str], lefts: Sequence[str]) -> str:
@@ -49,8 +51,8 @@ def touched(sql: Dialect, given: Mapping[str, Sequence[str]], names: Sequence[st
 
 
 def alone(sql: Dialect, left: Sequence[str], right: Sequence[str]) -> str:
-    """``theirs``, keys of right rows (the columns ``right``) -> the keys of their results without left row. ``mine`` lends the types of the columns ``left``."""
-    nothing = f"SELECT {sql.names(left)} FROM mine WHERE false"
+    """``theirs``, keys of right rows (the columns ``right``) -> the keys of their results without left row. ``none``, which has no rows, lends the types of the columns ``left``."""
+    nothing = f"SELECT {sql.names(left)} FROM none"
     return f"SELECT {', '.join([*(f'n.{sql.name(c)}' for c in left), *(f't.{sql.name(c)}' for c in right)])} FROM theirs AS t LEFT JOIN ({nothing}) AS n ON false"
 
 
@@ -74,4 +76,4 @@ def shown(sql: Dialect, plan: Plan, node: Node) -> Iterator[tuple[str, str, str]
         "rights, of rows_ that are not among keys, those of left rows",
         sides.among(sql, right, numbered("fk", len(right)), absent=True),
     )
-    yield step, "state, by both keys, from state and rights", results(sql, node, len(left), right)
+    yield step, "state, by both keys, from state and rights", results(sql, node, left, right)

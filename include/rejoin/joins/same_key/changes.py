@@ -5,6 +5,7 @@ from rejoin.joins import sides
 from rejoin.joins.kind import JoinResults, KindOfJoin
 from rejoin.joins.same_key import statements
 from rejoin.lake.read.lookups import LookupKeys
+from rejoin.statements.own_columns import numbered
 
 
 class SameKeyJoin(KindOfJoin):
@@ -18,9 +19,11 @@ class SameKeyJoin(KindOfJoin):
         if held is not None and self.facts.judged_again(self.node):
             parts.append(held)
             at_most += self.held_rows
-        keys = LookupKeys(self.together(parts, self.sql.names(names)), at_most)
+        keys = LookupKeys(self.shared(self.together(parts, self.sql.names(names)), at_most), at_most)
         state = self._state(self._rows(self.left, self.left_key, lefts, keys), self._rows(self.right, self.right_key, rights, keys))
-        return JoinResults(state, ((names, keys),), None if held is None else self.among(held, keys.rows), at_most)
+        state = self.engine.gathered(state, numbered("pk", len(names)), at_most)
+        spread = KeySpread(keys.rows, names, at_most, self.hidden(), nulls=self.node.null_keys)
+        return JoinResults(state, ((names, keys),), None if held is None else self.among(held, keys.rows), at_most, spread=spread)
 
     def _rows(self, table: str, key: tuple[str, ...], changes: Relation | None, keys: LookupKeys) -> Relation:
         """The rows of a table for some keys of the output; what this run changed is not looked up."""

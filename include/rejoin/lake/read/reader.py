@@ -1,6 +1,7 @@
 """Reads of one cut: every table at the snapshot that the ledger names, never at ``main``."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -11,6 +12,7 @@ from rejoin.lake.read.first_load import load_of
 from rejoin.lake.read.lookups import LookupKeys
 from rejoin.lake.read.subscriptions import SubscriptionReader
 from rejoin.lake.read.version_rows import latest, without
+from rejoin.limits import limits
 from rejoin.plan.model.plan import Edge, Node, Table, View
 from rejoin.statements import load_reference
 from rejoin.statements.dialect import text
@@ -90,6 +92,7 @@ class Reader(SubscriptionReader):
             wanted: columns of its key and the keys looked for in them.
         """
         sql, found = self.engine.sql, list[Relation]()
+        wanted = [(by, self._ranged(name, by, keys)) for by, keys in wanted]
         for at, (by, keys) in enumerate(wanted):
             rows = self.lookup(name, keys, by=by)
             earlier = {f"keys_{i}": before.rows for i, (_, before) in enumerate(wanted[:at])}
@@ -98,6 +101,14 @@ class Reader(SubscriptionReader):
             found.append(self.engine.query(f"SELECT * FROM rows_ AS r WHERE {' AND '.join(new)}", rows_=rows, **earlier) if new else rows)
         inputs = {f"part_{i}": rows for i, rows in enumerate(found)}
         return self.engine.query(" UNION ALL ".join(f"SELECT * FROM {part}" for part in inputs), **inputs)
+
+    def _ranged(self, name: str, by: Sequence[str], keys: LookupKeys) -> LookupKeys:
+        """Keys ``by`` of an output, of which a range of its key needs those of the range only; where null is equal to null, DuckDB cannot tell that."""
+        key = self._plan.key_of(name)
+        if limits().small(keys.at_most) or tuple(by) != key[: len(by)]:
+            return keys
+        rows = self.engine.query(f"SELECT {self.engine.sql.names(by)} FROM keys", keys=keys.rows)
+        return replace(keys, rows=self.engine.keyed(rows, key, {"keys": by}))
 
     def between(self, view: View, time: str, spans: Sequence[tuple[int, int]]) -> Relation:
         """``Relation`` of a view's table whose event time, the column ``time`` of the view, is within some spans of microseconds."""
