@@ -125,7 +125,7 @@ def test_hardly_any_bytes_are_read_alike(data: bytes) -> None:
     check(table("id BIGINT", source=SnapshotSource("f")), data + b"\n" * 40 + b"5\n" * 40)
 
 
-@pytest.mark.parametrize("null", ["", "\\N", "1", "'", "x\x00", "é", "NULL"])
+@pytest.mark.parametrize("null", ["", "\\N", "1", "'", *(pytest.param(null, marks=pytest.mark.slow) for null in ("x\x00", "é", "NULL"))])
 @pytest.mark.parametrize("type_", TYPES)
 def test_every_value_of_every_type_is_read_alike(type_: str, null: str) -> None:
     of = table(f"id BIGINT; v {type_}", source=SnapshotSource("f", null=null))
@@ -185,7 +185,7 @@ SPANS = [
 ]
 
 
-@pytest.mark.parametrize("at", [0, 1, 27, 28, 29, 30, 57, 58, 59, 87])
+@pytest.mark.parametrize("at", [0, 1, 27, 28, 29, 30, *(pytest.param(at, marks=pytest.mark.slow) for at in (57, 58, 59, 87))])
 @pytest.mark.parametrize("span", SPANS)
 def test_a_record_over_lines_ends_where_the_careful_reader_says_even_in_a_later_chunk(span: str, at: int) -> None:
     rows = [f"{i},n{i},{i}" for i in range(100)]

@@ -141,7 +141,7 @@ def rows(count: int) -> Iterator[tuple[int, Row]]:
 def read(of: Table, root: Path, file: PinnedFile, *, fast: bool) -> list[Row] | str:
     """The events of a file, by columns where that is possible or one by one; or the code of what was refused as a whole."""
     with (
-        patch.multiple(line_chunks, FEWEST=0 if fast else 1 << 60, LINES=30),
+        patch.multiple(line_chunks, FEWEST=0 if fast else 1 << 60, LINES=60),
         patch.object(records, "run", records.run if fast else unproven),
     ):
         try:
