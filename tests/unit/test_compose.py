@@ -78,7 +78,7 @@ def test_no_secret_stands_in_a_file() -> None:
             if SECRET.search(key) and not key.endswith("_FILE"):
                 assert VARIABLE.fullmatch(str(value)), f"{name}: {key} is written out"
     assert not re.search(r"://[^:/$\s]+:[^$@\s]+@", TEXT)  # user:password@host
-    for path in (ROOT / "docker").iterdir():
+    for path in (file for file in (ROOT / "docker").rglob("*") if file.is_file()):
         written = [
             line for line in path.read_text().splitlines() if re.search(r"(?i)(password|secret)\S*\s*=\s*['\"]?[\w]+['\"]?\s*$", line)
         ]
