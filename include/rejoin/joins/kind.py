@@ -176,8 +176,7 @@ class KindOfJoin(ABC):
 
     def shared(self, rows: Relation, at_most: int) -> Relation:
         """The relation; if it has many rows, computed once for all ranges that use it."""
-        many = self.engine.in_process and not limits().small(at_most)
-        return self.keeping.enter_context(self.engine.kept(rows)) if many else rows
+        return self.computed(rows, at_most) if self.engine.in_process and not limits().small(at_most) else rows
 
     def fetched(self, rows: Relation) -> tuple[Relation, int]:
         """A relation that is used more than once, computed now, and how many rows it has."""

@@ -40,3 +40,8 @@ def foreign_key(sql: Dialect, to: Edge | Grouping) -> str:
     fields = zip(numbered("fk", len(to.foreign_key)), to.foreign_key, strict=True)
     present = ["l IS NOT NULL", *(f"({part}) IS NOT NULL" for part in to.foreign_key if not to.null_is_a_key)]
     return f"CASE WHEN {' AND '.join(present)} THEN {sql.struct(fields)} END"
+
+
+def key_parts(sql: Dialect, to: Edge | Grouping) -> str:
+    """SQL text of the columns ``fk_1``.. over a struct column ``fk``, a ``foreign_key``."""
+    return ", ".join(f"{sql.get('fk', c)} AS {c}" for c in numbered("fk", len(to.foreign_key)))

@@ -10,7 +10,7 @@ from rejoin.plan.model.steps import Verb, step_id
 from rejoin.plan.sql.aggregates import aggregated
 from rejoin.statements.dialect import Dialect
 from rejoin.statements.own_columns import HASH, numbered
-from rejoin.statements.relations import foreign_key, seen
+from rejoin.statements.relations import foreign_key, key_parts, seen
 from rejoin.statements.value_hash import canonical, hashed
 
 
@@ -23,11 +23,10 @@ def joined(sql: Dialect, left: View, grouping: Grouping, key: tuple[str, ...], r
 def members(sql: Dialect, node: Node, key: tuple[str, ...]) -> str:
     """``lefts``, Rows of the left table -> ``fk_1``.., ``pk_1``.. and ``v_1``.. of the members among them."""
     assert node.grouping is not None
-    pks, fks = numbered("pk", len(key)), numbered("fk", len(node.grouping.foreign_key))
+    pks = numbered("pk", len(key))
     rows = f"SELECT {sql.names(pks)}, {seen(sql, node.left)} AS l FROM (SELECT {sql.renamed(key, pks)}, _row AS t FROM lefts)"
-    parts = [f"{sql.get('fk', c)} AS {c}" for c in fks]
     values = [f"{value.sql} AS {sql.name(value.name)}" for value in node.grouping.values]
-    return f"SELECT {', '.join([*parts, *pks, *values])} FROM (SELECT *, {foreign_key(sql, node.grouping)} AS fk FROM ({rows}) WHERE l IS NOT NULL)"
+    return f"SELECT {', '.join([key_parts(sql, node.grouping), *pks, *values])} FROM (SELECT *, {foreign_key(sql, node.grouping)} AS fk FROM ({rows}) WHERE l IS NOT NULL)"
 
 
 def touched(sql: Dialect, inputs: Sequence[tuple[str, Sequence[str]]], count: int) -> str:

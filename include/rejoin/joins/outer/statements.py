@@ -8,7 +8,7 @@ from rejoin.plan.model.plan import Node, Plan
 from rejoin.plan.model.steps import Verb, step_id
 from rejoin.statements.dialect import Dialect
 from rejoin.statements.own_columns import numbered
-from rejoin.statements.relations import foreign_key, seen
+from rejoin.statements.relations import foreign_key, key_parts, seen
 
 
 def _keyed(sql: Dialect, node: Node, lefts: int) -> str:
@@ -34,9 +34,9 @@ def results(sql: Dialect, node: Node, left_key: Sequence[str], right_key: Sequen
 
 def met(sql: Dialect, node: Node) -> str:
     """``lefts``, Rows of the left table -> ``fk_1``.., the right keys that its rows have, each once."""
-    parts = ", ".join(f"{sql.get('fk', c)} AS {c}" for c in numbered("fk", len(node.edges[0].right.key)))
+    (edge,) = node.edges
     rows = f"SELECT {seen(sql, node.left)} AS l FROM (SELECT _row AS t FROM lefts)"
-    return f"SELECT DISTINCT {parts} FROM (SELECT {foreign_key(sql, node.edges[0])} AS fk FROM ({rows})) WHERE fk IS NOT NULL"
+    return f"SELECT DISTINCT {key_parts(sql, edge)} FROM (SELECT {foreign_key(sql, edge)} AS fk FROM ({rows})) WHERE fk IS NOT NULL"
 
 
 def touched(sql: Dialect, given: Mapping[str, Sequence[str]], names: Sequence[str], lefts: Sequence[str]) -> str:

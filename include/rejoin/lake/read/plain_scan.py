@@ -48,12 +48,13 @@ def _batches(scan: DataScan, files: Sequence[FileScanTask], schema: pa.Schema) -
 
 def _at_a_time(files: Sequence[FileScanTask]) -> Iterator[list[FileScanTask]]:
     """The files by so many as have the rows of a range: PyIceberg holds all rows of what it is given at once."""
-    some: list[FileScanTask] = []
+    some, rows = list[FileScanTask](), 0
     for file in files:
-        if some and sum(f.file.record_count for f in (*some, file)) > limits().range_rows:
+        if some and rows + file.file.record_count > limits().range_rows:
             yield some
-            some = []
+            some, rows = [], 0
         some.append(file)
+        rows += file.file.record_count
     if some:
         yield some
 

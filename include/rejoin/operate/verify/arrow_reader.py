@@ -22,7 +22,7 @@ from rejoin.operate.verify.plain_reader import PlainReader
 from rejoin.operate.verify.range_files import RangeFiles, Streams
 from rejoin.plan.model.plan import Node, Plan
 from rejoin.statements.own_columns import PLACE, numbered
-from rejoin.statements.relations import foreign_key, seen
+from rejoin.statements.relations import foreign_key, key_parts, seen
 
 
 class ArrowReader(PlainReader):
@@ -168,7 +168,6 @@ class _GroupReader(_RangeReader):
         """The members that a reader reads, with the keys of their groups."""
         sql, node, name = self.engine.sql, self.engine.node(self._node), self._node.left.table
         (grouping,), key = node.subscribes_to, sql.names(self._plan.key_of(name))
-        parts = ", ".join(f"{sql.get('fk', c)} AS {c}" for c in numbered("fk", len(grouping.foreign_key)))
         rows = f"SELECT {key}, _row, {seen(sql, node.left)} AS l FROM (SELECT {key}, _row, _row AS t FROM rows_)"
-        text = f"SELECT {key}, _row, {parts} FROM (SELECT *, {foreign_key(sql, grouping)} AS fk FROM ({rows}))"
+        text = f"SELECT {key}, _row, {key_parts(sql, grouping)} FROM (SELECT *, {foreign_key(sql, grouping)} AS fk FROM ({rows}))"
         return DeferredRelation(text, {"rows_": reader.current(name)})

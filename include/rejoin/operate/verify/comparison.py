@@ -18,7 +18,7 @@ from rejoin.plan.change.fingerprint import fingerprint
 from rejoin.plan.model.plan import Node, Plan
 from rejoin.statements.dialect import aggregated, counted, equal
 from rejoin.statements.own_columns import HASH, numbered
-from rejoin.statements.relations import foreign_key, seen
+from rejoin.statements.relations import foreign_key, key_parts, seen
 from rejoin.statements.value_hash import compared
 from rejoin.steps.resolve import statements
 
@@ -199,9 +199,10 @@ class Comparison:
         """Live subscriptions to a right side or to groups, and live left rows with a key for it, that do not pair up one to one."""
         sql, to, pks = self.engine.sql, self.engine.node(self.node).subscribes_to[index], self._pks
         fks = numbered("fk", len(to.foreign_key))
-        parts = ", ".join(f"{sql.get('fk', c)} AS {c}" for c in fks)
         shows = f"SELECT *, {foreign_key(sql, to)} AS fk FROM lefts"
-        want = f"SELECT {sql.names(pks)}, {parts}, {sql.get('l', HASH)} AS _hash, true AS _in FROM ({shows}) WHERE fk IS NOT NULL"
+        want = (
+            f"SELECT {sql.names(pks)}, {key_parts(sql, to)}, {sql.get('l', HASH)} AS _hash, true AS _in FROM ({shows}) WHERE fk IS NOT NULL"
+        )
         pairs = f"""SELECT count(*) AS n FROM ({want}) AS w FULL JOIN (SELECT *, true AS _in FROM subscribers) AS h
         ON {sql.on([*pks, *fks], "w", "h", nulls=to.null_is_a_key or self.plan.null_keys(self.node.left.table))}
         WHERE w._in IS NULL OR h._in IS NULL OR NOT {sql.same("w._hash", "h._hash")}"""
