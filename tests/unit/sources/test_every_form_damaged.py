@@ -161,8 +161,10 @@ def columns(chance: random.Random, count: int) -> dict[str, pa.Array]:
 def test_fault_every_row_of_parquet_has_one_fate_or_its_file_a_code(
     tmp_path: Path, schema: str, files: int, pytestconfig: pytest.Config
 ) -> None:
-    kinds = set[str]()
-    for number in range(files + 8):
+    kinds, read = set[str](), {"upsert", "delete", "quarantined"}
+    for number in range(files + 100):
+        if number >= files + 8 and read <= kinds:  # two files of three do not fit the table or are corrupt
+            break
         chance, out = random.Random(f"{pytestconfig.option.hypothesis_seed} {number}"), io.BytesIO()
         pq.write_table(
             pa.table(columns(chance, 200)), out, write_page_checksum=chance.random() < 0.5, row_group_size=chance.choice([30, 200])
@@ -176,4 +178,4 @@ def test_fault_every_row_of_parquet_has_one_fate_or_its_file_a_code(
         if isinstance(found, list):
             check_fates(found, set(range(1, (200 if whole else len(found)) + 1)))
         kinds |= {found} if isinstance(found, str) else {event["_kind"] for event in found}
-    assert {"upsert", "delete", "quarantined"} <= kinds <= {"upsert", "delete", "quarantined", "SOURCE_CORRUPT", "SCHEMA_DRIFT"}
+    assert read <= kinds <= {*read, "SOURCE_CORRUPT", "SCHEMA_DRIFT"}
