@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from traces import FILES, HERE, KAFKA_IS_WRONG, Changes, Trace, one_in_fifty, some_traces, traces
+from traces import FILES, HERE, KAFKA_IS_WRONG, Changes, Trace, one_in_a_hundred, some_traces, traces
 
 from rejoin.replay.run import replay
 
@@ -62,7 +62,7 @@ class Played:
 @functools.cache
 def play(mode: str, seed: int, engine: str) -> Played:
     some, per_event = mode.startswith("some "), mode.endswith("per-event")
-    chosen = {"some single": partial(one_in_fifty, seed=seed), "some per-event": some_traces}.get(mode, traces)
+    chosen = {"some single": partial(one_in_a_hundred, seed=seed), "some per-event": some_traces}.get(mode, traces)
     expected = [trace for file in FILES for trace in chosen(file)]
     started = time.monotonic()
     with TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patch:

@@ -31,7 +31,7 @@ def chosen(which: str) -> list[Line]:
     found = lines()
     usual = [x for x in found if x.join != "stream-stream" or (x.data["window_ms"], x.data["grace_ms"]) == (10_000, 0)]
     usual = [x for x in usual if not {"before_ms", "after_ms"} & x.data.keys()]
-    return {"all": found, "some": usual[::6], "few": usual[::27]}[which]
+    return {"all": found, "some": usual[::12], "few": usual[::54]}[which]
 
 
 @functools.cache

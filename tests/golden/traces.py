@@ -81,11 +81,11 @@ def traces(file: str) -> list[Trace]:
     return [_trace(file, line.decode()) for line in data.splitlines()]
 
 
-FEW_EVENTS, ONE_IN = 4, 40
+FEW_EVENTS, ONE_IN = 4, 80
 
 
 def some_traces(file: str) -> list[Trace]:
-    """The scenarios of a file that are replayed event by event in every test run: of few events, of each join one mix of kinds, of all sequences one in forty."""
+    """The scenarios of a file that are replayed event by event in every test run: of few events, of each join one mix of kinds, of all sequences one in eighty."""
     short = [trace for trace in traces(file) if trace.events <= FEW_EVENTS]
     mixes: dict[str, tuple[str, ...]] = {}
     for trace in sorted(short, key=lambda t: not t.kafka_is_wrong):  # where Kafka is wrong is always among them
@@ -94,9 +94,9 @@ def some_traces(file: str) -> list[Trace]:
     return chosen[:: ONE_IN if len(chosen) > 1000 else 1]
 
 
-def one_in_fifty(file: str, seed: int) -> list[Trace]:
-    """The scenarios of a file that are replayed in one run in every test run: another fiftieth with every seed, and all where Kafka is wrong."""
-    return [trace for number, trace in enumerate(traces(file)) if trace.kafka_is_wrong or number % 50 == seed % 50]
+def one_in_a_hundred(file: str, seed: int) -> list[Trace]:
+    """The scenarios of a file that are replayed in one run in every test run: another hundredth with every seed, and all where Kafka is wrong."""
+    return [trace for number, trace in enumerate(traces(file)) if trace.kafka_is_wrong or number % 100 == seed % 100]
 
 
 def _trace(file: str, text: str) -> Trace:

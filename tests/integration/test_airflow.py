@@ -352,6 +352,7 @@ def test_the_forms_that_look_after_the_lake_do_it_as_they_open(running: Running)
     assert output(topology) == before
 
 
+@pytest.mark.nightly
 def test_verify_may_be_asked_to_recompute_everything_and_abandon_for_a_topology(running: Running) -> None:
     flow, shop, _ = running
     topology = shop.topology()

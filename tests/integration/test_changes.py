@@ -52,7 +52,7 @@ def newest(records: list[Record]) -> dict[int, Record]:
     return {key: record for key, record in found.items() if record["__deleted"] == "false"}
 
 
-ENGINES = ["here", pytest.param("Spark", marks=pytest.mark.by_spark)]
+ENGINES = ["here", pytest.param("Spark", marks=[pytest.mark.by_spark, pytest.mark.nightly])]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

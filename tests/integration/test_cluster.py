@@ -158,6 +158,7 @@ def test_a_compaction_a_small_run_and_a_comparison_of_what_the_tasks_made(
     in_no_log(driver, cluster)
 
 
+@pytest.mark.nightly
 @pytest.mark.invariant("I1", "I2", "I9")
 def test_a_lost_executor_costs_a_retry(driver: Driver, cluster: SparkCluster, undisturbed: Undisturbed, how: How, tmp_path: Path) -> None:
     place = driver.place(tmp_path / "place")

@@ -25,10 +25,10 @@ def run(shop: Shop, remote: str, program: str = "rejoin.cli", **environment: str
     [
         pytest.param(1, "spark", id="every one by Spark", marks=[pytest.mark.by_spark, pytest.mark.nightly]),
         pytest.param(1, "local", id="every one in the process", marks=pytest.mark.nightly),
-        pytest.param(3, "local", id="every third in the process"),
-        pytest.param(12, "spark", id="every twelfth by Spark", marks=pytest.mark.by_spark),
+        pytest.param(6, "local", id="every sixth in the process"),
+        pytest.param(30, "spark", id="every 30th by Spark", marks=pytest.mark.by_spark),
         pytest.param(1, "task", id="every one of steps in tasks", marks=[pytest.mark.by_spark, pytest.mark.nightly]),
-        pytest.param(12, "task", id="every twelfth of steps in tasks", marks=pytest.mark.by_spark),
+        pytest.param(30, "task", id="every 30th of steps in tasks", marks=pytest.mark.by_spark),
     ],
 )
 def test_a_crash_at_any_boundary_and_a_second_run_end_like_an_undisturbed_run(

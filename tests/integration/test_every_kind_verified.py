@@ -155,7 +155,7 @@ def test_what_is_computed_from_the_defining_sql_is_what_runs_made_of_every_kind_
     assert not found["on_arrival"].by_arrival, "what is made of such rows is compared"
 
 
-@pytest.mark.parametrize("engine", [EngineChoice.LOCAL, EngineChoice.SPARK])
+@pytest.mark.parametrize("engine", [EngineChoice.LOCAL, pytest.param(EngineChoice.SPARK, marks=pytest.mark.nightly)])
 def test_a_row_with_null_parts_is_told_from_the_others(sessions: Sessions, engine: EngineChoice) -> None:
     """One is damaged, one is gone, and one has another key."""
 

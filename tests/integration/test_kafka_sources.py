@@ -33,7 +33,7 @@ from rejoin.steps.run.schedule import run_topology
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.by_spark)])
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=[pytest.mark.by_spark, pytest.mark.nightly])])
 def test_a_topic_makes_the_rows_and_changes_that_files_of_its_records_make(
     tmp_path: Path, sessions: Sessions, new: New, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,7 +129,7 @@ def test_fault_s19_an_open_transaction_is_waited_for(tmp_path: Path, sessions: S
     assert shop.rows("enriched").keys() == {1, 2, 3}
 
 
-@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.by_spark)])
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=[pytest.mark.by_spark, pytest.mark.nightly])])
 def test_refused_messages_are_kept_with_their_text_and_found_by_their_offset(
     tmp_path: Path, sessions: Sessions, new: New, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,7 @@ def test_a_process_without_java_runs_and_changes_a_lake(tmp_path: Path) -> None:
     check(shop)
 
 
+@pytest.mark.nightly
 def test_every_row_of_every_table_is_the_same_by_either_engine_and_by_both_in_turn(
     tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ t.table(
 """
 
 
-@pytest.mark.parametrize("by_spark", [False, pytest.param(True, marks=pytest.mark.by_spark)])
+@pytest.mark.parametrize("by_spark", [False, pytest.param(True, marks=[pytest.mark.by_spark, pytest.mark.nightly])])
 def test_a_snapshot_is_read_as_declared_and_what_it_lacks_is_gone(
     tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch, *, by_spark: bool
 ) -> None:

@@ -147,8 +147,9 @@ def test_nested_values_arrive_as_they_were_written_and_are_read_as_spark_reads_t
     assert differences(lake, sessions, EngineChoice.LOCAL) == [0, 0, 0]
 
 
+@pytest.mark.nightly
 @pytest.mark.by_spark
-@pytest.mark.parametrize("text", [FILE, pytest.param(READING, marks=pytest.mark.nightly)], ids=["joined", "read"])
+@pytest.mark.parametrize("text", [FILE, READING], ids=["joined", "read"])
 def test_both_engines_store_compare_and_hash_nested_values_alike(
     text: str, tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:

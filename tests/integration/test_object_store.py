@@ -103,7 +103,7 @@ def test_ranges_that_other_processes_do_leave_each_other_rows_in_the_store(
 
 
 @pytest.mark.invariant("I2", "I9")
-@pytest.mark.parametrize("every", [pytest.param(12, id="every twelfth"), pytest.param(1, id="every one", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("every", [pytest.param(30, id="every 30th"), pytest.param(1, id="every one", marks=pytest.mark.nightly)])
 def test_a_crash_at_a_boundary_and_a_second_run_end_like_an_undisturbed_run(shop: StoredShop, every: int) -> None:
     trace = shop.root / "trace"
     for _ in range(2):
@@ -215,14 +215,9 @@ def test_every_reader_reads_the_store_and_a_compaction_rewrites_it_without_spark
     assert all(said) and not found_in(*kept, *said, repr(topology.config))
 
 
+@pytest.mark.nightly
 @pytest.mark.by_spark
-@pytest.mark.parametrize(
-    "engines",
-    [
-        pytest.param(("local", "local"), id="the process alone"),
-        pytest.param(("local", "spark", "local"), id="in turn", marks=pytest.mark.nightly),
-    ],
-)
+@pytest.mark.parametrize("engines", [("local", "local"), ("local", "spark", "local")], ids=["the process alone", "in turn"])
 def test_spark_verifies_what_the_process_made_and_goes_on_with_it(shop: StoredShop, engines: tuple[str, ...]) -> None:
     fetch_jars(s3=True)
     for engine in engines:

@@ -89,11 +89,11 @@ def some(points: list[str], every: int, seed: int) -> list[str]:
 @pytest.mark.parametrize(
     ("command", "every"),
     [
-        pytest.param("run", 16, id="every 16th boundary of a run"),
+        pytest.param("run", 32, id="every 32nd boundary of a run"),
         pytest.param("run", 1, id="every boundary of a run", marks=pytest.mark.nightly),
-        pytest.param("compact", 9, id="every ninth boundary of a compaction"),
+        pytest.param("compact", 18, id="every 18th boundary of a compaction"),
         pytest.param("compact", 1, id="every boundary of a compaction", marks=pytest.mark.nightly),
-        pytest.param("expire", 9, id="every ninth boundary of an expiry"),
+        pytest.param("expire", 18, id="every 18th boundary of an expiry"),
         pytest.param("expire", 1, id="every boundary of an expiry", marks=pytest.mark.nightly),
     ],
 )

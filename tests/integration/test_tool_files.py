@@ -49,7 +49,7 @@ def rows(root: Path, query: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in rejoin(root, "sql", query, "--json").stdout.splitlines()]
 
 
-@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.by_spark])])
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=[pytest.mark.by_spark, pytest.mark.nightly])])
 def test_files_of_tools_become_joined_rows_and_the_next_run_takes_the_new_ones(tmp_path: Path, engine: str) -> None:
     (tmp_path / "t.py").write_text(FILE)
     run = ("run", str(tmp_path / "t.py"), "--root", str(tmp_path), "--engine", engine)

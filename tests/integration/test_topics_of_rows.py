@@ -52,7 +52,7 @@ def message(key: Any, value: Any, partition: int | None = None, **headers: bytes
     return len(texts[0] or b"") % 2 if partition is None else partition, texts[0], texts[1], headers
 
 
-@pytest.mark.parametrize("engine", ["here", pytest.param("Spark", marks=pytest.mark.by_spark)])
+@pytest.mark.parametrize("engine", ["here", pytest.param("Spark", marks=[pytest.mark.by_spark, pytest.mark.nightly])])
 @pytest.mark.parametrize("number", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(1, 8))])
 def test_random_rows_and_messages_without_value_are_the_join_that_sql_makes_of_them(
     tmp_path: Path, sessions: Sessions, topics: tuple[Topic, Topic], monkeypatch: pytest.MonkeyPatch, engine: str, number: int

@@ -24,6 +24,7 @@ def test_the_page_about_tests_says_what_happens(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_page_about_extending_says_what_happens(tmp_path: Path) -> None:
     (empty := tmp_path / "empty").mkdir()
     follow((DOCS / "extending.md").read_text(), empty, checkout(tmp_path / "bin"))
@@ -31,6 +32,7 @@ def test_the_page_about_extending_says_what_happens(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.postgres
+@pytest.mark.nightly
 def test_the_page_about_postgresql_says_what_happens(logging_server: str, tmp_path: Path) -> None:
     with psycopg.connect(logging_server, autocommit=True) as db:
         db.execute("CREATE DATABASE from_the_page")

@@ -119,12 +119,12 @@ def shop(tmp_path: Path, sessions: Sessions) -> Shop:
     return made
 
 
-@pytest.mark.by_spark
 @pytest.mark.parametrize(
     "how",
     [
-        pytest.param({"refresh": Refresh.FULL}, id="full", marks=pytest.mark.nightly),
         pytest.param({"fuse": Fuse.RECOMPUTE}, id="recompute"),
+        pytest.param({"fuse": Fuse.RECOMPUTE}, id="recompute by Spark", marks=[pytest.mark.by_spark, pytest.mark.nightly]),
+        pytest.param({"refresh": Refresh.FULL}, id="full", marks=[pytest.mark.by_spark, pytest.mark.nightly]),
     ],
 )
 def test_recomputing_holds_the_same_rows_back(shop: Shop, how: dict[str, Any]) -> None:

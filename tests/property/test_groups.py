@@ -30,7 +30,7 @@ RUNS = 3
 @pytest.mark.parametrize(
     ("histories", "engine", "ranged"),
     [
-        pytest.param(40, "local", (2,), id="40 histories", marks=pytest.mark.slow),
+        pytest.param(15, "local", (2,), id="15 histories", marks=pytest.mark.slow),
         pytest.param(200, "local", (0, 1, 2), id="200 histories in ranges", marks=pytest.mark.nightly),
         pytest.param(200, "spark", (), id="200 histories by Spark", marks=pytest.mark.nightly),
         pytest.param(10_000, "local", (), id="10,000 histories", marks=pytest.mark.nightly),

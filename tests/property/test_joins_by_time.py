@@ -117,7 +117,7 @@ def differences(lake: Lake, events: list[Event]) -> list[str]:
 @pytest.mark.parametrize(
     ("histories", "engine", "ranged"),
     [
-        pytest.param(200, "local", (3,), id="200 histories", marks=pytest.mark.slow),
+        pytest.param(60, "local", (3,), id="60 histories", marks=pytest.mark.slow),
         pytest.param(200, "local", range(RUNS), id="200 histories in ranges", marks=pytest.mark.nightly),
         pytest.param(200, "spark", (), id="200 histories by Spark", marks=pytest.mark.nightly),
         pytest.param(10_000, "auto", (), id="10,000 histories", marks=pytest.mark.nightly),

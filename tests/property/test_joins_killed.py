@@ -31,7 +31,7 @@ def run(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]
 @pytest.mark.parametrize(
     ("of", "every"),
     [
-        pytest.param("joins", 40, id="every 40th"),
+        pytest.param("joins", 120, id="every 120th"),
         pytest.param("joins", 1, id="every one", marks=pytest.mark.nightly),
         pytest.param("groups", 1, id="every one of groups", marks=pytest.mark.nightly),
     ],

@@ -37,7 +37,7 @@ def random_history(web: Web, seed: int) -> int:
     return gone
 
 
-SEEDS = [pytest.param(n, id=f"history {n}", marks=[pytest.mark.slow] if n < 3 else [pytest.mark.nightly]) for n in range(120)]
+SEEDS = [pytest.param(n, id=f"history {n}", marks=[pytest.mark.slow] if n < 1 else [pytest.mark.nightly]) for n in range(120)]
 
 
 @pytest.mark.parametrize("number", SEEDS)

@@ -57,7 +57,7 @@ def run(web: Web, declared: Declared, **options: Any) -> None:
 
 
 @pytest.mark.invariant("I2", "I9")
-@pytest.mark.parametrize("every", [pytest.param(4, id="every fourth"), pytest.param(1, id="every one", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("every", [pytest.param(12, id="every twelfth"), pytest.param(1, id="every one", marks=pytest.mark.nightly)])
 def test_a_kill_at_any_boundary_of_such_a_compaction_loses_nothing(web: Web, every: int) -> None:
     trace, words = web.history.root / "trace", ["compact", "--lake", str(web.history.root / "lake")]
 

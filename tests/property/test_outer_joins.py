@@ -99,7 +99,7 @@ SHAPES: dict[str, Callable[..., None]] = {
     "on_top": on_top,
     "below": below,
 }
-BY_DAY = ("right", "chain")
+BY_DAY = ("right",)
 """The others go the same ways, and every kind is in the histories of ``test_joins_by_time``."""
 
 

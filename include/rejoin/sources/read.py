@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -30,7 +31,7 @@ from rejoin.sources.events import BATCH_ROWS, events_ddl, events_schema
 from rejoin.sources.stored_files import format_of
 from rejoin.sources.stream_columns import completed
 from rejoin.sources.transports.registry import transport
-from rejoin.sources.transports.transport import GoingOn, Taken, Waiting
+from rejoin.sources.transports.transport import GoingOn, Taken, Transport, Waiting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,7 +64,9 @@ def read(spark: "SparkSession", table: Table, pin: Pin, access: SourceAccess) ->
     Raises at once where the driver can see the cause (``Transport.check``). Errors of workers come with the action that runs the frame: run it
     inside ``coded_errors``.
     """
-    _check(table, pin, access, range(len(pin.parts)))
+    of = transport(table, access)
+    for part in pin.parts:
+        of.check(part)
     work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]] = partial(_decode_rows, table, pin, access.to(table.source.path))
     return tasks(spark, pin).mapInArrow(work, events_ddl(table))
 
@@ -80,30 +83,60 @@ def read_along(table: Table, pin: Pin, access: SourceAccess) -> Iterator[pa.Reco
 
 
 def read_streams(table: Table, pin: Pin, access: SourceAccess, most: int) -> "list[EventStream]":
-    """The same as up to so many streams, each of some parts, of about as many bytes each, which can be taken side by side."""
+    """The same as up to so many streams, each of some parts or of pieces of large ones, of about as many bytes each, which can be taken side by side."""
     own = access.to(table.source.path)  # it may be sent to a task
-    return [EventStream(table, pin, own, parts) for parts in _shares([part.size for part in pin.parts], most)]
+    units = list(_units(pin, transport(table, own), most))
+    return [EventStream(table, pin, own, [units[i] for i in share]) for share in _shares([unit.size for unit in units], most)]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is read as a whole: a part, or a piece of it; of about so many bytes."""
+
+    part: int
+    piece: int | None
+    size: Fraction
 
 
 @dataclass(frozen=True)
 class EventStream:
-    """The events of some parts of a pin, in batches; decoded where it is taken. Raises as ``read`` does."""
+    """The events of some parts of a pin, or pieces of them, in batches; decoded where it is taken. Raises as ``read`` does."""
 
     table: Table
     pin: Pin
     access: SourceAccess
-    parts: Sequence[int]
+    units: Sequence[Unit]
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        _check(self.table, self.pin, self.access, self.parts)
         given = delivered(self.table)
-        events = transport(given, self.access).events_of(self.pin, self.parts)
+        of = transport(given, self.access)
+        for part in {unit.part for unit in self.units}:
+            of.check(self.pin.parts[part])
+        events = chain(
+            of.events_of(self.pin, [unit.part for unit in self.units if unit.piece is None]),
+            *(of.events_of_pieces(self.pin, part, pieces) for part, pieces in self._pieces()),
+        )
         yield from _gathered(events if given == self.table else completed(self.table, events))
 
+    def _pieces(self) -> Iterator[tuple[int, range]]:
+        """Those of each part, which follow each other."""
+        for part, units in groupby(self.units, lambda unit: unit.part):
+            if found := [unit.piece for unit in units if unit.piece is not None]:
+                yield part, range(found[0], found[-1] + 1)
 
-def _shares(sizes: Sequence[int], most: int) -> list[range]:
-    """Parts of these sizes in their order as up to so many groups, at least one, of about one size."""
-    ends, so_far, total = [0], 0, sum(sizes)
+
+def _units(pin: Pin, of: Transport, most: int) -> Iterator[Unit]:
+    """The parts; one that is more than a stream's share in its pieces."""
+    total = sum(part.size for part in pin.parts)
+    for index, part in enumerate(pin.parts):
+        count = of.pieces(part) if part.size * most > total else 1
+        for piece in range(count):
+            yield Unit(index, piece if count > 1 else None, Fraction(part.size, count))
+
+
+def _shares(sizes: Sequence[Fraction], most: int) -> list[range]:
+    """Units of these sizes in their order as up to so many groups, at least one, of about one size."""
+    ends, so_far, total = [0], Fraction(), sum(sizes)
     for index, size in enumerate(sizes, start=1):
         so_far += size
         if so_far * most >= total * len(ends) and len(ends) < most:
@@ -122,12 +155,6 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             few, count = [], 0
     if few:
         yield pa.concat_batches(few)
-
-
-def _check(table: Table, pin: Pin, access: SourceAccess, parts: Iterable[int]) -> None:
-    of = transport(table, access)
-    for index in parts:
-        of.check(pin.parts[index])
 
 
 def is_small(pin: Pin) -> bool:

@@ -97,7 +97,7 @@ def test_a_replay_changes_nothing(lake: Lake, index: str, search_server: OpenSea
     assert versions(search_server, index) == before
 
 
-@pytest.mark.parametrize("every", [pytest.param(1, id="every one", marks=pytest.mark.nightly), pytest.param(3, id="every third")])
+@pytest.mark.parametrize("every", [pytest.param(1, id="every one", marks=pytest.mark.nightly), pytest.param(6, id="every sixth")])
 def test_after_kills_at_every_point_the_index_is_equal_to_the_output(
     lake: Lake, index: str, search_server: OpenSearchServer, tmp_path: Path, every: int
 ) -> None:

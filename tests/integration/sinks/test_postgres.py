@@ -32,7 +32,7 @@ def test_a_run_after_the_other_the_table_is_equal_to_the_output(lake: Lake, data
         lake.run(lake.some(20))
 
 
-@pytest.mark.parametrize("every", [pytest.param(1, id="every one", marks=pytest.mark.nightly), pytest.param(3, id="every third")])
+@pytest.mark.parametrize("every", [pytest.param(1, id="every one", marks=pytest.mark.nightly), pytest.param(6, id="every sixth")])
 def test_after_kills_at_every_point_the_table_is_equal_to_the_output(
     lake: Lake, database: str, table: str, tmp_path: Path, every: int
 ) -> None:

@@ -17,6 +17,7 @@ from rejoin.errors import SourceCorrupt
 from rejoin.plan.model.plan import Table
 from rejoin.plan.model.sources import SnapshotSource
 from rejoin.sources.events import events_schema
+from rejoin.sources.shapes.parquet_file import ParquetRows
 from rejoin.sources.shapes.parquet_rows import decode_parquet, raw_rows
 from rejoin.sources.stored_files import PinnedFile
 
@@ -34,7 +35,7 @@ def of_bytes(file: Path) -> PinnedFile:
 
 
 def events(of: Table, file: PinnedFile, folder: Path) -> list[dict[str, Any]]:
-    batches = list(decode_parquet(of, 7, file, 3, str(folder)))
+    batches = list(decode_parquet(of, 7, ParquetRows(str(folder), file), 3))
     assert all(batch.schema == events_schema(of) for batch in batches)
     return [row for batch in batches for row in batch.to_pylist()]
 

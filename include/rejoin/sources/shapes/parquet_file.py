@@ -5,37 +5,94 @@ digits on both sides; 8 and 16 bit integers count as INT.
 """
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from rejoin.errors import SchemaDrift
+from rejoin.errors import SchemaDrift, SourceError
 from rejoin.plan.model.plan import Table
 from rejoin.plan.sql.nested import ARRAY, MAP, STRUCT, Nested, parts_of
 from rejoin.sources.declared_columns import parquet_file
 from rejoin.sources.decode.values import decimal_of
-from rejoin.sources.stored_files import PinnedFile, corrupt, place, verify
+from rejoin.sources.stored_files import PinnedFile, Place, corrupt, place, verify
 
 BATCH_ROWS = 65_536
 
 
-def parquet_rows(table: Table, root: str, file: PinnedFile) -> Iterator[pa.RecordBatch]:
-    """The declared columns that a pinned file has, in batches, with the types of the file; INT96 as microseconds without a zone.
+@dataclass(frozen=True)
+class ParquetRows:
+    """The rows of a pinned file, or of some of its row groups.
+
+    Attributes:
+        root, file: which.
+        groups: their numbers, in order; None: all.
+    """
+
+    root: str
+    file: PinnedFile
+    groups: range | None = None
+
+    def opened(self) -> pq.ParquetFile:
+        """The file. Who reads its first row group reads all bytes, to see that they are the pinned ones; who reads others does so where something is wrong.
+
+        Raises:
+            SourceFileMissing, SourceFileChanged: the pinned bytes are no longer there.
+            SourceCorrupt: the file is damaged.
+        """
+        if self._first:
+            verify(self.root, self.file)
+        with self._unchanged():
+            return parquet_file(place(self.root, self.file.path))
+
+    def batches(self, opened: pq.ParquetFile, columns: list[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Some columns in batches, with the types of the file, each with the number of its first row in the file, from 1. Raises as ``opened`` does."""
+        groups = range(opened.num_row_groups) if self.groups is None else self.groups
+        line = 1 + sum(opened.metadata.row_group(i).num_rows for i in range(groups.start))
+        with self._unchanged():
+            try:
+                for rows in opened.iter_batches(BATCH_ROWS, row_groups=list(groups), columns=columns):
+                    yield line, rows
+                    line += rows.num_rows
+            except (pa.ArrowException, OSError):
+                raise corrupt(self.file.path, "its pages are damaged") from None
+
+    @property
+    def _first(self) -> bool:
+        return self.groups is None or self.groups.start == 0
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """A changed file is reported as changed, not as what follows from it."""
+        try:
+            yield
+        except SourceError:
+            if not self._first:
+                verify(self.root, self.file)
+            raise
+
+
+def row_groups(where: Place) -> int:
+    """In how many pieces a file can be read: its row groups; 1 if it is damaged or gone, which is told where it is read."""
+    try:
+        return max(1, int(parquet_file(where).num_row_groups))
+    except SourceError:
+        return 1
+
+
+def parquet_rows(table: Table, of: ParquetRows) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The declared columns that a file has (``ParquetRows.batches``); INT96 as microseconds without a zone.
 
     Raises:
-        SourceFileMissing, SourceFileChanged: the pinned bytes are no longer there.
-        SourceCorrupt: the file is damaged.
+        SourceFileMissing, SourceFileChanged, SourceCorrupt.
         SchemaDrift: a column does not fit.
     """
-    verify(root, file)
-    opened = parquet_file(place(root, file.path))
-    check_parquet(table, opened, file)
+    opened = of.opened()
+    check_parquet(table, opened, of.file)
     names = opened.schema_arrow.names
-    try:
-        yield from opened.iter_batches(BATCH_ROWS, columns=[c.name for c in table.columns if c.name in names])
-    except (pa.ArrowException, OSError):
-        raise corrupt(file.path, "its pages are damaged") from None
+    yield from of.batches(opened, [c.name for c in table.columns if c.name in names])
 
 
 def check_parquet(table: Table, opened: pq.ParquetFile, file: PinnedFile) -> None:

@@ -21,7 +21,7 @@ from rejoin.plan.model.plan import Table
 from rejoin.sources.events import MISSING_KEY, EventKind, Layout, raw_text
 from rejoin.sources.formats.encoded_text import no_utf8
 from rejoin.sources.formats.plain_columns import lists
-from rejoin.sources.shapes.parquet_file import parquet_rows
+from rejoin.sources.shapes.parquet_file import ParquetRows, parquet_rows
 from rejoin.sources.shapes.snapshot import position_of
 from rejoin.sources.stored_files import PinnedFile
 
@@ -41,22 +41,20 @@ class _Wrong:
     of_key: bool
 
 
-def decode_parquet(table: Table, ordinal: int, file: PinnedFile, index: int, root: str) -> Iterator[pa.RecordBatch]:
-    """A pinned Parquet file -> record batches of ``events_schema(table)``, one row a row. Raises as ``parquet_rows`` does."""
-    layout, line = Layout(table), 1
-    for rows in parquet_rows(table, root, file):
+def decode_parquet(table: Table, ordinal: int, of: ParquetRows, index: int) -> Iterator[pa.RecordBatch]:
+    """Rows of a pinned Parquet file -> record batches of ``events_schema(table)``, one row a row. Raises as ``parquet_rows`` does."""
+    layout = Layout(table)
+    for line, rows in parquet_rows(table, of):
         lines = np.arange(line, line + rows.num_rows)
-        yield layout.arranged(event_columns(layout, ordinal, rows), lines, file.path, index)  # type: ignore[arg-type]
-        line += rows.num_rows
+        yield layout.arranged(event_columns(layout, ordinal, rows), lines, of.file.path, index)  # type: ignore[arg-type]
 
 
 def raw_rows(table: Table, root: str, file: PinnedFile, wanted: Iterable[int]) -> Iterator[tuple[int, str]]:
     """The rows with these numbers (from 1), as quarantine keeps them."""
-    layout, first, numbers = Layout(table), 1, np.array(sorted(wanted))
-    for rows in parquet_rows(table, root, file):
+    layout, numbers = Layout(table), np.array(sorted(wanted))
+    for first, rows in parquet_rows(table, ParquetRows(root, file)):
         here = numbers[(numbers >= first) & (numbers < first + rows.num_rows)]
         yield from zip(here.tolist(), shown_rows(layout, rows.take(pa.array(here - first))), strict=True)
-        first += rows.num_rows
 
 
 def event_columns(layout: Layout, ordinal: int, rows: pa.RecordBatch) -> dict[str, pa.Array]:

@@ -16,6 +16,7 @@ from rejoin.sources.formats.key_lines import message_lines
 from rejoin.sources.shapes import registry, snapshot
 from rejoin.sources.shapes.debezium import columns
 from rejoin.sources.shapes.mapped import decoder as mapped
+from rejoin.sources.shapes.parquet_file import ParquetRows, row_groups
 from rejoin.sources.shapes.parquet_rows import decode_parquet, raw_rows
 from rejoin.sources.stored_files import PinnedFile, check_size, format_of, lines, open_pinned, place, verify
 from rejoin.sources.transports.listing import columns_of_records, new_files
@@ -53,6 +54,15 @@ class Files(Transport):
         """
         return _decoded(self.table, pin, index, self.access.root)
 
+    def pieces(self, part: Part) -> int:
+        """Row groups of Parquet."""
+        return row_groups(place(self.access.root, part.id)) if _is_parquet(self.table, part.id) else 1
+
+    def events_of_pieces(self, pin: Pin, index: int, pieces: range) -> Iterator[pa.RecordBatch]:
+        """Decodes some row groups."""
+        decode = mapped.decode_parquet if names_fields(self.table.source) else decode_parquet
+        return decode(self.table, pin.ordinal, ParquetRows(self.access.root, pinned(pin.parts[index]), pieces), index)
+
     def raw(self, part: Part, wanted: Collection[int]) -> Iterator[tuple[int, str]]:
         """Reads all of the file, so that its bytes are verified."""
         table, root, file = self.table, self.access.root, pinned(part)
@@ -87,6 +97,13 @@ def _headed(table: Table, file: PinnedFile, root: str, batches: Iterator[pa.Reco
             check_records(table, file.path, header)
 
 
+def _is_parquet(table: Table, path: str) -> bool:
+    """Whether a file holds rows of Parquet that are events, and not documents of a feed."""
+    if isinstance(table.source, NamedFields):
+        return mapped.kind_of(table.source, path) == "parquet"
+    return table.source.meaning is not Meaning.FEED and format_of(path) == "parquet"
+
+
 def _keys(part: Part) -> PinnedFile | None:
     """The file of its keys, if it has one."""
     return PinnedFile(**part.place["keys"]) if "keys" in part.place else None
@@ -116,10 +133,9 @@ def _decoded(table: Table, pin: Pin, index: int, root: str) -> Iterator[pa.Recor
         return iter(())
     if names_fields(table.source):
         return _headed(table, file, root, mapped.decode(table, pin.ordinal, file, index, root))
-    feed = meaning is Meaning.FEED
-    if not feed and format_of(file.path) == "parquet":
-        return decode_parquet(table, pin.ordinal, file, index, root)
-    if feed:
+    if _is_parquet(table, file.path):
+        return decode_parquet(table, pin.ordinal, ParquetRows(root, file), index)
+    if meaning is Meaning.FEED:
         if file.path.endswith(BINARY) and _keys(part) is None and (found := _by_columns(table, file, index, root)) is not None:
             return found
         return registry.decode_pieces(table, pin.ordinal, file.path, index, _json_lines(root, part))

@@ -96,6 +96,19 @@ class Transport(ABC):
             SourceError: the pinned records are not there any more, or cannot be read.
         """
 
+    def pieces(self, part: Part) -> int:  # noqa: ARG002 -- most are read as a whole
+        """In how many pieces of about one size a part can be read side by side; asked of large ones. 1 if it cannot be told now."""
+        return 1
+
+    def events_of_pieces(self, pin: Pin, index: int, pieces: range) -> Iterator[pa.RecordBatch]:
+        """The events of some pieces, one after the other. The pieces of a part together say what ``events`` says, errors included.
+
+        Raises:
+            SourceError: as ``events`` does.
+        """
+        assert pieces == range(1)
+        return self.events(pin, index)
+
     def events_of(self, pin: Pin, parts: Sequence[int]) -> Iterator[pa.RecordBatch]:
         """The events of some parts of a pin, one after the other: for a process that reads several. Raises as ``events`` does."""
         for index in parts:

@@ -26,6 +26,7 @@ from rejoin.sources.shapes.mapped.mapping import Mapping
 from rejoin.sources.shapes.mapped.message_fields import MessageFields
 from rejoin.sources.shapes.mapped.records import Records
 from rejoin.sources.shapes.mapped.statement import Statement
+from rejoin.sources.shapes.parquet_file import ParquetRows
 from rejoin.sources.shapes.snapshot import position_of
 from rejoin.sources.stored_files import PinnedFile, open_pinned, written_as
 from rejoin.sources.stored_files import lines as numbered
@@ -40,11 +41,9 @@ def kind_of(source: NamedFields, path: str) -> str:
 
 def decode(table: Table, ordinal: int, file: PinnedFile, index: int, root: str) -> Iterator[pa.RecordBatch]:
     """A pinned file -> record batches of ``events_schema(table)``, one row a record. Raises as ``transports.files.Files.events`` does."""
-    mapping = Mapping(table, None if table.source.meaning is Meaning.FEED else position_of(ordinal))
+    mapping = _mapping(table, ordinal)
     if kind_of(mapping.source, file.path) == "parquet":
-        opened = parquet_fields.opened(mapping, root, file)
-        records = Records(mapping, opened.fields.statement, file.path, index)
-        return (records.events(batch, opened.fields.raw) for batch in opened.batches)
+        return decode_parquet(table, ordinal, ParquetRows(root, file), index)
     layout, installed = mapping.raw_layout(), installed_of(mapping.source)
     pieces = open_pinned(root, file, binary=installed is not None)
     if installed is not None:
@@ -56,10 +55,18 @@ def decode(table: Table, ordinal: int, file: PinnedFile, index: int, root: str) 
     return _events(mapping, file.path, index, batches)
 
 
+def decode_parquet(table: Table, ordinal: int, of: ParquetRows, index: int) -> Iterator[pa.RecordBatch]:
+    """The same of a Parquet file, or of some of its rows."""
+    mapping = _mapping(table, ordinal)
+    opened = parquet_fields.opened(mapping, of)
+    records = Records(mapping, opened.fields.statement, of.file.path, index)
+    return (records.events(batch, opened.fields.raw) for batch in opened.batches)
+
+
 def decode_messages(table: Table, ordinal: int, part: str, index: int, pieces: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
     """Messages of a topic, as lines, some in each piece -> the same. ``part``: as pinned; ``index``: its place in the pin."""
     by_arrival = isinstance(table.source, ChangesSource) and registry.is_by_arrival(table)
-    mapping = Mapping(table, "" if by_arrival else None if table.source.meaning is Meaning.FEED else position_of(ordinal))
+    mapping = Mapping(table, "") if by_arrival else _mapping(table, ordinal)
     fields = MessageFields(mapping)
     found = _events(mapping, part, index, by_shape(part, index, pieces, fields), fields.whole)
     return (registry.placed(batch, ordinal) for batch in found) if by_arrival else found
@@ -108,10 +115,9 @@ def raw_records(table: Table, file: PinnedFile, root: str) -> Iterator[tuple[int
     """The records of a file as they were written, with their lines."""
     mapping = Mapping(table)
     if kind_of(mapping.source, file.path) == "parquet":
-        opened, first = parquet_fields.opened(mapping, root, file), 1
+        opened = parquet_fields.opened(mapping, ParquetRows(root, file))
         for batch in opened.batches:
-            yield from enumerate(opened.fields.raw(batch), first)
-            first += batch.num_rows
+            yield from zip(batch["_line"].to_pylist(), opened.fields.raw(batch), strict=True)
     elif (installed := installed_of(mapping.source)) is not None:
         found = rows(installed, open_pinned(root, file, binary=True), file.path)
         yield from ((line, raw) for line, raw, _ in found)
@@ -121,6 +127,10 @@ def raw_records(table: Table, file: PinnedFile, root: str) -> Iterator[tuple[int
         yield from ((line, raw) for line, raw, _ in records)
     else:
         yield from numbered(document_lines(open_pinned(root, file), file.path))
+
+
+def _mapping(table: Table, ordinal: int) -> Mapping:
+    return Mapping(table, None if table.source.meaning is Meaning.FEED else position_of(ordinal))
 
 
 def _events(
