@@ -13,10 +13,12 @@ from pinning import pinned
 from test_every_dialect_damaged import table
 
 from rejoin import arrival, changes, parquet, snapshot
-from rejoin.errors import RejoinError
+from rejoin.errors import RejoinError, SourceFileChanged
 from rejoin.plan.model.plan import Table
 from rejoin.plan.pin import Pin
 from rejoin.sources import SourceAccess, read_along, read_streams
+from rejoin.sources.shapes.parquet_file import ParquetRows
+from rejoin.sources.stored_files import PinnedFile
 
 SOURCES = {
     "a snapshot": snapshot("landing"),
@@ -117,6 +119,16 @@ def test_fault_bytes_that_change_after_the_cut_are_told_as_that_by_every_stream(
         file.write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
         for most in (1, 6):
             assert refused(of, pin, tmp_path, most) == {"SOURCE_FILE_CHANGED"}
+
+
+def test_fault_a_file_that_has_fewer_groups_by_now(tmp_path: Path) -> None:
+    put(tmp_path, "fewer", 300)
+    [part] = pinned(table(SOURCES["a snapshot"]), tmp_path).parts
+    (tmp_path / part.id).unlink()
+    pq.write_table(rows(random.Random("others"), 60), tmp_path / part.id)
+    last = ParquetRows(str(tmp_path), PinnedFile(part.id, part.size, part.place["sha256"]), range(5, 6))
+    with pytest.raises(SourceFileChanged):
+        list(last.batches(last.opened(), ["id"]))
 
 
 def test_fault_a_file_that_is_gone_or_short(tmp_path: Path) -> None:

@@ -50,13 +50,13 @@ class ParquetRows:
     def batches(self, opened: pq.ParquetFile, columns: list[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Some columns in batches, with the types of the file, each with the number of its first row in the file, from 1. Raises as ``opened`` does."""
         groups = range(opened.num_row_groups) if self.groups is None else self.groups
-        line = 1 + sum(opened.metadata.row_group(i).num_rows for i in range(groups.start))
         with self._unchanged():
             try:
+                line = 1 + sum(opened.metadata.row_group(i).num_rows for i in range(groups.start))
                 for rows in opened.iter_batches(BATCH_ROWS, row_groups=list(groups), columns=columns):
                     yield line, rows
                     line += rows.num_rows
-            except (pa.ArrowException, OSError):
+            except (pa.ArrowException, OSError, IndexError):  # where it has fewer groups now
                 raise corrupt(self.file.path, "its pages are damaged") from None
 
     @property
