@@ -89,7 +89,7 @@ def some(wrong: list[str]) -> str:
 def test_every_line_is_answered_in_its_order(played: Played, record_property: Callable[[str, object], None]) -> None:
     record_property("compared", played.counts())
     lines = Counter(t.file for t, _ in played.pairs)
-    assert lines == FILES or (played.some and lines.keys() == FILES.keys() and lines.total() > 400)
+    assert lines == FILES or (played.some and lines.keys() == FILES.keys() and lines.total() > 200)
     assert [a["name"] for _, a in played.pairs] == [t.name for t, _ in played.pairs]
 
 
