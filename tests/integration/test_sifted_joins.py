@@ -19,8 +19,9 @@ from rejoin.testing import Driver
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 APPLY = RunOptions(fuse=Fuse.APPLY)
 NAMES = ("inner", "lefts", "full", "then", "now", "same", "same_full")
-BY_DAY = ("full",)
-"""Of those by window the two-sided one, which has the rows of the others and more: each step of each takes Spark seconds."""
+BY_DAY = ("full", "then", "same_full")
+"""Of those by window or by the same key the two-sided one, which has the rows of the others and more, and of those as of a time one: each step of each
+takes Spark seconds."""
 BAD = {"inner": {(2, None), (None, 12)}, "lefts": {(2, None), (None, 12)}, "full": {(2, None), (None, 12)}}
 
 
