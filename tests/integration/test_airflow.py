@@ -334,7 +334,12 @@ def test_maintenance_compacts_and_expires_without_a_difference_for_readers(runni
 
 
 @pytest.mark.browser
-def test_the_forms_that_look_after_the_lake_do_it_as_they_open(running: Running) -> None:
+@pytest.mark.parametrize(
+    "dags",
+    [("rejoin_verify",), pytest.param(("rejoin_freshness", "rejoin_maintenance", "rejoin_verify"), marks=pytest.mark.nightly)],
+    ids="+".join,
+)
+def test_the_forms_that_look_after_the_lake_do_it_as_they_open(running: Running, dags: tuple[str, ...]) -> None:
     flow, shop, _ = running
     topology, before = shop.topology(), output(shop.topology())
     opened = topology.open("somebody at a terminal")
@@ -342,7 +347,7 @@ def test_the_forms_that_look_after_the_lake_do_it_as_they_open(running: Running)
         pictures.log_in(browser, flow.url, USER, PASSWORD)
         sent = {"rejoin_abandon": TriggerForm(browser, flow, "rejoin_abandon").send()}
         flow.until(lambda: topology.ledger.run(opened.number).state == "abandoned", "end of the run, which is the only open one")
-        for dag in ("rejoin_verify", "rejoin_freshness", "rejoin_maintenance"):
+        for dag in dags:
             sent[dag] = TriggerForm(browser, flow, dag).send()
     for dag, run_id in sent.items():
         assert flow.wait(dag, run_id) == "success", (dag, flow.states(dag, run_id))

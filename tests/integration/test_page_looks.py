@@ -79,7 +79,15 @@ def pages(examples: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path
     return sorted(folder.glob("*.html"))
 
 
-@pytest.mark.parametrize(("width", "dark"), [(PHONE, False), (HALF, False), (LAPTOP, False), (DESK, False), (LAPTOP, True)])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        (PHONE, False),
+        pytest.param(HALF, False, marks=pytest.mark.nightly),
+        pytest.param(DESK, False, marks=pytest.mark.nightly),
+        (LAPTOP, True),
+    ],
+)
 def test_a_page_has_no_fault_that_a_person_would_see_at_once(pages: list[Path], width: int, dark: bool) -> None:
     found = []
     with pictures.browser(dark=dark) as browser:

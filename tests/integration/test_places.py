@@ -35,9 +35,7 @@ def lines(*rows: tuple[str, int]) -> str:
     return "".join(json.dumps({"ad": ad, "at": at(second)}) + "\n" for ad, second in rows)
 
 
-@pytest.fixture(
-    params=["local", pytest.param("spark", marks=pytest.mark.nightly), pytest.param("spark, by its workers", marks=pytest.mark.slow)]
-)
+@pytest.fixture(params=["local", *(pytest.param(engine, marks=pytest.mark.nightly) for engine in ("spark", "spark, by its workers"))])
 def web(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("REJOIN_ENGINE", request.param.partition(",")[0])
     if "workers" in request.param:

@@ -122,8 +122,9 @@ def history(shop: Shop, how: Refresh) -> tuple[dict[object, Row], list[tuple[obj
     return output(shop.topology), shop.changes()
 
 
-@pytest.mark.by_spark
-@pytest.mark.parametrize("ways", [pytest.param(WAYS[2::2], id="by Spark"), pytest.param(WAYS, id="all", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "ways", [pytest.param(WAYS[2::2], id="here"), pytest.param(WAYS, id="by Spark", marks=[pytest.mark.by_spark, pytest.mark.nightly])]
+)
 def test_every_way_gives_the_same_rows_and_the_same_changes(
     tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch, ways: list[tuple[Refresh, int]]
 ) -> None:

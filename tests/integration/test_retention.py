@@ -60,7 +60,7 @@ def stored(lake: Lake) -> list[int]:
     return sorted(r["id"] for r in lake.read("views").to_arrow().to_pylist())
 
 
-@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.nightly)])
 def test_a_record_that_is_too_old_is_quarantined_with_its_text(landing: Path, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
     monkeypatch.setenv("REJOIN_ENGINE", engine)
     lake = Lake(landing.parent / "lake")

@@ -132,7 +132,7 @@ def random_change(shop: Shop, rng: random.Random, number: int) -> None:
         shop.land("regions", {f"r{rng.randrange(REGIONS + 1)}": None if rng.random() < 0.4 else {"name": f"region {number}"}})
 
 
-@pytest.mark.parametrize("join", ["left_join", "join"])
+@pytest.mark.parametrize("join", ["left_join", pytest.param("join", marks=pytest.mark.nightly)])
 def test_runs_that_make_the_rows_before_and_runs_that_read_them_write_the_same(
     join: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:

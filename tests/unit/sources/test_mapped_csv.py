@@ -142,6 +142,7 @@ HEADER = b"id,name,note,total,lsn\n"
         ({"escape": "\\"}, HEADER + b'1,"A""b",x,1,5\n', "BAD_CSV"),
         ({}, HEADER + b"x,Ann,x,1,5\n", "VALUE_TYPE"),
         ({}, HEADER + b"1,Ann,x,1,\n", "UNKNOWN_POSITION"),
+        ({}, HEADER + b"1,Ann,x,1,\r\n", "UNKNOWN_POSITION"),
     ],
 )  # fmt: skip
 def test_fault_a_record_that_is_not_as_declared_is_refused(tmp_path: Path, declared: dict[str, Any], data: bytes, code: str) -> None:

@@ -78,7 +78,8 @@ class _Feed:
 
     @property
     def raw(self) -> bytes:
-        return b"\n".join(self.taken)
+        """The record without the end of its line."""
+        return b"\n".join(self.taken).removesuffix(b"\r")
 
 
 class CsvReader:
