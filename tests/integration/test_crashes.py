@@ -26,7 +26,6 @@ def run(shop: Shop, remote: str, program: str = "rejoin.cli", **environment: str
         pytest.param(1, "spark", id="every one by Spark", marks=[pytest.mark.by_spark, pytest.mark.nightly]),
         pytest.param(1, "local", id="every one in the process", marks=pytest.mark.nightly),
         pytest.param(6, "local", id="every sixth in the process"),
-        pytest.param(30, "spark", id="every 30th by Spark", marks=pytest.mark.by_spark),
         pytest.param(1, "task", id="every one of steps in tasks", marks=[pytest.mark.by_spark, pytest.mark.nightly]),
         pytest.param(30, "task", id="every 30th of steps in tasks", marks=pytest.mark.by_spark),
     ],

@@ -18,6 +18,7 @@ def test_the_tutorial_says_what_happens(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_page_about_tests_says_what_happens(tmp_path: Path) -> None:
     (empty := tmp_path / "empty").mkdir()
     follow((DOCS / "testing.md").read_text(), empty, checkout(tmp_path / "bin"))

@@ -116,9 +116,9 @@ def test_after_every_run_the_outputs_are_what_a_second_engine_computes(
     assert not wrong, f"{case}\n" + "\n".join(wrong)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.invariant("I1", "I3", "I4", "I5", "I8")
-@pytest.mark.parametrize("most", [pytest.param(2, id="two"), pytest.param(400, id="many", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("most", [2, 400], ids=["two", "many"])
 def test_ranges_that_other_processes_do_come_to_what_a_second_engine_computes(
     most: int, lake: Lake, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:
