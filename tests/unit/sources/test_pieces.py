@@ -9,14 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pinning import pinned
+from pinning import decode_pin, pinned
+from source_cases import rows
 from test_every_dialect_damaged import table
 
 from rejoin import arrival, changes, parquet, snapshot
 from rejoin.errors import RejoinError, SourceFileChanged
 from rejoin.plan.model.plan import Table
 from rejoin.plan.pin import Pin
-from rejoin.sources import SourceAccess, read_along, read_streams
+from rejoin.sources import SourceAccess, read_streams
 from rejoin.sources.shapes.parquet_file import ParquetRows
 from rejoin.sources.stored_files import PinnedFile
 
@@ -29,7 +30,7 @@ SOURCES = {
 GROUP = 50
 
 
-def rows(chance: random.Random, count: int) -> pa.Table:
+def orders(chance: random.Random, count: int) -> pa.Table:
     names = [chance.choice(["", "é", "gone", None, "x" * 300, f"n{n}"]) for n in range(count)]
     totals = [chance.choice([None, Decimal(n).scaleb(-2)]) for n in range(count)]
     return pa.table(
@@ -46,22 +47,18 @@ def put(root: Path, seed: str, *counts: int) -> None:
     """Files of so many rows, in groups of ``GROUP``."""
     (root / "landing" / "1").mkdir(parents=True)
     for number, count in enumerate(counts):
-        made = rows(random.Random(seed), count)
+        made = orders(random.Random(seed), count)
         pq.write_table(made, root / "landing" / "1" / f"{number}.parquet", row_group_size=GROUP, write_page_checksum=True)
 
 
 def streamed(of: Table, pin: Pin, root: Path, most: int) -> list[list[dict[str, Any]]]:
     """The events of each stream; streams go to other processes."""
     streams = pickle.loads(pickle.dumps(read_streams(of, pin, SourceAccess(str(root)), most)))
-    return [[row for batch in stream for row in batch.to_pylist()] for stream in streams]
-
-
-def alone(of: Table, pin: Pin, root: Path) -> list[dict[str, Any]]:
-    return [row for batch in read_along(of, pin, SourceAccess(str(root))) for row in batch.to_pylist()]
+    return [rows(iter(stream)) for stream in streams]
 
 
 def by_arrival(streams: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    return sorted((row for rows in streams for row in rows), key=lambda row: row["_arrival"])
+    return sorted((row for events in streams for row in events), key=lambda row: row["_arrival"])
 
 
 @pytest.mark.parametrize("counts", [(330,), (10, 500, 20), (10,) * 9], ids=str)
@@ -72,7 +69,7 @@ def test_streams_of_pieces_say_together_what_one_says(
     put(tmp_path, str(pytestconfig.option.hypothesis_seed), *counts)
     of = table(SOURCES[source])
     pin = pinned(of, tmp_path)
-    expected = alone(of, pin, tmp_path)
+    expected = rows(decode_pin(of, pin, str(tmp_path)))
     for most in (1, 2, 7):
         streams = streamed(of, pin, tmp_path, most)
         assert len(streams) <= most and all(streams), "a stream without rows"
@@ -92,7 +89,7 @@ def test_streams_of_pieces_say_together_what_one_says(
 def test_streams_are_of_about_one_size(tmp_path: Path, counts: tuple[int, ...], most: int, expected: list[int]) -> None:
     put(tmp_path, "sizes", *counts)
     of = table(SOURCES["a snapshot"])
-    assert [len(rows) for rows in streamed(of, pinned(of, tmp_path), tmp_path, most)] == expected
+    assert [len(events) for events in streamed(of, pinned(of, tmp_path), tmp_path, most)] == expected
 
 
 def refused(of: Table, pin: Pin, root: Path, most: int) -> set[str]:
@@ -125,7 +122,7 @@ def test_fault_a_file_that_has_fewer_groups_by_now(tmp_path: Path) -> None:
     put(tmp_path, "fewer", 300)
     [part] = pinned(table(SOURCES["a snapshot"]), tmp_path).parts
     (tmp_path / part.id).unlink()
-    pq.write_table(rows(random.Random("others"), 60), tmp_path / part.id)
+    pq.write_table(orders(random.Random("others"), 60), tmp_path / part.id)
     last = ParquetRows(str(tmp_path), PinnedFile(part.id, part.size, part.place["sha256"]), range(5, 6))
     with pytest.raises(SourceFileChanged):
         list(last.batches(last.opened(), ["id"]))

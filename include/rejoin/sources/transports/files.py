@@ -60,8 +60,7 @@ class Files(Transport):
 
     def events_of_pieces(self, pin: Pin, index: int, pieces: range) -> Iterator[pa.RecordBatch]:
         """Decodes some row groups."""
-        decode = mapped.decode_parquet if names_fields(self.table.source) else decode_parquet
-        return decode(self.table, pin.ordinal, ParquetRows(self.access.root, pinned(pin.parts[index]), pieces), index)
+        return _of_parquet(self.table, pin, index, ParquetRows(self.access.root, pinned(pin.parts[index]), pieces))
 
     def raw(self, part: Part, wanted: Collection[int]) -> Iterator[tuple[int, str]]:
         """Reads all of the file, so that its bytes are verified."""
@@ -131,10 +130,10 @@ def _decoded(table: Table, pin: Pin, index: int, root: str) -> Iterator[pa.Recor
     if meaning is Meaning.RECORDS and not file.size:  # no gzip, no Parquet, but no records either
         verify(root, file)
         return iter(())
+    if _is_parquet(table, file.path):
+        return _of_parquet(table, pin, index, ParquetRows(root, file))
     if names_fields(table.source):
         return _headed(table, file, root, mapped.decode(table, pin.ordinal, file, index, root))
-    if _is_parquet(table, file.path):
-        return decode_parquet(table, pin.ordinal, ParquetRows(root, file), index)
     if meaning is Meaning.FEED:
         if file.path.endswith(BINARY) and _keys(part) is None and (found := _by_columns(table, file, index, root)) is not None:
             return found
@@ -142,6 +141,11 @@ def _decoded(table: Table, pin: Pin, index: int, root: str) -> Iterator[pa.Recor
     if format_of(file.path) == "csv":
         return snapshot.decode_csv_pieces(table, pin.ordinal, file.path, index, open_pinned(root, file))
     return snapshot.decode_json_pieces(table, pin.ordinal, file.path, index, _json_lines(root, part))
+
+
+def _of_parquet(table: Table, pin: Pin, index: int, rows: ParquetRows) -> Iterator[pa.RecordBatch]:
+    decode = mapped.decode_parquet if names_fields(table.source) else decode_parquet
+    return decode(table, pin.ordinal, rows, index)
 
 
 def _by_columns(table: Table, file: PinnedFile, index: int, root: str) -> Iterator[pa.RecordBatch] | None:

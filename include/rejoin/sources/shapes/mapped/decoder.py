@@ -40,10 +40,8 @@ def kind_of(source: NamedFields, path: str) -> str:
 
 
 def decode(table: Table, ordinal: int, file: PinnedFile, index: int, root: str) -> Iterator[pa.RecordBatch]:
-    """A pinned file -> record batches of ``events_schema(table)``, one row a record. Raises as ``transports.files.Files.events`` does."""
+    """A pinned file that is not Parquet -> record batches of ``events_schema(table)``, one row a record. Raises as ``transports.files.Files.events`` does."""
     mapping = _mapping(table, ordinal)
-    if kind_of(mapping.source, file.path) == "parquet":
-        return decode_parquet(table, ordinal, ParquetRows(root, file), index)
     layout, installed = mapping.raw_layout(), installed_of(mapping.source)
     pieces = open_pinned(root, file, binary=installed is not None)
     if installed is not None:
