@@ -84,6 +84,7 @@ def pages(examples: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path
     [
         (PHONE, False),
         pytest.param(HALF, False, marks=pytest.mark.nightly),
+        pytest.param(LAPTOP, False, marks=pytest.mark.nightly),
         pytest.param(DESK, False, marks=pytest.mark.nightly),
         (LAPTOP, True),
     ],
