@@ -28,6 +28,7 @@ from rejoin.steps.deliver.step import deliver_all, oldest_needed
 pytestmark = [pytest.mark.usefixtures("address"), pytest.mark.kafka, pytest.mark.slow]
 
 QUICK = '{"max.block.ms": 1500, "delivery.timeout.ms": 1500, "request.timeout.ms": 1000, "transaction.timeout.ms": 10000}'
+"""Gives up soon, where a broker does not answer. One that has come back is given the usual time: it may be slow at first."""
 
 
 def check(lake: Lake, broker: KafkaServer, topic: str) -> None:
@@ -54,6 +55,7 @@ def test_a_broker_that_is_down_holds_up_neither_the_other_sink_nor_later_runs(
             assert oldest_needed(lake.topology()) == run - behind + 1, "what the broker has not got is still needed"
     finally:
         broker.start()
+    lake.declare(f'kafka("{topic}", partitions=3, batch=9), postgres("{topic}.people")')
     deliver_all(lake.topology())
     check(lake, broker, topic)
     assert oldest_needed(lake.topology()) is None
@@ -72,6 +74,7 @@ def test_a_broker_that_dies_within_a_transaction_gets_all_of_it_again(
             lake.topology().deliver("people.kafka")
     finally:
         broker.start()
+    lake.declare(f'kafka("{topic}", start="changes", partitions=3, batch=9)')
     lake.topology().deliver("people.kafka")
     check(lake, broker, topic)
 
@@ -87,6 +90,7 @@ def test_a_broker_that_answers_too_slowly_is_told_as_slow_and_gets_all_of_it_aga
     finally:
         broker.signal(signal.SIGCONT)
     assert isinstance(raised.value, SinkSlow)
+    lake.declare(f'kafka("{topic}", start="changes", partitions=3, batch=9)')
     lake.topology().deliver("people.kafka")
     check(lake, broker, topic)
 
@@ -94,14 +98,15 @@ def test_a_broker_that_answers_too_slowly_is_told_as_slow_and_gets_all_of_it_aga
 def test_a_full_buffer_waits_for_max_block_ms_and_then_says_so(lake: Lake, broker: KafkaServer, topic: str, at: Hook) -> None:
     wide = {key: {**lake.row(key), "name": "x" * 9_000} for key in range(60)}
     lake.run(wide)  # type: ignore[arg-type]
-    tight = '{"max.block.ms": 1500, "buffer.memory": 100000, "max.request.size": 60000, "delivery.timeout.ms": 20000}'
-    lake.declare(f'kafka("{topic}", partitions=3, batch=100, producer={tight})')
+    tight = '"buffer.memory": 100000, "max.request.size": 60000, "delivery.timeout.ms": 20000'
+    lake.declare(f'kafka("{topic}", partitions=3, batch=100, producer={{"max.block.ms": 1500, {tight}}})')
     at(":2:begun", lambda: broker.signal(signal.SIGSTOP))
     try:
         with pytest.raises(SinkBufferFull, match=r"buffer\.memory.* was full for 1\.5 s"):
             lake.topology().deliver("people.kafka")
     finally:
         broker.signal(signal.SIGCONT)
+    lake.declare(f'kafka("{topic}", partitions=3, batch=100, producer={{{tight}}})')
     done = lake.topology().deliver("people.kafka")
     check(lake, broker, topic)
     assert done.detail["buffer-available-bytes"] < 100_000
