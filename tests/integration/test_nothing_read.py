@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from integration.forked import Forked
 
+pytestmark = pytest.mark.slow
+
 FILE = """
 from rejoin import Topology, debezium, records, snapshot
 

@@ -13,6 +13,8 @@ from rejoin.declare.topology import Relation
 from rejoin.errors import BadRecords, TopologyError
 from rejoin.plan.check.compile import compile
 
+pytestmark = pytest.mark.slow
+
 SECOND = 1_000_000
 Record = tuple[int, int | None]
 """Id, and seconds of the event time."""

@@ -11,6 +11,8 @@ from rejoin.operate.ahead import compared
 from rejoin.plan.check.compile import compile
 from rejoin.testing import Driver
 
+pytestmark = pytest.mark.slow
+
 
 def shop(column: str = "name", shown: str = "right.name AS Name", *more: str) -> Topology:
     t = Topology("shop")

@@ -11,6 +11,8 @@ import pytest
 import zstandard
 from integration.forked import Forked
 
+pytestmark = pytest.mark.slow
+
 FILE = """
 from rejoin import Topology, debezium, records, snapshot
 

@@ -4,15 +4,14 @@ import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
-from integration.made import Lake, plain
+from integration.made import Lake
 from integration.opensearch import OpenSearchServer
 from integration.servers import KafkaServer
+from targets import Hook
 
 from rejoin import crash
 
-Hook = Callable[[str, Callable[[], object]], None]
 _NUMBERS = itertools.count(1)
 
 
@@ -59,17 +58,3 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Hook:
 
     monkeypatch.setattr(crash, "point", point)
     return hooks.__setitem__
-
-
-def rows_of(database: str, table: str) -> dict[int, dict[str, object]]:
-    """A table of PostgreSQL by key."""
-    with psycopg.connect(database) as db, db.cursor() as cursor:
-        cursor.execute(f"SELECT * FROM {table}")
-        assert cursor.description is not None
-        names = [c.name for c in cursor.description]
-        return {row[0]: dict(zip(names, row, strict=True)) for row in cursor}
-
-
-def wanted(lake: Lake) -> dict[str, dict[str, object]]:
-    """The output as documents."""
-    return {str(key): {c: v for c, v in row.items() if v is not None} for key, row in plain(lake.rows()).items()}

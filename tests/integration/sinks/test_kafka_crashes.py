@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from conftest import Hook
 from integration.made import Lake, deliver, delivering, plain
 from integration.servers import KafkaServer
+from targets import Hook
 from topics import check_once_and_in_order, folded, read
 
 from rejoin.errors import SinkFenced, SinkSlow

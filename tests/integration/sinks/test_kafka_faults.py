@@ -5,9 +5,9 @@ import signal
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from conftest import Hook, rows_of
 from integration.made import Lake, plain
 from integration.servers import KafkaServer
+from targets import Hook, rows_of
 from topics import check_once_and_in_order, folded, read
 
 from rejoin.errors import (

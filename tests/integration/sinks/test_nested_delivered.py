@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import rows_of
 from integration.conftest import Sessions
 from integration.texts import Lake, put
+from targets import rows_of
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 

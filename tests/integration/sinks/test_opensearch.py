@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Hook, wanted
 from integration.made import Lake, deliver
 from integration.opensearch import OpenSearchServer
 from opensearchpy import OpenSearch
 from sparkless import no_spark
+from targets import Hook, wanted
 
 from rejoin import crash
 from rejoin.errors import (

@@ -8,10 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import Hook, wanted
 from integration.made import Lake
 from integration.opensearch import OpenSearchServer
 from search_proxy import proxy
+from targets import Hook, wanted
 
 from rejoin.airflow.local.server import free_port
 from rejoin.errors import (

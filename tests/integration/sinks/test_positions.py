@@ -5,10 +5,10 @@ import signal
 import psycopg
 import pytest
 from confluent_kafka.admin import AdminClient
-from conftest import rows_of
 from integration.made import Lake, deliver, plain, publish
 from integration.servers import KafkaServer
 from limited import limited
+from targets import rows_of
 from topics import folded, read
 
 from rejoin.errors import SinkCursorLost, SinkDown, SinksBehind, SinkTargetMissing

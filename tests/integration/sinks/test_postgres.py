@@ -7,8 +7,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from conftest import Hook, rows_of
 from integration.made import Lake, deliver, delivering
+from targets import Hook, rows_of
 
 from rejoin.airflow.local.server import free_port
 from rejoin.errors import SinkConflict, SinkCursorLost, SinkDenied, SinkDown, SinkFenced, SinkRecordRefused, SinkSchemaRefused, SinkSlow

@@ -1,63 +1,20 @@
-"""A DAG under a real scheduler, as a user has it: triggers, schedules, failures, clears, retries, backfills, kills. Every time the table is right."""
+"""A DAG under a real scheduler, as a user has it: triggers, schedules, failures, clears, retries, backfills, and the DAGs that look after the lake. Every time the table is right."""
 
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 import pictures
 import psycopg
 import pytest
-from integration.airflow_server import PASSWORD, USER, Airflow, airflow
-from integration.airflow_shop import MISSED, DagShop
-from integration.servers import ConnectServer
+from integration.airflow_server import PASSWORD, USER, Airflow
+from integration.airflow_shop import MISSED
 from integration.shop import check, folded, output
 from integration.trigger_form import TriggerForm
+from running import Running, finished
 
 pytestmark = [pytest.mark.slow, pytest.mark.airflow, pytest.mark.postgres, pytest.mark.timeout(1800)]
 
 RESOLVE = "resolve.enriched"
-
-
-class Running(NamedTuple):
-    """One Airflow and one warm Spark Connect server for all tests of this file; the shop's lake grows through them."""
-
-    flow: Airflow
-    shop: DagShop
-    connect: ConnectServer
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    root = tmp_path_factory.mktemp("airflow")
-    shop = DagShop(root / "shop")
-    connect = ConnectServer(shop.topology().config, root)
-    try:
-        connection = f'{{"conn_type": "spark_connect", "host": "127.0.0.1", "port": {connect.port}}}'
-        places = {"REJOIN_LAKE": str(shop.lake), "REJOIN_ROOT": str(shop.root), "AIRFLOW_CONN_REJOIN_SPARK": connection}
-        (root / "home" / "dags").mkdir(parents=True)
-        shop.write_dags(root / "home" / "dags")
-        with airflow(root / "home", **places) as made:
-            made.ready("shop")
-            yield Running(made, shop, connect)
-    finally:
-        connect.stop()
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(running: Running) -> Iterator[None]:
-    """A test that fails fails alone."""
-    yield
-    running.flow.end_runs()
-    left = running.shop.topology().ledger.open_run()
-    if left is not None:
-        running.shop.topology().ledger.abandon(left.number, "left by a test")
-
-
-def finished(flow: Airflow, shop: DagShop, run_id: str, dag: str = "shop") -> None:
-    """The run ends well, and the table and its changes are what plain Python says."""
-    assert flow.wait(dag, run_id) == "success", flow.states(dag, run_id)
-    check(shop)
 
 
 def clear(flow: Airflow, run_id: str, task: str) -> None:
@@ -341,7 +298,11 @@ def test_maintenance_compacts_and_expires_without_a_difference_for_readers(runni
 )
 def test_the_forms_that_look_after_the_lake_do_it_as_they_open(running: Running, dags: tuple[str, ...]) -> None:
     flow, shop, _ = running
-    topology, before = shop.topology(), output(shop.topology())
+    topology = shop.topology()
+    if topology.ledger.head() is None:
+        shop.next_batch()
+        finished(flow, shop, flow.trigger("shop", "something_to_verify"))
+    before = output(topology)
     opened = topology.open("somebody at a terminal")
     with pictures.browser() as browser:
         pictures.log_in(browser, flow.url, USER, PASSWORD)
@@ -366,44 +327,3 @@ def test_verify_may_be_asked_to_recompute_everything_and_abandon_for_a_topology(
         flow.ready(dag)
         assert flow.wait(dag, flow.trigger(dag, "by_hand", **params)) == "success", flow.states(dag, "by_hand")
     assert topology.ledger.run(opened.number).state == "abandoned"
-
-
-@pytest.mark.nightly
-def test_two_schedulers_at_once(running: Running) -> None:
-    flow, shop, _ = running
-    flow.start("scheduler", "second scheduler")
-    try:
-        flow.until(lambda: "Starting the scheduler" in (flow.home / "second scheduler.log").read_text(), "second scheduler")
-        shop.next_batch()
-        for run in [flow.trigger("shop", f"two_schedulers_{n}") for n in range(2)]:
-            finished(flow, shop, run)
-        assert flow.processes["second scheduler"].poll() is None, "it did not live to the end"
-    finally:
-        flow.terminate("second scheduler")
-
-
-@pytest.mark.nightly
-def test_a_killed_scheduler_started_again_ends_the_run(running: Running) -> None:
-    flow, shop, _ = running
-    shop.next_batch()
-    run = flow.trigger("shop", "scheduler_killed")
-    flow.until(lambda: "running" in flow.states("shop", run).values() and flow.states("shop", run)["cut"] == "success", "running stage")
-    flow.kill("scheduler")
-    time.sleep(3)
-    flow.start("scheduler")
-    finished(flow, shop, run)
-
-
-@pytest.mark.nightly
-def test_a_killed_spark_connect_server_started_again_ends_the_run(running: Running) -> None:
-    flow, shop, connect = running
-    shop.next_batch()
-    run = flow.trigger("shop", "connect_killed")
-    flow.until(lambda: flow.states("shop", run)["ingest.orders"] == "running", "running stage")
-    connect.kill()
-    time.sleep(6)
-    restarted = datetime.now(UTC)
-    connect.start()
-    finished(flow, shop, run)
-    ended = datetime.fromisoformat(flow.tasks("shop", run)["ingest.orders"]["end_date"])
-    assert ended > restarted, "the stage needed no server while it was dead: the kill hit nothing"
