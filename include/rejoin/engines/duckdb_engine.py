@@ -72,7 +72,7 @@ class DuckdbEngine(Engine):
     def gathered(self, rows: Relation, by: Sequence[str], at_most: int) -> Relation:
         if not isinstance(rows, DeferredRelation) or (self.at_once == 1 and at_most <= limits().range_rows):
             return rows
-        kept = self._exchanged(DeferredRelation(rows.statement, rows.inputs), by)
+        kept = self._exchanged(DeferredRelation(rows.statement, rows.inputs, ranges=rows.ranges), by)
         spread = KeySpread(kept, by, int(self.one("SELECT count(*) AS n FROM kept", kept=kept)["n"]), nulls=True)
         return replace(rows, statement="SELECT * FROM kept", inputs={"kept": kept}, ranges=ranges(spread, by, self.at_once))
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from rejoin.engines import object_stores
 from rejoin.engines.counted_relation import counting, taken
-from rejoin.engines.deferred_relation import WHOLE, DeferredRelation
+from rejoin.engines.deferred_relation import WHOLE, DeferredRelation, Range
 from rejoin.engines.duckdb_engine import DuckdbEngine
 from rejoin.engines.landed_rows import landed
-from rejoin.engines.relation import LocalRelation, RangeWork, Relation
+from rejoin.engines.relation import KeySpread, LocalRelation, RangeWork, Relation
 from rejoin.plan.model.plan import Plan
 
 T = TypeVar("T")
@@ -75,8 +75,13 @@ class TaskEngine(DuckdbEngine):
                 counted.add(counts)
         return [made for made, _ in came]
 
+    def apart(self, rows: Relation, by: Sequence[str], spread: KeySpread) -> Relation:
+        return self.ranged(rows, by, spread)
+
     def _exchanged(self, rows: DeferredRelation, by: Sequence[str]) -> Relation:
-        return self.files(self._exchange.rows(self._asked(_Putting(self._exchange, [rows], by), 1)))
+        """A task for each of its ranges leaves a file."""
+        work = _Putting(self._exchange, rows, by or rows.ranges[0].columns)
+        return self.files(self._exchange.rows(self._asked(work, len(rows.ranges))))
 
     @contextmanager
     def kept(self, rows: Relation) -> Iterator[Relation]:
@@ -105,11 +110,11 @@ class _Putting:
     """Rows that are computed once, and left for others."""
 
     exchange: Exchange
-    rows: Sequence[DeferredRelation]
+    rows: DeferredRelation
     by: Sequence[str]
 
     def __call__(self, number: int) -> str:
-        return _put(self.exchange, self.rows[number], self.by)
+        return _put(self.exchange, self.rows, self.by, self.rows.ranges[number])
 
 
 @dataclass(frozen=True)
@@ -140,5 +145,5 @@ def unpacked(parcel: bytes) -> Callable[[int], Any]:
     return work
 
 
-def _put(exchange: Exchange, rows: DeferredRelation, by: Sequence[str]) -> str:
-    return exchange.put(rows.schema, rows.ordered(by, *WHOLE))
+def _put(exchange: Exchange, rows: DeferredRelation, by: Sequence[str], within: Range = WHOLE[0]) -> str:
+    return exchange.put(rows.schema, rows.ordered(by, within))

@@ -27,7 +27,7 @@ class StarJoin(KindOfJoin):
         if touched is not None:
             found = self.work.now.lookup(self.left, LookupKeys(touched, responses + self.held_rows))
             sides["lefts"] = self.sifted(found, left=True)
-        paired = self.computed(self._paired(sides, answers), at_most)
+        paired = self.computed(self._apart(self._paired(sides, answers), sides, answers, at_most), at_most)
         missing = lacking(self.engine, len(node.edges), paired)
         state = filled(self.work, self.work.now, self.spoken.edges, paired, missing)
         results = self._results(state, self._keys(sides, touched, paired, at_most))
@@ -50,6 +50,15 @@ class StarJoin(KindOfJoin):
         named = {self.node.edges[i - 1].name: f"answers_{i}" for i in answers}
         text = star.pair(self.sql, self.spoken, self.left_key, named, changed="changes" in sides, looked_up="lefts" in sides)
         return self.engine.query(text, **sides, **_inputs(answers))
+
+    def _apart(self, paired: Relation, sides: Mapping[str, Relation], answers: Mapping[int, Relation], at_most: int) -> Relation:
+        """``paired``, which may be computed by ranges of the left key, that lies as it does in the changes and responses."""
+        if limits().small(at_most):
+            return paired
+        pks = numbered("pk", len(self.left_key))
+        changed = [self.named(rows, self.left_key, pks) for name, rows in sides.items() if name == "changes"]
+        keys = self.together([*changed, *answers.values()] or [paired], self.sql.names(pks))
+        return self.engine.apart(paired, pks, KeySpread(keys, pks, at_most, nulls=self.node.null_keys))
 
     def _before(self, sides: Mapping[str, Relation]) -> Relation:
         """``state`` of the same left rows before this run."""

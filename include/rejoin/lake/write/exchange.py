@@ -49,7 +49,10 @@ class Exchange:
     def put(self, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> str:
         """Writes rows, in their order, to a file. Returns its path."""
         path = f"{self.location}/{uuid4().hex}.parquet"
-        with self.io.new_output(path).create() as stream, pq.ParquetWriter(stream, schema, compression="lz4") as writer:
+        with (
+            self.io.new_output(path).create() as stream,
+            pq.ParquetWriter(stream, schema, compression="lz4", use_dictionary=False) as writer,
+        ):
             for some in in_parts(rows, ROWS):
                 writer.write_table(some.cast(schema))
         return path

@@ -3,7 +3,7 @@
 from rejoin.context.outcome import Outcome
 from rejoin.context.uncomputable_rows import UncomputableRows, can_sift
 from rejoin.context.work import Work
-from rejoin.engines.relation import Relation
+from rejoin.engines.relation import KeySpread, Relation
 from rejoin.joins.foreign_key import subscribe
 from rejoin.joins.group import statements as group
 from rejoin.lake import table_names
@@ -54,7 +54,9 @@ class Subscribing:
             observed, seen = self._engine.counted(rows, counted({"subscribed": "_op = 'S'", "unsubscribed": "_op = 'D'"}))
             put = self._writer.replace if self._facts.rebuilt(node) else self._writer.append
             at_most, order = 2 * self._facts.left_rows(node), _subscription_key(to, key)
-            stored = self._engine.gathered(self._engine.small(observed, at_most), order, at_most)
+            lies = KeySpread(changes, key, at_most, nulls=self._facts.plan.null_keys(node.left.table))
+            apart = self._engine.apart(self._engine.small(observed, at_most), numbered("pk", len(key)), lies)
+            stored = self._engine.gathered(apart, order, at_most)
             writes.append(put(name, stored, order))
             counts = {n: counts[n] + made for n, made in seen().items()}
         return Outcome(Subscribed.of(counts), tuple(writes))
