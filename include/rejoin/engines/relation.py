@@ -168,14 +168,14 @@ class Engine(ABC):
         """
         return rows
 
-    def apart(self, rows: Relation, by: Sequence[str], spread: KeySpread) -> Relation:  # noqa: ARG002
-        """The relation, of which ranges of the key ``by``, which lies as ``spread`` says, may be computed apart where it is computed once (``gathered``, ``kept``)."""
-        return rows
-
     def gathered(self, rows: Relation, by: Sequence[str], at_most: int) -> Relation:  # noqa: ARG002
         """The same for rows that come in another order than that of the key, or of which nobody knows how many there are but that they are many (``at_most`` is
         then ``limits().large``): they are computed once for all ranges.
         """
+        return rows
+
+    def apart(self, rows: Relation, by: Sequence[str], spread: KeySpread) -> Relation:  # noqa: ARG002
+        """The relation, of which ranges of the key ``by``, which lies as ``spread`` says, may be computed apart where it is computed once (``gathered``, ``kept``)."""
         return rows
 
     @abstractmethod

@@ -27,7 +27,7 @@ class StarJoin(KindOfJoin):
         if touched is not None:
             found = self.work.now.lookup(self.left, LookupKeys(touched, responses + self.held_rows))
             sides["lefts"] = self.sifted(found, left=True)
-        paired = self.computed(self._apart(self._paired(sides, answers), sides, answers, at_most), at_most)
+        paired = self.computed(self._apart(self._paired(sides, answers), sides, touched, at_most), at_most)
         missing = lacking(self.engine, len(node.edges), paired)
         state = filled(self.work, self.work.now, self.spoken.edges, paired, missing)
         results = self._results(state, self._keys(sides, touched, paired, at_most))
@@ -51,14 +51,12 @@ class StarJoin(KindOfJoin):
         text = star.pair(self.sql, self.spoken, self.left_key, named, changed="changes" in sides, looked_up="lefts" in sides)
         return self.engine.query(text, **sides, **_inputs(answers))
 
-    def _apart(self, paired: Relation, sides: Mapping[str, Relation], answers: Mapping[int, Relation], at_most: int) -> Relation:
-        """``paired``, which may be computed by ranges of the left key, that lies as it does in the changes and responses."""
-        if limits().small(at_most):
+    def _apart(self, paired: Relation, sides: Mapping[str, Relation], touched: Relation | None, at_most: int) -> Relation:
+        """``paired``, of which ranges of the left key may be computed apart."""
+        if limits().small(at_most):  # computed at once, with what it is made of: a second statement over that would keep it apart
             return paired
-        pks = numbered("pk", len(self.left_key))
-        changed = [self.named(rows, self.left_key, pks) for name, rows in sides.items() if name == "changes"]
-        keys = self.together([*changed, *answers.values()] or [paired], self.sql.names(pks))
-        return self.engine.apart(paired, pks, KeySpread(keys, pks, at_most, nulls=self.node.null_keys))
+        spread = KeySpread(self._affected(sides, touched), self.mine, at_most, nulls=self.node.null_keys)
+        return self.engine.apart(paired, numbered("pk", len(self.left_key)), spread)
 
     def _before(self, sides: Mapping[str, Relation]) -> Relation:
         """``state`` of the same left rows before this run."""
@@ -70,12 +68,16 @@ class StarJoin(KindOfJoin):
 
     def _keys(self, sides: Mapping[str, Relation], touched: Relation | None, paired: Relation, at_most: int) -> LookupKeys:
         """Those of the affected left rows: not of ``paired``, which would look up the left rows once more, unless it is at hand."""
-        given = {n: r for n, r in (("changes", sides.get("changes")), ("touched", touched)) if r is not None}
-        text = star.affected(self.sql, self.left_key, self.mine, changed="changes" in given, told="touched" in given)
-        keys = LookupKeys(self.engine.query(text, **given), at_most)
+        keys = LookupKeys(self._affected(sides, touched), at_most)
         if paired.local is None:
             return keys
         return replace(keys, here=paired.local.select(numbered("pk", len(self.left_key))).rename_columns(list(self.mine)))
+
+    def _affected(self, sides: Mapping[str, Relation], touched: Relation | None) -> Relation:
+        """What ``star.affected`` gives."""
+        given = {n: r for n, r in (("changes", sides.get("changes")), ("touched", touched)) if r is not None}
+        text = star.affected(self.sql, self.left_key, self.mine, changed="changes" in given, told="touched" in given)
+        return self.engine.query(text, **given)
 
     def _touched(
         self, sides: Mapping[str, Relation], answers: Mapping[int, Relation], again: Relation | None, *, moved: bool
