@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 PLACES = ("only", "first", "middle", "last")
 """Where the table stands among those of its connector."""
+CAPTURED = "shop.shop.public.notes"
+"""What the ledger calls the table."""
 
 
 @dataclass
@@ -67,6 +69,11 @@ class Connector:
         """The oldest of the lines, which are written to a file now."""
         taken, self.lines = self.lines[:count], self.lines[len(self.lines) if count is None else count :]
         return taken
+
+
+def of_six_rows() -> Connector:
+    """One whose table has rows of which no change tells."""
+    return Connector(rows={key: f"n{key}" for key in range(6)})
 
 
 def history(chance: random.Random, connector: Connector, steps: int = 3) -> Iterator[bool]:

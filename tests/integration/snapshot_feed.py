@@ -2,15 +2,17 @@
 
 import os
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from integration.conftest import Go
+from integration.conftest import Go, Sessions
 from integration.forked import Forked
 from integration.shop import rows
 
 from rejoin.lake.config import lake_config
+from rejoin.operate.verify.verify import verify
 from rejoin.plan.check.topology_file import load
 from rejoin.steps.run.topology import Topology
 
@@ -91,3 +93,30 @@ class Feed(Generic[W]):
     def incomplete(self) -> dict[str, int]:
         found = self.topology.ledger.generations(self.topology.ledger.head()).get("notes")
         return {} if found is None else found.incomplete
+
+
+def live(
+    root: Path,
+    count: int,
+    seed: int,
+    often: float,
+    begun: Callable[[Path, random.Random], tuple[Feed[W], Iterable[bool]]],
+    sessions: Sessions,
+) -> None:
+    """Feeds that live through histories, each under a folder of its own; `verify` finds nothing at their ends.
+
+    Args:
+        root: the folder of all.
+        count: how many.
+        seed: of all.
+        often: how likely a run is after a piece of a history.
+        begun: a feed, and what happens to it.
+        sessions: for `verify`.
+    """
+    for number in range(count):
+        chance, own = random.Random(f"{seed} {number}"), root / str(number)
+        print(f"history {number} of seed {seed}")
+        own.mkdir()
+        feed, story = begun(own, chance)
+        feed.lives_through(story, chance, often)
+        assert sum(d.total for d in verify(feed.topology, partial(sessions, feed.topology), fast=False)) == 0

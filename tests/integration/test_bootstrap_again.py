@@ -1,7 +1,7 @@
 """A bootstrap of Maxwell, which begins again when Maxwell was killed in it, and one that is asked for later: at its end the table is as it was then."""
 
 import random
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import PropertyMock, patch
 
@@ -9,11 +9,10 @@ import pytest
 from integration import bootstrapper
 from integration.bootstrapper import Bootstrapper
 from integration.conftest import Go, Sessions
-from integration.snapshot_feed import MAXWELL, Feed
+from integration.snapshot_feed import MAXWELL, Feed, live
 from limited import limited
 
 from rejoin.errors import SnapshotAgain, SnapshotShrunk
-from rejoin.operate.verify.verify import verify
 from rejoin.plan.pin import Pin
 from rejoin.why.trace import why
 from rejoin.why.tree import record_said
@@ -146,13 +145,10 @@ def test_random_histories_of_killed_bootstraps_end_as_the_table_is(
     monkeypatch: pytest.MonkeyPatch,
     pytestconfig: pytest.Config,
 ) -> None:
-    limited(monkeypatch, **limits)
-    seed = int(pytestconfig.option.hypothesis_seed)
-    for number in range(count):
-        chance = random.Random(f"{seed} {number}")
-        print(f"history {number} of seed {seed}, {engine}")
-        root = tmp_path / str(number)
-        root.mkdir()
+    def begun(root: Path, chance: random.Random) -> tuple[Bootstraps, Iterator[bool]]:
         feed = Feed(root, go, Bootstrapper(), MAXWELL)
-        feed.lives_through(bootstrapper.history(chance, feed.connector), chance, 0.4)
-        assert sum(d.total for d in verify(feed.topology, partial(sessions, feed.topology), fast=False)) == 0
+        return feed, bootstrapper.history(chance, feed.connector)
+
+    limited(monkeypatch, **limits)
+    print(engine)
+    live(tmp_path, count, int(pytestconfig.option.hypothesis_seed), 0.4, begun, sessions)

@@ -3,16 +3,16 @@
 import random
 import signal
 import sqlite3
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import PropertyMock, patch
 
 import pytest
 from click.testing import CliRunner
 from integration.conftest import Go, Sessions
-from integration.connector import PLACES, Connector, history
+from integration.connector import CAPTURED, PLACES, Connector, history, of_six_rows
 from integration.shop import steps_of
-from integration.snapshot_feed import FILE, Feed
+from integration.snapshot_feed import FILE, Feed, live
 from limited import limited
 
 from rejoin.cli import main
@@ -24,13 +24,11 @@ from rejoin.why.tree import record_said
 pytestmark = pytest.mark.slow
 
 Snapshots = Feed[Connector]
-SHOP = "shop.shop.public.notes"
-SIX = {key: f"n{key}" for key in range(6)}
 
 
 @pytest.fixture
 def feed(tmp_path: Path, go: Go) -> Snapshots:
-    return Feed(tmp_path, go, Connector(rows=dict(SIX)))
+    return Feed(tmp_path, go, of_six_rows())
 
 
 def phantom(feed: Snapshots) -> None:
@@ -72,7 +70,7 @@ def test_a_run_and_a_plan_say_which_table_is_incomplete_and_what_a_snapshot_dele
         assert done.exit_code == 0, done.output
         return done.output
 
-    open_ = f"notes is incomplete: the snapshot of {SHOP} that began in run 1 was not read to its end"
+    open_ = f"notes is incomplete: the snapshot of {CAPTURED} that began in run 1 was not read to its end"
     feed.connector.snapshot(4)
     feed.write(feed.connector.take())
     assert open_ in said("run") and open_ in said("plan") and open_ in said("run"), "as long as it is so"
@@ -135,7 +133,7 @@ def test_a_lake_of_an_older_rejoin_goes_on_and_the_next_snapshot_deletes_its_pha
 
 
 def test_a_run_that_is_killed_at_any_boundary_ends_the_snapshot_once(tmp_path: Path, go: Go, pytestconfig: pytest.Config) -> None:
-    feed, trace = Feed(tmp_path, go, Connector(rows=dict(SIX))), tmp_path / "trace"
+    feed, trace = Feed(tmp_path, go, of_six_rows()), tmp_path / "trace"
     feed.connector.snapshot()
     feed.run()
     points: list[str] = []
@@ -144,7 +142,7 @@ def test_a_run_that_is_killed_at_any_boundary_ends_the_snapshot_once(tmp_path: P
         feed.connector.snapshot(2)
         feed.connector.delete(number if number < 6 else 4 + number, seen=False)
         feed.write(feed.connector.take())
-        assert feed.killed() == 0 and set(feed.incomplete) == {SHOP}
+        assert feed.killed() == 0 and set(feed.incomplete) == {CAPTURED}
         feed.connector.snapshot()
         feed.write(feed.connector.take())
         if number == 0:
@@ -184,13 +182,10 @@ def test_random_histories_of_killed_snapshots_end_as_the_table_is(
     monkeypatch: pytest.MonkeyPatch,
     pytestconfig: pytest.Config,
 ) -> None:
-    limited(monkeypatch, **limits)
-    seed = int(pytestconfig.option.hypothesis_seed)
-    for number in range(count):
-        chance = random.Random(f"{seed} {number}")
-        print(f"history {number} of seed {seed}, {engine}")
-        root = tmp_path / str(number)
-        root.mkdir()
+    def begun(root: Path, chance: random.Random) -> tuple[Snapshots, Iterator[bool]]:
         feed = Feed(root, go, Connector(chance.choice(PLACES)))
-        feed.lives_through(history(chance, feed.connector), chance, 0.3)
-        assert sum(d.total for d in verify(feed.topology, partial(sessions, feed.topology), fast=False)) == 0
+        return feed, history(chance, feed.connector)
+
+    limited(monkeypatch, **limits)
+    print(engine)
+    live(tmp_path, count, int(pytestconfig.option.hypothesis_seed), 0.3, begun, sessions)

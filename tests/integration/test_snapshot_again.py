@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from integration.conftest import Go
-from integration.connector import Connector
+from integration.connector import CAPTURED, Connector, of_six_rows
 from integration.snapshot_feed import Feed
 
 from rejoin.errors import SnapshotAgain, SnapshotShrunk
@@ -12,23 +12,21 @@ from rejoin.errors import SnapshotAgain, SnapshotShrunk
 pytestmark = pytest.mark.slow
 
 Snapshots = Feed[Connector]
-SHOP = "shop.shop.public.notes"
-SIX = {key: f"n{key}" for key in range(6)}
 
 
 @pytest.fixture
 def feed(tmp_path: Path, go: Go) -> Snapshots:
-    return Feed(tmp_path, go, Connector(rows=dict(SIX)))
+    return Feed(tmp_path, go, of_six_rows())
 
 
 def test_rows_that_were_deleted_between_two_tries_of_a_snapshot_are_gone_at_its_end(feed: Snapshots) -> None:
     feed.connector.snapshot(4)
     feed.run()
-    assert feed.incomplete == {SHOP: 1}
+    assert feed.incomplete == {CAPTURED: 1}
     feed.connector.delete(1, seen=False)
     feed.connector.snapshot()
     counts = feed.run(3)
-    assert (counts["reconciled"], feed.incomplete, set(feed.published)) == (0, {SHOP: 2}, {0, 1, 2, 3}), "not before its end"
+    assert (counts["reconciled"], feed.incomplete, set(feed.published)) == (0, {CAPTURED: 2}, {0, 1, 2, 3}), "not before its end"
     counts = feed.run()
     assert (counts["reconciled"], counts["implied"], feed.incomplete) == (1, 1, {})
     assert feed.published == feed.connector.rows
@@ -155,7 +153,7 @@ def test_a_lone_row_of_the_first_of_several_tables_is_a_whole_snapshot_once_chan
     feed.connector.put(0, "only", seen=False)
     feed.connector.snapshot()
     feed.run()
-    assert feed.incomplete == {SHOP: 1}
+    assert feed.incomplete == {CAPTURED: 1}
     feed.connector.put(0, "changed")
     feed.run()
     assert feed.incomplete == {}
@@ -175,7 +173,7 @@ def test_records_that_cannot_be_read_keep_their_rows(feed: Snapshots) -> None:
     feed.connector.snapshot()
     feed.connector.lines[1] = "no JSON"
     assert feed.run()["reconciled"] == 0, "any row may be the one that cannot be read"
-    assert set(feed.published) == {0, 2, 3, 4, 5} and feed.incomplete == {SHOP: 3}
+    assert set(feed.published) == {0, 2, 3, 4, 5} and feed.incomplete == {CAPTURED: 3}
 
 
 def test_snapshots_of_several_captured_tables_delete_nothing_of_each_other(feed: Snapshots) -> None:

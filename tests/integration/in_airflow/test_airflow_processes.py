@@ -28,7 +28,7 @@ def test_a_killed_scheduler_started_again_ends_the_run(running: Running) -> None
     run = flow.trigger("shop", "scheduler_killed")
     flow.until(lambda: "running" in flow.states("shop", run).values() and flow.states("shop", run)["cut"] == "success", "running stage")
     flow.kill("scheduler")
-    time.sleep(3)
+    time.sleep(3)  # the stage goes on meanwhile, and nobody takes note of it
     flow.start("scheduler")
     finished(flow, shop, run)
 
@@ -39,7 +39,7 @@ def test_a_killed_spark_connect_server_started_again_ends_the_run(running: Runni
     run = flow.trigger("shop", "connect_killed")
     flow.until(lambda: flow.states("shop", run)["ingest.orders"] == "running", "running stage")
     connect.kill()
-    time.sleep(6)
+    time.sleep(6)  # longer than the pause before another try of the task, which finds no server
     restarted = datetime.now(UTC)
     connect.start()
     finished(flow, shop, run)

@@ -153,9 +153,8 @@ def test_stop_before_publish_waits_for_an_approval(running: Running) -> None:
 
     def answered(states: dict[str, str]) -> None:
         if states["approve"] == "awaiting_input":
-            time.sleep(
-                5
-            )  # Airflow takes an answer right after the task began to wait for a crash of the task, and asks again (docs/airflow.md)
+            # Airflow takes an answer right after the task began to wait for a crash of the task, and asks again (docs/airflow.md).
+            time.sleep(5)
             flow.request("PATCH", path, {"chosen_options": ["Approve"], "params_input": {}})
 
     flow.follow("shop", run, answered)
@@ -179,7 +178,7 @@ def test_other_dags_are_started_by_an_output_that_changed(running: Running) -> N
     head = shop.topology().ledger.head()
     flow.until(lambda: head in seen(), "run of the reader", 120, seen)
     finished(flow, shop, flow.trigger("shop", "nothing_new"))
-    time.sleep(8)
+    time.sleep(8)  # within which a run of the reader would have been started and ended, as the one above was
     assert max(seen()) == head, "an output without changes starts nobody"
 
 
