@@ -12,8 +12,10 @@ from limited import sparks_own
 from rejoin import limits
 from rejoin.cli import main
 
+NONE = sys.maxsize
+"""A size that no step has."""
 IN_FORCE = {
-    "bulk": sparks_own(limits.Limits(small_rows=0, fetched_bytes=0, folded_rows=0)),
+    "bulk": limits.Limits(task_rows=NONE, task_bytes=NONE, small_rows=0, fetched_bytes=0, folded_rows=0),
     "tasks": limits.Limits(task_rows=0, task_bytes=0),
     "ranges": limits.Limits(task_rows=0, task_bytes=0, small_rows=0, fetched_bytes=0, range_rows=500, fewest_range_rows=250),
     "wide ranges": limits.Limits(task_rows=0, task_bytes=0, small_rows=0, fetched_bytes=0, range_rows=5_000, fewest_range_rows=2_500),

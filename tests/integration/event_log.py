@@ -84,15 +84,6 @@ class EventLog:
                 of_stage[task.stage].tasks.append(task)
         return made
 
-    def shuffles_read(self, step: str, since: int) -> int:
-        """How many stages of the step have begun that have parents."""
-        begun = [
-            e["Stage Info"]
-            for e in self._named("SparkListenerStageSubmitted")
-            if e["Properties"].get("spark.jobGroup.id", "").startswith(f"{step}-")
-        ]
-        return sum(bool(stage["Parent IDs"]) and stage["Submission Time"] >= since for stage in begun)
-
     def begun(self, step: str, since: int) -> int:
         """How many jobs of the step have begun."""
         jobs = [e for e in self._named("SparkListenerJobStart") if e["Submission Time"] >= since]

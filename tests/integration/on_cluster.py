@@ -56,25 +56,8 @@ credential = "{SECRET}"
 """
 
 
-Begun = Callable[[EventLog, str, int], bool]
-"""Whether a step of a run that began at some time has come as far as somebody waits for."""
-
-
-def reading(stages: int) -> Begun:
-    """So many stages have begun to read what earlier ones left on the executors."""
-    return lambda log, step, since: log.shuffles_read(step, since) >= stages
-
-
-def working(jobs: int) -> Begun:
-    """So many jobs have begun, the last one a moment ago: its tasks work."""
-
-    def begun(log: EventLog, step: str, since: int) -> bool:
-        if log.begun(step, since) < jobs:
-            return False
-        time.sleep(0.3)
-        return True
-
-    return begun
+TRIES = 5
+"""How often a run is to lose something, until it does so in the middle of a job."""
 
 
 class Place:
@@ -120,6 +103,7 @@ class Driver:
 
     def __init__(self, cluster: SparkCluster, directory: Path, host: Host = HERE) -> None:
         self._cluster, self._directory, self._host, self._starts = cluster, directory, host, 0
+        self._limits, self._usual = "", dict[str, dict[str, list[Job]]]()
         script = directory / "python"
         script.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         script.chmod(0o755)
@@ -164,6 +148,8 @@ class Driver:
 
     def ask(self, *words: str) -> None:
         assert self.process.stdin is not None
+        if words[0] == "limits":
+            self._limits = words[1]
         self.process.stdin.write(json.dumps(words).encode() + b"\n")
         self.process.stdin.flush()
 
@@ -183,29 +169,42 @@ class Driver:
             time.sleep(0.5)
         return self._log
 
-    def run_and_lose(self, place: Place, step: str, lose: Callable[[], object], begun: Begun) -> None:
-        """A run that loses an executor in the middle of a step; proves that it did. ``begun``: as for ``start_and_lose``."""
-        since = self.start_and_lose(place, step, lose, begun)
-        self.answer()
-        log = self._settled()
-        of_step, lost = by_step(log.jobs(since))[step], [one for one in log.lost if one.at >= since]
-        meanwhile = [job for job in of_step for one in lost if job.began <= one.at <= job.ended]
-        assert meanwhile, f"no executor was lost in the middle of a job of {step}: {lost}, {[(j.began, j.ended) for j in of_step]}"
-        failed = [task for job in of_step for task in job.tasks if task.why != "Success"]
-        assert failed, "no task was lost"
-        assert all(job.succeeded for job in of_step), "more than a retry"
-        print(
-            f"{step}: lost {len(lost)} executor(s) in the middle of {len(meanwhile)} job(s); {len(failed)} tasks failed and were done again"
-        )
+    def run_and_lose(self, changed: Callable[[], Place], step: str, lose: Callable[[], object]) -> Place:
+        """A run that loses an executor in the middle of a step; proves that it did. Returns its place.
 
-    def start_and_lose(self, place: Place, step: str, lose: Callable[[], object], begun: Begun) -> int:
-        """Begins a run, and loses something when a step has ``begun``; when the run began."""
+        A run that loses nothing shows first, once for each kind of limits, which job of a step takes longest: in the middle of that one the next runs lose something.
+
+        Args:
+            changed: gives places in which changes wait to be run.
+            step: the step.
+            lose: kills something.
+        """
+        if self._limits not in self._usual:
+            self._usual[self._limits] = by_step(self.run(changed(), "--fuse", "apply"))
+        number, longest = max(enumerate(self._usual[self._limits][step], start=1), key=lambda one: one[1].ended - one[1].began)
+        for _ in range(TRIES):
+            place = changed()
+            since = self.start_and_lose(place, step, lose, number, (longest.ended - longest.began) / 2000)
+            self.answer()
+            log = self._settled()
+            of_step, lost = by_step(log.jobs(since))[step], [one for one in log.lost if one.at >= since]
+            meanwhile = [job for job in of_step for one in lost if job.began <= one.at <= job.ended]
+            failed = [task for job in of_step for task in job.tasks if task.why != "Success"]
+            print(f"{step}: lost {len(lost)} executor(s) in the middle of {len(meanwhile)} job(s); {len(failed)} tasks failed")
+            if meanwhile and failed:
+                assert all(job.succeeded for job in of_step), "more than a retry"
+                return place
+        raise AssertionError(f"no executor was lost in the middle of a job of {step}: {lost}, {[(j.began, j.ended) for j in of_step]}")
+
+    def start_and_lose(self, place: Place, step: str, lose: Callable[[], object], jobs: int, after: float = 0.0) -> int:
+        """Begins a run, and loses something some seconds after so many jobs of a step have begun; when the run began."""
         since = int(time.time() * 1000)
         self.ask(*place.words, "--fuse", "apply")
         deadline = time.monotonic() + 300
-        while not begun(self.log(), step, since):
+        while self.log().begun(step, since) < jobs:
             assert time.monotonic() < deadline and self.process.poll() is None, self.said.read_text()[-3000:]
             time.sleep(0.01)
+        time.sleep(after)
         lose()
         return since
 

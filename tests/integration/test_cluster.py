@@ -2,15 +2,16 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import psutil
 import pytest
 from integration.event_log import Job
-from integration.on_cluster import CUSTOMERS, LAKE, ORDERS, SECRET, TABLE, Begun, Driver, Place, by_step, reading, working
+from integration.on_cluster import CUSTOMERS, LAKE, ORDERS, SECRET, TABLE, Driver, Place, by_step
 from integration.servers import SparkCluster, spark_cluster
 from integration.stored import Stored, stored
 from sparkless import no_spark
@@ -76,35 +77,17 @@ def in_parallel(jobs: list[Job]) -> bool:
     return any(len(executors) > 1 for executors in places.values())
 
 
-@dataclass(frozen=True)
-class How:
-    """What executors run.
-
-    Attributes:
-        limits: of it (``clustered.py``).
-        begun: when a step has come as far as to a stage or job, by its number.
-        stages: the number of one that takes long, by step.
-    """
-
-    limits: str
-    begun: Callable[[int], Begun]
-    stages: Mapping[str, int]
-
-
-SPARK_SQL = How("bulk", reading, {"ingest.customers": 2, "ingest.orders": 3, "respond.enriched.customers": 2, "resolve.enriched": 4})
-RANGES = How(
-    "ranges",
-    working,
-    {"ingest.orders": 2, "subscribe.enriched": 2, "respond.enriched.customers": 2, "resolve.enriched": 2},
-)
+SPARK_SQL, RANGES = "bulk", "ranges"
+"""The limits with which executors run Spark SQL or range by range (``clustered.py``)."""
+STEPS = ("ingest.orders", "subscribe.enriched", "respond.enriched.customers", "resolve.enriched")
 
 
 @pytest.fixture(params=[pytest.param(SPARK_SQL, marks=pytest.mark.nightly), RANGES], ids=["by Spark SQL", "range by range"])
-def how(request: pytest.FixtureRequest, driver: Driver) -> Iterator[How]:
+def how(request: pytest.FixtureRequest, driver: Driver) -> Iterator[str]:
     """By Spark SQL, or by DuckDB in tasks."""
-    driver.do("limits", request.param.limits)
+    driver.do("limits", request.param)
     yield request.param
-    driver.do("limits", SPARK_SQL.limits)
+    driver.do("limits", SPARK_SQL)
 
 
 def bulk(driver: Driver, undisturbed: Undisturbed, root: Path) -> tuple[Place, dict[str, list[Job]]]:
@@ -158,16 +141,13 @@ def test_a_compaction_a_small_run_and_a_comparison_of_what_the_tasks_made(
     in_no_log(driver, cluster)
 
 
-@pytest.mark.nightly
-@pytest.mark.invariant("I1", "I2", "I9")
-def test_a_lost_executor_costs_a_retry(driver: Driver, cluster: SparkCluster, undisturbed: Undisturbed, how: How, tmp_path: Path) -> None:
-    place = driver.place(tmp_path / "place")
-    driver.run(place)
-    change(place)
-    # It reads events that were decoded, and counted, on both executors.
-    lose = partial(cluster.executors, cluster.workers[1])
-    driver.run_and_lose(place, "ingest.orders", lambda: kill(lose()), how.begun(how.stages["ingest.orders"]))
-    assert stored(place) == undisturbed.changed
+def changed(driver: Driver, root: Path) -> Iterator[Place]:
+    """Places after their first load, with the bulk change waiting."""
+    for number in count():
+        place = driver.place(root / f"place{number}")
+        driver.run(place)
+        change(place)
+        yield place
 
 
 def kill(processes: list[psutil.Process]) -> None:
@@ -177,35 +157,32 @@ def kill(processes: list[psutil.Process]) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.invariant("I1", "I2", "I9")
 def test_executors_that_are_lost_in_every_bulk_step_cost_retries(
-    driver: Driver, cluster: SparkCluster, undisturbed: Undisturbed, how: How, tmp_path: Path
+    driver: Driver, cluster: SparkCluster, undisturbed: Undisturbed, how: str, tmp_path: Path
 ) -> None:
-    for number, (step, stage) in enumerate(how.stages.items()):
-        place = driver.place(tmp_path / step)
-        driver.run(place)
-        change(place)
+    for number, step in enumerate(STEPS):
         executors = partial(cluster.executors, cluster.workers[number % 2])
-        driver.run_and_lose(place, step, lambda found=executors: kill(found()), how.begun(stage))
+        places = changed(driver, tmp_path / step)
+        place = driver.run_and_lose(partial(next, places), step, lambda found=executors: kill(found()))
         assert stored(place) == undisturbed.changed, step
 
 
 @pytest.mark.nightly
 def test_a_worker_that_dies_with_its_executor_costs_a_retry(
-    driver: Driver, cluster: SparkCluster, undisturbed: Undisturbed, how: How, tmp_path: Path
+    driver: Driver, cluster: SparkCluster, undisturbed: Undisturbed, how: str, tmp_path: Path
 ) -> None:
-    place = driver.place(tmp_path / "place")
-    driver.run(place)
-    change(place)
-    driver.run_and_lose(place, "resolve.enriched", lambda: cluster.lose(0), how.begun(how.stages["resolve.enriched"]))
+    places = changed(driver, tmp_path)
+    place = driver.run_and_lose(partial(next, places), "resolve.enriched", lambda: cluster.lose(0))
     assert stored(place) == undisturbed.changed
 
 
 @pytest.mark.nightly
 def test_a_driver_that_is_killed_leaves_no_executors_and_the_next_run_ends_as_if_nothing_had_been(
-    driver: Driver, cluster: SparkCluster, undisturbed: Undisturbed, how: How, tmp_path: Path
+    driver: Driver, cluster: SparkCluster, undisturbed: Undisturbed, how: str, tmp_path: Path
 ) -> None:
     place = driver.place(tmp_path / "place")
-    driver.start_and_lose(place, "ingest.orders", driver.kill, how.begun(2))
+    driver.start_and_lose(place, "ingest.orders", driver.kill, jobs=2)
     deadline = time.monotonic() + 60
     while any(cluster.executors(worker) for worker in cluster.workers):
         assert time.monotonic() < deadline, "executors outlive their driver"
