@@ -1,4 +1,4 @@
-"""Processes of their own that do the tasks of a ``TaskEngine``, as Spark's workers do, and share nothing with the one that asks but files."""
+"""Who does the tasks of a ``TaskEngine`` instead of Spark: processes of their own, which share nothing with the one that asks but files, or the same process."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -37,6 +37,19 @@ class Workers:
         return list(self._pool.map(partial(_done, work, limits.limits()), range(count)))
 
 
+class InTurn:
+    """Tasks that this process does, one after the other, each from what was sent. ``asked``: how many each call was for."""
+
+    at_once = AT_ONCE
+
+    def __init__(self) -> None:
+        self.asked = list[int]()
+
+    def each(self, work: bytes, count: int) -> list[Any]:
+        self.asked.append(count)
+        return [unpacked(work)(number) for number in range(count)]
+
+
 def _done(work: bytes, given: limits.Limits, number: int) -> Any:
     limits.in_force = given
     sized(1)
@@ -50,7 +63,7 @@ def workers() -> Iterator[Workers]:
         yield Workers(pool)
 
 
-def by(some: Workers, config: LakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+def by(some: Workers | InTurn, config: LakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on they do what this process would do in steps, where nothing counts as few rows."""
 
     def placed(choice: EngineChoice, plan: Plan, spark: Any, work: Callable[[Engine], Any], in_tasks: Any) -> Any:

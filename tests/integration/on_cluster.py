@@ -181,8 +181,9 @@ class Driver:
         """
         if self._limits not in self._usual:
             self._usual[self._limits] = by_step(self.run(changed(), "--fuse", "apply"))
-        number, longest = max(enumerate(self._usual[self._limits][step], start=1), key=lambda one: one[1].ended - one[1].began)
+        usual = self._usual[self._limits]
         for _ in range(TRIES):
+            number, longest = max(enumerate(usual[step], start=1), key=lambda one: one[1].ended - one[1].began)
             place = changed()
             since = self.start_and_lose(place, step, lose, number, (longest.ended - longest.began) / 2000)
             self.answer()
@@ -194,6 +195,7 @@ class Driver:
             if meanwhile and failed:
                 assert all(job.succeeded for job in of_step), "more than a retry"
                 return place
+            usual[step] = of_step  # what runs first takes longer
         raise AssertionError(f"no executor was lost in the middle of a job of {step}: {lost}, {[(j.began, j.ended) for j in of_step]}")
 
     def start_and_lose(self, place: Place, step: str, lose: Callable[[], object], jobs: int, after: float = 0.0) -> int:

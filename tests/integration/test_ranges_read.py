@@ -9,6 +9,7 @@ import pytest
 from integration.conftest import Sessions
 from integration.test_refresh import CUSTOMERS, FILE, ORDERS, Shop
 from limited import limited
+from worker_processes import InTurn, by
 
 from rejoin.engines.deferred_relation import WHOLE, DeferredRelation, Range
 from rejoin.plan.model.policy import Fuse, Refresh
@@ -92,6 +93,28 @@ def test_a_range_reads_its_own_rows(
             assert all(found <= 2 * rows + beside for rows, found in ranges), (what, columns, ranges)
         steps.append(len(read))
     assert steps == [3, 4, 2, 1]
+    assert shop.differences() == 0
+
+
+def test_a_task_that_computes_for_others_reads_its_own_rows_also_of_a_key_that_half_of_all_have(
+    tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch, read: dict[str, list[tuple[int, int]]]
+) -> None:
+    limited(monkeypatch, sparse=0, range_rows=ORDERS // RANGES, fewest_range_rows=CUSTOMERS, row_group=20)
+    shop = Shop(tmp_path, sessions)
+    by(InTurn(), shop.topology.config, monkeypatch)
+    shop.run()
+    for what in ("left", "right"):
+        if what == "left":
+            shop.orders(range(0, ORDERS, 2), "changed")
+        else:
+            shop.customers(["c0"], "changed")
+        read.clear()
+        shop.run(Refresh.INCREMENTAL, Fuse.APPLY)
+        of_keys = read["fk_1 pk_1 left_hash right"]
+        assert len(of_keys) >= 3, what
+        assert max(found for found, _ in of_keys) <= sum(found for found, _ in of_keys) // 2, (what, of_keys)
+        # A range has a tenth of what is stored, two versions of a row; most have no row of c0, which alone has changed on the right.
+        assert all(found <= 2 * max(rows, ORDERS // RANGES) + CUSTOMERS for rows, found in of_keys), (what, of_keys)
     assert shop.differences() == 0
 
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
 from limited import limited
+from worker_processes import InTurn
 
 from rejoin.engines.deferred_relation import DeferredRelation
 from rejoin.engines.relation import KeySpread, Relation
-from rejoin.engines.task_engine import TaskEngine, unpacked
+from rejoin.engines.task_engine import TaskEngine
 from rejoin.lake.config import lake_config
 from rejoin.lake.write.exchange import Exchange
 from rejoin.plan.model.plan import Plan
@@ -22,26 +22,13 @@ NULL = 77
 PLAN = Plan("t", (), ())
 
 
-class Tasks:
-    """One after the other in this process, each from what was sent. ``asked``: how many each call was for."""
-
-    at_once = 3
-
-    def __init__(self) -> None:
-        self.asked: list[int] = []
-
-    def each(self, work: bytes, count: int) -> list[Any]:
-        self.asked.append(count)
-        return [unpacked(work)(number) for number in range(count)]
+@pytest.fixture
+def tasks() -> InTurn:
+    return InTurn()
 
 
 @pytest.fixture
-def tasks() -> Tasks:
-    return Tasks()
-
-
-@pytest.fixture
-def engine(tmp_path: Path, tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> Iterator[TaskEngine]:
+def engine(tmp_path: Path, tasks: InTurn, monkeypatch: pytest.MonkeyPatch) -> Iterator[TaskEngine]:
     limited(monkeypatch, small_rows=0, fewest_range_rows=100)
     exchange = Exchange.of(lake_config(str(tmp_path / "lake")), "t")
     yield TaskEngine(PLAN, tasks, exchange)
@@ -66,11 +53,11 @@ EXPECTED = sorted(((n * 7919) % 13, -1 if n == NULL else n) for n in range(ROWS)
 
 
 def apart(engine: TaskEngine, rows: Relation) -> Relation:
-    return engine.apart(rows, ["pk"], KeySpread(rows, ["pk"], ROWS, nulls=True))
+    return engine.apart(rows, ["pk"], lambda: KeySpread(rows, ["pk"], ROWS, nulls=True))
 
 
 def test_rows_are_gathered_by_several_tasks_and_asked_for_by_ranges_of_the_other_key(
-    engine: TaskEngine, rows: Relation, tasks: Tasks
+    engine: TaskEngine, rows: Relation, tasks: InTurn
 ) -> None:
     made = engine.gathered(apart(engine, rows), ["fk", "pk"], ROWS)
     assert tasks.asked == [4], "three ranges, and the one of null"
@@ -80,7 +67,7 @@ def test_rows_are_gathered_by_several_tasks_and_asked_for_by_ranges_of_the_other
     assert len(found) == ROWS and found == sorted(found), "each row is in one range, and they follow each other"
 
 
-def test_rows_are_kept_by_several_tasks_in_the_order_of_that_key(engine: TaskEngine, rows: Relation, tasks: Tasks, tmp_path: Path) -> None:
+def test_rows_are_kept_by_several_tasks_in_the_order_of_that_key(engine: TaskEngine, rows: Relation, tasks: InTurn, tmp_path: Path) -> None:
     with engine.kept(apart(engine, rows)) as kept:
         assert tasks.asked == [4]
         assert seen(kept) == EXPECTED
@@ -89,7 +76,7 @@ def test_rows_are_kept_by_several_tasks_in_the_order_of_that_key(engine: TaskEng
             assert pks == sorted(pks) if None not in pks else pks == [None]
 
 
-def test_rows_of_which_nobody_knows_how_they_lie_are_the_work_of_one_task(engine: TaskEngine, rows: Relation, tasks: Tasks) -> None:
+def test_rows_of_which_nobody_knows_how_they_lie_are_the_work_of_one_task(engine: TaskEngine, rows: Relation, tasks: InTurn) -> None:
     made = engine.gathered(rows, ["fk", "pk"], ROWS)
     assert tasks.asked == [1]
     assert seen(made) == EXPECTED

@@ -238,17 +238,17 @@ class _Text:
 
     def _framed(self, statement: str, inputs: Mapping[str, Relation], keyed: Mapping[str, Sequence[str]] = MappingProxyType({})) -> str:
         cut = {name: f" WHERE {self._within.over(columns)}" for name, columns in keyed.items()}
-        views = ", ".join(f"{name} AS ({self._body(rows)}{cut.get(name, '')})" for name, rows in inputs.items())
+        views = ", ".join(f"{name} AS ({self._body(rows, cut=name in cut)}{cut.get(name, '')})" for name, rows in inputs.items())
         return f"WITH {views} SELECT * FROM ({statement})" if views else statement
 
-    def _body(self, rows: Relation) -> str:
-        """The rows as a query. What may be used by several statements of it is named, and computed once."""
+    def _body(self, rows: Relation, *, cut: bool) -> str:
+        """The rows as a query. What may be used by several statements of it is named, and computed once; ``cut``: of rows of files, this use reads its own."""
         if isinstance(rows, SmallDeferredRelation) and not rows.apart:
             return self._framed(rows.statement, rows.inputs)
         if isinstance(rows, DeferredRelation) and not self._described:
             rows = rows.settled
-        if isinstance(rows, KeptRelation):
-            return rows.statement  # a table: each use reads only its own rows of it
+        if isinstance(rows, KeptRelation) or (cut and isinstance(rows, DeferredRelation) and not rows.inputs):
+            return rows.statement  # a table, or files: each use reads only its own rows of it
         if id(rows) not in self._names:
             body = ""
             if isinstance(rows, DeferredRelation):

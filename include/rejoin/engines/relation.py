@@ -174,8 +174,8 @@ class Engine(ABC):
         """
         return rows
 
-    def apart(self, rows: Relation, by: Sequence[str], spread: KeySpread) -> Relation:  # noqa: ARG002
-        """The relation, of which ranges of the key ``by``, which lies as ``spread`` says, may be computed apart where it is computed once (``gathered``, ``kept``)."""
+    def apart(self, rows: Relation, by: Sequence[str], lies: Callable[[], KeySpread]) -> Relation:  # noqa: ARG002
+        """The relation, of which ranges of the key ``by`` may be computed apart where it is computed once (``gathered``, ``kept``). ``lies``: how that key does."""
         return rows
 
     @abstractmethod

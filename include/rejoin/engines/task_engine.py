@@ -75,8 +75,8 @@ class TaskEngine(DuckdbEngine):
                 counted.add(counts)
         return [made for made, _ in came]
 
-    def apart(self, rows: Relation, by: Sequence[str], spread: KeySpread) -> Relation:
-        return self.ranged(rows, by, spread)
+    def apart(self, rows: Relation, by: Sequence[str], lies: Callable[[], KeySpread]) -> Relation:
+        return self.ranged(rows, by, lies()) if isinstance(rows, DeferredRelation) else rows
 
     def _exchanged(self, rows: DeferredRelation, by: Sequence[str]) -> Relation:
         """A task for each of its ranges leaves a file."""

@@ -114,12 +114,12 @@ def test_only_new_subscriptions_ask_for_right_rows_and_once() -> None:
 def test_the_right_side_answers_as_the_instruction_says() -> None:
     rights = f"s INT | c INT | _row {CUSTOMER}\n 1 | 7 | {customer(1, 7, 'Ann')}\n 1 | 9 | {customer(1, 9, 'gone')}"
     expected = f"""
-      pk_1 | pk_2 | left_hash | {NAMED}
-      1    | 1    | a         | Ann
-      1    | 2    | b         | NULL
-      1    | 3    | c         | Ann
-      1    | 6    | f         | NULL
-      2    | 1    | g         | NULL
+      fk_1 | fk_2 | pk_1 | pk_2 | left_hash | {NAMED}
+      1    | 7    | 1    | 1    | a         | Ann
+      1    | 8    | 1    | 2    | b         | NULL
+      1    | 7    | 1    | 3    | c         | Ann
+      1    | 7    | 1    | 6    | f         | NULL
+      2    | 7    | 2    | 1    | g         | NULL
     """
     check(
         respond.answer_subscriptions(SQL, edge(LEFT), RIGHT_KEY, 2),
@@ -159,7 +159,7 @@ def test_a_moved_right_row_tells_its_subscribers_of_earlier_runs() -> None:
     """
     check(
         respond.answer_right_changes(SQL, edge(LEFT), 2, 5),
-        f"pk_1 | pk_2 | left_hash | {NAMED}\n 1 | 1 | a | Ann\n 1 | 3 | c | NULL",
+        f"fk_1 | fk_2 | pk_1 | pk_2 | left_hash | {NAMED}\n 1 | 7 | 1 | 1 | a | Ann\n 1 | 8 | 1 | 3 | c | NULL",
         moved=moved,
         subscribers=subscribers,
     )

@@ -53,10 +53,11 @@ class StarJoin(KindOfJoin):
 
     def _apart(self, paired: Relation, sides: Mapping[str, Relation], touched: Relation | None, at_most: int) -> Relation:
         """``paired``, of which ranges of the left key may be computed apart."""
-        if limits().small(at_most):  # computed at once, with what it is made of: a second statement over that would keep it apart
-            return paired
-        spread = KeySpread(self._affected(sides, touched), self.mine, at_most, nulls=self.node.null_keys)
-        return self.engine.apart(paired, numbered("pk", len(self.left_key)), spread)
+
+        def lies() -> KeySpread:
+            return KeySpread(self._affected(sides, touched), self.mine, at_most, nulls=self.node.null_keys)
+
+        return self.engine.apart(paired, numbered("pk", len(self.left_key)), lies)
 
     def _before(self, sides: Mapping[str, Relation]) -> Relation:
         """``state`` of the same left rows before this run."""

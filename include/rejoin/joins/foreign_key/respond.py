@@ -14,7 +14,7 @@ def wanted(sql: Dialect, edge: Edge, key: tuple[str, ...]) -> str:
 
 def answer_subscriptions(sql: Dialect, edge: Edge, key: tuple[str, ...], pks: int) -> str:
     """``subscriptions`` of this run and ``rights``, the Rows of the right table for at least the keys of ``wanted``, as of this run ->
-    Responses, as each instruction says.
+    Responses, as each instruction says, with the ``fk_1``.. of their subscriptions.
 
     Args:
         sql: the dialect.
@@ -23,12 +23,13 @@ def answer_subscriptions(sql: Dialect, edge: Edge, key: tuple[str, ...], pks: in
         pks: how many key columns the left table has.
     """
     fks, pk, right = numbered("fk", len(edge.foreign_key)), sql.names(numbered("pk", pks)), sql.name("right")
+    fk = sql.names(fks)
     return f"""
 WITH answers AS (
-    SELECT {sql.names(fks)}, {seen(sql, edge.right)} AS {right} FROM (SELECT {sql.renamed(key, fks)}, _row AS t FROM rights)
+    SELECT {fk}, {seen(sql, edge.right)} AS {right} FROM (SELECT {sql.renamed(key, fks)}, _row AS t FROM rights)
 )
-SELECT {pk}, left_hash, {right} FROM (
-    SELECT {pk}, s.{HASH} AS left_hash, s._instruction, a.{right}
+SELECT {fk}, {pk}, left_hash, {right} FROM (
+    SELECT {sql.names(fks, "s")}, {pk}, s.{HASH} AS left_hash, s._instruction, a.{right}
     FROM subscriptions AS s LEFT JOIN answers AS a ON s._op = 'S' AND {sql.on(fks, "s", "a")}
 )
 WHERE NOT (
@@ -53,13 +54,13 @@ WHERE was IS NOT NULL OR {right} IS NOT NULL"""
 
 
 def answer_right_changes(sql: Dialect, edge: Edge, pks: int, run: int) -> str:
-    """``moved`` and ``subscribers``, the subscriptions to its keys as of this run -> Responses.
+    """``moved`` and ``subscribers``, the subscriptions to its keys as of this run -> Responses with ``fk_1``...
 
     Subscriptions of this very run are left out: they were answered with the same right rows, so a left and a right change of one
     run meet exactly once.
     """
     fks = numbered("fk", len(edge.foreign_key))
     return f"""
-SELECT {sql.names(numbered("pk", pks), "s")}, s.{HASH} AS left_hash, m.{sql.name("right")}
+SELECT {sql.names([*fks, *numbered("pk", pks)], "s")}, s.{HASH} AS left_hash, m.{sql.name("right")}
 FROM subscribers AS s JOIN moved AS m ON {sql.on(fks, "s", "m")}
 WHERE s._run < {run}"""

@@ -88,9 +88,10 @@ class Writer:
         """A writer with branches of its own: what this one wrote stays behind as garbage."""
         return Writer(self._engine, self._refs, self._base, self._run, f"{self._attempt}_again")
 
-    def append(self, table: str, rows: Relation, key: Sequence[str], *, transient: bool = False) -> Write:
-        """The base state plus ``rows``. ``transient``: readable within this run only (its base is always empty)."""
-        existing, base = self._table(table, rows.schema, key, transient=transient)
+    def append(self, table: str, rows: Relation, key: Sequence[str], *, transient: bool = False, without: Sequence[str] = ()) -> Write:
+        """The base state plus ``rows``. ``transient``: readable within this run only (its base is always empty); ``without``: columns that are not stored."""
+        stored = pa.schema([field for field in rows.schema if field.name not in without])
+        existing, base = self._table(table, stored, key, transient=transient)
         return replace(self._put(existing, base, rows, key), transient=transient)
 
     def replace(self, table: str, rows: Relation, key: Sequence[str]) -> Write:

@@ -1,15 +1,27 @@
 """respond: the subscriptions of a run, and changed right rows, become responses."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
 from rejoin.context.outcome import Outcome
 from rejoin.context.work import Work
-from rejoin.engines.relation import Relation
+from rejoin.engines.relation import Engine, KeySpread, Relation
 from rejoin.joins.foreign_key import respond
 from rejoin.lake import table_names
 from rejoin.lake.read.lookups import LookupKeys
-from rejoin.limits import limits
 from rejoin.plan.model.plan import Edge, Node
 from rejoin.plan.model.step_results import Responded
 from rejoin.statements.own_columns import numbered
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """Responses with ``fk_1``.., how many they are at most, and what gives subscriptions that lie as those do that are answered."""
+
+    responses: Relation
+    at_most: int
+    alike: Callable[[], Relation]
 
 
 class Responding:
@@ -21,43 +33,59 @@ class Responding:
 
     def run(self, node: Node, edge: Edge) -> Outcome[Responded]:
         """Writes the responses on an edge of a node."""
-        run, pks = self._facts.run.number, len(self._facts.plan.key_of(node.left.table))
         spoken = next(e for e in self._engine.node(node).edges if e.name == edge.name)
-        answers, at_most = [], 0
+        found = []
         if self._facts.sent(node):
-            answers.append(self._answered(node, spoken, run, pks))
-            at_most = self._facts.subscribed(node).sent
+            found.append(self._answered(node, spoken))
         if self._facts.right_changed(node, edge):
-            told, found = self._told(node, spoken, run, pks)
-            answers.append(told)
-            at_most += found
-        responses = (
-            answers[0]
-            if len(answers) == 1
-            else self._engine.query("SELECT * FROM sent UNION ALL SELECT * FROM told", sent=answers[0], told=answers[1])
-        )
+            found.append(self._told(node, spoken))
+        at_most, (fks, pks) = sum(one.at_most for one in found), self._key(node, edge)
+        responses = _together(self._engine, "*", [one.responses for one in found])
         observed, seen = self._engine.counted(responses, {"responses": "count(*)"})
-        order = numbered("pk", pks)
-        rows = self._engine.gathered(self._engine.small(observed, at_most), order, at_most)
-        write = self._writer.append(table_names.responses(node, edge), rows, order, transient=True)
+
+        def lies() -> KeySpread:
+            alike = _together(self._engine, self._sql.names([*fks, *pks]), [one.alike() for one in found])
+            return KeySpread(alike, [*fks, *pks], at_most, nulls=self._facts.plan.null_keys(node.left.table))
+
+        apart = self._engine.apart(self._engine.small(observed, at_most), [*fks, *pks], lies)
+        rows = self._engine.gathered(apart, pks, at_most)
+        write = self._writer.append(table_names.responses(node, edge), rows, pks, transient=True, without=fks)
         return Outcome(Responded(responses=seen()["responses"]), (write,))
 
-    def _answered(self, node: Node, edge: Edge, run: int, pks: int) -> Relation:
+    def _answered(self, node: Node, edge: Edge) -> _Answers:
         """The answers to this run's subscriptions."""
-        right, key = edge.right.table, self._facts.plan.key_of(edge.right.table)
-        sent = self._work.now.sent(node, edge, run)
+        right, key, (fks, pks) = edge.right.table, self._facts.plan.key_of(edge.right.table), self._key(node, edge)
+        sent = self._work.now.sent(node, edge, self._facts.run.number)
         assert sent is not None  # the node has sent some
-        wanted = self._engine.query(respond.wanted(self._sql, edge, key), subscriptions=sent)
+        lies = [*fks, *pks]  # so do subscriptions; a range of them asks for the right rows of its own
+        wanted = self._engine.keyed(
+            self._engine.query(respond.wanted(self._sql, edge, key), subscriptions=sent), lies, {"subscriptions": lies}
+        )
         rights = self._work.now.lookup(right, LookupKeys(wanted, self._facts.subscribed(node).subscribed))
-        return self._engine.query(respond.answer_subscriptions(self._sql, edge, key, pks), subscriptions=sent, rights=rights)
+        answers = self._engine.query(respond.answer_subscriptions(self._sql, edge, key, len(pks)), subscriptions=sent, rights=rights)
+        made = self._engine.keyed(answers, lies, {"subscriptions": lies, "rights": key})
+        return _Answers(made, self._facts.subscribed(node).sent, lambda: sent)
 
-    def _told(self, node: Node, edge: Edge, run: int, pks: int) -> tuple[Relation, int]:
-        """What subscribers are told of changed right rows, and how many they are at most."""
-        right, key = edge.right.table, self._facts.plan.key_of(edge.right.table)
+    def _told(self, node: Node, edge: Edge) -> _Answers:
+        """What subscribers are told of changed right rows."""
+        right, key, (fks, pks) = edge.right.table, self._facts.plan.key_of(edge.right.table), self._key(node, edge)
+        run = self._facts.run.number
         changes = self._work.now.changes(right, run)
         assert changes is not None  # the right side has some
         moved = self._engine.query(respond.moved(self._sql, edge, key), changes=changes)
         subscribers = self._work.now.subscribers(node, edge, LookupKeys(moved, self._facts.changed(right)))
-        found = self._work.now.reads[-1].rows
-        told = self._engine.query(respond.answer_right_changes(self._sql, edge, pks, run), subscribers=subscribers, moved=moved)
-        return told, limits().large if found is None else found
+        found, table = self._work.now.reads[-1].rows, table_names.subscriptions(node, edge)
+        told = self._engine.query(respond.answer_right_changes(self._sql, edge, len(pks), run), subscribers=subscribers, moved=moved)
+        made = self._engine.keyed(told, [*fks, *pks], {"subscribers": [*fks, *pks], "moved": fks})
+        every = partial(self._work.now.every, table, [*fks, *pks])  # to find those of the changed keys first takes as long as a range does
+        return _Answers(made, self._work.now.stored(table) if found is None else found, every)
+
+    def _key(self, node: Node, edge: Edge) -> tuple[list[str], list[str]]:
+        """The columns of the foreign key and of the primary key, by which subscriptions lie."""
+        return numbered("fk", len(edge.foreign_key)), numbered("pk", len(self._facts.plan.key_of(node.left.table)))
+
+
+def _together(engine: Engine, columns: str, some: Sequence[Relation]) -> Relation:
+    """Some columns of the rows of all."""
+    inputs = {f"rows_{number}": rows for number, rows in enumerate(some)}
+    return engine.query(" UNION ALL ".join(f"SELECT {columns} FROM {name}" for name in inputs), **inputs)

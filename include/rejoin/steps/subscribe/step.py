@@ -1,5 +1,7 @@
 """subscribe: the left changes of a run become subscriptions to right rows."""
 
+from functools import partial
+
 from rejoin.context.outcome import Outcome
 from rejoin.context.uncomputable_rows import UncomputableRows, can_sift
 from rejoin.context.work import Work
@@ -54,7 +56,7 @@ class Subscribing:
             observed, seen = self._engine.counted(rows, counted({"subscribed": "_op = 'S'", "unsubscribed": "_op = 'D'"}))
             put = self._writer.replace if self._facts.rebuilt(node) else self._writer.append
             at_most, order = 2 * self._facts.left_rows(node), _subscription_key(to, key)
-            lies = KeySpread(changes, key, at_most, nulls=self._facts.plan.null_keys(node.left.table))
+            lies = partial(KeySpread, changes, key, at_most, nulls=self._facts.plan.null_keys(node.left.table))
             apart = self._engine.apart(self._engine.small(observed, at_most), numbered("pk", len(key)), lies)
             stored = self._engine.gathered(apart, order, at_most)
             writes.append(put(name, stored, order))
