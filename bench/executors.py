@@ -20,6 +20,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 PIECES = (("load", 1.0), ("left", 0.5), ("right", 0.5), ("left", 0.1))
 WORKERS = (0, 1, 2)
 """None: this process, on two cores."""
+JAVA = "-XX:TieredStopAtLevel=1"
+"""docs/operations.md: of executors that only do tasks."""
 LAKE = """
 warehouse = "file://{root}/lake/warehouse"
 catalog = "sqlite"
@@ -28,6 +30,8 @@ uri = "sqlite:///{root}/lake/catalog.db"
 "spark.master" = "{master}"
 "spark.executor.cores" = "1"
 "spark.executor.memory" = "768m"
+"spark.driver.defaultJavaOptions" = "{java}"
+"spark.executor.defaultJavaOptions" = "{java}"
 "spark.pyspark.python" = "{python}"
 """
 
@@ -65,7 +69,7 @@ def here(rows: int, workers: int) -> None:
             where = str(root / "lake")
             if cluster is not None:
                 (root / "lake").mkdir()
-                (root / "lake.toml").write_text(LAKE.format(root=root, master=cluster.url, python=sys.executable))
+                (root / "lake.toml").write_text(LAKE.format(root=root, master=cluster.url, python=sys.executable, java=JAVA))
                 where = str(root / "lake.toml")
             config = lake_config(where)
             topology = Topology(load(str(root / "topology.py")), config, str(root))

@@ -17,7 +17,7 @@ NONE = sys.maxsize
 IN_FORCE = {
     "bulk": limits.Limits(task_rows=NONE, task_bytes=NONE, small_rows=0, fetched_bytes=0, folded_rows=0),
     "tasks": limits.Limits(task_rows=0, task_bytes=0),
-    "ranges": limits.Limits(task_rows=0, task_bytes=0, small_rows=0, fetched_bytes=0, range_rows=500, fewest_range_rows=250),
+    "ranges": limits.Limits(task_rows=0, task_bytes=0, small_rows=0, fetched_bytes=0, range_rows=2_000, fewest_range_rows=400),
     "wide ranges": limits.Limits(task_rows=0, task_bytes=0, small_rows=0, fetched_bytes=0, range_rows=5_000, fewest_range_rows=2_500),
     "usual": sparks_own(limits.Limits()),
 }
