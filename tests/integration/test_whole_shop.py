@@ -118,6 +118,7 @@ def run(made: Shown, lake: ShopLake, sessions: Sessions, engine: str) -> None:
     lake.is_right(made.shop)
 
 
+@pytest.mark.nightly  # by day a capture in a DAG (test_capture_airflow), and each connector by itself
 def test_what_is_captured_and_what_debezium_writes_make_the_joins_of_the_database(
     tmp_path: Path, logging_server: str, broker: KafkaServer, sessions: Sessions, pytestconfig: pytest.Config
 ) -> None:

@@ -290,12 +290,8 @@ def test_maintenance_compacts_and_expires_without_a_difference_for_readers(runni
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(
-    "dags",
-    [("rejoin_verify",), pytest.param(("rejoin_freshness", "rejoin_maintenance", "rejoin_verify"), marks=pytest.mark.nightly)],
-    ids="+".join,
-)
-def test_the_forms_that_look_after_the_lake_do_it_as_they_open(running: Running, dags: tuple[str, ...]) -> None:
+@pytest.mark.nightly  # by day the form of an example (test_up)
+def test_the_forms_that_look_after_the_lake_do_it_as_they_open(running: Running) -> None:
     flow, shop, _ = running
     topology = shop.topology()
     if topology.ledger.head() is None:
@@ -307,7 +303,7 @@ def test_the_forms_that_look_after_the_lake_do_it_as_they_open(running: Running,
         pictures.log_in(browser, flow.url, USER, PASSWORD)
         sent = {"rejoin_abandon": TriggerForm(browser, flow, "rejoin_abandon").send()}
         flow.until(lambda: topology.ledger.run(opened.number).state == "abandoned", "end of the run, which is the only open one")
-        for dag in dags:
+        for dag in ("rejoin_freshness", "rejoin_maintenance", "rejoin_verify"):
             sent[dag] = TriggerForm(browser, flow, dag).send()
     for dag, run_id in sent.items():
         assert flow.wait(dag, run_id) == "success", (dag, flow.states(dag, run_id))

@@ -170,6 +170,7 @@ def check(records: list[Read], rows: dict[Key, Row], key_of: Callable[[bytes], R
 
 
 @pytest.mark.kafka
+@pytest.mark.nightly
 def test_a_topic_follows_a_full_join(town: Town, broker: KafkaServer, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REJOIN_SINK_KAFKA", broker.address)
     town.declare(f'kafka("{topic}", partitions=3, batch=3)')
