@@ -1,8 +1,7 @@
 """respond: the subscriptions of a run, and changed right rows, become responses."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 from rejoin.context.outcome import Outcome
 from rejoin.context.work import Work
@@ -10,6 +9,7 @@ from rejoin.engines.relation import Engine, KeySpread, Relation
 from rejoin.joins.foreign_key import respond
 from rejoin.lake import table_names
 from rejoin.lake.read.lookups import LookupKeys
+from rejoin.limits import limits
 from rejoin.plan.model.plan import Edge, Node
 from rejoin.plan.model.step_results import Responded
 from rejoin.statements.own_columns import numbered
@@ -17,11 +17,11 @@ from rejoin.statements.own_columns import numbered
 
 @dataclass(frozen=True)
 class _Answers:
-    """Responses with ``fk_1``.., how many they are at most, and what gives subscriptions that lie as those do that are answered."""
+    """Responses with ``fk_1``.., how many they are at most, and how the subscriptions lie that they answer."""
 
     responses: Relation
     at_most: int
-    alike: Callable[[], Relation]
+    lies: Callable[[], KeySpread]
 
 
 class Responding:
@@ -44,8 +44,9 @@ class Responding:
         observed, seen = self._engine.counted(responses, {"responses": "count(*)"})
 
         def lies() -> KeySpread:
-            alike = _together(self._engine, self._sql.names([*fks, *pks]), [one.alike() for one in found])
-            return KeySpread(alike, [*fks, *pks], at_most, nulls=self._facts.plan.null_keys(node.left.table))
+            spreads = [one.lies() for one in found]
+            keys = _together(self._engine, self._sql.names([*fks, *pks]), [spread.keys for spread in spreads])
+            return replace(spreads[0], keys=keys, rows=sum(spread.rows for spread in spreads))
 
         apart = self._engine.apart(self._engine.small(observed, at_most), [*fks, *pks], lies)
         rows = self._engine.gathered(apart, pks, at_most)
@@ -64,7 +65,7 @@ class Responding:
         rights = self._work.now.lookup(right, LookupKeys(wanted, self._facts.subscribed(node).subscribed))
         answers = self._engine.query(respond.answer_subscriptions(self._sql, edge, key, len(pks)), subscriptions=sent, rights=rights)
         made = self._engine.keyed(answers, lies, {"subscriptions": lies, "rights": key})
-        return _Answers(made, self._facts.subscribed(node).sent, lambda: sent)
+        return _Answers(made, self._facts.subscribed(node).sent, lambda: self._spread(node, edge, sent, self._facts.subscribed(node).sent))
 
     def _told(self, node: Node, edge: Edge) -> _Answers:
         """What subscribers are told of changed right rows."""
@@ -77,8 +78,16 @@ class Responding:
         found, table = self._work.now.reads[-1].rows, table_names.subscriptions(node, edge)
         told = self._engine.query(respond.answer_right_changes(self._sql, edge, len(pks), run), subscribers=subscribers, moved=moved)
         made = self._engine.keyed(told, [*fks, *pks], {"subscribers": [*fks, *pks], "moved": fks})
-        every = partial(self._work.now.every, table, [*fks, *pks])  # to find those of the changed keys first takes as long as a range does
-        return _Answers(made, self._work.now.stored(table) if found is None else found, every)
+
+        def lies() -> KeySpread:
+            every = self._work.now.every(table, [*fks, *pks])  # to find those of the changed keys first takes as long as a range does
+            return self._spread(node, edge, every, self._work.now.stored(table) if found is None else found)
+
+        return _Answers(made, limits().large if found is None else found, lies)
+
+    def _spread(self, node: Node, edge: Edge, subscriptions: Relation, rows: int) -> KeySpread:
+        fks, pks = self._key(node, edge)
+        return KeySpread(subscriptions, [*fks, *pks], rows, nulls=self._facts.plan.null_keys(node.left.table))
 
     def _key(self, node: Node, edge: Edge) -> tuple[list[str], list[str]]:
         """The columns of the foreign key and of the primary key, by which subscriptions lie."""
