@@ -20,10 +20,17 @@ columns to ``pk_1``.. or ``fk_1``.. before it adds the columns ``t``, ``l``, ``r
     ``pk_1``..; ``left_hash`` BINARY; ``right`` STRUCT: the columns of the edge's right view and ``_hash``, null where there is no right row.
 """
 
+from collections.abc import Sequence
+
 from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.plan import Edge, View
 from rejoin.statements.dialect import Dialect
 from rejoin.statements.own_columns import HASH, numbered
+
+
+def subscription_key(to: Edge | Grouping, key: Sequence[str]) -> list[str]:
+    """``fk_1``.., ``pk_1``..: the key of subscriptions of a left table with this key, by which they lie."""
+    return [*numbered("fk", len(to.foreign_key)), *numbered("pk", len(key))]
 
 
 def seen(sql: Dialect, view: View) -> str:

@@ -10,6 +10,7 @@ from rejoin.lake.read.version_rows import latest
 from rejoin.plan.model.grouping import Grouping
 from rejoin.plan.model.plan import Edge, Node, Plan
 from rejoin.statements.own_columns import HASH, RUN, numbered
+from rejoin.statements.relations import subscription_key
 
 
 class SubscriptionReader(Lookups):
@@ -63,7 +64,7 @@ class SubscriptionReader(Lookups):
 
     def _sent(self, node: Node, to: Edge | Grouping, also: Sequence[str]) -> tuple[str, list[str], list[str]]:
         """A table of subscriptions: its name, its key, and the columns to read."""
-        key = [*numbered("fk", len(to.foreign_key)), *numbered("pk", len(self._plan.key_of(node.left.table)))]
+        key = subscription_key(to, self._plan.key_of(node.left.table))
         return table_names.subscriptions(node, to), key, [*key, RUN, "_op", *also]
 
     def _live(self, name: str, found: Relation, columns: Sequence[str], key: Sequence[str]) -> Relation:

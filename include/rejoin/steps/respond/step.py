@@ -12,7 +12,7 @@ from rejoin.lake.read.lookups import LookupKeys
 from rejoin.limits import limits
 from rejoin.plan.model.plan import Edge, Node
 from rejoin.plan.model.step_results import Responded
-from rejoin.statements.own_columns import numbered
+from rejoin.statements.relations import subscription_key
 
 
 @dataclass(frozen=True)
@@ -39,59 +39,57 @@ class Responding:
             found.append(self._answered(node, spoken))
         if self._facts.right_changed(node, edge):
             found.append(self._told(node, spoken))
-        at_most, (fks, pks) = sum(one.at_most for one in found), self._key(node, edge)
+        at_most, key, fks, pks = sum(one.at_most for one in found), *self._keys(node, edge)
         responses = _together(self._engine, "*", [one.responses for one in found])
         observed, seen = self._engine.counted(responses, {"responses": "count(*)"})
 
         def lies() -> KeySpread:
             spreads = [one.lies() for one in found]
-            keys = _together(self._engine, self._sql.names([*fks, *pks]), [spread.keys for spread in spreads])
+            keys = _together(self._engine, self._sql.names(key), [spread.keys for spread in spreads])
             return replace(spreads[0], keys=keys, rows=sum(spread.rows for spread in spreads))
 
-        apart = self._engine.apart(self._engine.small(observed, at_most), [*fks, *pks], lies)
+        apart = self._engine.apart(self._engine.small(observed, at_most), key, lies)
         rows = self._engine.gathered(apart, pks, at_most)
         write = self._writer.append(table_names.responses(node, edge), rows, pks, transient=True, without=fks)
         return Outcome(Responded(responses=seen()["responses"]), (write,))
 
     def _answered(self, node: Node, edge: Edge) -> _Answers:
         """The answers to this run's subscriptions."""
-        right, key, (fks, pks) = edge.right.table, self._facts.plan.key_of(edge.right.table), self._key(node, edge)
+        right, right_key, (key, _, pks) = edge.right.table, self._facts.plan.key_of(edge.right.table), self._keys(node, edge)
         sent = self._work.now.sent(node, edge, self._facts.run.number)
         assert sent is not None  # the node has sent some
-        lies = [*fks, *pks]  # so do subscriptions; a range of them asks for the right rows of its own
-        wanted = self._engine.keyed(
-            self._engine.query(respond.wanted(self._sql, edge, key), subscriptions=sent), lies, {"subscriptions": lies}
-        )
+        wanted = self._engine.query(respond.wanted(self._sql, edge, right_key), subscriptions=sent)
+        wanted = self._engine.keyed(wanted, key, {"subscriptions": key})  # a range of subscriptions asks for the right rows of its own
         rights = self._work.now.lookup(right, LookupKeys(wanted, self._facts.subscribed(node).subscribed))
-        answers = self._engine.query(respond.answer_subscriptions(self._sql, edge, key, len(pks)), subscriptions=sent, rights=rights)
-        made = self._engine.keyed(answers, lies, {"subscriptions": lies, "rights": key})
-        return _Answers(made, self._facts.subscribed(node).sent, lambda: self._spread(node, edge, sent, self._facts.subscribed(node).sent))
+        answers = self._engine.query(respond.answer_subscriptions(self._sql, edge, right_key, len(pks)), subscriptions=sent, rights=rights)
+        made, at_most = self._engine.keyed(answers, key, {"subscriptions": key, "rights": right_key}), self._facts.subscribed(node).sent
+        return _Answers(made, at_most, lambda: self._spread(node, edge, sent, at_most))
 
     def _told(self, node: Node, edge: Edge) -> _Answers:
         """What subscribers are told of changed right rows."""
-        right, key, (fks, pks) = edge.right.table, self._facts.plan.key_of(edge.right.table), self._key(node, edge)
-        run = self._facts.run.number
+        right, run, (key, fks, pks) = edge.right.table, self._facts.run.number, self._keys(node, edge)
         changes = self._work.now.changes(right, run)
         assert changes is not None  # the right side has some
-        moved = self._engine.query(respond.moved(self._sql, edge, key), changes=changes)
+        moved = self._engine.query(respond.moved(self._sql, edge, self._facts.plan.key_of(right)), changes=changes)
         subscribers = self._work.now.subscribers(node, edge, LookupKeys(moved, self._facts.changed(right)))
         found, table = self._work.now.reads[-1].rows, table_names.subscriptions(node, edge)
         told = self._engine.query(respond.answer_right_changes(self._sql, edge, len(pks), run), subscribers=subscribers, moved=moved)
-        made = self._engine.keyed(told, [*fks, *pks], {"subscribers": [*fks, *pks], "moved": fks})
+        made = self._engine.keyed(told, key, {"subscribers": key, "moved": fks})
 
         def lies() -> KeySpread:
-            every = self._work.now.every(table, [*fks, *pks])  # to find those of the changed keys first takes as long as a range does
+            every = self._work.now.every(table, key)  # to find those of the changed keys first takes as long as a range does
             return self._spread(node, edge, every, self._work.now.stored(table) if found is None else found)
 
         return _Answers(made, limits().large if found is None else found, lies)
 
     def _spread(self, node: Node, edge: Edge, subscriptions: Relation, rows: int) -> KeySpread:
-        fks, pks = self._key(node, edge)
-        return KeySpread(subscriptions, [*fks, *pks], rows, nulls=self._facts.plan.null_keys(node.left.table))
+        key, _, _ = self._keys(node, edge)
+        return KeySpread(subscriptions, key, rows, nulls=self._facts.plan.null_keys(node.left.table))
 
-    def _key(self, node: Node, edge: Edge) -> tuple[list[str], list[str]]:
-        """The columns of the foreign key and of the primary key, by which subscriptions lie."""
-        return numbered("fk", len(edge.foreign_key)), numbered("pk", len(self._facts.plan.key_of(node.left.table)))
+    def _keys(self, node: Node, edge: Edge) -> tuple[list[str], list[str], list[str]]:
+        """The key by which subscriptions lie, and its two parts: of the foreign and of the primary key."""
+        key, parts = subscription_key(edge, self._facts.plan.key_of(node.left.table)), len(edge.foreign_key)
+        return key, key[:parts], key[parts:]
 
 
 def _together(engine: Engine, columns: str, some: Sequence[Relation]) -> Relation:

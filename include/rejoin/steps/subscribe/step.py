@@ -10,11 +10,12 @@ from rejoin.joins.foreign_key import subscribe
 from rejoin.joins.group import statements as group
 from rejoin.lake import table_names
 from rejoin.plan.model.grouping import Grouping
-from rejoin.plan.model.plan import Edge, Node
+from rejoin.plan.model.plan import Node
 from rejoin.plan.model.step_results import Subscribed
 from rejoin.plan.model.steps import Verb
 from rejoin.statements.dialect import counted
 from rejoin.statements.own_columns import numbered
+from rejoin.statements.relations import subscription_key
 
 
 class Subscribing:
@@ -55,17 +56,13 @@ class Subscribing:
             rows = self._engine.query(statement, changes=changes)
             observed, seen = self._engine.counted(rows, counted({"subscribed": "_op = 'S'", "unsubscribed": "_op = 'D'"}))
             put = self._writer.replace if self._facts.rebuilt(node) else self._writer.append
-            at_most, order = 2 * self._facts.left_rows(node), _subscription_key(to, key)
+            at_most, order = 2 * self._facts.left_rows(node), subscription_key(to, key)
             lies = partial(KeySpread, changes, key, at_most, nulls=self._facts.plan.null_keys(node.left.table))
             apart = self._engine.apart(self._engine.small(observed, at_most), numbered("pk", len(key)), lies)
             stored = self._engine.gathered(apart, order, at_most)
             writes.append(put(name, stored, order))
             counts = {n: counts[n] + made for n, made in seen().items()}
         return Outcome(Subscribed.of(counts), tuple(writes))
-
-
-def _subscription_key(to: Edge | Grouping, key: tuple[str, ...]) -> list[str]:
-    return [*numbered("fk", len(to.foreign_key)), *numbered("pk", len(key))]
 
 
 def _left_changes(work: Work, node: Node) -> Relation | None:
